@@ -1,10 +1,9 @@
 """Pure Bitcoin multisig: no I/O, no clock, no randomness."""
 
-from multisig.accounts import multisig_account_path, profile_account_path
 from multisig.address import decode_address, encode_address
 from multisig.builder import Built, ChangeTo, CoinToSpend, build_psbt, built_psbt
 from multisig.descriptor import SortedMulti, checksum
-from multisig.ecdsa import signature_fault, verify_ecdsa
+from multisig.ecdsa import message_hash, recover_message_key, signature_fault, verify_ecdsa
 from multisig.errors import (
     BadSignature,
     ForeignSignature,
@@ -23,7 +22,6 @@ from multisig.errors import (
     PsbtTooLarge,
     WrongNetwork,
 )
-from multisig.exports import bsms_record
 from multisig.fees import estimate_vsize, input_weight, output_weight, vault_input_weight
 from multisig.hashes import hash160, sha256, sha256d
 from multisig.inspection import (
@@ -39,8 +37,6 @@ from multisig.inspection import (
     inspect,
 )
 from multisig.keys import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin, OriginKey
-from multisig.locks import RelativeLock, relative_lock
-from multisig.messages import message_hash, recover_message_key
 from multisig.network import Network, NetworkKind
 from multisig.psbt import Psbt, PsbtInput, PsbtLimits, PsbtOutput
 from multisig.script import (
@@ -71,18 +67,29 @@ from multisig.signatures import (
     signer_progress,
     verify_signatures,
 )
-from multisig.sources import vault_of_file, vault_of_psbt
 from multisig.transaction import (
     SIGHASH_ALL,
     OutPoint,
+    RelativeLock,
     SighashCache,
     Transaction,
     TxIn,
     TxOut,
+    relative_lock,
     sighash_segwit_v0,
 )
 from multisig.units import MAX_MONEY, FeeRate, Sats, format_btc, parse_btc, sats
-from multisig.vault import CHANGE, MAX_INDEX, RECEIVE, Policy, Profile, Vault
+from multisig.vault import (
+    CHANGE,
+    MAX_INDEX,
+    RECEIVE,
+    Policy,
+    Profile,
+    Vault,
+    multisig_account_path,
+    profile_account_path,
+)
+from multisig.vault_files import bsms_record, vault_of_file, vault_of_psbt
 
 __all__ = [
     "CHANGE",

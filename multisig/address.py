@@ -24,8 +24,8 @@ def encode_address(script: bytes, network: Network) -> str | None:
 def decode_address(text: str, network: Network) -> bytes:
     """The output script of an address of `network` (BIP-173, BIP-350; P28).
 
-    Witness versions that have no rules yet are refused, although BIP-350 gives them an address: today anyone could
-    take such coins. Raises InvalidAddress, WrongNetwork.
+    Witness versions that have no rules yet are refused, although BIP-350 gives them an address: today anyone
+    could take such coins. Raises InvalidAddress, WrongNetwork.
     """
     if not text or len(text) > bech32.MAX_CHARACTERS:
         raise InvalidAddress("This is not an address: it is empty or too long.")
@@ -44,7 +44,8 @@ def _decode_segwit(text: str, hrp: str, network: Network) -> bytes:
     if classify(script) not in _KINDS_IN_USE:
         raise InvalidAddress(
             f"Addresses of witness version {version} with {len(program)} bytes have no rules yet.",
-            hint="Ask the receiver for another kind of address: coins sent to this one could be taken by anyone.",
+            hint="Ask the receiver for another kind of address: coins sent to this one could be taken by "
+            "anyone.",
         )
     return script
 

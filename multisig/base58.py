@@ -5,7 +5,7 @@ from multisig.hashes import sha256d
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _VALUES = {character: value for value, character in enumerate(_ALPHABET)}
 _CHECKSUM_BYTES = 4
-# An extended key has 111 characters. Conversion is quadratic, so that nothing much longer is looked at.
+# An extended key has 111 characters. Conversion is quadratic, so longer texts are refused.
 MAX_CHARACTERS = 128
 
 

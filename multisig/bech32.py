@@ -38,7 +38,9 @@ def encode(hrp: str, values: Sequence[int], encoding: Encoding) -> str:
 
 
 def decode(text: str) -> tuple[str, list[int], Encoding]:
-    """Human-readable part, five-bit values without the checksum, and which of the two it is. Raises Bech32Error."""
+    """Human-readable part, five-bit values without the checksum, and which of the two it is. Raises
+    Bech32Error.
+    """
     hrp, data = _split(text)
     values = [_VALUES.get(character, -1) for character in data]
     if -1 in values:

@@ -1,4 +1,4 @@
-"""Making a PSBT that every maker's device accepts (BIP-174, creator and updater).
+"""Building a PSBT that every vendor's device accepts (BIP-174, creator and updater).
 
 Each input carries both forms of its coin (a device proves the amount by the whole previous transaction),
 the witness script, and the origins of all keys; each change output its script and origins; the whole the
@@ -42,7 +42,7 @@ class ChangeTo:
 
 
 class Built(NamedTuple):
-    """A PSBT and its bytes, by which it was read again."""
+    """A PSBT and the bytes it was parsed back from."""
 
     psbt: Psbt
     raw: bytes
@@ -60,7 +60,9 @@ def build_psbt(
     sequence: int = SEQUENCE,
     version: int = 2,
 ) -> Psbt:
-    """The unsigned PSBT that spends these coins into these outputs, in the given order. Raises as `built_psbt`."""
+    """The unsigned PSBT that spends these coins into these outputs, in the given order. Raises as
+    `built_psbt`.
+    """
     return built_psbt(policy, coins, outputs, locktime, sequence, version).psbt
 
 
@@ -72,7 +74,7 @@ def built_psbt(
     sequence: int = SEQUENCE,
     version: int = 2,
 ) -> Built:
-    """The same, for whoever needs its bytes.
+    """As `build_psbt`, with the bytes of the PSBT.
 
     Raises InvalidPsbt for a coin that its previous transaction contradicts, a coin given twice, and
     outputs beyond the coins; WrongNetwork and the like come from the policy.
@@ -94,7 +96,7 @@ def built_psbt(
         outputs=made,
         xpubs=tuple((key.xpub, key.origin) for key in policy_keys(policy)),
     )
-    # What leaves has passed the same door as what comes in.
+    # A PSBT that we build passes the same parser as one that we receive.
     raw = psbt.to_bytes()
     return Built(Psbt.parse(raw), raw)
 

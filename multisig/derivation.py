@@ -1,7 +1,8 @@
 """Public child key derivation (BIP-32, CKDpub), with libsecp256k1 through coincurve.
 
-Nodes are kept in bounded caches: each input of a transaction derives from the same few branches, and the same keys are
-asked for again by whoever checks, shows and finalises. What is kept is public and depends on nothing but its key.
+Nodes are kept in bounded caches: each input of a transaction derives from the same few branches, and
+checking, showing and finalising derive the same keys again. The cached values are public and depend on their
+key alone.
 """
 
 import hmac

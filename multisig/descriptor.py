@@ -17,7 +17,7 @@ _CHECKSUM = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _CHECKSUM_LENGTH = 8
 _GENERATOR = (0xF5DEE51989, 0xA9FDCA3312, 0x1BAB10E32D, 0x3706B1677A, 0x644D626FFD)
 
-# A key expression has about 150 characters; nothing much longer than 15 of them is looked at.
+# A key expression has about 150 characters; texts much longer than 15 of them are refused.
 MAX_CHARACTERS = 4096
 _SORTED_MULTI = re.compile(r"wsh\(sortedmulti\(([1-9][0-9]?),([^()]*)\)\)", re.ASCII)
 _MULTIPATH = "/<0;1>/*"
@@ -73,7 +73,9 @@ def strip_checksum(text: str, *, strict: bool = True) -> str:
 
 @dataclass(frozen=True)
 class SortedMulti:
-    """`threshold` of `keys`, whose script keys are sorted anew for each address (BIP-67). Raises InvalidDescriptor."""
+    """`threshold` of `keys`, whose script keys are sorted for each address (BIP-67). Raises
+    InvalidDescriptor.
+    """
 
     threshold: int
     keys: tuple[OriginKey, ...]

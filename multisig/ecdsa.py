@@ -1,14 +1,15 @@
-"""ECDSA verification with libsecp256k1: strict DER and low S only (BIP-66, BIP-146).
-
-coincurve is libsecp256k1 itself and cannot be imported without it; there is no slow Python to fall back to in silence.
-"""
+"""ECDSA with libsecp256k1: signatures of transactions (BIP-66, BIP-146) and of messages (BIP-137)."""
 
 from functools import lru_cache
 
 from coincurve import PublicKey
 
-# Those of a few transactions with a hundred inputs: who takes signatures counts and finalises them next, and asks about
-# the same ones again. Bitcoin Core keeps them too (script/sigcache.h).
+from multisig.errors import InvalidMessage
+from multisig.hashes import sha256d
+from multisig.wire import with_length
+
+# Enough for a few transactions with a hundred inputs: accepting, counting and finalising verify the same
+# signatures. Bitcoin Core has such a cache too (script/sigcache.h).
 _SIGNATURES_KEPT = 1024
 _HALF_ORDER = 0x7FFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFF_5D576E73_57A4501D_DFE92F46_681B20A0
 _INTEGER_TAG, _SEQUENCE_TAG = 0x02, 0x30
@@ -57,10 +58,46 @@ def verify_ecdsa(pubkey: bytes, digest: bytes, der: bytes) -> bool:
     return _verify(pubkey, digest, der)
 
 
-# Behind the look at their lengths: what is kept is small, and depends on nothing but these bytes.
+# Cached after the lengths were checked, so entries are small; the result depends on these bytes alone.
 @lru_cache(maxsize=_SIGNATURES_KEPT)
 def _verify(pubkey: bytes, digest: bytes, der: bytes) -> bool:
     try:
         return PublicKey(pubkey).verify(der, digest, hasher=None)
     except ValueError:
         return False
+
+
+_MAGIC = b"Bitcoin Signed Message:\n"
+_SIGNATURE_BYTES = 65
+# BIP-137: four headers each for uncompressed P2PKH, compressed P2PKH, P2SH-P2WPKH, P2WPKH.
+_FIRST_HEADER, _LAST_HEADER = 27, 42
+
+
+def message_hash(text: str) -> bytes:
+    """The 32-byte digest of `text` (UTF-8) as a signed message. Raises InvalidMessage for half a surrogate
+    pair.
+    """
+    try:
+        encoded = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidMessage("The message is not text that can be written in UTF-8.") from error
+    return sha256d(with_length(_MAGIC) + with_length(encoded))
+
+
+def recover_message_key(text: str, signature65: bytes) -> bytes:
+    """The compressed public key that made the 65-byte signature (header, R, S) of `text`.
+
+    Vendors disagree about the header for a native segwit address, so only its recovery number is read. The
+    caller compares the key: any well-formed signature recovers to some key. Raises InvalidMessage.
+    """
+    if len(signature65) != _SIGNATURE_BYTES:
+        raise InvalidMessage("The signature of a message has 65 bytes.")
+    header, body = signature65[0], signature65[1:]
+    if not _FIRST_HEADER <= header <= _LAST_HEADER:
+        raise InvalidMessage("The signature's first byte is not one that a device writes.")
+    recoverable = body + ((header - _FIRST_HEADER) & 3).to_bytes(1)
+    try:
+        key = PublicKey.from_signature_and_message(recoverable, message_hash(text), hasher=None)
+    except ValueError as error:
+        raise InvalidMessage("No key can have made this signature.") from error
+    return key.format(compressed=True)

@@ -1,18 +1,19 @@
-"""The tree of what this package refuses.
+"""The errors of this package.
 
 MultisigError
 ├── InvalidKey · InvalidPath · InvalidDescriptor · InvalidAddress · WrongNetwork
 ├── InvalidAmount · InvalidMessage · InvalidTransaction · InvalidToken
 └── InvalidPsbt · PsbtTooLarge · PsbtMismatch · BadSignature (ForeignSignature) · NotFinalisable
 
-The text of an error is a sentence saying what is wrong; `hint` says what to do about it; `code` never changes.
+The text of an error is a sentence saying what is wrong; `hint` says what to do about it; `code` never
+changes.
 """
 
 from typing import ClassVar
 
 
 class MultisigError(Exception):
-    """The root: catch it to refuse whatever this package refuses."""
+    """The base class of every error that this package raises."""
 
     code: ClassVar[str] = "multisig"
     hint: str = "Check what was entered or received."
@@ -108,7 +109,9 @@ class PsbtMismatch(MultisigError):
 
 
 class BadSignature(MultisigError):
-    """A signature that is malformed, foreign, or does not sign this. `input_index` names the input, if known."""
+    """A signature that is malformed, foreign, or does not sign this. `input_index` names the input,
+    if known.
+    """
 
     code = "bad-signature"
     hint = "Do not use this signature; sign again on the device that was registered."

@@ -130,7 +130,9 @@ def _format_step(index: int) -> str:
 
 @dataclass(frozen=True, order=True)
 class KeyOrigin:
-    """Where a key comes from: the master key's fingerprint and the path from it (BIP-380, Key Expressions)."""
+    """Where a key comes from: the master key's fingerprint and the path from it (BIP-380, Key
+    Expressions).
+    """
 
     fingerprint: Fingerprint
     path: DerivationPath
@@ -154,7 +156,8 @@ class KeyOrigin:
 class ExtendedPublicKey:
     """A public key with the chain code from which its unhardened children follow (BIP-32).
 
-    `child_number` is its own number below its parent, `public_key` 33 bytes compressed, `chain_code` 32 bytes.
+    `child_number` is its own number below its parent, `public_key` 33 bytes compressed, `chain_code` 32
+    bytes.
     """
 
     kind: NetworkKind
@@ -291,7 +294,9 @@ class OriginKey:
         return self.origin.fingerprint
 
     def require_agreement(self) -> None:
-        """What the extended key says of its own place must be what the origin says (S17). Raises InvalidKey."""
+        """What the extended key says of its own place must be what the origin says (S17). Raises
+        InvalidKey.
+        """
         path = self.origin.path
         if self.xpub.depth != len(path):
             raise InvalidKey(

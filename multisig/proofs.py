@@ -1,8 +1,8 @@
 """What can be proven about the coins of a PSBT, without believing a word of it.
 
-An amount is proven by the whole previous transaction, whose hash is in the outpoint (BIP-174; CVE-2020-14199).
-Ownership is proven by deriving the script again from the policy this machine holds (BIP-388): the origins in
-the PSBT only say where to look.
+An amount is proven by the whole previous transaction, whose hash is in the outpoint (BIP-174;
+CVE-2020-14199). Ownership is proven by deriving the script again from the policy this machine holds
+(BIP-388): the origins in the PSBT only say where to look.
 """
 
 from collections.abc import Mapping

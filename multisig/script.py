@@ -44,7 +44,8 @@ class ScriptKind(StrEnum):
 def multisig_script(m: int, pubkeys: Sequence[bytes]) -> bytes:
     """m-of-n OP_CHECKMULTISIG over compressed keys, in the order given (BIP-67 sorts them before).
 
-    Raises InvalidTransaction for a quorum that is not 1 <= m <= n <= 15, or keys that are repeated or not compressed.
+    Raises InvalidTransaction for a quorum that is not 1 <= m <= n <= 15, or keys that are repeated or not
+    compressed.
     """
     if not 1 <= m <= len(pubkeys) <= MAX_COSIGNERS:
         raise InvalidTransaction(f"A quorum of {m} out of {len(pubkeys)} keys is not possible.")
@@ -57,7 +58,9 @@ def multisig_script(m: int, pubkeys: Sequence[bytes]) -> bytes:
 
 
 def parse_multisig_script(script: bytes) -> tuple[int, tuple[bytes, ...]]:
-    """The threshold and the keys in script order; the exact inverse of `multisig_script`. Raises InvalidTransaction."""
+    """The threshold and the keys in script order; the exact inverse of `multisig_script`. Raises
+    InvalidTransaction.
+    """
     count, rest = divmod(len(script) - 3, _KEY_BYTES + 1)
     if rest or not 1 <= count <= MAX_COSIGNERS:
         raise InvalidTransaction("This is not a multisig script.")
@@ -131,7 +134,9 @@ def op_return_script(data: bytes) -> bytes:
 
 
 def parse_op_return(script: bytes) -> bytes | None:
-    """The data of exactly such a script as `op_return_script` makes; None for any other, whatever follows (S10)."""
+    """The data of exactly such a script as `op_return_script` makes; None for any other, whatever follows
+    (S10).
+    """
     data = script[3:] if script[1:2] == bytes((_OP_PUSHDATA1,)) else script[2:]
     if not 1 <= len(data) <= MAX_OP_RETURN_BYTES or op_return_script(data) != script:
         return None

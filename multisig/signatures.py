@@ -1,6 +1,6 @@
 """Signatures are verified when they arrive, and only verified ones are ever combined or finalised.
 
-One bad partial signature spoils the finalisation of a PSBT even beside enough good ones, so none is let in:
+One bad partial signature spoils the finalisation of a PSBT even beside enough good ones, so none is accepted:
 strict DER, low S, SIGHASH_ALL, by a key of the policy, over this transaction and a proven amount.
 """
 
@@ -21,7 +21,7 @@ from multisig.vault import Policy
 
 @dataclass(frozen=True, slots=True)
 class InputSignatures:
-    """What is verified on one input: public key to the device it belongs to, and who has not signed."""
+    """The verified signatures of one input, by public key with its device, and the signers still missing."""
 
     valid: Mapping[bytes, Fingerprint]
     missing: tuple[Fingerprint, ...]
@@ -81,9 +81,10 @@ class SigningInput:
 
 
 class ProvenSpend:
-    """A PSBT whose every input is proven to be a coin of the policy: once, for all that is then done about its signatures.
+    """A PSBT whose every input is proven to be a coin of the policy. The proof is made once, for all later
+    steps.
 
-    What was proven and what is then judged cannot be changed one without the other: there is no way to another PSBT but `accept`.
+    The PSBT and its proof cannot be exchanged separately: only `accept` gives another PSBT.
     """
 
     __slots__ = ("_inputs", "_policy", "_psbt")
@@ -200,8 +201,8 @@ def _take_apart_single(stack: Sequence[bytes], signing: SigningInput) -> dict[by
 def verify_signatures(psbt: Psbt, policy: Policy) -> SignatureReport:
     """What is signed, and who is missing.
 
-    Raises BadSignature with the input's index for any signature that is invalid, foreign, not SIGHASH_ALL, high
-    S or not strict DER; PsbtMismatch where an input is not proven to be the policy's.
+    Raises BadSignature with the input's index for any signature that is invalid, foreign, not SIGHASH_ALL,
+    high S or not strict DER; PsbtMismatch where an input is not proven to be the policy's.
     """
     return ProvenSpend(psbt, policy).report()
 
@@ -227,13 +228,12 @@ def _require_valid(signing: SigningInput, key: bytes, signature: bytes) -> None:
 
 
 def accept_signatures(base: Psbt, returned: Psbt, policy: Policy, signer: Fingerprint | None) -> Psbt:
-    """`base` with the new signatures of one signer; whatever else `returned` says is ignored.
+    """`base` with the new signatures of one signer; everything else in `returned` is ignored.
 
     Amounts and scripts come from `base`. With `signer` None, any key of the policy may have signed. A
-    signature that `base` already has is passed over, and so is a second one by the same key. Inputs may be left
-    unsigned.
-    Raises PsbtMismatch for another unsigned transaction; BadSignature with the input's index for any
-    signature that does not verify, ForeignSignature for one by another key. Then nothing is taken.
+    signature that `base` already has is passed over, and so is a second one by the same key. Inputs may be
+    left unsigned. Raises PsbtMismatch for another unsigned transaction; BadSignature with the input's index
+    for any signature that does not verify, ForeignSignature for one by another key. Then nothing is taken.
     """
     return ProvenSpend(base, policy).accept(returned, signer).psbt
 

@@ -5,6 +5,7 @@ Sources: BIP-141 and BIP-144 (format, weight), BIP-143 (signature hash).
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from typing import Self
 
@@ -92,8 +93,8 @@ class Transaction:
     def parse(cls, data: bytes, *, witness: bool = True) -> Self:
         """From exactly these bytes.
 
-        With `witness=False` they are read in the form without witnesses, as the unsigned transaction of a PSBT is
-        (BIP-174), which alone may have no inputs. Raises InvalidTransaction.
+        With `witness=False` they are read in the form without witnesses, as the unsigned transaction of a
+        PSBT is (BIP-174), which alone may have no inputs. Raises InvalidTransaction.
         """
         if len(data) > MAX_TRANSACTION_BYTES:
             raise InvalidTransaction("The transaction is larger than a block.")
@@ -123,7 +124,7 @@ class Transaction:
         """The bytes on the wire; without witnesses those that the txid is the hash of."""
         return self._whole if include_witness and self.has_witness else self._stripped
 
-    # Written once: a PSBT is encoded for whoever reads it next, and ids and sizes come from the same bytes.
+    # Serialised once: encoding a PSBT, ids and sizes use the same bytes.
     @cached_property
     def _whole(self) -> bytes:
         version, middle, locktime = self._stripped[:4], self._stripped[4:-4], self._stripped[-4:]
@@ -147,7 +148,9 @@ class Transaction:
 
     @cached_property
     def txid(self) -> str:
-        """In display order; it does not change when the transaction is signed, as long as all inputs are segwit."""
+        """In display order; it does not change when the transaction is signed, as long as all inputs are
+        segwit.
+        """
         return sha256d(self.serialize(include_witness=False))[::-1].hex()
 
     @cached_property
@@ -204,7 +207,9 @@ def _serialize_witness(witness: tuple[bytes, ...]) -> bytes:
 
 @dataclass(frozen=True)
 class SighashCache:
-    """Signature hashes of one transaction: what all inputs share is hashed once, so that n inputs cost n (BIP-143)."""
+    """Signature hashes of one transaction: what all inputs share is hashed once, so that n inputs cost n
+    (BIP-143).
+    """
 
     transaction: Transaction
 
@@ -213,8 +218,8 @@ class SighashCache:
     ) -> bytes:
         """The 32-byte digest that a key signs.
 
-        `script_code` is the witness script (P2WSH), or the P2PKH script of the key (P2WPKH), without its length;
-        `amount` that of the output spent. Raises InvalidTransaction.
+        `script_code` is the witness script (P2WSH), or the P2PKH script of the key (P2WPKH), without its
+        length; `amount` that of the output spent. Raises InvalidTransaction.
         """
         if not 0 <= input_index < len(self.transaction.inputs):
             raise InvalidTransaction(f"There is no input {input_index}.")
@@ -275,3 +280,39 @@ def sighash_segwit_v0(
     if cache.transaction is not tx and cache.transaction != tx:
         raise InvalidTransaction("The signature hash was asked for with the cache of another transaction.")
     return cache.segwit_v0(input_index, script_code, amount, sighash_type)
+
+
+_DISABLED = 1 << 31
+_IN_TIME = 1 << 22
+_VALUE = 0xFFFF
+# Versions are unsigned here: the rule counts from 2 on.
+_FIRST_VERSION = 2
+UNIT = timedelta(seconds=512)
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeLock:
+    """A number of blocks on top of the coin's own, or of units of 512 seconds after it; the other is 0."""
+
+    blocks: int = 0
+    units: int = 0
+
+    @property
+    def time(self) -> timedelta:
+        return self.units * UNIT
+
+    def __str__(self) -> str:
+        if self.blocks:
+            return f"{self.blocks:,} blocks" if self.blocks > 1 else "1 block"
+        hours = self.time.total_seconds() / 3600
+        return f"{hours:,.1f} hours ({self.units:,} units of 512 s)"
+
+
+def relative_lock(sequence: int, version: int) -> RelativeLock | None:
+    """What an input's sequence asks for in a transaction of this version; None where its coin need
+    not wait.
+    """
+    value = sequence & _VALUE
+    if version < _FIRST_VERSION or sequence & _DISABLED or not value:
+        return None
+    return RelativeLock(units=value) if sequence & _IN_TIME else RelativeLock(blocks=value)

@@ -1,4 +1,4 @@
-"""Policies: the vault of several cosigners, and the profile of one person. Both give scripts and addresses."""
+"""Policies: the vault of several cosigners and the profile of one person. Both give scripts and addresses."""
 
 import base64
 from collections.abc import Callable, Sequence
@@ -6,19 +6,46 @@ from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache, partial
 from typing import Any, Self
 
-from multisig.accounts import account_of, multisig_account_path, profile_account_path
 from multisig.address import encode_address
 from multisig.descriptor import SortedMulti
 from multisig.errors import InvalidDescriptor, InvalidKey, InvalidPath, MultisigError, WrongNetwork
 from multisig.hashes import sha256
-from multisig.keys import DerivationPath, Fingerprint, KeyOrigin, OriginKey
+from multisig.keys import HARDENED, DerivationPath, Fingerprint, KeyOrigin, OriginKey
 from multisig.network import Network
 from multisig.script import multisig_script, p2wpkh, p2wsh
 
+_MULTISIG_PURPOSE = 48
+_P2WSH_SCRIPT_TYPE = 2
+_PROFILE_PURPOSE = 84
+
+
+def multisig_account_path(network: Network, account: int = 0) -> DerivationPath:
+    """m/48h/coin/account/2h, native segwit multisig (BIP-48). Raises InvalidPath."""
+    return _hardened(_MULTISIG_PURPOSE, network.coin_type, account, _P2WSH_SCRIPT_TYPE)
+
+
+def profile_account_path(network: Network, account: int = 0) -> DerivationPath:
+    """m/84h/coin/account, a person's own single-signature account (BIP-84). Raises InvalidPath."""
+    return _hardened(_PROFILE_PURPOSE, network.coin_type, account)
+
+
+def account_of(path: DerivationPath) -> int:
+    """The account's number in a path of this shape: its third level where that is hardened, else 0."""
+    level = path.indexes[2] if len(path) > 2 else 0
+    return level - HARDENED if level >= HARDENED else 0
+
+
+def _hardened(*levels: int) -> DerivationPath:
+    if any(not 0 <= level < HARDENED for level in levels):
+        raise InvalidPath("An account's number is from 0 to 2147483647.")
+    return DerivationPath(tuple(level + HARDENED for level in levels))
+
+
 RECEIVE = 0
 CHANGE = 1
-# Beyond it a device warns or refuses, and a wallet that scans would not find the coins again: an absurd index is a way
-# to hold coins to ransom (S9). The figure is Trezor's (trezor-firmware, core/src/apps/common/paths.py).
+# Beyond it a device warns or refuses, and a wallet that scans would not find the coins again: an absurd index
+# is a way to hold coins to ransom (S9). The figure is Trezor's (trezor-firmware,
+# core/src/apps/common/paths.py).
 MAX_INDEX = 1_000_000
 
 # Of each vault, beside its keys (`multisig.derivation`).
@@ -38,8 +65,9 @@ _AccountPath = Callable[[Network, int], DerivationPath]
 class Vault:
     """`threshold` of `cosigners` in native segwit: wsh(sortedmulti(…)) with BIP-48 accounts.
 
-    Building one checks all that can be checked (S17; BIP-388, BIP-67): the quorum, keys and fingerprints that differ,
-    and that each key's network, depth, last level and path agree. Raises InvalidDescriptor, InvalidKey, WrongNetwork.
+    Building one checks all that can be checked (S17; BIP-388, BIP-67): the quorum, keys and fingerprints that
+    differ, and that each key's network, depth, last level and path agree. Raises InvalidDescriptor,
+    InvalidKey, WrongNetwork.
     """
 
     network: Network
@@ -54,7 +82,7 @@ class Vault:
         _require_distinct([key.fingerprint for key in self.cosigners], "fingerprint")
 
     def __getstate__(self) -> dict[str, Any]:
-        """What crosses a process border is the policy, without what was worked out of it."""
+        """The policy alone is pickled, without its caches."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @classmethod
@@ -73,10 +101,12 @@ class Vault:
 
     @cached_property
     def verification_code(self) -> str:
-        """What people read to each other to know that they mean the same quorum, whatever a platform tells them.
+        """The code that signers compare to know that they mean the same quorum, whatever a platform tells
+        them.
 
-        It does not depend on the cosigners' order. Anyone can compute it: sort the key expressions as text, write the
-        descriptor with its checksum, take the first 20 bytes of its SHA-256 in Crockford's base 32, in groups of four.
+        It does not depend on the cosigners' order. Anyone can compute it: sort the key expressions as text,
+        write the descriptor with its checksum, take the first 20 bytes of its SHA-256 in Crockford's base 32,
+        in groups of four.
         """
         keys = tuple(sorted(self.cosigners, key=str))
         digest = sha256(str(SortedMulti(self.threshold, keys)).encode("ascii"))
@@ -85,7 +115,9 @@ class Vault:
 
     @property
     def has_disjoint_quorums(self) -> bool:
-        """Two sets of signers with nobody in common can each spend: 2M <= N. No signer can then notice what the others sign."""
+        """Two disjoint sets of signers can each spend (2M <= N), so a signer may never see what the others
+        sign.
+        """
         return 2 * self.threshold <= len(self.cosigners)
 
     def cosigner_for(self, fingerprint: Fingerprint) -> OriginKey | None:
@@ -96,7 +128,7 @@ class Vault:
         """The multisig script at /chain/index, keys sorted (BIP-67). Raises InvalidPath."""
         return self._witness_scripts(chain, index)
 
-    # The same few are asked for again by whoever builds, watches, checks and finalises.
+    # Building, watching, checking and finalising derive the same few scripts again.
     @cached_property
     def _witness_scripts(self) -> Callable[[int, int], bytes]:
         return lru_cache(_SCRIPTS_KEPT, typed=True)(partial(_witness_script, self.threshold, self.cosigners))
@@ -110,7 +142,9 @@ class Vault:
         return _address(self.script_pubkey(chain, index), self.network)
 
     def derivations(self, chain: int, index: int) -> dict[bytes, KeyOrigin]:
-        """Each public key of that script and its origin, as a PSBT needs them (BIP-174). Raises InvalidPath."""
+        """Each public key of that script and its origin, as a PSBT needs them (BIP-174). Raises
+        InvalidPath.
+        """
         return _derivations(self.cosigners, chain, index)
 
 
@@ -118,7 +152,8 @@ class Vault:
 class Profile:
     """A person's own single-signature account, wpkh at m/84h/coin/accounth (BIP-84).
 
-    Building one checks that the key's network, depth, last level and path agree. Raises InvalidKey, WrongNetwork.
+    Building one checks that the key's network, depth, last level and path agree. Raises InvalidKey,
+    WrongNetwork.
     """
 
     network: Network
@@ -179,7 +214,8 @@ def _require_in_bounds(chain: int, index: int) -> None:
 
 def _require_account(key: OriginKey, network: Network, account_path: _AccountPath) -> None:
     key.xpub.require_network(network)
-    # What wallets write where they do not know the device: none could be found by it, and several keys would share it.
+    # What wallets write where they do not know the device: none could be found by it, and several keys would
+    # share it.
     if not any(bytes(key.fingerprint)):
         raise InvalidKey("The fingerprint 00000000 names no device.")
     path = key.origin.path

@@ -2,7 +2,9 @@
 
 
 class WireError(ValueError):
-    """Bytes that end too early, or a number not in its one canonical form. Callers turn it into their own error."""
+    """Bytes that end too early, or a number not in its one canonical form. Callers turn it into their own
+    error.
+    """
 
 
 _ONE_BYTE = tuple(number.to_bytes(1) for number in range(0xFD))

@@ -1,4 +1,6 @@
-"""The platform's SDK: typed calls over httpx, sync and async from one description."""
+"""The platform's SDK: typed calls over httpx; the sync and async clients share one definition of each
+call.
+"""
 
 from custody.client.api import Api
 from custody.client.calls.payments import ProposalList

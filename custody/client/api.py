@@ -1,4 +1,6 @@
-"""Every call, described once. ``Client`` and ``AsyncClient`` inherit these as plain and as awaitable methods."""
+"""Every call, described once. ``Client`` and ``AsyncClient`` inherit these as plain and as awaitable
+methods.
+"""
 
 from custody.client.calls.account import SignInAccountCalls, SignInCalls
 from custody.client.calls.contracts import TokenCalls

@@ -1,4 +1,6 @@
-"""The body of one answer, bounded while it comes: by its bytes, and by the values that its JSON would make."""
+"""The body of one answer, bounded while it comes: by its bytes, and by the values that its JSON would
+make.
+"""
 
 import httpx
 
@@ -7,15 +9,15 @@ from custody.schemas.measure import has_more_values
 
 # A page of 500 proposals with PSBTs of a hundred kilobytes each is fifty million bytes.
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-# A page of 500 proposals with 100 recipients each is 170,000 values. Half a million empty objects take 50 MB; as many as 64 MiB
-# of JSON can say would take 2 GB.
+# A page of 500 proposals with 100 recipients each is 170,000 values. Half a million empty objects take 50 MB;
+# as many as 64 MiB of JSON can say would take 2 GB.
 MAX_ANSWER_VALUES = 500_000
 
 
 class Body:
-    """Takes the pieces as they come and ends with the whole response.
+    """Collects the body piece by piece, within its bounds.
 
-    No compressed answer is read: its size is known only once it is unpacked, and none was asked for.
+    A compressed answer is refused: its size is known only after unpacking, and the client asked for none.
 
     Raises:
         BadAnswer: it is compressed, or larger than an answer may be.

@@ -1,4 +1,4 @@
-"""The two shells: one waits, one awaits. All else is in ``flow`` and ``api``."""
+"""The two clients, one blocking and one async. The protocol is in ``flow``, the calls in ``api``."""
 
 import asyncio
 import random
@@ -37,10 +37,10 @@ def _trust(ca_file: Path | None) -> ssl.SSLContext | bool:
 
 
 class Client(Api):
-    """The platform for programs that wait. Use as a context manager.
+    """The blocking client. Use it as a context manager.
 
-    ``on_session`` is told of every new session (renewed tokens) and of its end, so that the caller can store it.
-    ``ca_file`` names a private certificate authority (PEM) to trust instead of the usual ones.
+    ``on_session`` is told of every new session (renewed tokens) and of its end, so that the caller can store
+    it. ``ca_file`` names a private certificate authority (PEM) to trust instead of the usual ones.
 
     Raises:
         InsecureUrl: for plain http to another machine.
@@ -87,7 +87,7 @@ class Client(Api):
                         self.run(inner)
 
     def _perform(self, request: httpx.Request) -> httpx.Response | httpx.TransportError:
-        # The cookie jar must not answer for us: the refresh cookie is sent by hand, to one path.
+        # httpx must not send cookies by itself: the client sets the refresh cookie, for one path only.
         self._http.cookies.clear()
         if "timeout" not in request.extensions:
             request.extensions["timeout"] = DEFAULT_TIMEOUT.as_dict()
@@ -114,7 +114,7 @@ class Client(Api):
 
 
 class AsyncClient(Api):
-    """The platform for programs that await. Use as an async context manager. Parameters as ``Client``."""
+    """The async client. Use it as an async context manager. Parameters as ``Client``."""
 
     def __init__(
         self,

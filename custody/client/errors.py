@@ -1,4 +1,4 @@
-"""What can go wrong between a caller and the platform, and whose turn it is.
+"""The errors of the client.
 
 ClientError
 ├── InsecureUrl        the address would send secrets in the clear

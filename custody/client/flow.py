@@ -46,7 +46,9 @@ class Wait:
 
 @dataclass(frozen=True)
 class Exclusive:
-    """Run this plan while no other plan of the same client runs one: two renewals at once would look like a theft."""
+    """Run this plan while no other plan of the same client runs one: two concurrent renewals would look like
+    a stolen refresh token.
+    """
 
     plan: "Plan[None]"
 
@@ -131,7 +133,9 @@ def read(response: httpx.Response, shape: type[Answer] | TypeAdapter[Answer]) ->
 
 
 def call(core: Core, request: httpx.Request, *, repeatable: bool) -> Plan[httpx.Response]:
-    """Send with the session; renew it when due or when the platform says it ended; repeat only what is safe."""
+    """Send with the session; renew it when due or when the platform says it ended; repeat only what
+    is safe.
+    """
     if core.session is None:
         raise SignedOut("nobody is signed in")
     if core.session.is_due(core.now()):

@@ -1,4 +1,6 @@
-"""A call that is described once: a row of the platform's table, a plain method of one client and an awaitable one of the other."""
+"""Declares each call once: a row of the platform's table, a method of ``Client`` and an awaitable of
+``AsyncClient``.
+"""
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """A signed-in session: the short access token, and what renews it."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 # Renew this long before the end, so that a call under way does not meet it.
 RENEW_BEFORE_SECONDS = 60.0
@@ -17,6 +17,3 @@ class Session:
 
     def is_due(self, now: float) -> bool:
         return not self.access_token or now >= self.ends_at - RENEW_BEFORE_SECONDS
-
-    def without_access(self) -> "Session":
-        return replace(self, access_token="", ends_at=0.0)

@@ -27,8 +27,9 @@ def verify(
 ) -> WebhookEvent:
     """The event that a delivery tells of. Raises NotGenuine.
 
-    ``header``: what stands in ``Custody-Signature``. ``body``: the bytes as they came, before anything reads them as JSON.
-    Deliveries come at least once: keep each event's ``id`` for a month, and answer one that is known already without acting.
+    ``header``: what stands in ``Custody-Signature``. ``body``: the bytes as they came, before anything reads
+    them as JSON. Deliveries come at least once: keep each event's ``id`` for a month, and answer one that is
+    known already without acting.
     """
     if header is None or not is_genuine(header, body, secret, clock(), tolerance):
         raise NotGenuine(

@@ -1,4 +1,6 @@
-"""The workspace's address book: names for the addresses it pays. Not the lists that a token keeps on the chain."""
+"""The workspace's address book: names for the addresses it pays. Not the lists that a token keeps on the
+chain.
+"""
 
 from typing import Annotated
 
@@ -38,7 +40,7 @@ class AddWhitelistAddressRequest(Request):
 
 
 class RenameWhitelistAddressRequest(Request):
-    """``POST /api/v1/rename-whitelist-address``: another name for the same address, under the same ``uid``."""
+    """``POST /api/v1/rename-whitelist-address``: another name for the same address, under the same ``uid``."""  # noqa: E501
 
     workspace_id: IntId
     uid: IntId

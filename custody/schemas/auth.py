@@ -31,7 +31,8 @@ OneTimeCode = Annotated[
     str, StringConstraints(strip_whitespace=True, pattern=f"^({_SIX_DIGITS}|{_RECOVERY_CODE})$")
 ]
 OpaqueToken = Annotated[str, StringConstraints(min_length=16, max_length=200, pattern=r"^[A-Za-z0-9_-]+$")]
-# In an answer: absent while a second factor is outstanding, and else what a header and the next request can carry.
+# In an answer: absent while a second factor is outstanding, and else what a header and the next request can
+# carry.
 TokenOrNone = Annotated[str, StringConstraints(max_length=200, pattern=r"^([A-Za-z0-9_-]{16,200})?$")]
 BearerOrNone = Annotated[str, StringConstraints(max_length=4_000, pattern=r"^[\x21-\x7e]*$")]
 SecondFactor = Literal["none", "email", "totp"]
@@ -100,7 +101,7 @@ class TwoFactorRequest(Request):
     """``POST /auth/two-factor``: what the caller's own account asks for beside the password.
 
     ``enabled``: true keeps an authenticator where there is one, and means mailed codes otherwise; false is ``none``.
-    """
+    """  # noqa: E501
 
     enabled: bool | None = None
     method: SecondFactor | None = None
@@ -126,7 +127,7 @@ class TwoFactorResponse(Shape):
 
 
 class TotpEnrolRequest(Request):
-    """``POST /auth/totp/enrol``: a secret for an authenticator, which counts once a code of it is confirmed."""
+    """``POST /auth/totp/enrol``: a secret for an authenticator, which counts once a code of it is confirmed."""  # noqa: E501
 
     password: GivenPassword
 
@@ -173,7 +174,7 @@ class ChangePasswordRequest(Request):
 
 
 class SessionRecord(Shape):
-    """A live session of the caller's. ``session_id`` names it and opens nothing; ``last_used_at``: signed in or renewed."""
+    """A live session of the caller's. ``session_id`` names it and opens nothing; ``last_used_at``: signed in or renewed."""  # noqa: E501
 
     session_id: TextId
     device: NullString

@@ -1,7 +1,8 @@
-"""The line that a device signs when its key is registered: written by the platform, read again by the signer's side.
+"""The line that a device signs when its key is registered: written by the platform, read again by the
+signer's side.
 
-One printable ASCII line: purpose, network, user, nonce, and the SHA-256 of every (path, xpub) that is offered. The
-signer's side computes the digest itself before it asks a person to sign.
+One printable ASCII line: purpose, network, user, nonce, and the SHA-256 of every (path, xpub) that is
+offered. The signer's side computes the digest itself before it asks a person to sign.
 """
 
 import re
@@ -17,7 +18,8 @@ PURPOSE = "Register signing key"
 # Coldcard takes 2 to 240 printable characters without two spaces in a row; 200 leaves room.
 MAX_CHALLENGE_CHARACTERS = 200
 _LINE = re.compile(
-    rf"{PURPOSE} network:(mainnet|testnet) user:([1-9][0-9]{{0,18}}) nonce:([0-9a-f]{{32}}) keys:([0-9a-f]{{64}})"
+    rf"{PURPOSE} network:(mainnet|testnet) user:([1-9][0-9]{{0,18}}) nonce:([0-9a-f]{{32}}) "
+    rf"keys:([0-9a-f]{{64}})"
 )
 
 
@@ -43,7 +45,9 @@ class ChallengeLine:
 
     @classmethod
     def parse(cls, text: str) -> "ChallengeLine":
-        """Raises ValueError for anything but such a line: a signer must never sign another text by this door."""
+        """Raises ValueError for anything but such a line: a signer must never sign another text by
+        this door.
+        """
         match = _LINE.fullmatch(text)
         if match is None:
             raise ValueError("this is not a challenge for registering a key")

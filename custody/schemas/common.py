@@ -28,7 +28,8 @@ TextId = Annotated[
     StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$"),
     Field(examples=["d41b2ccdb60d35cf8a4e66c0f8be7a0e"]),
 ]
-# Names reach mails, logs, terminals and spreadsheets: no control character, line or direction of writing in them (P50).
+# Names reach mails, logs, terminals and spreadsheets: no control character, line or direction of writing in
+# them (P50).
 _ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+$"
 _ONE_LINE_OR_NONE = _ONE_LINE.replace("+$", "*$")
 Name = Annotated[
@@ -37,8 +38,8 @@ Name = Annotated[
 # A sentence beside a name; it may be empty.
 Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200, pattern=_ONE_LINE_OR_NONE)]
 Text = Annotated[str, StringConstraints(max_length=1_000)]
-# RFC 5321: 64 for the local part, 255 for the domain. The shape is checked, the mailbox is proven by a mail. As with
-# names: no control character, and no change of the direction of writing (P50).
+# RFC 5321: 64 for the local part, 255 for the domain. The shape is checked, the mailbox is proven by a mail.
+# As with names: no control character, and no change of the direction of writing (P50).
 _ADDRESS_PART = r"[^@\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+"
 EmailAddress = Annotated[
     str,
@@ -57,8 +58,9 @@ PsbtBase64 = Annotated[
     str, StringConstraints(min_length=8, max_length=MAX_PSBT_BASE64), Field(examples=["cHNidP8BAH0CAAAAAQ=="])
 ]
 
-# What an answer may hold. A reader checks the meaning of a value later; these are the sizes that it can store and show, so
-# they are wider than what the platform sends. tests/custody/schemas/test_bounds.py fails on an answer without them.
+# What an answer may hold. A reader checks the meaning of a value later; these are the sizes that it can store
+# and show, so they are wider than what the platform sends. tests/custody/schemas/test_bounds.py fails on an
+# answer without them.
 T = TypeVar("T")
 Int64 = Annotated[int, Field(ge=-MAX_INT64 - 1, le=MAX_INT64)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -72,8 +74,8 @@ Prose = Annotated[str, StringConstraints(max_length=10_000)]
 PsbtText = Annotated[str, StringConstraints(max_length=MAX_PSBT_BASE64)]
 # A standard transaction has 400,000 weight units: as many bytes at most.
 TransactionHex = Annotated[str, StringConstraints(max_length=2 * 400_000)]
-# Signers, recipients, roles, a page of proposals; and what grows with a workspace's age. The first bad entry ends the reading:
-# an error for each of a hundred thousand would take more memory than the list.
+# Signers, recipients, roles, a page of proposals; and what grows with a workspace's age. The first bad entry
+# ends the reading: an error for each of a hundred thousand would take more memory than the list.
 Few = Annotated[list[T], Field(max_length=1_000, fail_fast=True)]
 Many = Annotated[list[T], Field(max_length=100_000, fail_fast=True)]
 
@@ -114,7 +116,9 @@ class Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _storable(cls, data: object) -> object:
-        """JSON can write half a character and U+0000, which UTF-8 and PostgreSQL cannot store (nested ones: theirs)."""
+        """JSON can write half a character and U+0000, which UTF-8 and PostgreSQL cannot store (nested ones:
+        theirs).
+        """
         values = data.values() if isinstance(data, dict) else ()
         for value in values:
             for text in value if isinstance(value, list) else (value,):

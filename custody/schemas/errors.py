@@ -58,7 +58,9 @@ class ErrorCode(StrEnum):
 
 
 def _cut(value: object) -> object:
-    """A refusal must be read however long its sentence is, or a field's name in it: what comes first is what matters."""
+    """A refusal must be read however long its sentence is, or a field's name in it: what comes first is what
+    matters.
+    """
     return value[:MAX_TOLD] if isinstance(value, str) else value
 
 

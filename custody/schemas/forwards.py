@@ -20,7 +20,7 @@ class ForwardToVaultRequest(Request):
     """``POST /api/v1/forward-to-vault``: a fixed ``amount_sats``, or ``sweep`` for the whole balance; ``fee_sats`` with either.
 
     ``wallet_address`` says which of the caller's profiles is meant, as ``GET /api/v1/signing-profile-address`` gives it.
-    """
+    """  # noqa: E501
 
     workspace_id: IntId
     vault_id: TextId

@@ -25,7 +25,7 @@ class InvitationStatus(StrEnum):
 
 
 class InviteToWorkspaceRequest(Request):
-    """``POST /api/v1/invite-to-workspace``. The specification calls the workspace ``workspace_context`` here."""
+    """``POST /api/v1/invite-to-workspace``. The specification calls the workspace ``workspace_context`` here."""  # noqa: E501
 
     invited_email: EmailAddress
     workspace_context: IntId

@@ -49,7 +49,7 @@ class ProfileKey(Request):
 
 
 class KeyChallengeRequest(Request):
-    """``POST /api/v1/key-challenge``: every (path, xpub) that will be offered, so that the proof covers them."""
+    """``POST /api/v1/key-challenge``: every (path, xpub) that will be offered, so that the proof covers them."""  # noqa: E501
 
     network: ApiNetwork
     xpub: XpubText
@@ -62,7 +62,7 @@ class KeyChallengeRequest(Request):
 
 
 class KeyChallenge(Shape):
-    """One printable ASCII line to sign as a Bitcoin Signed Message at ``derivation_path`` (base path, then 0/0)."""
+    """One printable ASCII line to sign as a Bitcoin Signed Message at ``derivation_path`` (base path, then 0/0)."""  # noqa: E501
 
     challenge: Label
     derivation_path: Label
@@ -84,7 +84,7 @@ class RegisterKeyRequest(KeyChallengeRequest):
 
 
 class RevokeKeyRequest(Request):
-    """``POST /api/v1/revoke-key``. ``force``: also where a vault keeps fewer signers than a movement needs."""
+    """``POST /api/v1/revoke-key``. ``force``: also where a vault keeps fewer signers than a movement needs."""  # noqa: E501
 
     key_id: TextId
     reason: RevokedReason
@@ -106,8 +106,9 @@ class Key(Shape):
     net: ApiNetwork = Field(alias="Net")
     # Ours beside the specification's: why it was revoked, so that a daemon can tell its person.
     revoked_reason: NullString = Field(default=NullString(valid=False), alias="RevokedReason")
-    # Ours too. Each vault takes one account of each signer: the signer's daemon registers more before they run out.
-    # How many registered accounts no vault uses yet, and the number above the highest registered account.
+    # Ours too. Each vault takes one account of each signer: the signer's daemon registers more before they
+    # run out. How many registered accounts no vault uses yet, and the number above the highest registered
+    # account.
     free_accounts: Annotated[int, Field(ge=0, le=MAX_ACCOUNT + 1)] | None = Field(
         default=None, alias="FreeVaultAccounts"
     )

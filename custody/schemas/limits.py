@@ -1,4 +1,6 @@
-"""Spending limits: those of a role, for each member and cycle, and those of a vault. Amounts are decimal strings in BTC."""
+"""Spending limits: those of a role, for each member and cycle, and those of a vault. Amounts are decimal
+strings in BTC.
+"""
 
 from typing import Annotated
 
@@ -25,7 +27,7 @@ CycleDay = Annotated[StrictInt, Field(ge=1, le=31)]
 class CycleFields(Request):
     """When the counters begin anew, at 00:00 UTC. ``cycle_day``: 1 (Monday) to 7 for W; 1 to 31 for M, where a day that
     a month does not have is its last.
-    """
+    """  # noqa: E501
 
     cycle_period: CyclePeriod
     cycle_day: CycleDay
@@ -39,7 +41,7 @@ class CycleFields(Request):
 
 
 class UpdateRolePoliciesRequest(CycleFields):
-    """``POST /api/v1/update-role-policies``: replaces what each member who holds the role may move in a cycle."""
+    """``POST /api/v1/update-role-policies``: replaces what each member who holds the role may move in a cycle."""  # noqa: E501
 
     role_id: IntId
     workspace_id: IntId
@@ -96,7 +98,7 @@ class MyLimits(RoleLimit):
 class VaultLimits(Shape):
     """``detailed_vault_limits``. ``Limit`` is the maximum of a single movement, and ``Used`` informs; where ``PerCycle``
     is true, an operator made it the limit of the cycle's sum.
-    """
+    """  # noqa: E501
 
     limit: Label = Field(alias="Limit")
     cycle_period: CyclePeriod = Field(alias="CyclePeriod")
@@ -112,7 +114,7 @@ class AssetLimits(Shape):
 
     Until a token has limits of its own, ``Limit`` is the vault's main figure, rounded down to what the token can be divided into.
     ``contract_id`` as in the token's own record: null until its deployment is broadcast.
-    """
+    """  # noqa: E501
 
     contract_uid: Int64
     contract_id: Label | None
@@ -125,7 +127,7 @@ class AssetLimits(Shape):
 
 
 class LimitError(Shape):
-    """Stands in the place of a vault's limits while spending policies cannot be read; nothing moves meanwhile."""
+    """Stands in the place of a vault's limits while spending policies cannot be read; nothing moves meanwhile."""  # noqa: E501
 
     limit_error: Prose
 

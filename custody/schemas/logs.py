@@ -37,7 +37,9 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _day(value: object) -> object:
-    """One form only: a reader of dates takes a number of seconds too, and would search another year in silence."""
+    """One form only: a reader of dates takes a number of seconds too, and would search another year in
+    silence.
+    """
     if isinstance(value, str) and not _DAY.fullmatch(value):
         raise ValueError("a day is written YYYY-MM-DD, and counts in UTC")
     return value
@@ -62,7 +64,7 @@ class LogFilter(Request):
 
 
 class LogsQuery(LogFilter):
-    """``GET /api/v1/get-logs``. ``cursor`` is the last answer's ``next_cursor``, and takes the place of ``page``."""
+    """``GET /api/v1/get-logs``. ``cursor`` is the last answer's ``next_cursor``, and takes the place of ``page``."""  # noqa: E501
 
     workspace_uid: QueryId
     page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 1
@@ -83,7 +85,7 @@ class ExportLogsQuery(LogFilter):
 
 
 class AuditLogEntry(Shape):
-    """The specification's entry. Ids are text; the workspace's and the role's are empty where there is none."""
+    """The specification's entry. Ids are text; the workspace's and the role's are empty where there is none."""  # noqa: E501
 
     event_uid: Label
     org_uid: Label

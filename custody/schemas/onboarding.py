@@ -25,7 +25,7 @@ MAX_REQUESTS = 500
 
 
 class MonthlyVolume(StrEnum):
-    """What the organisation expects to move in a month, in US dollars: a range, for nobody knows better beforehand."""
+    """What the organisation expects to move in a month, in US dollars: a range, for nobody knows better beforehand."""  # noqa: E501
 
     UNDER_10K = "0-10k"
     UNDER_100K = "10k-100k"
@@ -41,7 +41,7 @@ class OnboardingStatus(StrEnum):
 
 
 class SubmitOnboardingRequest(Request):
-    """``POST /api/v1/onboarding-requests``. Who asks is the caller; ``work_email`` is for the operator to write to."""
+    """``POST /api/v1/onboarding-requests``. Who asks is the caller; ``work_email`` is for the operator to write to."""  # noqa: E501
 
     first_name: Name
     last_name: Name

@@ -62,7 +62,7 @@ class CreatePsbtRequest(Request):
 
     ``replaces_psbt_id`` asks for the same payment at a higher fee, and what is paid may be left out; with ``cancel``, for the
     return of all its coins to the vault. ``accelerates_psbt_id`` asks for a child that pays for that proposal's transaction.
-    """
+    """  # noqa: E501
 
     wallet_id: TextId
     workspace_id: IntId
@@ -108,7 +108,7 @@ class CreatePsbtResponse(Shape):
 
 
 class CancelPsbtRequest(Request):
-    """``POST /api/v1/cancel-psbt``. ``release_coins``: frees what a cancelled proposal keeps because signatures are out."""
+    """``POST /api/v1/cancel-psbt``. ``release_coins``: frees what a cancelled proposal keeps because signatures are out."""  # noqa: E501
 
     psbt_id: TextId
     workspace_id: IntId
@@ -119,7 +119,7 @@ class CancelPsbtRequest(Request):
 class CancelPsbtResponse(Shape):
     """``released_signatures``: how many stay valid for whoever kept a copy. ``self_spend_offered``: ``create-psbt`` with
     ``replaces_psbt_id`` and ``cancel`` takes its coins back for good. ``coins_kept``: they stay locked until then.
-    """
+    """  # noqa: E501
 
     psbt_id: Label
     status: ProposalStatus
@@ -174,7 +174,7 @@ class DecodedCall(Shape):
 
     ``whitelist_count`` and ``whitelist_hash``: of a deployment whose bytecode is known, how many addresses it lists from the start, and
     the SHA-256 of that list (docs/tokens.md).
-    """
+    """  # noqa: E501
 
     function: Label
     words: Prose
@@ -196,7 +196,7 @@ class DecodedCall(Shape):
 
 
 class Proposal(Shape):
-    """``GET /api/v1/psbt``. ``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""
+    """``GET /api/v1/psbt``. ``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""  # noqa: E501
 
     psbt_id: Label
     workspace_id: Label

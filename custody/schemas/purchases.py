@@ -27,7 +27,8 @@ from custody.schemas.common import (
 )
 
 MAX_PURCHASES = 500
-# What a double holds exactly, which is what a JSON number is to most readers (RFC 8259, section 6; IEEE 754, DBL_DIG).
+# What a double holds exactly, which is what a JSON number is to most readers (RFC 8259, section 6; IEEE 754,
+# DBL_DIG).
 MAX_DIGITS = 15
 MAX_PLACES = 12
 
@@ -41,7 +42,9 @@ class PurchaseStatus(StrEnum):
 
 
 def _exact(value: Decimal) -> Decimal:
-    """Not so large, and not so fine, that a number in JSON would be another. The exponent is bounded before any use."""
+    """Not so large, and not so fine, that a number in JSON would be another. The exponent is bounded before
+    any use.
+    """
     if not value.is_finite() or value < 0 or not -MAX_PLACES <= value.adjusted() < MAX_DIGITS:
         raise ValueError("an amount is a plain decimal of at most fifteen digits")
     plain = value.normalize()

@@ -1,4 +1,6 @@
-"""What reading calls take in their query string. Text becomes numbers here: a query has no other way to say them."""
+"""What reading calls take in their query string. Text becomes numbers here: a query has no other way to say
+them.
+"""
 
 from typing import Annotated, Literal
 
@@ -20,7 +22,7 @@ class WorkspaceQuery(Request):
 
 
 class ProfileQuery(Request):
-    """``GET /api/v1/signing-profile-address``: of the active key, or of another one of the caller's own by ``key_id``."""
+    """``GET /api/v1/signing-profile-address``: of the active key, or of another one of the caller's own by ``key_id``."""  # noqa: E501
 
     network: ApiNetwork
     key_id: TextId | None = None
@@ -30,7 +32,7 @@ MAX_PROPOSALS = 500
 
 
 class PsbtQuery(Request):
-    """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last; ``after`` is the last id seen."""
+    """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last; ``after`` is the last id seen."""  # noqa: E501
 
     psbt_id: TextId | None = None
     workspace_id: QueryId | None = None

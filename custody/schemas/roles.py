@@ -28,7 +28,7 @@ class RoleDetails(Role):
     """A row of ``GET /api/v1/get-roles-and-perms-detailed``. ``TransactionLimit`` is in BTC, for each member and cycle.
 
     ``limit_error`` stands in the place of the policy while spending policies cannot be read. ``Members``: how many hold it.
-    """
+    """  # noqa: E501
 
     workspace_id: Int64 = Field(alias="WorkspaceId")
     transaction_limit: Label | None = Field(default=None, alias="TransactionLimit", exclude_if=_is_absent)
@@ -49,7 +49,7 @@ class CreateRoleRequest(CycleFields):
 
 
 class UpdateRoleRequest(Request):
-    """``POST /api/v1/update-role``. What is left out stays; permissions and policy have calls of their own."""
+    """``POST /api/v1/update-role``. What is left out stays; permissions and policy have calls of their own."""  # noqa: E501
 
     role_id: IntId
     workspace_id: IntId

@@ -1,4 +1,6 @@
-"""People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them, and what changes them."""
+"""People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them, and what changes
+them.
+"""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -75,7 +77,7 @@ class OrganisationList(Shape):
 
 
 class User(Shape):
-    """The specification's User. ``DefaultOrg`` and ``DefaultWorkspace`` are 0 for an account that has none yet."""
+    """The specification's User. ``DefaultOrg`` and ``DefaultWorkspace`` are 0 for an account that has none yet."""  # noqa: E501
 
     uuid: Int64 = Field(alias="UUID")
     email: Label = Field(alias="Email")
@@ -134,7 +136,7 @@ class SetDefaultWorkspaceRequest(Request):
 
 
 class UpdateUserInfoRequest(Request):
-    """``POST /api/v1/update-user-info``: of the caller. What is left out stays; an empty text takes it away."""
+    """``POST /api/v1/update-user-info``: of the caller. What is left out stays; an empty text takes it away."""  # noqa: E501
 
     first_name: Name | Literal[""] | None = None
     surname: Name | Literal[""] | None = None
@@ -160,7 +162,7 @@ class UpdateWorkspaceRequest(Request):
 
 
 class Member(Shape):
-    """A row of ``GET /api/v1/get-users-from-workspace``. ``can_sign``: holds an active key on the workspace's network."""
+    """A row of ``GET /api/v1/get-users-from-workspace``. ``can_sign``: holds an active key on the workspace's network."""  # noqa: E501
 
     uuid: Int64 = Field(alias="UUID")
     email: Label = Field(alias="Email")

@@ -20,7 +20,8 @@ from custody.schemas.common import (
 )
 from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits
 
-# 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and Coldcard).
+# 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and
+# Coldcard).
 MAX_SIGNERS = 15
 
 
@@ -62,7 +63,7 @@ class Vault(Shape):
     ``limit_error`` stands in the place of ``detailed_vault_limits`` while spending policies cannot be read. ``assets`` are the tokens
     that the vault moved in the current cycle; nothing is told of them beside a ``limit_error``, nor by a platform that is older.
     ``warnings``: in the answer to ``create_wallet`` alone, what its creator should know of the quorum; absent where there is nothing.
-    """
+    """  # noqa: E501
 
     id: Label
     user_id: Label
@@ -81,7 +82,8 @@ class Vault(Shape):
     assets: Few[AssetLimits] | None = Field(default=None, exclude_if=_is_absent)
     signers: Few[VaultSigner]
     descriptor: Prose
-    # The chain behind ``testnet``: testnet4, signet or regtest, by the operator's configuration, never inferred.
+    # The chain behind ``testnet``: testnet4, signet or regtest, by the operator's configuration, never
+    # inferred.
     chain: Label
     receive_address: Label
     confirmed_sats: Sats

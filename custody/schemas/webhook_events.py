@@ -1,4 +1,6 @@
-"""What a webhook can be told of. The names are what a receiver switches on: none is ever given another meaning."""
+"""What a webhook can be told of. The names are what a receiver switches on: none is ever given another
+meaning.
+"""
 
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -66,7 +68,7 @@ class WebhookEvent(Shape):
 
     ``sequence`` counts the workspace's events in the order in which they happened. Deliveries overtake one another; a webhook
     that is told of some kinds only sees gaps. ``kind`` is text: a newer platform may know more kinds.
-    """
+    """  # noqa: E501
 
     id: TextId
     sequence: Int64

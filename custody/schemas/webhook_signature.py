@@ -1,7 +1,8 @@
-"""How a webhook's delivery is signed: an HMAC-SHA256 of ``t.body`` with a time, as the platform takes such deliveries itself.
+"""How a webhook's delivery is signed: an HMAC-SHA256 of ``t.body`` with a time, as the platform takes such
+deliveries itself.
 
-``Custody-Signature: t=<seconds since 1970>,s=<64 hex digits>``. While a new secret takes the old one's place there are two
-``s``, and either is good.
+``Custody-Signature: t=<seconds since 1970>,s=<64 hex digits>``. While a new secret takes the old one's place
+there are two ``s``, and either is good.
 """
 
 import hmac
@@ -47,7 +48,9 @@ def _signature(secret: str, timestamp: str, body: bytes) -> str:
 
 
 def _parts(header: str) -> tuple[str, list[str]] | None:
-    """The time and the signatures. None where either is missing, malformed or too often there; other parts are a later form's."""
+    """The time and the signatures. None where either is missing, malformed or too often there; other parts
+    are a later form's.
+    """
     if len(header) > MAX_HEADER:
         return None
     pairs = [part.strip().partition("=") for part in header.split(",")]

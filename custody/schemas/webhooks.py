@@ -21,7 +21,8 @@ from custody.schemas.queries import QueryId
 from custody.schemas.webhook_events import Kinds
 
 MAX_DELIVERIES: Final = 500
-# GitHub lets a repository have twenty for each event; each event is written once for each webhook that wants it.
+# GitHub lets a repository have twenty for each event; each event is written once for each webhook that wants
+# it.
 MAX_WEBHOOKS: Final = 10
 
 Url = Annotated[
@@ -54,7 +55,7 @@ class CreateWebhookRequest(Request):
 
 
 class Webhook(Shape):
-    """``failing_since``: no delivery was taken since then. ``old_secret_until``: until then the old secret signs as well."""
+    """``failing_since``: no delivery was taken since then. ``old_secret_until``: until then the old secret signs as well."""  # noqa: E501
 
     webhook_id: TextId
     workspace_id: Int64
@@ -112,7 +113,7 @@ class WebhookDeliveriesQuery(Request):
 
 
 class WebhookDelivery(Shape):
-    """``response_status`` and ``error`` are the last attempt's. Of what the receiver answered, nothing else is kept."""
+    """``response_status`` and ``error`` are the last attempt's. Of what the receiver answered, nothing else is kept."""  # noqa: E501
 
     delivery_id: TextId
     webhook_id: TextId

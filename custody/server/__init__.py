@@ -1,1 +1,1 @@
-"""Part of the house; see docs/architecture.md."""
+"""The platform's server; see docs/architecture.md."""

@@ -1,4 +1,4 @@
-"""Wires the platform: settings, the outside world, the store, the use cases, the web."""
+"""Builds the platform from its settings, dependencies, store, use cases and web layer."""
 
 import errno
 import os
@@ -86,12 +86,15 @@ from custody.server.store import Store, sqlite_url
 from custody.server.web.asgi import build_asgi
 from multisig._version import __version__
 
-# A folder whose files are settings, each named as its variable in small letters: what containers and systemd call secrets.
+# A folder whose files are settings, each named as its variable in small letters: what containers and systemd
+# call secrets.
 CREDENTIALS_DIR = "CUSTODY_CREDENTIALS_DIR"
 
 
 class Settings(BaseSettings):
-    """From the command line, the environment (``CUSTODY_…``), or the files of ``CUSTODY_CREDENTIALS_DIR``; the first counts."""
+    """From the command line, the environment (``CUSTODY_…``), or the files of ``CUSTODY_CREDENTIALS_DIR``;
+    the first counts.
+    """
 
     # A mistake in one setting must not show the others: one of them may hold a password (P49).
     model_config = SettingsConfigDict(env_prefix="CUSTODY_", hide_input_in_errors=True)
@@ -132,8 +135,9 @@ class Settings(BaseSettings):
     # Where people's own page is, for links in mails; without it a mail says in words what to do.
     public_url: str | None = None
 
-    # Hosts, with commas between them, that webhooks may call though they are no public names or have private addresses; and
-    # a private authority for their certificates, beside the usual ones. Anybody who may make webhooks can then reach them.
+    # Hosts, with commas between them, that webhooks may call though they are no public names or have private
+    # addresses; and a private authority for their certificates, beside the usual ones. Every member who may
+    # make webhooks can then reach them.
     webhook_allow: str = ""
     webhook_ca_file: Path | None = None
 
@@ -146,7 +150,9 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - no file of a working folder is read
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - which folder, the environment says
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Raises NotADirectoryError: without its password file a platform would begin another, empty database."""
+        """Raises NotADirectoryError: without its password file a platform would begin another, empty
+        database.
+        """
         folder = os.environ.get(CREDENTIALS_DIR)
         if not folder:
             return init_settings, env_settings
@@ -160,7 +166,9 @@ class Settings(BaseSettings):
 
     @property
     def chains(self) -> tuple[ChainSource, ...]:
-        """By CUSTODY_CHAIN_MAINNET and its like, in the environment or in files. Raises ChainMisconfigured."""
+        """By CUSTODY_CHAIN_MAINNET and its like, in the environment or in files. Raises
+        ChainMisconfigured.
+        """
         return tuple(read_sources(_chains_in_files() | dict(os.environ)).values())
 
     @property
@@ -188,7 +196,9 @@ class Settings(BaseSettings):
 
 
 def _chains_in_files() -> dict[str, str]:
-    """Each file's name as the variable's: a node's password belongs there, and a chain that was overlooked would be another."""
+    """Each file's name as the variable's: a node's password belongs there, and a chain that was overlooked
+    would be another.
+    """
     folder = os.environ.get(CREDENTIALS_DIR)
     found = Path(folder).glob(f"{PREFIX.lower()}*") if folder else ()
     return {path.name.upper(): path.read_text(encoding="utf-8").strip() for path in found}
@@ -200,7 +210,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True)
 class Outside:
-    """What the platform is given instead of taking it. The default hasher is RFC 9106's second option."""
+    """The platform's dependencies, which callers pass in. The default hasher is RFC 9106's second option."""
 
     clock: Clock = utc_now
     random: RandomBytes = secrets.token_bytes

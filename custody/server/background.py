@@ -16,8 +16,8 @@ from starlette.concurrency import run_in_threadpool
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource, OpenBackend, open_backend
 from custody.server.chain.embedded import EmbeddedChain
+from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.kinds import ENDLESS
@@ -48,9 +48,9 @@ from custody.server.store import Store
 
 # Of a worker process: so many jobs of one kind of work are done at once.
 HANDS: Final = 4
-# A block comes every ten minutes, an embedded one when somebody asks; half a second is what a person calls at once.
+# A block comes every ten minutes, an embedded one on request; half a second feels immediate to a person.
 WATCH_SECONDS: Final = 0.5
-# What expires is over from its moment on, whoever writes it down and when.
+# Expiry counts from its time on, however late this job records it.
 SWEEP_SECONDS: Final = 1.0
 # Rates and heights for new transactions, in processes that do not follow the chain themselves.
 MARKET_SECONDS: Final = 10.0
@@ -60,10 +60,11 @@ VERSION_SECONDS: Final = 2.0
 
 @dataclass(frozen=True)
 class Background:
-    """``backends`` is filled when the process starts: administration does not open the chain, which has one owner.
+    """``backends`` is filled when the process starts: administration does not open the chain, which has one
+    owner.
 
-    ``works``: whether this process has workers, or answers requests alone. ``has_embedded_chain``: then it is the only
-    process of its platform. ``hands``: jobs done at once; ``span``: how long a lease lasts.
+    ``works``: whether this process has workers, or answers requests alone. ``has_embedded_chain``: then it is
+    the only process of its platform. ``hands``: jobs done at once; ``span``: how long a lease lasts.
     """
 
     store: Store
@@ -174,7 +175,9 @@ class Background:
         return Lead(self.store, self.clock, self.random, name, self.span)
 
     def _lead_of(self, what: str, chain: str) -> Lead:
-        """The embedded chain is this process's alone already: after a kill nobody need wait for the lease to lapse."""
+        """The embedded chain is this process's alone already: after a kill no process has to wait for the
+        lease to lapse.
+        """
         embedded = isinstance(self.backends[chain], EmbeddedChain)
         place = _place_of(self.chain_folder) if embedded else None
         return Lead(self.store, self.clock, self.random, f"{what} of {chain}", self.span, place)
@@ -197,11 +200,15 @@ class Background:
             survive("market", partial(self.market.refresh, chain))
 
     def mail_outbox(self) -> Outbox:
-        """A worker of its own for mail: a mail server that hangs must not keep a transaction from the network."""
+        """A worker of its own for mail: a mail server that hangs must not keep a transaction from the
+        network.
+        """
         return Outbox(self.store, self.clock, new_id(self.random), {MAIL: self.mail_jobs}, span=self.span)
 
     def webhook_outbox(self) -> Outbox:
-        """Another for webhooks, whose receivers are strangers; each delivery knows itself when it is to be given up."""
+        """Another for webhooks, whose receivers are strangers; each delivery knows itself when it is to be
+        given up.
+        """
         handlers = {WEBHOOK: self.webhook_jobs}
         return Outbox(
             self.store, self.clock, new_id(self.random), handlers, endless={WEBHOOK}, span=self.span

@@ -1,7 +1,8 @@
-"""What one connection may cost: how long a request may take to arrive, how long it may be, and how many there are.
+"""What one connection may cost: how long a request may take to arrive, how long it may be, and how many there
+are.
 
-A proxy in front does the same better, and may be missing or misconfigured: then a handful of machines that send a letter
-a minute must not take every connection (slow loris).
+A proxy in front does the same better, and may be missing or misconfigured: then a handful of machines that
+send a letter a minute must not take every connection (slow loris).
 """
 
 import asyncio
@@ -10,22 +11,26 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# From the connection, or from the first byte of a later request on it, to the end of the headers; then to that of the body.
+# From the connection, or from the first byte of a later request on it, to the end of the headers; then to
+# that of the body.
 HEADER_SECONDS: Final = 10.0
 BODY_SECONDS: Final = 30.0
-# Between two requests on one connection: longer than the usual proxy's own pause between two (nginx asks again within 60 s,
-# and finds out that a connection was closed at the price of one more try).
+# Between two requests on one connection: longer than the usual proxy's own pause between two (nginx asks
+# again within 60 s, and finds out that a connection was closed at the price of one more try).
 IDLE_SECONDS: Final = 65
 # Ids, a token, a query: whatever comes before the body.
 MAX_HEADER_BYTES: Final = 32 * 1024
-# Below the 1,024 files that a process may have open where nobody said otherwise. Beyond them requests are answered with 503.
+# Below the 1,024 files that a process may have open by default. Beyond them requests are
+# answered with 503.
 MAX_CONNECTIONS: Final = 800
 # So many more are let in to be told; others are closed unheard.
 SPARE_CONNECTIONS: Final = 64
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's own, which waits for ever for a request that has begun, with a deadline for each part of one."""
+    """uvicorn's own, which waits for ever for a request that has begun, with a deadline for each part
+    of one.
+    """
 
     _phase: object = None
     _deadline: asyncio.TimerHandle | None = None

@@ -1,4 +1,6 @@
-"""Serving on a socket of our own: loopback unless a proxy stands in front, port 0 allowed, graceful shutdown."""
+"""Serving on a socket of our own: loopback unless a proxy stands in front, port 0 allowed, graceful
+shutdown.
+"""
 
 import asyncio
 import fcntl
@@ -71,7 +73,8 @@ def only_server(state: Path) -> Iterator[None]:
         if not _try_lock(descriptor):
             raise CannotListen(
                 f"Another server is running on {state}, with its embedded chain.",
-                "Stop it first, or use another state folder. Several processes need a node: docs/operating/scale.md.",
+                "Stop it first, or use another state folder. Several processes need a node: "
+                "docs/operating/scale.md.",
             )
         yield
     finally:
@@ -107,8 +110,8 @@ def bind(address: Address, *, behind_proxy: bool) -> socket.socket:
             "Listen on 127.0.0.1, or put a TLS proxy in front and say --behind-proxy.",
         )
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # Named TCP, not left to the system: asyncio sends at once (TCP_NODELAY) only where it is, else each answer on a connection
-    # that stays waits 40 ms for the acknowledgement of its own head.
+    # Named TCP, not left to the system: asyncio sends at once (TCP_NODELAY) only where it is, else each
+    # answer on a connection that stays waits 40 ms for the acknowledgement of its own head.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -131,15 +134,15 @@ def serve(
     on_stop: Callable[[], None],
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Until SIGINT or SIGTERM, or until ``is_over``. ``on_ready`` is told the address once requests are answered; ``on_stop``
-    ends long polls.
+    """Until SIGINT or SIGTERM, or until ``is_over``. ``on_ready`` is told the address once requests are
+    answered; ``on_stop`` ends long polls.
     """
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
-        # Otherwise any program on this machine could name another client's address.
+        # Otherwise any program on this machine could forge a client's address.
         proxy_headers=behind_proxy,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         lifespan="on",
@@ -157,7 +160,9 @@ def serve(
 
 @contextmanager
 def first_signal(on_first: Callable[[], None]) -> Iterator[None]:
-    """SIGINT or SIGTERM, the first time: asks to stop, with what is under way ended. The second time it kills."""
+    """SIGINT or SIGTERM, the first time: asks to stop, with what is under way ended. The second time it
+    kills.
+    """
 
     def asked(_number: int, _frame: object) -> None:
         # Also after the block: closing may take seconds.

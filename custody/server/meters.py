@@ -1,7 +1,8 @@
 """What is counted and timed while the platform runs, each platform with a registry of its own.
 
-Labels are words of our own tables: routes as the table writes them, kinds, outcomes, chains. No id, no address and nothing that a
-caller chose becomes one, so that their number is bounded and nobody's business is shown (P49).
+Labels are words of our own tables: routes as the table writes them, kinds, outcomes, chains. No id, no
+address and nothing that a caller chose becomes one, so that their number is bounded and no user's activity is
+shown (P49).
 """
 
 from prometheus_client import (
@@ -14,7 +15,8 @@ from prometheus_client import (
     ProcessCollector,
 )
 
-# A reading call takes milliseconds, a password's hash a tenth of a second; ten seconds is where deadlines end waiting.
+# A reading call takes milliseconds, a password's hash a tenth of a second; ten seconds is where deadlines end
+# waiting.
 _REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _WRITE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5, 10)
 _JOB_SECONDS = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60)
@@ -80,7 +82,8 @@ class Meters:
     def _work(self, registry: CollectorRegistry) -> None:
         self.jobs = Counter(
             "custody_job_attempts",
-            "Attempts at jobs: done, again (later), dead (given up), failed (an error of ours), lost (another took over).",
+            "Attempts at jobs: done, again (later), dead (given up), failed (an error of ours), lost "
+            "(another took over).",
             ["kind", "outcome"],
             registry=registry,
         )
@@ -93,7 +96,8 @@ class Meters:
         )
         self.broadcasts = Counter(
             "custody_broadcasts",
-            "What the network said of final transactions: accepted, already-known, unavailable, or why it was refused.",
+            "What the network said of final transactions: accepted, already-known, unavailable, or why it "
+            "was refused.",
             ["chain", "outcome"],
             registry=registry,
         )

@@ -1,4 +1,4 @@
-"""What waits in the database, as metrics that are read when somebody asks for them."""
+"""What waits in the database, as metrics that are read at each scrape."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -13,7 +13,8 @@ from custody.server.service.operations.figures import Figures, read_figures
 from custody.server.service.operations.recent import Recent
 from custody.server.store import Store
 
-# Prometheus asks each process every 15 seconds, as a rule; more often, or several of them, read the same figures.
+# Prometheus asks each process every 15 seconds, as a rule; more often, or several of them, read the same
+# figures.
 FRESH_SECONDS: Final = 5.0
 # Below Prometheus's own ten seconds, so that the rest is told also while the database hangs.
 DEADLINE_SECONDS: Final = 3.0

@@ -18,11 +18,15 @@ CLIENT_SECONDS: Final = 5.0
 
 @contextmanager
 def serving_metrics(address: Address, registry: CollectorRegistry) -> Iterator[Address]:
-    """Answers ``GET /metrics`` until the block ends; where it listens (port 0 takes a free one). Raises CannotListen."""
+    """Answers ``GET /metrics`` until the block ends; where it listens (port 0 takes a free one). Raises
+    CannotListen.
+    """
     if not address.is_loopback:
         raise CannotListen(
-            f"{address.host} can be reached from other machines, and metrics tell whoever asks how the platform is used.",
-            "Listen on 127.0.0.1, and let a collector on this machine, or in this network namespace, ask there.",
+            f"{address.host} can be reached from other machines, and metrics tell whoever asks how the "
+            "platform is used.",
+            "Listen on 127.0.0.1, and let a collector on this machine, or in this network namespace, ask "
+            "there.",
         )
     with (
         bind(address, behind_proxy=False) as listener,

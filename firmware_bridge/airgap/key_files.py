@@ -20,7 +20,7 @@ from multisig import (
     base58,
     multisig_account_path,
 )
-from multisig.accounts import account_of
+from multisig.vault import account_of
 
 # The largest export of a Coldcard has about 5 kB.
 MAX_FILE: Final = 64 * 1024

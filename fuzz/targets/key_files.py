@@ -11,7 +11,7 @@ from firmware_bridge.airgap import Form, parse_key, psbt_text
 from fuzz.json_mutator import mutate
 from fuzz.target import Target, require
 from multisig import MultisigError, Network, OriginKey, Vault, message_hash, multisig_account_path
-from multisig.accounts import account_of
+from multisig.vault import account_of
 from tests.support.airgap import slip132
 from tests.support.wallets import ALICE, BOB, CAROL, make_spend, make_vault
 

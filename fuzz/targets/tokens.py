@@ -6,6 +6,7 @@ from typing import Any
 from fuzz.records import records
 from fuzz.target import Target, require
 from multisig import MultisigError
+from multisig.canonical_json import JsonError, canonical_json, parse_canonical
 from multisig.script import op_return_script
 from multisig.tokens import (
     Deploy,
@@ -17,7 +18,6 @@ from multisig.tokens import (
     token_of_script,
     token_script,
 )
-from multisig.tokens.jcs import JsonError, canonical_json, parse_canonical
 
 _SCRIPT, _BLOB = 0, 1
 

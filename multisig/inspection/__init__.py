@@ -1,7 +1,7 @@
 """What does this transaction do to this vault?
 
-`inspect` answers from the bytes of the PSBT and the policy this machine holds. It never raises for what a PSBT
-says, however hostile: what is wrong becomes findings, and one that refuses makes `Inspection.ok` false.
+`inspect` answers from the bytes of the PSBT and the policy this machine holds. It never raises for what a
+PSBT says, however hostile: what is wrong becomes findings, and one that refuses makes `Inspection.ok` false.
 """
 
 import hashlib
@@ -10,11 +10,19 @@ from dataclasses import fields
 from typing import Any
 
 from multisig.fees import estimate_vsize
-from multisig.inspection.findings import Finding, FindingCode, Severity
 from multisig.inspection.inputs import InputsSeen, inspect_inputs
-from multisig.inspection.model import Change, InspectedInput, Inspection, OpReturn, Payment
+from multisig.inspection.model import (
+    Change,
+    Finding,
+    FindingCode,
+    InspectedInput,
+    Inspection,
+    OpReturn,
+    Payment,
+    Severity,
+)
 from multisig.inspection.outputs import OutputsSeen, inspect_outputs
-from multisig.inspection.whole import FeeLimits, Totals, inspect_whole, signals_rbf
+from multisig.inspection.transaction import FeeLimits, Totals, inspect_whole, signals_rbf
 from multisig.network import Network
 from multisig.proofs import Prover, policy_keys, policy_threshold
 from multisig.psbt import Psbt
@@ -84,7 +92,7 @@ def _digest(
     totals: Totals,
     findings: tuple[Finding, ...],
 ) -> str:
-    # Who has signed so far is left out: a colleague's signature must not undo an approval.
+    # The digest leaves out who has signed so far: another signer's signature must not undo an approval.
     shown: list[Any] = [
         "multisig-inspection-v1",
         psbt.tx.serialize(include_witness=False).hex(),
@@ -101,7 +109,7 @@ def _digest(
 
 
 def _meaning(token: Payload | None) -> list[Any]:
-    """What the bytes were understood as: nothing for other data, whose approvals so stay what they were."""
+    """The decoded token payload, for the digest; empty for other data, whose digests stay as they were."""
     if token is None:
         return []
     values = (getattr(token, member.name) for member in fields(token))

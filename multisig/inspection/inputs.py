@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from multisig.inspection.elsewhere import ADVICE, other_wallet
-from multisig.inspection.findings import Finding, FindingCode, found
-from multisig.inspection.model import InspectedInput
+from multisig.inspection.model import Finding, FindingCode, InspectedInput, found
+from multisig.inspection.other_wallets import ADVICE, other_wallet
 from multisig.keys import Fingerprint
 from multisig.proofs import OurScript, Prover, Unproven, proven_output
 from multisig.psbt import Psbt, PsbtInput
@@ -67,7 +66,8 @@ def _how_it_is_signed(item: PsbtInput, subject: str) -> Iterator[Finding]:
     if item.sighash_type not in {None, SIGHASH_ALL}:
         yield found(
             FindingCode.SIGHASH_NOT_ALL,
-            "A signature is asked for that leaves parts of the transaction open to change (sighash is not ALL).",
+            "A signature is asked for that leaves parts of the transaction open to change (sighash is not "
+            "ALL).",
             subject,
         )
     if item.is_final:

@@ -5,15 +5,13 @@ from dataclasses import dataclass, field
 
 from multisig.address import encode_address
 from multisig.errors import InvalidToken
-from multisig.inspection.elsewhere import ADVICE, other_wallet
-from multisig.inspection.findings import Finding, FindingCode, found
-from multisig.inspection.model import Change, OpReturn, Payment
+from multisig.inspection.model import Change, Finding, FindingCode, OpReturn, Payment, found
+from multisig.inspection.other_wallets import ADVICE, other_wallet
 from multisig.network import Network
 from multisig.proofs import OurScript, Prover
 from multisig.psbt import Psbt, PsbtOutput
 from multisig.script import ScriptKind, classify, dust_threshold, parse_op_return
-from multisig.tokens.op_return import token_of
-from multisig.tokens.payload import Payload
+from multisig.tokens.payload import Payload, token_of
 
 OP_RETURN = b"\x6a"
 
@@ -105,7 +103,8 @@ def _pretending(index: int, output: PsbtOutput, prover: Prover) -> Iterator[Find
         sentence = (
             "The output is said to come back to this vault, but does not."
             if other is None
-            else f"The output does not come back here. It is said to be of another wallet with the same keys: {other}. {ADVICE}"
+            else "The output does not come back here. It is said to be of another wallet with the same "
+            f"keys: {other}. {ADVICE}"
         )
         yield found(FindingCode.FAKE_CHANGE, sentence, subject)
     if classify(output.script_pubkey) is ScriptKind.UNKNOWN:

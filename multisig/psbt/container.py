@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from multisig.errors import InvalidPsbt, PsbtTooLarge
 from multisig.keys import ExtendedPublicKey, KeyOrigin
-from multisig.psbt.decode import decode_psbt
+from multisig.psbt.codec import decode_psbt, encode_psbt, encode_skeleton
 from multisig.psbt.embit_reader import require_same_reading
-from multisig.psbt.encode import encode_psbt, encode_skeleton
-from multisig.psbt.keyvalue import PsbtLimits
+from multisig.psbt.fields import PsbtLimits
 from multisig.psbt.model import PsbtInput, PsbtOutput
 from multisig.transaction import Transaction
 
@@ -31,7 +30,7 @@ class Psbt:
     xpubs: tuple[tuple[ExtendedPublicKey, KeyOrigin], ...] = ()
 
     def __post_init__(self) -> None:
-        # Whoever checks an input must be looking at the one that is signed.
+        # The input that is checked must be the input that is signed.
         stated = [(item.outpoint, item.sequence) for item in self.inputs]
         if stated != [(item.outpoint, item.sequence) for item in self.tx.inputs]:
             raise InvalidPsbt("The PSBT's inputs are not those of its transaction.")

@@ -1,9 +1,9 @@
 """The second reader: embit must understand our bytes as the same transaction. The only importer of embit.
 
-embit 0.8.0 is never trusted for a value. It is a reader that others wrote, much like those in wallets and
-devices; a PSBT that it understands differently is one that somebody could be shown differently. It gets
-our own serialisation of fields we know, never bytes from outside: those may hold taproot fields whose counts
-it does not bound, and version 2 fields that it lets replace the transaction.
+No value is taken from embit 0.8.0. It is an independent parser, much like those in wallets and devices: a
+PSBT that it parses differently is one that another wallet could show differently. It gets our own
+serialisation of known fields, never bytes from outside: those may hold taproot fields whose counts it does
+not bound, and version 2 fields that it lets replace the transaction.
 """
 
 from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
@@ -17,7 +17,7 @@ def require_same_reading(data: bytes, tx: Transaction) -> None:
     try:
         seen = EmbitPsbt.parse(data)
         same = _transaction_fields(seen) == _our_fields(tx)
-    # The outermost border to a library that raises six kinds of exception, none of them documented.
+    # embit raises six kinds of exception, none of them documented.
     except Exception as error:
         raise InvalidPsbt("A field of the PSBT is malformed.") from error
     if not same:

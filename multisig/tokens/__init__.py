@@ -1,4 +1,6 @@
-"""CPT-1, tokens anchored to Bitcoin: the bytes in a transaction, the bytecode they commit to, and both in words."""
+"""CPT-1, tokens anchored to Bitcoin: the bytes in a transaction, the bytecode they commit to, and both in
+words.
+"""
 
 from multisig.tokens.amounts import (
     MAX_DECIMALS,
@@ -17,7 +19,6 @@ from multisig.tokens.bytecode import (
     check_deployment,
     parse_bytecode,
 )
-from multisig.tokens.op_return import token_of, token_of_script, token_script
 from multisig.tokens.payload import (
     MAX_PAYLOAD_BYTES,
     Call,
@@ -28,6 +29,9 @@ from multisig.tokens.payload import (
     encode_payload,
     is_token_payload,
     payload_parts,
+    token_of,
+    token_of_script,
+    token_script,
 )
 from multisig.tokens.words import TokenWords, listed_addresses, token_words
 

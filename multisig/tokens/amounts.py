@@ -3,13 +3,13 @@
 from typing import NewType
 
 from multisig.errors import InvalidToken
-from multisig.tokens.leb128 import MAX_LEB128
+from multisig.wire import Reader, WireError
 
 TokenAmount = NewType("TokenAmount", int)
 
 # Signed 64 bits: every database, language and LEB128 of nine bytes holds it exactly.
-MAX_TOKEN_AMOUNT = TokenAmount(MAX_LEB128)
-# As the great majority of ERC-20 tokens have; with more, less than ten whole tokens would fit.
+MAX_TOKEN_AMOUNT = TokenAmount(2**63 - 1)
+# Most ERC-20 tokens have 18; with more, fewer than ten whole tokens would fit.
 MAX_DECIMALS = 18
 
 
@@ -36,7 +36,9 @@ def check_decimals(decimals: int) -> None:
 
 
 def check_supplies(total: int, maximum: int, decimals: int) -> None:
-    """0 <= total <= maximum, 1 <= maximum < 2^63. Raises InvalidToken, which names the largest supply there can be."""
+    """0 <= total <= maximum, 1 <= maximum < 2^63. Raises InvalidToken, which names the largest supply there
+    can be.
+    """
     check_decimals(decimals)
     for value in (total, maximum):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -48,3 +50,29 @@ def check_supplies(total: int, maximum: int, decimals: int) -> None:
         raise InvalidToken("The maximum supply is zero: no such token could ever exist.")
     if total > maximum:
         raise InvalidToken("The total supply is above the maximum supply.")
+
+
+def leb128(number: int) -> bytes:
+    """The shortest form of 0 to 2^63 - 1; ValueError outside, which no validated amount is."""
+    if not 0 <= number <= MAX_TOKEN_AMOUNT:
+        raise ValueError("only numbers from 0 to 2^63 - 1 are written")
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*out, number))
+
+
+def read_leb128(reader: Reader) -> int:
+    """The next number. Raises WireError where it ends too early, is not in its shortest form, or is 2^63 or
+    more.
+    """
+    number = 0
+    for shift in range(0, 63, 7):
+        byte = reader.take(1)[0]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if not byte and shift:
+                raise WireError("a number is not in its shortest form")
+            return number
+    raise WireError("a number is longer than nine bytes")

@@ -4,18 +4,17 @@ import itertools
 import re
 from dataclasses import dataclass, fields
 
+from multisig.canonical_json import JsonError, JsonValue, canonical_json, parse_canonical
 from multisig.errors import InvalidToken
 from multisig.hashes import sha256
-from multisig.tokens.addresses import check_holder
 from multisig.tokens.amounts import TokenAmount, check_supplies
-from multisig.tokens.jcs import JsonError, JsonValue, canonical_json, parse_canonical
 from multisig.tokens.names import check_icon, check_name, check_ticker
-from multisig.tokens.payload import Deploy
+from multisig.tokens.payload import Deploy, check_holder
 
 TEMPLATE_VERSION = 1
 # Longer lists are built by calls of add_to_whitelist. An entry has at most 71 bytes in JSON.
 MAX_WHITELIST = 1000
-# More than the largest valid one; whoever fetches a blob stops reading here.
+# More than the largest valid blob; a caller that fetches one stops reading here.
 MAX_BYTECODE_BYTES = 80_000
 
 # Whole numbers beyond 2^53 have no safe form in JSON (RFC 8785, appendix D), so that supplies are strings.
@@ -28,7 +27,8 @@ _INVALID = "The bytecode is not valid"
 class Bytecode:
     """A token from its first day. Supplies are in raw units, scripts are output scripts, `icon` may be empty.
 
-    `whitelist` is in ascending order of its bytes without repetition: one list, one hash. Raises InvalidToken.
+    `whitelist` is in ascending order of its bytes without repetition: one list, one hash. Raises
+    InvalidToken.
     """
 
     name: str
@@ -74,7 +74,9 @@ class Bytecode:
 
     @property
     def whitelist_hash(self) -> bytes:
-        """SHA-256 of the member `whitelist` as it stands in the blob: one list, one hash, whatever token it is of."""
+        """SHA-256 of the member `whitelist` as it stands in the blob: one list, one hash, whatever token it
+        is of.
+        """
         listed = ",".join(f'"{script.hex()}"' for script in self.whitelist)
         return sha256(f"[{listed}]".encode())
 
@@ -104,7 +106,7 @@ def parse_bytecode(blob: bytes) -> Bytecode:
         value = parse_canonical(blob)
     except JsonError as error:
         raise InvalidToken(f"{_INVALID}: {error}.") from error
-    given = _Given(value)
+    given = _BlobMembers(value)
     return Bytecode(
         name=given.text("name"),
         ticker=given.text("ticker"),
@@ -130,7 +132,7 @@ def check_deployment(deploy: Deploy, bytecode: Bytecode) -> None:
         raise InvalidToken(f"The deployment is not of this bytecode: they differ in {', '.join(differing)}.")
 
 
-class _Given:
+class _BlobMembers:
     """The members of a blob, each of exactly the type the schema has for it."""
 
     def __init__(self, value: JsonValue) -> None:
@@ -141,7 +143,7 @@ class _Given:
         if missing:
             raise InvalidToken(f"{_INVALID}: {missing[0]} is missing.")
         if value.keys() != expected:
-            # Its name is not repeated: it was chosen by whoever made the blob.
+            # Its name is not repeated in the error: the author of the blob chose it.
             raise InvalidToken(f"{_INVALID}: it has a member that is not known.")
         self._members = value
 

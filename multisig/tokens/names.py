@@ -1,15 +1,16 @@
 """What a token may be called. The rules are tables of ours and not of Python's Unicode version.
 
-Whether a token's bytecode is valid decides balances, so two machines must never disagree about it: 3.11 and 3.12
-know different characters, which is why nothing here asks `unicodedata`. Names that merely look alike are not told
-apart: a token is identified by its contract, never by its name.
+Whether a token's bytecode is valid decides balances, so two machines must never disagree about it: 3.11 and
+3.12 know different characters, which is why nothing here asks `unicodedata`. Names that merely look alike are
+not told apart: a token is identified by its contract, never by its name.
 """
 
 import re
 
 from multisig.errors import InvalidToken
 
-# As on exchanges; Counterparty and Runes take capital letters only too. Never a digit first: it follows an amount.
+# As on exchanges; Counterparty and Runes take capital letters only too. Never a digit first: it follows an
+# amount.
 MAX_TICKER_CHARACTERS = 12
 _TICKER = re.compile(r"[A-Z][A-Z0-9]{0,11}", re.ASCII)
 
@@ -19,9 +20,10 @@ MAX_NAME_CHARACTERS = 64
 MAX_ICON_CHARACTERS = 512
 _ICON = re.compile(r"(?:https|ipfs)://[!#-;=?-\[\]_a-z~]+", re.ASCII)
 
-# First and last code points of what cannot be seen, moves other text, or is no character: controls, spaces other
-# than U+0020, bidirectional and other format characters, default ignorable ones (Unicode's DerivedCoreProperties),
-# variation selectors, surrogates, private use, tags. Noncharacters at the end of each plane are refused beside it.
+# First and last code points of what cannot be seen, moves other text, or is no character: controls, spaces
+# other than U+0020, bidirectional and other format characters, default ignorable ones (Unicode's
+# DerivedCoreProperties), variation selectors, surrogates, private use, tags. Noncharacters at the end of each
+# plane are refused beside it.
 _HIDDEN = (
     (0x0000, 0x001F),
     (0x007F, 0x00A0),

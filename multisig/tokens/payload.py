@@ -1,20 +1,82 @@
-"""The bytes that a token transaction carries: CPT-1, read strictly and written in one way only (docs/tokens.md).
+"""The bytes that a token transaction carries: CPT-1, read strictly and written in one way only
+(docs/tokens.md).
 
-Every value is valid once it exists, and every value has exactly one encoding: what decodes encodes to the same bytes.
+Every value is valid once it exists, and every value has exactly one encoding: what decodes encodes to the
+same bytes.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 
 from multisig.errors import InvalidToken
-from multisig.tokens.addresses import check_holder, encode_holder, read_holder
-from multisig.tokens.amounts import TokenAmount, check_supplies, token_amount
-from multisig.tokens.leb128 import leb128, read_leb128
+from multisig.script import (
+    ScriptKind,
+    classify,
+    op_return_script,
+    p2pkh,
+    p2sh,
+    p2tr,
+    parse_op_return,
+    witness_output,
+)
+from multisig.tokens.amounts import TokenAmount, check_supplies, leb128, read_leb128, token_amount
 from multisig.tokens.names import check_ticker
 from multisig.wire import Reader, WireError
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """`start` is how many bytes of the script stand before its hash or key."""
+
+    kind: ScriptKind
+    start: int
+    length: int
+    script: Callable[[bytes], bytes]
+
+    def program(self, script: bytes) -> bytes:
+        return script[self.start : self.start + self.length]
+
+
+def _witness_v0(program: bytes) -> bytes:
+    return witness_output(0, program)
+
+
+# The index is the byte on chain; it never changes. The kinds that a vault or a profile has come first (ADR
+# 11).
+_FORMS = (
+    _Form(ScriptKind.P2WPKH, 2, 20, _witness_v0),
+    _Form(ScriptKind.P2WSH, 2, 32, _witness_v0),
+    _Form(ScriptKind.P2TR, 2, 32, p2tr),
+    _Form(ScriptKind.P2PKH, 3, 20, p2pkh),
+    _Form(ScriptKind.P2SH, 2, 20, p2sh),
+)
+_CODES = {form.kind: code for code, form in enumerate(_FORMS)}
+
+
+def check_holder(script: bytes) -> None:
+    """Only scripts that have an address can hold a token. Raises InvalidToken."""
+    if not isinstance(script, bytes) or classify(script) not in _CODES:
+        raise InvalidToken("The address is not of a kind that can hold a token.")
+
+
+def encode_holder(script: bytes) -> bytes:
+    """The type code and the program. Raises InvalidToken."""
+    check_holder(script)
+    code = _CODES[classify(script)]
+    return bytes((code,)) + _FORMS[code].program(script)
+
+
+def read_holder(reader: Reader) -> bytes:
+    """The output script of the next address. Raises WireError."""
+    code = reader.take(1)[0]
+    if code >= len(_FORMS):
+        raise WireError(f"there is no address type {code}")
+    form = _FORMS[code]
+    return form.script(reader.take(form.length))
+
 
 MAGIC = b"CPT"
 VERSION = 1
@@ -99,8 +161,8 @@ class Deploy:
 class Call:
     """A call of a token's function.
 
-    `contract_id` is the deployment's txid as it is written, `amount` raw units, `address` an output script: None
-    where the function takes none. Raises InvalidToken.
+    `contract_id` is the deployment's txid as it is written, `amount` raw units, `address` an output script:
+    None where the function takes none. Raises InvalidToken.
     """
 
     contract_id: str
@@ -140,7 +202,9 @@ def is_token_payload(data: bytes) -> bool:
 
 
 def decode_payload(data: bytes) -> Payload:
-    """The meaning of the data of an OP_RETURN output. Raises InvalidToken for all but the one canonical form."""
+    """The meaning of the data of an OP_RETURN output. Raises InvalidToken for all but the one
+    canonical form.
+    """
     if not is_token_payload(data):
         raise InvalidToken("The data is not of a token: it does not begin with CPT.")
     reader = Reader(data)
@@ -159,7 +223,9 @@ def encode_payload(payload: Payload) -> bytes:
 
 
 def payload_parts(payload: Payload) -> tuple[tuple[str, bytes], ...]:
-    """What stands in the data, in order, each part with its name: a screen that cuts the data off hides the last ones."""
+    """The parts of the data in order, each with its name: a screen that truncates the data hides the last
+    ones.
+    """
     return _deploy_parts(payload) if isinstance(payload, Deploy) else _call_parts(payload)
 
 
@@ -231,3 +297,25 @@ def _call_parts(call: Call) -> tuple[tuple[str, bytes], ...]:
         *amount,
         *address,
     )
+
+
+def token_of(data: bytes) -> Payload | None:
+    """The payload in the data of an OP_RETURN output, such as an inspection shows; None where it is other
+    data.
+
+    Raises InvalidToken where it claims to be of a token and cannot be decoded: that is never just other data.
+    """
+    return decode_payload(data) if is_token_payload(data) else None
+
+
+def token_of_script(script_pubkey: bytes) -> Payload | None:
+    """The same from an output script; None where it does not carry data in the one standard form. Raises
+    InvalidToken.
+    """
+    data = parse_op_return(script_pubkey)
+    return None if data is None else token_of(data)
+
+
+def token_script(payload: Payload) -> bytes:
+    """The output script that carries a payload; its output has the value 0."""
+    return op_return_script(encode_payload(payload))

@@ -1,8 +1,8 @@
 """What a payload says, in words for a person, beside the hex that the device shows.
 
-The sentence holds nothing but our words, plain ASCII tickers, figures and addresses. A token's name may be in any
-script and would reorder the figures beside it, so that it stands alone, as a detail. A ticker may be "BTC": the
-word "tokens" never leaves its side.
+The sentence holds nothing but our words, plain ASCII tickers, figures and addresses. A token's name may be in
+any script and would reorder the figures beside it, so that it stands alone, as a detail. A ticker may be
+"BTC": the word "tokens" never leaves its side.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,9 @@ LONGEST_ICON = 120
 
 @dataclass(frozen=True, slots=True)
 class TokenWords:
-    """`sentence` is what happens; `details` are label and value; `hex` is the whole data, as a device shows it."""
+    """`sentence` is what happens; `details` are label and value; `hex` is the whole data, as a device shows
+    it.
+    """
 
     sentence: str
     details: tuple[tuple[str, str], ...]
@@ -48,8 +50,8 @@ _SENTENCES = {
 def token_words(payload: Payload, network: Network, bytecode: Bytecode | None = None) -> TokenWords:
     """A payload in words; `bytecode` is that of its token where this machine knows it.
 
-    Whoever calls looks the bytecode up by the call's contract: nothing in a call's bytes proves it. A deployment's
-    is compared. Raises InvalidToken for a deployment that is not of this bytecode.
+    The caller looks the bytecode up by the call's contract: nothing in a call's bytes proves it. A
+    deployment's is compared. Raises InvalidToken for a deployment that is not of this bytecode.
     """
     if isinstance(payload, Deploy):
         sentence, details = _deploy(payload, network, bytecode)
@@ -80,12 +82,16 @@ def _deploy(
 
 
 def listed_addresses(bytecode: Bytecode, network: Network) -> Iterator[str]:
-    """Whom the token lists from the start, each address whole, in the order of the bytecode: up to a thousand."""
+    """Whom the token lists from the start, each address whole, in the order of the bytecode: up to a
+    thousand.
+    """
     return (_address(script, network) for script in bytecode.whitelist)
 
 
 def _known(bytecode: Bytecode, network: Network) -> tuple[tuple[str, str], ...]:
-    """Of the list its length and its hash; whoever shows the words shows `listed_addresses` beside them."""
+    """The details of a known bytecode. Of the list only length and hash: callers show `listed_addresses` as
+    well.
+    """
     return (
         ("name", bytecode.name),
         ("first owner", _address(bytecode.owner_script, network)),
@@ -96,7 +102,7 @@ def _known(bytecode: Bytecode, network: Network) -> tuple[tuple[str, str], ...]:
 
 
 def _icon(text: str) -> str:
-    """Never a link and never a picture: its characters are those of an address in the web, and nobody fetches it."""
+    """The icon as plain text, never as a link or a picture; this machine never fetches it."""
     if len(text) <= LONGEST_ICON:
         return text or "none"
     digest = sha256(text.encode()).hex()

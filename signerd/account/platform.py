@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from custody.client import ApiError, AsyncClient, BadAnswer, Unreachable
 from custody.client import SignedOut as ClientSignedOut
 from custody.client.calls.payments import proposals_request
+from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
 from custody.schemas.proposals import Proposal, SignPsbtRequest
-from custody.schemas.tokens import ContractCall, TokenBalance
 from custody.schemas.vaults import Vault
 from signerd.account.listing import (
     MOST_LISTED,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
+from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import TextId
 from custody.schemas.proposals import DecodedCall, Proposal
-from custody.schemas.tokens import Contract
 from custody.schemas.vaults import Vault as VaultShape
 from multisig.tokens import MAX_BYTECODE_BYTES
 from signerd.core.claims import VaultClaim

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from custody.schemas.tokens import ContractCall, TokenBalance
+from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from multisig import MultisigError
 from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
 from signerd.account.follower import Follower

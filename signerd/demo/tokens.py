@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from custody.client import ApiError, AsyncClient
-from custody.schemas.tokens import (
+from custody.schemas.asset_tokens import (
     CallContractRequest,
     CreateTokenRequest,
     FunctionName,

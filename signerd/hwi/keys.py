@@ -4,8 +4,8 @@ from argparse import Namespace
 from typing import Any
 
 from multisig import DerivationPath, ExtendedPublicKey, InvalidPath, MultisigError, Network, checksum
-from multisig.accounts import account_of, multisig_account_path, profile_account_path
 from multisig.keys import HARDENED
+from multisig.vault import account_of, multisig_account_path, profile_account_path
 from signerd.endpoint import PERSON_SECONDS
 from signerd.hwi.codes import Code, HwiError
 from signerd.hwi.connection import DaemonConnection, identifier

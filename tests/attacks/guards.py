@@ -13,10 +13,10 @@ from pydantic.fields import FieldInfo
 from custody.client import body
 from firmware_bridge import sanitised_psbt, signing
 from multisig import Psbt, descriptor, vault
-from multisig.inspection import findings, inputs, outputs, whole
+from multisig.inspection import inputs, model, outputs, transaction
 from multisig.proofs import Place, Prover, Unproven
-from multisig.psbt import decode, fields
-from multisig.psbt.keyvalue import PsbtLimits
+from multisig.psbt import codec, fields
+from multisig.psbt.fields import PsbtLimits
 from multisig.script import ScriptKind
 from multisig.wire import Reader
 from signerd.account import person, platform, vaults
@@ -39,8 +39,8 @@ def switch_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         case "token":
             _without_check(monkeypatch, what, "TOKEN_")
         case "severity":
-            lowered = findings._WARNINGS | {findings.FindingCode(what)}
-            monkeypatch.setattr(findings, "_WARNINGS", lowered)
+            lowered = model._WARNINGS | {model.FindingCode(what)}
+            monkeypatch.setattr(model, "_WARNINGS", lowered)
         case _:
             GUARDS[name](monkeypatch)
 
@@ -76,15 +76,15 @@ def _places_in_bounds(patch: pytest.MonkeyPatch) -> None:
 def _ownership(patch: pytest.MonkeyPatch) -> None:
     shown = inputs._not_ours
 
-    def told(*arguments: object) -> findings.Finding:
+    def told(*arguments: object) -> model.Finding:
         finding = shown(*arguments)
-        return findings.Finding("off", findings.Severity.WARN, finding.sentence, finding.subject)
+        return model.Finding("off", model.Severity.WARN, finding.sentence, finding.subject)
 
     patch.setattr(inputs, "_not_ours", told)
 
 
 def _coins_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(whole, "_duplicates", _nothing)
+    patch.setattr(transaction, "_duplicates", _nothing)
 
 
 def _how_it_is_signed(patch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def _script_of_coins(patch: pytest.MonkeyPatch) -> None:
 
 
 def _fee_of_the_bytes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(whole, "_fee", _nothing)
+    patch.setattr(transaction, "_fee", _nothing)
 
 
 def _strict_data(patch: pytest.MonkeyPatch) -> None:
@@ -132,11 +132,11 @@ def _known_scripts(patch: pytest.MonkeyPatch) -> None:
 
 
 def _one_network(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(whole, "_network", _nothing)
+    patch.setattr(transaction, "_network", _nothing)
 
 
 def _account_keys(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(whole, "_xpubs", _nothing)
+    patch.setattr(transaction, "_xpubs", _nothing)
 
 
 # --- vaults (S15 to S17) ------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def _keys_once(patch: pytest.MonkeyPatch) -> None:
             found[key] = reader.sized()
         return found
 
-    patch.setattr(decode, "read_map", lenient)
+    patch.setattr(codec, "read_map", lenient)
 
 
 def _shortest_lengths(patch: pytest.MonkeyPatch) -> None:

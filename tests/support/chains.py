@@ -7,7 +7,7 @@ from typing import Protocol
 
 from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput
 from custody.server.chain.embedded import EmbeddedChain
-from custody.server.chain.embedded.blocks import MINER_WITNESS_SCRIPT
+from custody.server.chain.embedded.mining import MINER_WITNESS_SCRIPT
 from multisig.script import p2wsh
 from multisig.transaction import Transaction
 from multisig.units import Sats

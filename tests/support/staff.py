@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import httpx
 
 from custody.schemas.users import PermissionName
-from custody.server.domain.permissions import RoleTemplate
+from custody.server.domain.roles import RoleTemplate
 from custody.server.service.people.workspaces import add_first_role
 from custody.server.store.models import Workspace
 from multisig import Sats

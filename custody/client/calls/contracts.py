@@ -3,8 +3,7 @@
 from pydantic import TypeAdapter
 
 from custody.client.method import Sent, row
-from custody.schemas.common import Few, Many
-from custody.schemas.tokens import (
+from custody.schemas.asset_tokens import (
     CallContractRequest,
     CallContractResponse,
     Contract,
@@ -17,6 +16,7 @@ from custody.schemas.tokens import (
     TokenBalance,
     WorkspaceWhitelist,
 )
+from custody.schemas.common import Few, Many
 
 _CONTRACTS = TypeAdapter(Many[Contract])
 _CALLS = TypeAdapter(Few[ContractCall])

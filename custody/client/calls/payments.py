@@ -63,7 +63,9 @@ class ProposalList:
 
 
 class ProposalFilters(TypedDict, total=False):
-    """``awaiting_me``: those alone that await the caller's decision; ``after``: the id of a page's last proposal."""
+    """``awaiting_me``: those alone that await the caller's decision; ``after``: the id of a page's last
+    proposal.
+    """
 
     status: ProposalStatus | None
     awaiting_me: bool
@@ -145,7 +147,9 @@ class ProposalCalls:
     @method
     @staticmethod
     def proposals(core: Core, workspace_id: int, **filters: Unpack[ProposalFilters]) -> Plan[ProposalList]:
-        """``GET /api/v1/psbt?workspace_id=``, newest last. With ``etag`` and ``wait_seconds`` a long poll (RFC 7240)."""
+        """``GET /api/v1/psbt?workspace_id=``, newest last. With ``etag`` and ``wait_seconds`` a long poll
+        (RFC 7240).
+        """
         response = yield from call(core, proposals_request(core, workspace_id, **filters), repeatable=True)
         etag = response.headers.get("etag", filters.get("etag"))
         if response.status_code == httpx.codes.NOT_MODIFIED:
@@ -207,7 +211,9 @@ class LimitCalls:
     @method
     @staticmethod
     def check_vault_limit(core: Core, workspace_id: int, vault_id: str, amount: str) -> Plan[bool]:
-        """``GET /api/v1/check-vault-limit``: whether a movement of the amount would fit now. It reserves nothing."""
+        """``GET /api/v1/check-vault-limit``: whether a movement of the amount would fit now. It reserves
+        nothing.
+        """
         query = {"workspace_id": workspace_id, "vault_id": vault_id, "amount_to_check": amount}
         request = core.build("GET", "/api/v1/check-vault-limit", query=query)
         return read((yield from call(core, request, repeatable=True)), LimitCheck).success

@@ -75,7 +75,9 @@ class LogCalls:
     def every_log(
         core: Core, org_uid: int, workspace_uid: int, **days: Unpack[LogDays]
     ) -> Plan[list[AuditLogEntry]]:
-        """``GET /api/v1/get-logs``, page after page to the end, up to ``MOST_ENTRIES``. All of it is in memory: name days."""
+        """``GET /api/v1/get-logs``, page after page to the end, up to ``MOST_ENTRIES``. All of it is in
+        memory: name days.
+        """
         query = _filter(org_uid, workspace_uid, days) | {"page_size": MAX_PAGE_SIZE}
         entries: list[AuditLogEntry] = []
         cursor = None
@@ -93,7 +95,8 @@ class LogCalls:
     @method
     @staticmethod
     def export_audit_logs(core: Core, org_uid: int, workspace_uid: int, **days: Unpack[LogDays]) -> Plan[str]:
-        """``GET /api/v1/export-audit-logs``: the CSV. Write it with ``newline=""``, for its lines end in CRLF.
+        """``GET /api/v1/export-audit-logs``: the CSV. Write it with ``newline=""``, for its lines end in
+        CRLF.
 
         Not repeated: each export is recorded.
         """

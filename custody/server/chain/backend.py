@@ -1,7 +1,7 @@
-"""What the platform asks of the Bitcoin network, whoever answers: an embedded chain, a node, an explorer.
+"""The interface to the Bitcoin network: an embedded chain, a node or an explorer implements it.
 
-Answers are values. Only "nobody answers" is an exception, because every caller treats it the same way: keep what
-is stored and try again later.
+Answers are values. Only an unreachable backend is an exception, because every caller treats it the same way:
+keep what is stored and try again later.
 """
 
 from collections.abc import Collection
@@ -25,7 +25,7 @@ class BlockRef:
 
 @dataclass(frozen=True)
 class Spend:
-    """Who spends an output. `height` is None while the spender waits in the mempool."""
+    """The transaction that spends an output. `height` is None while it is in the mempool."""
 
     txid: str
     height: int | None
@@ -67,7 +67,9 @@ class DataTransaction:
 
 @dataclass(frozen=True)
 class DataBlock:
-    """A block of the best chain: its parent's hash in display order, and what carries such data, in the block's order."""
+    """A block of the best chain: its parent's hash in display order, and what carries such data, in the
+    block's order.
+    """
 
     ref: BlockRef
     previous: str
@@ -101,7 +103,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class AlreadyKnown:
-    """It is in the mempool or in a block already: for whoever broadcasts, a success."""
+    """It is in the mempool or in a block already: a success for a broadcast."""
 
     txid: str
     confirmed: bool
@@ -137,7 +139,8 @@ class ChainBackend(Protocol):
 
     def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
         """Every output that pays one of `scripts`, spent or not, which was created or spent at or above
-        `since_height`, or is so in the mempool. What a reorganisation or an eviction removed is simply absent.
+        `since_height`, or is so in the mempool. What a reorganisation or an eviction removed is simply
+        absent.
         """
         ...
 
@@ -146,8 +149,8 @@ class ChainBackend(Protocol):
         ...
 
     def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
-        """The best chain's block at that height, with its transactions that push data beginning with `prefix`; None
-        above the tip.
+        """The best chain's block at that height, with its transactions that push data beginning with
+        `prefix`; None above the tip.
         """
         ...
 

@@ -1,8 +1,8 @@
 """Which backend serves each network: configuration alone decides, and nothing is inferred.
 
 ``CUSTODY_CHAIN_MAINNET`` (``_TESTNET4``, ``_SIGNET``, ``_REGTEST``) is ``bitcoind:http://127.0.0.1:8332``,
-``esplora:https://…`` or ``embedded``; what else a node needs stands in variables that begin with that name. Where none
-is set, the platform has the embedded regtest chain. See docs/operating/chain.md.
+``esplora:https://…`` or ``embedded``; what else a node needs stands in variables that begin with that name.
+Where none is set, the platform has the embedded regtest chain. See docs/operating/chain.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,7 +59,9 @@ EMBEDDED_REGTEST = ChainSource(Network.REGTEST, EMBEDDED, SecretStr(""))
 
 
 def read_sources(environment: Mapping[str, str]) -> dict[Network, ChainSource]:
-    """Every network that is configured; the embedded regtest chain where none is. Raises ChainMisconfigured."""
+    """Every network that is configured; the embedded regtest chain where none is. Raises
+    ChainMisconfigured.
+    """
     given = {name.upper(): value for name, value in environment.items() if name.upper().startswith(PREFIX)}
     _require_known(given)
     sources = (_read_source(network, given) for network in Network)
@@ -84,7 +86,7 @@ def open_backend(source: ChainSource, *, folder: Path, clock: Callable[[], float
 
 
 def _require_known(given: Mapping[str, str]) -> None:
-    """A name with a slip of the pen would leave the platform on another chain than was meant."""
+    """A misspelt name would leave the platform on another chain than the operator meant."""
     networks = [f"{PREFIX}{network.name}" for network in Network]
     known = {*networks, *(f"{name}_{option}" for name in networks for option in OPTIONS)}
     for name in sorted(given.keys() - known):
@@ -184,7 +186,8 @@ def _rpc_url(network: Network, name: str, address: str, *, allows_http: bool) ->
         )
     if parts.scheme == "http" and not _is_loopback(host) and not allows_http:
         raise ChainMisconfigured(
-            f"{name} would send the node's password across the network in the clear, for everybody on the way. Use "
+            f"{name} would send the node's password across the network in the clear, for everybody on the "
+            "way. Use "
             f"https or a tunnel, or set {name}_ALLOW_HTTP=yes where the way is your own."
         )
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,8 +1,8 @@
 """Bitcoin Core's consensus engine in this process: the one module that knows `pbk`.
 
-A wrong argument does not raise in the engine, it aborts the whole process; a script failure does not raise either,
-it returns zero; and `process_block` reports success for a block it then finds invalid. So every argument is checked
-here first, and every answer is read where the engine really gives it.
+A wrong argument does not raise in the engine, it aborts the whole process; a script failure does not raise
+either, it returns zero; and `process_block` reports success for a block it then finds invalid. So every
+argument is checked here first, and every answer is read where the engine really gives it.
 """
 
 import shutil
@@ -62,8 +62,8 @@ class ChainClosed(EngineError):
 def verify_transaction(transaction: Transaction, spent: Sequence[TxOut]) -> None:
     """Check every input of `transaction` under all consensus rules for scripts, and that it creates no money.
 
-    `spent` holds the outputs it spends, in the order of its inputs. Policy (low S, SIGHASH_ALL, fees) is not looked
-    at. Raises InvalidSpend.
+    `spent` holds the outputs it spends, in the order of its inputs. Policy (low S, SIGHASH_ALL, fees) is not
+    looked at. Raises InvalidSpend.
     """
     _guard(transaction, spent)
     raw = transaction.serialize()
@@ -114,8 +114,8 @@ def _guard(transaction: Transaction, spent: Sequence[TxOut]) -> None:
 class Chainstate:
     """A regtest chain validated by the engine, kept in memory but for the block files the engine insists on.
 
-    `folder` belongs to it alone and is emptied when it opens: what lasts is the caller's own block store, because a
-    kill loses whatever the engine had since it was opened. One thread at a time.
+    `folder` belongs to it alone and is emptied when it opens: what lasts is the caller's own block store,
+    because a kill loses whatever the engine had since it was opened. One thread at a time.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -151,7 +151,8 @@ class Chainstate:
     def close(self) -> None:
         """Free the engine and its files. Safe to repeat."""
         if self._manager is not None:
-            # The manager flushes and joins its threads as it goes, so it goes now and not at some later collection.
+            # The manager flushes and joins its threads as it goes, so it goes now and not at some later
+            # collection.
             self._manager.__exit__(None, None, None)
             self._manager = None
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -161,7 +162,9 @@ class Chainstate:
         return int(self._open().get_active_chain().height)
 
     def hash_at(self, height: int) -> bytes:
-        """The 32 bytes (wire order) of the active chain's block hash. Raises InvalidBlock outside the chain."""
+        """The 32 bytes (wire order) of the active chain's block hash. Raises InvalidBlock outside the
+        chain.
+        """
         entries = self._open().get_active_chain().block_tree_entries
         if not 0 <= height < len(entries):
             raise InvalidBlock(f"no block at height {height}")
@@ -170,8 +173,8 @@ class Chainstate:
     def submit(self, raw: bytes) -> bool:
         """Validate a block and extend the chain with it; False for one it knows already.
 
-        A valid block of a shorter branch is kept and becomes active when its branch outgrows the other. Raises
-        InvalidBlock, and the chain is as before.
+        A valid block of a shorter branch is kept and becomes active when its branch outgrows the other.
+        Raises InvalidBlock, and the chain is as before.
         """
         manager = self._open()
         if not HEADER_BYTES < len(raw) <= MAX_BLOCK_BYTES:

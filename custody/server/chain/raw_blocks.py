@@ -1,14 +1,46 @@
-"""A raw block, believed only as far as it hangs together: its hash, and that its header commits to what it carries."""
+"""Raw blocks: the hash and the merkle root are checked; genesis hashes; transactions that carry data."""
 
 import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from custody.server.chain.embedded.blocks import header_time
 from custody.server.chain.engine import HEADER_BYTES, MAX_BLOCK_BYTES, InvalidBlock, block_hash, split_block
-from custody.server.chain.merkle import unmistakable_root
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
+from multisig.hashes import sha256d
+from multisig.network import Network
+from multisig.script import parse_op_return
 from multisig.transaction import Transaction
+
+
+def merkle_root(hashes: Sequence[bytes]) -> bytes:
+    """An odd one out is paired with itself."""
+    *_, top = _levels(hashes)
+    return top[0]
+
+
+def unmistakable_root(hashes: Sequence[bytes]) -> bytes | None:
+    """The root; None where another list has it, too, because this one repeats its own end (CVE-2012-2459).
+
+    Neighbours are equal by their own hashes then, and not by the padding: what Bitcoin Core calls a mutated
+    block.
+    """
+    top = b""
+    for level in _levels(hashes):
+        if any(left == right for left, right in zip(level[::2], level[1::2], strict=False)):
+            return None
+        top = level[0]
+    return top
+
+
+def _levels(hashes: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """From the leaves to the root, each before it is padded."""
+    level = list(hashes)
+    yield level
+    while len(level) > 1:
+        padded = level + level[-1:] * (len(level) % 2)
+        level = [sha256d(left + right) for left, right in zip(padded[::2], padded[1::2], strict=True)]
+        yield level
 
 
 @dataclass(frozen=True)
@@ -37,3 +69,32 @@ def read_block(raw: bytes, expected: str) -> Block:
 
 def _root_of(transactions: tuple[Transaction, ...]) -> bytes | None:
     return unmistakable_root([bytes.fromhex(transaction.txid)[::-1] for transaction in transactions])
+
+
+def header_time(raw: bytes) -> int:
+    """A block's time, in Unix seconds."""
+    return int(struct.unpack_from("<I", raw, 68)[0])
+
+
+def carriers(transactions: Sequence[Transaction], prefix: bytes) -> Iterator[tuple[int, Transaction]]:
+    """Those with such data, and their places. The coinbase, which comes first, spends nothing and calls
+    nothing.
+    """
+    for position, transaction in enumerate(transactions):
+        if position and any(_carries(output.script_pubkey, prefix) for output in transaction.outputs):
+            yield position, transaction
+
+
+def _carries(script: bytes, prefix: bytes) -> bool:
+    data = parse_op_return(script)
+    return data is not None and data.startswith(prefix)
+
+
+# Bitcoin Core, kernel/chainparams.cpp; testnet4 also in BIP-94. Every signet has the same one, whatever its
+# challenge.
+GENESIS_HASH = {
+    Network.MAINNET: "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f",
+    Network.TESTNET4: "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043",
+    Network.SIGNET: "00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6",
+    Network.REGTEST: "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206",
+}

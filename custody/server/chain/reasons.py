@@ -1,14 +1,14 @@
 """A node's own words for what it does not take, and the stable codes that we have for them.
 
-Bitcoin Core's texts reach us through `sendrawtransaction` and `testmempoolaccept`, whether a node or an explorer
-before a node passes them on; they are the interface, for the numbers beside them are too coarse. (Core:
-validation.cpp, consensus/tx_check.cpp, consensus/tx_verify.cpp, policy/policy.cpp, util/error.cpp.)
+Bitcoin Core's texts reach us through `sendrawtransaction` and `testmempoolaccept`, whether a node or an
+explorer before a node passes them on; they are the interface, for the numbers beside them are too coarse.
+(Core: validation.cpp, consensus/tx_check.cpp, consensus/tx_verify.cpp, policy/policy.cpp, util/error.cpp.)
 """
 
 from custody.server.chain.backend import RefusalCode
 
 # The first part of a text that matches decides. What is not here is one node's policy or its trouble ("dust",
-# "too-long-mempool-chain", "mempool full"): no verdict on the transaction, so that whoever asks tries again.
+# "too-long-mempool-chain", "mempool full"): no verdict on the transaction, so the caller tries again.
 _CODES: tuple[tuple[str, RefusalCode | None], ...] = (
     ("bad-txns-inputs-missingorspent", RefusalCode.MISSING_INPUTS),
     ("missing inputs", RefusalCode.MISSING_INPUTS),
@@ -27,7 +27,8 @@ _CODES: tuple[tuple[str, RefusalCode | None], ...] = (
     ("max-fee-exceeded", RefusalCode.FEE_TOO_HIGH),
     ("fee exceeds maximum", RefusalCode.FEE_TOO_HIGH),
     ("absurdly-high-fee", RefusalCode.FEE_TOO_HIGH),
-    # Policy, in nodes before release 30: a miner may take it all the same. Later nodes have one word for both.
+    # Policy, in nodes before release 30: a miner may take it all the same. Later nodes have one word for
+    # both.
     ("non-mandatory-script-verify-flag", None),
     ("script-verify-flag", RefusalCode.INVALID_SCRIPT),
     ("bad-txns-oversize", RefusalCode.TOO_LARGE),

@@ -6,7 +6,7 @@ from typing import Annotated
 import structlog
 import typer
 
-from custody.server.cli import admin, auditing, jobs, onboarding, serving, sign_in, status, tokens
+from custody.server.cli import admin, asset_tokens, auditing, jobs, onboarding, serving, sign_in, status
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
 app.add_typer(serving.app)
@@ -16,7 +16,7 @@ admin.app.add_typer(sign_in.app)
 admin.app.add_typer(jobs.app, name="jobs")
 app.add_typer(admin.app, name="admin")
 app.add_typer(auditing.app, name="audit")
-app.add_typer(tokens.app, name="token")
+app.add_typer(asset_tokens.app, name="token")
 
 
 def _version(*, wanted: bool) -> None:

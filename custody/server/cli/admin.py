@@ -12,8 +12,8 @@ from custody.server.app import Platform, Settings
 from custody.server.chain.configuration import PREFIX
 from custody.server.cli.common import AsJson, State, platform_at, read_password, read_secret, refusals
 from custody.server.domain.errors import NotFound
-from custody.server.domain.permissions import ADMINISTRATOR, SIGNER
 from custody.server.domain.purchases import webhook_key
+from custody.server.domain.roles import ADMINISTRATOR, SIGNER
 from custody.server.service.people.setup import NewPerson, Placed
 from custody.server.service.secrets import Purpose
 from multisig import Network
@@ -70,7 +70,9 @@ def bootstrap_command(
 
 
 def _warn_without_backend(settings: Settings, chain: Network) -> None:
-    """A workspace may come before its node does; whoever forgets the node would wait for deposits in vain."""
+    """A workspace may be made before its node is configured; without the warning, an operator could wait for
+    deposits in vain.
+    """
     if chain not in {source.network for source in settings.chains}:
         setting = f"{PREFIX}{chain.name}"
         typer.echo(
@@ -91,7 +93,9 @@ def add_member_command(
     two_factor: TwoFactor = True,
     as_json: AsJson = False,
 ) -> None:
-    """Puts a person into a workspace; an address without an account gets one, with a password as in bootstrap."""
+    """Puts a person into a workspace; an address without an account gets one, with a password as in
+    bootstrap.
+    """
     with refusals(), platform_at(state) as platform:
         person = _person(platform, email, first_name, surname, two_factor=two_factor)
         placed = platform.setup.add_member(workspace_id=workspace_id, role=role, person=person)
@@ -106,7 +110,9 @@ def make_operator_command(
         bool, typer.Option("--take-away", help="Make it an ordinary account again.")
     ] = False,
 ) -> None:
-    """Lets a person review requests for organisations. An operator has no part in anybody's workspace by it."""
+    """Lets a person review requests for organisations. An operator has no part in anybody's workspace
+    by it.
+    """
     with refusals(), platform_at(state) as platform:
         user_id = platform.setup.make_operator(email, is_operator=not take_away)
     typer.echo(f"{email} (user {user_id}) is {'no operator any more' if take_away else 'an operator'}.")
@@ -125,7 +131,9 @@ def vault_policy_command(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Says what a vault's limit bounds. How much it is, and when its cycle begins, the workspace says itself."""
+    """Says what a vault's limit bounds. How much it is, and when its cycle begins, the workspace says
+    itself.
+    """
     with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
         limits = platform.services.limits.bound_cycle(db, vault, is_per_cycle=per_cycle)
     if as_json:
@@ -189,6 +197,7 @@ def _tell(placed: Placed, role: str, email: str, *, as_json: bool) -> None:
         typer.echo(json.dumps(vars(placed)))
         return
     typer.echo(
-        f"{email} is user {placed.user_id}, {role} (role {placed.role_id}) of workspace {placed.workspace_id} "
+        f"{email} is user {placed.user_id}, {role} (role {placed.role_id}) of workspace "
+        f"{placed.workspace_id} "
         f"in organisation {placed.organisation_id}."
     )

@@ -1,6 +1,8 @@
-"""``custody audit``: checking the audit log, signing checkpoints of it, and exporting it for whoever checks it elsewhere.
+"""``custody audit``: checking the audit log, signing checkpoints of it, and exporting it for whoever checks
+it elsewhere.
 
-Exit codes: 0 everything agrees, 1 something is wrong and named (or cannot be done), 2 the command was not understood.
+Exit codes: 0 everything agrees, 1 something is wrong and named (or cannot be done), 2 the command was not
+understood.
 """
 
 import json
@@ -34,7 +36,8 @@ Keys = Annotated[
     list[str] | None,
     typer.Option(
         "--public-key",
-        help="A key that may sign checkpoints, in hex; again for each. Default: those of the platform's own secrets.",
+        help="A key that may sign checkpoints, in hex; again for each. Default: those of the platform's "
+        "own secrets.",
     ),
 ]
 ExportFile = Annotated[Path, typer.Argument(help="A CSV as export-audit-logs gives it.")]
@@ -44,7 +47,8 @@ ExportFile = Annotated[Path, typer.Argument(help="A CSV as export-audit-logs giv
 def verify_command(
     state: State, checkpoints: Files = None, public_key: Keys = None, as_json: AsJson = False
 ) -> None:
-    """Checks every hash chain, the checkpoints, and each against the other; names the first bad row of each chain.
+    """Checks every hash chain, the checkpoints, and each against the other; names the first bad row of each
+    chain.
 
     With --public-key nothing of the platform's own machine is believed but the rows and the files.
     """
@@ -69,7 +73,9 @@ def verify_command(
 
 @app.command("checkpoint")
 def checkpoint_command(state: State, as_json: AsJson = False) -> None:
-    """Signs how long every chain is and what it ends with, into a file apart from the database. A server does it too."""
+    """Signs how long every chain is and what it ends with, into a file apart from the database. A server does
+    it too.
+    """
     with refusals(), platform_at(state) as platform:
         own = platform.background.checkpoints
         try:
@@ -88,7 +94,9 @@ def checkpoint_command(state: State, as_json: AsJson = False) -> None:
 
 @app.command("public-key")
 def public_key_command(state: State) -> None:
-    """Prints the keys that sign the checkpoints, the one in use first: for --public-key, on another machine."""
+    """Prints the keys that sign the checkpoints, the one in use first: for --public-key, on another
+    machine.
+    """
     with refusals(), platform_at(state) as platform:
         for key in platform.background.checkpoints.public_keys():
             typer.echo(key)
@@ -99,7 +107,9 @@ def export_command(
     state: State,
     chain: Annotated[str, typer.Option(help="platform, organisation:ID or workspace:ID")] = PLATFORM_CHAIN,
 ) -> None:
-    """Writes a whole chain as CSV, as export-audit-logs does, however long; also those that no workspace reads."""
+    """Writes a whole chain as CSV, as export-audit-logs does, however long; also those that no workspace
+    reads.
+    """
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
         # An empty file would look like a chain in which nothing happened.
         if chain != PLATFORM_CHAIN and not _is_there(db, chain):
@@ -116,7 +126,9 @@ def export_command(
 def verify_export_command(
     file: ExportFile, checkpoints: Files = None, public_key: Keys = None, as_json: AsJson = False
 ) -> None:
-    """Checks an exported CSV by itself; with checkpoints and their key, against these too. Needs no platform."""
+    """Checks an exported CSV by itself; with checkpoints and their key, against these too. Needs no
+    platform.
+    """
     if bool(checkpoints) != bool(public_key):
         fail("Checkpoints are believed by their key alone.", "Give --checkpoints and --public-key together.")
     seen = Seen()
@@ -161,7 +173,8 @@ def _tell(report: Report) -> None:
     typer.echo(f"{report.rows} rows in {report.chains} chains, {report.checkpoints} checkpoints.")
     if not report.checkpoints:
         typer.echo(
-            "No checkpoint was given: that nobody rewrote a chain from its start, or cut its end, is not shown.",
+            "No checkpoint was given: that nobody rewrote a chain from its start, or cut its end, is not "
+            "shown.",
             err=True,
         )
 
@@ -172,7 +185,8 @@ def _tell_export(seen: Seen) -> None:
         return
     gaps = f", with {seen.gaps} gaps where a filter left rows out" if seen.gaps else ""
     typer.echo(
-        f"{seen.rows} rows of {seen.chain_id}, from {seen.first} to {seen.last}{gaps}: each as it was recorded."
+        f"{seen.rows} rows of {seen.chain_id}, from {seen.first} to {seen.last}{gaps}: each as it was "
+        "recorded."
     )
     if seen.confirmed:
         typer.echo(f"{seen.confirmed} of them are confirmed by checkpoints.")

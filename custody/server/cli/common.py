@@ -16,19 +16,22 @@ from custody.server.listen import CannotListen
 from custody.server.service.mail.mailer import CannotMail
 from custody.server.store import CannotOpen
 
-# The database's URL is no option: it may hold a password, and every program of a machine sees another's arguments (P49).
+# The database's URL is no option: it may hold a password, and every program of a machine sees another's
+# arguments (P49).
 State = Annotated[
     Path,
     typer.Option(
         "--state",
-        help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL names another.",
+        help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL "
+        "names another.",
         envvar="CUSTODY_STATE",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One line of JSON, for programs.")]
 
 
-# The API's advice where it would mislead a person at a command line: there are no fields, and no workspace is named.
+# The API's advice where it would mislead a person at a command line: there are no fields, and no workspace is
+# named.
 HINTS: dict[type[CustodyError], str] = {
     Invalid: "Correct it and run the command again.",
     NotFound: "Check the id or the address, and that --state is the platform that you mean.",
@@ -38,10 +41,11 @@ HINTS: dict[type[CustodyError], str] = {
 
 @contextmanager
 def platform_at(state: Path, *, new: bool = False, **changes: Any) -> Iterator[Platform]:
-    """The platform of a state folder and the environment; ``changes`` are settings that go before the environment's.
+    """The platform of a state folder and the environment; ``changes`` are settings that go before the
+    environment's.
 
-    Only a ``new`` one is made where there is none: elsewhere a mistyped folder would be answered with an empty platform,
-    and its audit log found whole.
+    Only a ``new`` one is made where there is none: elsewhere a mistyped folder would be answered with an
+    empty platform, and its audit log found whole.
     """
     settings = Settings(state=state, **changes)
     if not new and settings.database_url is None and not settings.sqlite_file.exists():

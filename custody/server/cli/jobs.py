@@ -29,7 +29,9 @@ def jobs_command(
     after: Annotated[int, typer.Option(help="Go on after this id.", min=0, max=MAX_INT64)] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Lists how many jobs of each kind are due, waiting, leased and dead; and those that failed, with the last error."""
+    """Lists how many jobs of each kind are due, waiting, leased and dead; and those that failed, with the
+    last error.
+    """
     if context.invoked_subcommand is not None:
         return
     if state is None:

@@ -1,4 +1,6 @@
-"""What a server process writes about itself: one JSON object per line, and the configuration it began with."""
+"""What a server process writes about itself: one JSON object per line, and the configuration it began
+with.
+"""
 
 import logging
 import sys
@@ -13,7 +15,8 @@ from multisig._version import __version__
 
 log = structlog.get_logger()
 
-# Free text that is nobody's secret. Of any other text, and of every secret, the log says only whether it is set (P49).
+# Text settings that hold no secret. Of any other text, and of every secret, the log says only whether it is
+# set (P49).
 SHOWN_TEXTS: Final = frozenset({"log_level", "mail_from", "public_url", "smtp_host", "smtp_tls"})
 SET: Final = "(set)"
 

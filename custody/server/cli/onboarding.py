@@ -66,7 +66,8 @@ def approve_command(
     typer.echo(
         _json(decided)
         if as_json
-        else f"Request {uid} is approved: {decided.requester_email} runs organisation {decided.created_org_uid.value}."
+        else f"Request {uid} is approved: {decided.requester_email} runs organisation "
+        f"{decided.created_org_uid.value}."
     )
 
 

@@ -30,7 +30,10 @@ from custody.server.web.asgi import build_worker_asgi
 app = typer.Typer()
 
 _EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
-_SEVERAL = "Run custody serve alone; or name a node, so that several processes can share it: docs/operating/scale.md."
+_SEVERAL = (
+    "Run custody serve alone; or name a node, so that several processes can share it: "
+    "docs/operating/scale.md."
+)
 
 
 Metrics = Annotated[
@@ -209,7 +212,7 @@ def fund_command(
 
 
 def _require_server(state: Path) -> None:
-    """Said at once: nobody answers where nobody holds the embedded chain."""
+    """Refuses at once where no server holds the embedded chain, instead of waiting for an answer."""
     if not is_served(state):
         fail(
             f"No server with an embedded chain is running on {state}.",

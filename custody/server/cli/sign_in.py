@@ -37,8 +37,8 @@ def rotate_secret_command(
 ) -> None:
     """Makes a new secret of the platform's own, while servers run.
 
-    Older ones go on reading what was made with them, until --finish. Secrets of authenticators and webhooks are encrypted
-    anew at once, and the old one is dropped. Interrupted, it is safe to run again.
+    Older ones go on reading what was made with them, until --finish. Secrets of authenticators and webhooks
+    are encrypted anew at once, and the old one is dropped. Interrupted, it is safe to run again.
     """
     with refusals(), platform_at(state) as platform:
         rotation = platform.services.account.rotation

@@ -48,14 +48,20 @@ def _lines(status: Status, now: datetime) -> Iterator[str]:
     if not status.leases:
         yield "Nobody works: no chain is followed and no job is done. Start custody serve or custody worker."
     for lease in status.leases:
-        yield f"{lease.name}: {'a process has it' if lease.held else 'nobody has it'} (until {format_time(lease.until)})"
+        yield (
+            f"{lease.name}: {'a process has it' if lease.held else 'nobody has it'} (until "
+            f"{format_time(lease.until)})"
+        )
     for job in figures.jobs:
         oldest = "" if job.oldest_at is None else f", the oldest from {_ago(job.oldest_at, now)}"
         yield f"jobs, {job.kind}: {job.waiting} waiting, {job.leased} under way, {job.dead} given up{oldest}"
     if not figures.jobs:
         yield "No job waits."
     for found in figures.proposals:
-        yield f"proposals, {found.status}: {found.count}, the one at rest for longest since {_ago(found.oldest_at, now)}"
+        yield (
+            f"proposals, {found.status}: {found.count}, the one at rest for longest since "
+            f"{_ago(found.oldest_at, now)}"
+        )
     signed = status.checkpoint_at
     yield (
         "The audit log was never signed."

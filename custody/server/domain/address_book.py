@@ -36,8 +36,9 @@ def canonical_address(text: str, network: Network) -> str:
 def name_key(name: str) -> str:
     """What two names must differ in: what a payer who picks by name can see.
 
-    Case and gaps do not count, nor do other forms of one letter (NFKC), nor marks that nobody sees (Unicode's Cf, such as
-    the zero-width space). Letters of another alphabet that look alike do count: no table of those is ever whole.
+    Case and gaps do not count, nor do other forms of one letter (NFKC), nor invisible marks (Unicode's Cf,
+    such as the zero-width space). Letters of another alphabet that look alike do count: no table of those is
+    ever whole.
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     seen = "".join(letter for letter in plain if unicodedata.category(letter) != "Cf")

@@ -1,20 +1,19 @@
-"""The audit chain: what is hashed, and how a broken chain is told.
+"""The audit chain: the bytes that are hashed, and how a broken chain is found.
 
-``event_hash = SHA256("audit-v1" ‖ prev_hash ‖ JCS(row without its hashes))``; the first row follows 32 zero bytes.
-JCS is RFC 8785; rows hold text and integers only, for which the encoding is short.
+``event_hash = SHA256("audit-v1" ‖ prev_hash ‖ JCS(row without its hashes))``; the first row follows 32 zero
+bytes. JCS is RFC 8785; rows hold text and integers only, for which the encoding is short.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
+from multisig.canonical_json import canonical_json
+
 PREFIX = b"audit-v1"
 GENESIS = bytes(32)
-# JCS numbers are IEEE doubles: integers beyond this are not exact (RFC 8785, section 3.2.2.3; RFC 7493).
-MAX_EXACT_INT = 2**53 - 1
 
 PLATFORM_CHAIN = "platform"
 
@@ -48,7 +47,9 @@ def chain_of(org_uid: str, workspace_uid: str) -> str:
 
 
 def is_chain(chain_id: object) -> bool:
-    """Whether ``chain_of`` gives such a name; a database that somebody else wrote into may hold anything."""
+    """Whether ``chain_of`` gives such a name; a database that another program wrote into may hold
+    anything.
+    """
     return isinstance(chain_id, str) and _CHAIN.fullmatch(chain_id) is not None
 
 
@@ -57,7 +58,9 @@ _CHAIN = re.compile("platform|(organisation|workspace):[1-9][0-9]{0,18}")
 
 @dataclass(frozen=True)
 class AuditRow:
-    """A row as it is hashed. ``timestamp`` is RFC 3339 in UTC with milliseconds; ``position`` counts from 1."""
+    """A row as it is hashed. ``timestamp`` is RFC 3339 in UTC with milliseconds; ``position`` counts
+    from 1.
+    """
 
     event_uid: str
     chain_id: str
@@ -98,20 +101,6 @@ class ChainFault:
     sentence: str
 
 
-def canonical_json(values: Mapping[str, str | int]) -> bytes:
-    """RFC 8785 for a flat object of text and integers. Raises ValueError for an integer that is not exact."""
-    for value in values.values():
-        if isinstance(value, int) and abs(value) > MAX_EXACT_INT:
-            raise ValueError("an integer this large has no exact JSON form")
-    # Python's encoder escapes what RFC 8785 escapes, in the same way; what differs is the order of the names.
-    ordered = dict(sorted(values.items(), key=lambda item: item[0].encode("utf-16-be")))
-    return _ENCODER.encode(ordered).encode()
-
-
-# Made once: a verification asks it a hundred thousand times.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-
-
 def event_hash(prev_hash: bytes, row: AuditRow) -> bytes:
     return sha256(PREFIX + prev_hash + canonical_json(vars(row))).digest()
 
@@ -133,8 +122,8 @@ def find_fault(
 ) -> ChainFault | None:
     """Reads a chain in order of position and names the first row that was edited, removed, reordered or cut.
 
-    ``size`` and ``head_hash`` are the stored head. Whoever rewrites the rows and the head consistently is caught by
-    ``marks``: what checkpoints, which are kept elsewhere, say of this chain, by position.
+    ``size`` and ``head_hash`` are the stored head. An attacker who rewrites the rows and the head
+    consistently is caught by ``marks``: the row hashes, by position, of checkpoints that are kept elsewhere.
     """
     marks = marks or {}
     previous, position, vouched = GENESIS, 0, 0

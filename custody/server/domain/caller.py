@@ -1,4 +1,4 @@
-"""Who asks, and what they may do where."""
+"""The signed-in caller of a request, and the caller's permissions in the workspace."""
 
 from dataclasses import dataclass
 

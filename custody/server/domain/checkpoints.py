@@ -1,19 +1,21 @@
-"""Signed checkpoints: how long each audit chain is and what it ends with, said in a file that is not the database.
+"""Signed checkpoints: how long each audit chain is and what it ends with, said in a file that is not the
+database.
 
-One line for each checkpoint, in canonical JSON (RFC 8785; the names are ASCII). It names the chains that grew since the
-line before, carries that line's SHA-256, and is signed by BIP-340 over a tagged hash of itself without the signature.
+One line for each checkpoint, in canonical JSON (RFC 8785; the names are ASCII). It names the chains that grew
+since the line before, carries that line's SHA-256, and is signed by BIP-340 over a tagged hash of itself
+without the signature.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 from coincurve import PrivateKey, PublicKeyXOnly
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from custody.server.domain.audit import MAX_EXACT_INT, Mark
+from custody.server.domain.audit import Mark
+from multisig.canonical_json import MAX_INTEGER, canonical_json
 
 TAG: Final = b"custody/audit-checkpoint"
 NO_LINE: Final = "0" * 64
@@ -30,15 +32,17 @@ class _Strict(BaseModel):
 class Head(_Strict):
     """Where a chain ends: ``hash`` is the last row's."""
 
-    size: Annotated[int, Field(ge=1, le=MAX_EXACT_INT)]
+    size: Annotated[int, Field(ge=1, le=MAX_INTEGER)]
     hash: Hex32
 
 
 class Checkpoint(_Strict):
-    """A line. ``previous`` is the SHA-256 of the line before, without its line feed; ``public_key`` is x-only."""
+    """A line. ``previous`` is the SHA-256 of the line before, without its line feed; ``public_key`` is
+    x-only.
+    """
 
     version: Literal[1] = 1
-    number: Annotated[int, Field(ge=1, le=MAX_EXACT_INT)]
+    number: Annotated[int, Field(ge=1, le=MAX_INTEGER)]
     previous: Hex32
     made_at: Annotated[str, StringConstraints(max_length=40)]
     heads: dict[ChainId, Head]
@@ -47,13 +51,13 @@ class Checkpoint(_Strict):
 
     @property
     def line(self) -> bytes:
-        return _canonical(self.model_dump())
+        return canonical_json(self.model_dump())
 
     @property
     def message(self) -> bytes:
         """What is signed: the tagged hash (BIP-340) of the line without its signature."""
         tag = sha256(TAG).digest()
-        return sha256(tag + tag + _canonical(self.model_dump(exclude={"signature"}))).digest()
+        return sha256(tag + tag + canonical_json(self.model_dump(exclude={"signature"}))).digest()
 
     @property
     def name(self) -> str:
@@ -80,10 +84,6 @@ def digest_of(line: bytes) -> str:
     return sha256(line).hexdigest()
 
 
-def _canonical(values: dict[str, Any]) -> bytes:
-    return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
-
-
 @dataclass(frozen=True)
 class LineFault:
     """The first line that is wrong, counted from 1."""
@@ -94,7 +94,8 @@ class LineFault:
 
 @dataclass
 class Series:
-    """Where a file of checkpoints has come to, folded line by line: what whoever writes the next line must know.
+    """Where a file of checkpoints has come to, folded line by line: the state that writing the next line
+    needs.
 
     ``id`` tells one file from another: the digest of its first line.
     """
@@ -131,7 +132,8 @@ AnySeries = TypeVar("AnySeries", bound=Series)
 
 
 def read_into(series: AnySeries, lines: Iterable[bytes], trusted: frozenset[str] | None = None) -> AnySeries:
-    """Reads up to the first line that is wrong. ``trusted``: the public keys that may sign; None asks for no signature.
+    """Reads up to the first line that is wrong. ``trusted``: the public keys that may sign; None asks for no
+    signature.
 
     A last line without its line feed is what a power cut leaves, and counts for nothing.
     """

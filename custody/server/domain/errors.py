@@ -22,7 +22,9 @@ from custody.schemas.errors import ErrorCode
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with what was sent. ``pointer`` is a JSON pointer (RFC 6901), ``/m`` for field m."""
+    """One thing that is wrong with what was sent. ``pointer`` is a JSON pointer (RFC 6901), ``/m`` for field
+    m.
+    """
 
     pointer: str
     detail: str
@@ -116,7 +118,7 @@ class LastAdmin(CustodyError):
 
 
 class VaultsLeftShort(CustodyError):
-    """Somebody would lose a key or a place that a vault's quorum needs."""
+    """A member would lose a key or a membership that a vault's quorum needs."""
 
     code = ErrorCode.STATE_CONFLICT
     hint = "Move what is in it to a vault with other signers first; force: true does it all the same."
@@ -186,7 +188,10 @@ class TokenCoinMissing(CustodyError):
     """The vault has no coin at its own address that a token transaction could begin with."""
 
     code = ErrorCode.TOKEN_COIN_MISSING
-    hint = "Send some bitcoin to the vault's address, from the vault itself or from elsewhere, and wait for a confirmation."
+    hint = (
+        "Send some bitcoin to the vault's address, from the vault itself or from elsewhere, and wait "
+        "for a confirmation."
+    )
 
 
 class TokenCoinUnconfirmed(TokenCoinMissing):

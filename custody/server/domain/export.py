@@ -1,8 +1,10 @@
-"""The audit log as CSV: RFC 4180, safe to open in a spreadsheet, and exact enough to check the chain from the file alone.
+"""The audit log as CSV: RFC 4180, safe to open in a spreadsheet, and exact enough to check the chain from the
+file alone.
 
-A spreadsheet runs a cell that begins like a formula. In the columns that hold words, such a cell is written with an
-apostrophe before it, and so is one that begins with an apostrophe itself: dropping one leading apostrophe always gives
-the recorded text back. Ids, numbers, times and hashes are ours, and are written as they are.
+A spreadsheet runs a cell that begins like a formula. In the columns that hold words, such a cell is written
+with an apostrophe before it, and so is one that begins with an apostrophe itself: dropping one leading
+apostrophe always gives the recorded text back. Ids, numbers, times and hashes are ours, and are written as
+they are.
 """
 
 import csv
@@ -14,14 +16,15 @@ from typing import Final
 
 from custody.server.domain.audit import AuditRow, ChainedRow, ChainFault, Mark, chain_of, is_hash_of
 
-# The specification's entry in its order, and the position in the chain, without which nobody could make the hash again.
+# The specification's entry in its order, and the position in the chain, without which the hash cannot be
+# computed.
 COLUMNS: Final = (
     "event_uid", "org_uid", "workspace_uid", "timestamp", "category", "action", "description", "user_uuid",
     "role_uid", "trace_id", "prev_hash", "event_hash", "user_name", "position",
 )  # fmt: skip
 WORDS: Final = frozenset({"category", "action", "description", "user_name"})
-# What OWASP names ("CSV Injection"), the full-width forms that spreadsheets of East Asia read alike, and the apostrophe, so
-# that reading back has one meaning.
+# What OWASP names ("CSV Injection"), the full-width forms that spreadsheets of East Asia read alike, and the
+# apostrophe, so that reading back has one meaning.
 NEUTRALISED: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n", "'")
 
 
@@ -112,7 +115,8 @@ def _number(cell: str) -> int:
 class Seen:
     """What an export holds, counted while it is checked. ``gaps``: places where a filter left rows out.
 
-    ``confirmed`` counts rows that a checkpoint names: without one, a file proves only that it agrees with itself.
+    ``confirmed`` counts rows that a checkpoint names: without one, a file proves only that it agrees with
+    itself.
     """
 
     chain_id: str = ""

@@ -1,11 +1,16 @@
-"""What a movement may cost: the rate for a priority, the floor below which nodes do not relay, and the cap."""
+"""Fees: the rate for a priority, its floor and cap, and what a replacement or a child has to pay."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from custody.schemas.common import Priority
+from custody.server.domain.selection import Plan
 from multisig.units import FeeRate, Sats
 
 # Core's relay floor before release 30; later nodes take less.
 FLOOR = FeeRate(1_000)
-# The highest rate ever needed to enter a block is about a thousand sat/vB (2017, 2024): above it is a slip of the pen.
+# The highest rate ever needed to enter a block is about a thousand sat/vB (2017, 2024): a higher rate is a
+# typing error.
 CEILING = FeeRate(1_000_000)
 # Core's DEFAULT_TRANSACTION_MAXFEE.
 MAX_FEE = Sats(10_000_000)
@@ -19,3 +24,78 @@ def bounded(estimate: FeeRate | None) -> FeeRate:
     """An estimate kept between floor and ceiling; the fallback where there is none."""
     rate = FALLBACK if estimate is None else estimate
     return FeeRate(min(max(rate.sat_per_kvb, FLOOR.sat_per_kvb), CEILING.sat_per_kvb))
+
+
+# BIP-125, rule 4: a replacement pays for its own way too. Bitcoin Core asks for this many sat/kvB before
+# release 30, and for less later.
+INCREMENTAL_RELAY = FeeRate(1_000)
+
+
+@dataclass(frozen=True)
+class PricedTransaction:
+    """A transaction as miners see it."""
+
+    fee: Sats
+    vsize: int
+
+
+@dataclass(frozen=True)
+class ChangeAndFee:
+    """What comes back (0: no output for it) and what the miner gets."""
+
+    change: Sats
+    fee: Sats
+
+
+def least_fee(rivals: Iterable[PricedTransaction], vsize: int) -> Sats:
+    """The least that outbids them all (BIP-125, rules 3 and 4): higher by the price of its own way, and for
+    each byte.
+    """
+    return Sats(max((_outbidding(rival, vsize) for rival in rivals), default=0))
+
+
+def _outbidding(rival: PricedTransaction, vsize: int) -> int:
+    return max(
+        rival.fee + INCREMENTAL_RELAY.fee_for(vsize),
+        rival.fee * vsize // rival.vsize + 1,
+    )
+
+
+def least_rate(rivals: Iterable[PricedTransaction], vsize: int) -> FeeRate:
+    """The rate to ask for, in the three places that a request can give."""
+    return FeeRate(-(-least_fee(rivals, vsize) * 1000 // vsize))
+
+
+def settle_replacement(
+    total: int, inputs: int, plan: Plan, rivals: Iterable[PricedTransaction], *, pays: bool
+) -> ChangeAndFee | None:
+    """The change and the fee of a replacement that spends ``inputs`` coins; None where they do not suffice.
+
+    ``pays``: there is an output beside the change. Else all comes back, and there has to be something to come
+    back.
+    """
+    rivals = tuple(rivals)
+
+    def price(*, with_change: bool) -> int:
+        vsize = plan.vsize(inputs, with_change)
+        return max(plan.rate.fee_for(vsize), least_fee(rivals, vsize))
+
+    fee = price(with_change=True)
+    change = total - plan.target - fee
+    if change >= plan.minimum_change:
+        return ChangeAndFee(Sats(change), Sats(fee))
+    rest = total - plan.target
+    if pays and rest >= price(with_change=False):
+        return ChangeAndFee(Sats(0), Sats(rest))
+    return None
+
+
+def fee_for_parents(parents: Iterable[PricedTransaction], vsize: int, rate: FeeRate) -> Sats | None:
+    """What a child of ``vsize`` pays so that it and its unconfirmed parents reach the rate together; None
+    where they do.
+    """
+    parents = tuple(parents)
+    paid, size = sum(parent.fee for parent in parents), sum(parent.vsize for parent in parents)
+    if paid >= rate.fee_for(size):
+        return None
+    return Sats(max(rate.fee_for(size + vsize) - paid, rate.fee_for(vsize)))

@@ -1,7 +1,9 @@
-"""Which of a profile's coins a forward spends, and what goes into the vault. The fee is the caller's word, to the satoshi.
+"""Which of a profile's coins a forward spends, and what goes into the vault. The fee is the caller's word, to
+the satoshi.
 
-Confirmed coins first, then the change of an earlier forward that itself spent confirmed coins alone, then, where the caller
-allows it, unconfirmed deposits. The largest first: a fee that was named beforehand pays for few inputs best.
+Confirmed coins first, then the change of an earlier forward that itself spent confirmed coins alone, then,
+where the caller allows it, unconfirmed deposits. The largest first: a fee that was named beforehand pays for
+few inputs best.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +16,7 @@ from multisig.units import FeeRate, Sats
 
 
 @dataclass(frozen=True)
-class Wish:
+class ForwardTerms:
     """What is asked for. ``amount``: None sweeps."""
 
     amount: Sats | None
@@ -24,7 +26,9 @@ class Wish:
 
 @dataclass(frozen=True)
 class Sizes:
-    """``vsize(inputs, with_change)`` estimates the signed transaction in vB; below the two bounds an output is dust."""
+    """``vsize(inputs, with_change)`` estimates the signed transaction in vB; below the two bounds an output
+    is dust.
+    """
 
     vsize: Callable[[int, bool], int]
     least_payment: Sats
@@ -33,7 +37,9 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Allocation:
-    """The coins to spend, what goes into the vault, and the change (0: none). Coins = payment + change + fee, exactly."""
+    """The coins to spend, what goes into the vault, and the change (0: none). Coins = payment + change + fee,
+    exactly.
+    """
 
     coins: tuple[Candidate, ...]
     payment: Sats
@@ -43,7 +49,7 @@ class Allocation:
         return sizes.vsize(len(self.coins), self.change > 0)
 
 
-def require_sensible(wish: Wish, sizes: Sizes) -> None:
+def require_sensible(wish: ForwardTerms, sizes: Sizes) -> None:
     """What no coins would make right (P48). Raises Invalid, Dust."""
     if wish.fee > MAX_FEE:
         raise _too_high(f"The fee of {wish.fee} sat is above the cap of {MAX_FEE} sat.")
@@ -55,10 +61,12 @@ def require_sensible(wish: Wish, sizes: Sizes) -> None:
     _require_less_than(wish.fee, wish.amount)
 
 
-def allocate(pool: Sequence[Candidate], wish: Wish, sizes: Sizes) -> Allocation | None:
-    """None where the coins do not suffice. ``pool`` holds what may be spent at all, unconfirmed deposits included.
+def allocate(pool: Sequence[Candidate], wish: ForwardTerms, sizes: Sizes) -> Allocation | None:
+    """None where the coins do not suffice. ``pool`` holds what may be spent at all, unconfirmed deposits
+    included.
 
-    Raises Invalid for a fee that makes no sense for these coins (P48), Dust for what would be left below an output's worth.
+    Raises Invalid for a fee that makes no sense for these coins (P48), Dust for what would be left below an
+    output's worth.
     """
     found = _sweep(pool, wish, sizes) if wish.amount is None else _fixed(pool, wish, wish.amount, sizes)
     if found is not None:
@@ -66,8 +74,10 @@ def allocate(pool: Sequence[Candidate], wish: Wish, sizes: Sizes) -> Allocation 
     return found
 
 
-def _sweep(pool: Sequence[Candidate], wish: Wish, sizes: Sizes) -> Allocation | None:
-    """All of it; of more coins than a transaction takes, the largest, so that nobody's dust stands in the way."""
+def _sweep(pool: Sequence[Candidate], wish: ForwardTerms, sizes: Sizes) -> Allocation | None:
+    """All of it; of more coins than a transaction takes, the largest, so that dust from strangers does not
+    stand in the way.
+    """
     *_, widest = _tiers(pool, allow_unconfirmed=wish.allow_unconfirmed)
     coins = tuple(widest[:MAX_INPUTS])
     if not coins:
@@ -77,13 +87,16 @@ def _sweep(pool: Sequence[Candidate], wish: Wish, sizes: Sizes) -> Allocation | 
     if payment <= 0:
         raise _too_high(f"The fee of {wish.fee} sat is all of the {total} sat that there are, or more.")
     if payment < sizes.least_payment:
-        sentence = f"The fee of {wish.fee} sat leaves {payment} sat, and a vault's address takes {sizes.least_payment} sat at least."
+        sentence = (
+            f"The fee of {wish.fee} sat leaves {payment} sat, and a vault's address takes "
+            f"{sizes.least_payment} sat at least."
+        )
         raise Dust(sentence, faults=(Fault("/fee_sats", sentence, "dust"),))
     _require_less_than(wish.fee, Sats(payment))
     return Allocation(coins, Sats(payment), Sats(0))
 
 
-def _fixed(pool: Sequence[Candidate], wish: Wish, amount: Sats, sizes: Sizes) -> Allocation | None:
+def _fixed(pool: Sequence[Candidate], wish: ForwardTerms, amount: Sats, sizes: Sizes) -> Allocation | None:
     left_over = 0
     for tier in _tiers(pool, allow_unconfirmed=wish.allow_unconfirmed):
         total = 0
@@ -121,7 +134,10 @@ def _require_less_than(fee: Sats, payment: Sats) -> None:
 def _require_rate(fee: Sats, vsize: int) -> None:
     least = FLOOR.fee_for(vsize)
     if fee < least:
-        sentence = f"The fee of {fee} sat is too low for {vsize} vB: nodes relay nothing below {FLOOR}, which is {least} sat."
+        sentence = (
+            f"The fee of {fee} sat is too low for {vsize} vB: nodes relay nothing below {FLOOR}, "
+            f"which is {least} sat."
+        )
         raise Invalid(sentence, faults=(Fault("/fee_sats", sentence, "fee-too-low"),))
     if FeeRate.of(fee, vsize) > CEILING:
         raise _too_high(f"The fee of {fee} sat is above {CEILING} for {vsize} vB.")

@@ -1,4 +1,6 @@
-"""The life of an invitation: one table, (status, event) → status. How long it is good, and how many may be out."""
+"""The life of an invitation: one table, (status, event) → status. How long it is good, and how many may be
+out.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +11,7 @@ from custody.server.domain.errors import PermissionDenied, StateConflict
 
 # As long as GitHub's to an organisation.
 INVITATION_LIFETIME = timedelta(days=7)
-# Each one is a mail to somebody who did not ask for it.
+# Each one is a mail to a person who did not ask for it.
 MAX_PENDING_IN_WORKSPACE = 100
 
 
@@ -88,5 +90,7 @@ def next_status(status: Status, event: Event) -> Status:
 
 
 def status_at(stored: Status, expires_at: datetime, now: datetime) -> Status:
-    """The status that counts: a pending one whose time has passed is expired, whether or not that was written down."""
+    """The status that counts: a pending one whose time has passed is expired, whether or not that was written
+    down.
+    """
     return next_status(stored, Event.EXPIRE) if stored is Status.PENDING and now >= expires_at else stored

@@ -1,4 +1,8 @@
-"""The life of a proposal: one table, (status, event) → status. An event that is not in it raises and changes nothing."""
+"""The states of a proposal: one table, (status, event) → status.
+
+An event that is not in the table raises and changes nothing. A second table turns what the chain shows into
+events.
+"""
 
 from enum import StrEnum
 
@@ -61,7 +65,7 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.REPLACED, Event.INPUT_GONE): Status.INVALIDATED,
     (Status.REPLACED, Event.REOPENED): Status.BROADCASTING,
     (Status.INVALIDATED, Event.REOPENED): Status.BROADCASTING,
-    # Signatures stay valid: whoever holds enough of them can finish what the platform gave up.
+    # Signatures stay valid: any holder of enough of them can finalise what the platform gave up.
     (Status.REJECTED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.CANCELLED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.EXPIRED, Event.REACHED_NETWORK): Status.BROADCASTING,
@@ -69,8 +73,8 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.CANCELLED, Event.RELEASED): Status.CANCELLED,
 }
 
-# Its coins are free again, but for a cancelled one that keeps them (ADR 15). A confirmed one keeps its locks, for a
-# reorganisation may bring its coins back.
+# Its coins are free again, but for a cancelled one that keeps them (ADR 15). A confirmed one keeps its locks,
+# for a reorganisation may bring its coins back.
 ENDED = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.INVALIDATED, Status.FAILED})
 # Ended before its transaction reached the network, so far as the platform knew.
 ENDED_UNSENT = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.FAILED})
@@ -104,3 +108,69 @@ def next_status(status: Status, event: Event) -> Status:
 def threshold_lost(declines: int, m: int, n: int) -> bool:
     """Whether so many signers declined that M signatures can no longer come together."""
     return declines >= n - m + 1
+
+
+class Observation(StrEnum):
+    """Where a proposal's transaction is, judged by its coins."""
+
+    ABSENT = "absent"
+    IN_MEMPOOL = "in-mempool"
+    MINED = "mined"
+    # In another block than the one that is recorded.
+    MINED_ELSEWHERE = "mined-elsewhere"
+    # A newer version of it is on the network instead.
+    OUTBID = "outbid"
+    # A confirmed transaction that is not ours took a coin.
+    COIN_SPENT = "coin-spent"
+    # A coin of it was the change of a transaction of ours that cannot be mined any more.
+    INPUT_GONE = "input-gone"
+
+
+# A pair that is not here asks for nothing. PENDING, and what ended unsent, may be seen on chain where signers
+# put their signatures together without the platform: the coins moved, and the record must say so.
+EVENTS: dict[tuple[Status, Observation], tuple[Event, ...]] = {
+    (Status.PENDING, Observation.IN_MEMPOOL): (Event.THRESHOLD_MET, Event.REACHED_NETWORK),
+    (Status.PENDING, Observation.MINED): (Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.MINED),
+    (Status.PENDING, Observation.COIN_SPENT): (Event.COIN_SPENT,),
+    (Status.PENDING, Observation.INPUT_GONE): (Event.INPUT_GONE,),
+    (Status.SIGNED, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,),
+    (Status.SIGNED, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED),
+    (Status.SIGNED, Observation.OUTBID): (Event.REPLACED,),
+    (Status.SIGNED, Observation.COIN_SPENT): (Event.COIN_SPENT,),
+    (Status.SIGNED, Observation.INPUT_GONE): (Event.INPUT_GONE,),
+    (Status.STALLED, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,),
+    (Status.STALLED, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED),
+    (Status.STALLED, Observation.OUTBID): (Event.REPLACED,),
+    (Status.STALLED, Observation.COIN_SPENT): (Event.COIN_SPENT,),
+    (Status.STALLED, Observation.INPUT_GONE): (Event.INPUT_GONE,),
+    (Status.BROADCASTING, Observation.MINED): (Event.MINED,),
+    (Status.BROADCASTING, Observation.OUTBID): (Event.REPLACED,),
+    (Status.BROADCASTING, Observation.COIN_SPENT): (Event.COIN_SPENT,),
+    (Status.BROADCASTING, Observation.INPUT_GONE): (Event.INPUT_GONE,),
+    (Status.CONFIRMED, Observation.ABSENT): (Event.REORGANISED,),
+    (Status.CONFIRMED, Observation.IN_MEMPOOL): (Event.REORGANISED,),
+    (Status.CONFIRMED, Observation.MINED_ELSEWHERE): (Event.REORGANISED, Event.MINED),
+    (Status.CONFIRMED, Observation.OUTBID): (Event.REORGANISED, Event.REPLACED),
+    (Status.CONFIRMED, Observation.COIN_SPENT): (Event.REORGANISED, Event.COIN_SPENT),
+    (Status.CONFIRMED, Observation.INPUT_GONE): (Event.REORGANISED, Event.INPUT_GONE),
+    # What had taken its place has ended.
+    (Status.REPLACED, Observation.ABSENT): (Event.REOPENED,),
+    (Status.REPLACED, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,),
+    (Status.REPLACED, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED),
+    (Status.REPLACED, Observation.COIN_SPENT): (Event.COIN_SPENT,),
+    (Status.REPLACED, Observation.INPUT_GONE): (Event.INPUT_GONE,),
+    (Status.INVALIDATED, Observation.ABSENT): (Event.REOPENED,),
+    (Status.INVALIDATED, Observation.OUTBID): (Event.REOPENED, Event.REPLACED),
+    (Status.INVALIDATED, Observation.IN_MEMPOOL): (Event.REOPENED,),
+    (Status.INVALIDATED, Observation.MINED): (Event.REOPENED, Event.MINED),
+    **{(status, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,) for status in ENDED_UNSENT},
+    **{(status, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED) for status in ENDED_UNSENT},
+    # What it keeps its coins for can no longer happen.
+    (Status.CANCELLED, Observation.COIN_SPENT): (Event.RELEASED,),
+    (Status.CANCELLED, Observation.INPUT_GONE): (Event.RELEASED,),
+}
+
+
+def events_for(status: Status, sight: Observation) -> tuple[Event, ...]:
+    """What happens to a proposal in `status` whose transaction is seen like that; mostly nothing."""
+    return EVENTS.get((status, sight), ())

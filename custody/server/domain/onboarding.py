@@ -1,4 +1,4 @@
-"""A request for an organisation is decided once, by an operator; and nobody may fill the operator's desk."""
+"""A request for an organisation is decided once, by an operator; the number of open requests is limited."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What the rules and use cases are given from outside."""
+"""The clock and the random source, which callers pass in."""
 
 from datetime import datetime
 from typing import Protocol

@@ -1,4 +1,5 @@
-"""Purchases as their provider reports them: whose word it is, what may follow what, and what is too old to matter.
+"""Purchases as their provider reports them: whose word it is, what may follow what, and what is too old to
+matter.
 
 The signature is MoonPay's: ``Moonpay-Signature-V2: t=<seconds>,s=<hex>``, an HMAC-SHA256 of ``t.body``
 (dev.moonpay.com, "Checking a webhook signature"). Deliveries come more than once and in any order.

@@ -1,7 +1,8 @@
-"""Who may change what somebody may do: nobody grants what they do not hold, and the last administrator stays.
+"""Permissions and roles: a member grants only what the member holds, and the last administrator stays.
 
-Permissions of one workspace go in; a refusal comes out, or nothing. All of it follows from one thought: what a member can
-bring about by changing roles and members must be no more than what the member may do already (P26).
+Permissions of one workspace go in; a refusal comes out, or nothing. All of it follows from one thought: what
+a member can bring about by changing roles and members must be no more than what the member may do already
+(P26).
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,11 +10,53 @@ from dataclasses import dataclass, replace
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import LastAdmin, PermissionDenied, StateConflict
-from custody.server.domain.permissions import permissions_not_held
+from multisig.units import MAX_MONEY, Sats
+
+# ``UID`` of a permission in a role. Numbers are never given to another permission.
+PERMISSION_UIDS: dict[PermissionName, int] = {
+    PermissionName.MANAGE_WORKSPACE: 1,
+    PermissionName.PAYMENT_INIT: 2,
+    PermissionName.PAYMENT_APPROVE: 3,
+    PermissionName.VIEW_BALANCES: 4,
+    PermissionName.MANAGE_ROLE: 5,
+    PermissionName.MANAGE_USERS: 6,
+    PermissionName.VIEW_LOGS: 7,
+}
+EVERY_PERMISSION = frozenset(PermissionName)
+
+
+@dataclass(frozen=True)
+class RoleTemplate:
+    name: str
+    description: str
+    permissions: frozenset[PermissionName]
+    # What each member may move in a cycle.
+    limit: Sats
+
+
+# All there will ever be: the vaults' own limits bound an administrator, until an administrator sets a smaller
+# one.
+ADMINISTRATOR = RoleTemplate("Administrator", "Runs the workspace", EVERY_PERMISSION, MAX_MONEY)
+SIGNER = RoleTemplate(
+    "Signer",
+    "Approves movements",
+    frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES}),
+    Sats(0),
+)
+FIRST_ROLES = (ADMINISTRATOR, SIGNER)
+
+
+def permissions_not_held(
+    wanted: frozenset[PermissionName], held: frozenset[PermissionName]
+) -> frozenset[PermissionName]:
+    """The permissions in ``wanted`` that the caller does not hold, and so may not grant (P26)."""
+    return wanted - held
+
 
 Permissions = frozenset[PermissionName]
 
-# What nobody holds, nobody can grant: a workspace that lost one of these would need its operator to mend the database.
+# A permission that no member holds cannot be granted: a workspace that lost one of these would need its
+# operator to repair the database.
 KEPT = (PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_ROLE, PermissionName.MANAGE_USERS)
 # A list of roles is read whole, by people who must pick one.
 MAX_ROLES = 100
@@ -49,12 +92,12 @@ class Staff:
 
     @property
     def held(self) -> Permissions:
-        """By anybody."""
+        """The permissions that at least one member holds."""
         return frozenset[PermissionName]().union(*(self.roles[role] for role in self.members.values()))
 
 
 def require_grantable(granted: Permissions, held: Permissions) -> None:
-    """For whatever gives somebody permissions: a role offered, a role changed, a permission added to one.
+    """Checks every change that gives permissions: a role offered, a role changed, a permission added to one.
 
     Raises PermissionDenied.
     """
@@ -64,14 +107,15 @@ def require_grantable(granted: Permissions, held: Permissions) -> None:
 
 
 def require_reach(carried: Permissions, held: Permissions) -> None:
-    """For whatever changes or takes away a role or a member's place: nobody does it to those who may do more.
+    """Checks every change of a role or a membership: a caller may not change those who have more permissions.
 
     Raises PermissionDenied.
     """
     missing = permissions_not_held(carried, held)
     if missing:
         raise PermissionDenied(
-            f"This role carries {in_words(missing)}, which yours does not: only somebody who holds it may change that."
+            f"This role carries {in_words(missing)}, which yours does not: only somebody who holds it may "
+            "change that."
         )
 
 

@@ -1,8 +1,9 @@
 """Which coins pay for a movement, and what the change and the fee are.
 
-Confirmed coins first (six deep where foreign, one deep where our own change), then any confirmed coin, then our own
-unconfirmed change; foreign unconfirmed coins never. Within a tier: branch and bound for a spend without change, else
-one single random draw (Bitcoin Core, wallet/spend.cpp and coinselection.cpp, whose figures these are).
+Confirmed coins first (six deep where foreign, one deep where our own change), then any confirmed coin, then
+our own unconfirmed change; foreign unconfirmed coins never. Within a tier: branch and bound for a spend
+without change, else one single random draw (Bitcoin Core, wallet/spend.cpp and coinselection.cpp, whose
+figures these are).
 """
 
 from bisect import bisect_left
@@ -18,15 +19,16 @@ from multisig.units import FeeRate, Sats
 
 FOREIGN_DEPTH = 6
 OWN_CHANGE_DEPTH = 1
-# Core tries 100,000 branches in C++, coin by coin. Here a try passes over all coins that are too large, and so few of them
-# find a spend without change as often as 20,000 coin by coin did; they take less than a millisecond.
+# Core tries 100,000 branches in C++, coin by coin. Here a try passes over all coins that are too large, and
+# so few of them find a spend without change as often as 20,000 coin by coin did; they take less than a
+# millisecond.
 MAX_TRIES = 2_000
 # A Coldcard refuses 10 % and warns at 5 %; below it no device interrupts.
 MAX_FEE_SHARE = 20
 # A device shows and a script engine verifies each input: 100 is what every maker signs in reasonable time.
 MAX_INPUTS = 100
-# A random draw may take this many coins more than are needed: small coins are used up by and by, while a stranger who sends
-# thousands of them makes no transaction large.
+# A random draw may take this many coins more than are needed: small coins are used up by and by, while a
+# stranger who sends thousands of them makes no transaction large.
 SPARE_INPUTS = 10
 
 
@@ -54,7 +56,9 @@ BY_AMOUNT: Final = attrgetter("amount")
 
 
 class Candidate(NamedTuple):
-    """A coin with what tells its tier. `confirmations` is 0 in the mempool; `own_change`: we sent it to ourselves."""
+    """A coin with what tells its tier. `confirmations` is 0 in the mempool; `own_change`: we sent it to
+    ourselves.
+    """
 
     txid: str
     vout: int
@@ -67,8 +71,8 @@ class Candidate(NamedTuple):
 class Plan:
     """What is to be paid and at what price.
 
-    `vsize(inputs, with_change)` estimates the signed transaction in vB; `minimum_change` is the least that is worth
-    an output of its own: no dust, and more than it costs to spend later.
+    `vsize(inputs, with_change)` estimates the signed transaction in vB; `minimum_change` is the least that is
+    worth an output of its own: no dust, and more than it costs to spend later.
     """
 
     target: Sats
@@ -120,7 +124,8 @@ def select_coins(
 def select_from(coins: Sequence[CoinT], plan: Plan, rng: RandomSource) -> Selection[CoinT] | None:
     """The same from one tier's coins.
 
-    Whether there is an answer depends on the `MAX_INPUTS` largest alone, for the largest suffice where any as many do.
+    Whether there is an answer depends on the `MAX_INPUTS` largest alone, for the largest suffice where any as
+    many do.
     """
     pool = _economic(coins, plan)
     chosen = _branch_and_bound(pool, plan) or _single_random_draw(pool, plan, rng)
@@ -133,7 +138,9 @@ def select_fewest(coins: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None
 
 
 def largest_first(coins: Iterable[CoinT]) -> list[CoinT]:
-    """Those of one amount by their places: the same coins are in the same order, whatever order they came in."""
+    """Those of one amount by their places: the same coins are in the same order, whatever order they
+    came in.
+    """
     return sorted(sorted(coins, key=BY_PLACE), key=BY_AMOUNT, reverse=True)
 
 
@@ -161,7 +168,9 @@ def settle(coins: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
 
 
 def _branch_and_bound(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
-    """A set of coins that pays the target with no change, at the least fee; depth first, largest coin first."""
+    """A set of coins that pays the target with no change, at the least fee; depth first, largest coin
+    first.
+    """
     amounts = [coin.amount for coin in pool]
     # `bisect` wants what it looks through to rise.
     rising = [-amount for amount in amounts]
@@ -202,8 +211,8 @@ def _branch_and_bound(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | N
 
 
 def _single_random_draw(pool: Sequence[CoinT], plan: Plan, rng: RandomSource) -> Selection[CoinT] | None:
-    """Coins in random order until they pay the target, the fee and a change worth having; the fewest where that takes
-    many more than needed.
+    """Coins in random order until they pay the target, the fee and a change worth having; the fewest where
+    that takes many more than needed.
     """
     fewest = settle_largest(pool, plan)
     if fewest is None:
@@ -228,7 +237,9 @@ def settle_largest(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None
 
 
 def _with_modest_fee(selection: Selection[CoinT], pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT]:
-    """More coins make more change and so a smaller share of fee; where no coins help, the selection stands."""
+    """More coins make more change and so a smaller share of fee; where no coins help, the selection
+    stands.
+    """
     if _is_modest(selection, plan):
         return selection
     for count in range(1, min(len(pool), MAX_INPUTS) + 1):
@@ -243,7 +254,7 @@ def _is_modest(selection: Selection[CoinT], plan: Plan) -> bool:
 
 
 def _shuffled(pool: Sequence[CoinT], rng: RandomSource, most: int) -> Iterator[CoinT]:
-    """So many of them at most, in random order: Fisher and Yates, as far as somebody asks."""
+    """So many of them at most, in random order: a Fisher-Yates shuffle, lazily."""
     order = list(pool)
     for index in range(min(most, len(order))):
         other = index + rng.randrange(len(order) - index)

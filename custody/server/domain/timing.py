@@ -6,9 +6,10 @@ from itertools import chain, count
 
 from custody.server.domain.selection import RandomSource
 
-# Core, wallet/spend.cpp: a tip older than this says that we are behind, and a lock time would only tell on us.
+# Core, wallet/spend.cpp: a tip older than this says that we are behind, and a lock time would only tell on
+# us.
 MAX_TIP_AGE_SECONDS = 8 * 60 * 60
-# One time in ten up to a hundred blocks back, so that late signers look like everybody else.
+# One time in ten up to a hundred blocks back, so that late signers do not stand out.
 BACKDATE_ONE_IN = 10
 BACKDATE_BLOCKS = 100
 # Consensus, LOCKTIME_THRESHOLD: from it on a lock time is a time, this one in 1985.
@@ -29,7 +30,8 @@ def choose_locktime(tip_height: int, tip_age_seconds: float, rng: RandomSource) 
 
 
 def other_locktimes(tip_height: int) -> Iterator[int]:
-    """More of them than anybody uses up, and none holds a transaction back: the heights from the tip down, of which the first
-    hundred look like everybody's; then, for a chain that is a few blocks long, times that are long past.
+    """More lock times than replacements ever use, none in the future: the heights from the tip down, of which
+    the first hundred look like other wallets'; then, for a chain that is a few blocks long, times that are
+    long past.
     """
     return chain(range(tip_height, -1, -1), count(FIRST_TIME))

@@ -1,26 +1,63 @@
-"""How a token, or a call on it, stands: nowhere stored, but read from its proposals and from what the chain made of it (ADR 22)."""
+"""The status of a token or of a call on it, computed from its proposals and the chain's index, never stored
+(ADR 22).
+"""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from custody.schemas.asset_tokens import CallStatus, ContractStatus
 from custody.schemas.proposals import ProposalStatus as Proposal
-from custody.schemas.tokens import CallStatus, ContractStatus
-from custody.server.domain.token_failures import words_of
+from multisig.tokens.machine import Failure
+
+_WORDS: Final[Mapping[Failure, str]] = MappingProxyType(
+    {
+        Failure.MALFORMED: "Its data cannot be read.",
+        Failure.ALREADY_DEPLOYED: "The token was deployed before.",
+        Failure.NOT_ITS_BYTECODE: "The deployment is not of the bytecode that it names.",
+        Failure.NOT_THE_FIRST_OWNER: "The deployment does not come from the owner that the bytecode names.",
+        Failure.UNKNOWN_CONTRACT: "No deployment before it made such a token.",
+        Failure.NOT_THE_OWNER: "Whoever called does not own the token.",
+        Failure.TOO_EARLY: "The deployment was not confirmed in an earlier block.",
+        Failure.ALREADY_STARTED: "The token was started already.",
+        Failure.NOT_STARTED: "The token was not started: init comes first.",
+        Failure.PAUSED: "The token is paused.",
+        Failure.NOT_PAUSED: "The token is not paused.",
+        Failure.NOT_LISTED: "The address is not on the token's whitelist.",
+        Failure.ALREADY_LISTED: "The address is on the token's whitelist already.",
+        Failure.OWNER_IS_LISTED: "The owner may always receive, and is never listed.",
+        Failure.WHITELIST_ALREADY_ON: "The whitelist is on already.",
+        Failure.WHITELIST_ALREADY_OFF: "The whitelist is off already.",
+        Failure.INSUFFICIENT_BALANCE: "The balance is too small.",
+        Failure.ABOVE_MAXIMUM: "The supply would rise above the token's maximum.",
+        Failure.NOT_THE_OWNERS_ADDRESS: "Only what the owner's own address holds can be burned.",
+        Failure.ALREADY_THE_OWNER: "The address owns the token already.",
+    }
+)
+
+
+def failure_words(failure: Failure) -> str:
+    return _WORDS[failure]
+
+
+def words_of(stored: str | None) -> str:
+    """Of a rule's name, as the index stores it: the sentence, with the name that programs look for."""
+    assert stored is not None, "what had no effect has its reason beside it"
+    return f"It was mined without effect: {failure_words(Failure(stored))} ({stored})"
 
 
 class Mined(Enum):
     """What the index says of the transaction in the very block in which its proposal is confirmed."""
 
-    # That block was not read yet, or was read on another branch: nobody can say.
+    # That block was not read yet, or was read on another branch: the effect is unknown.
     UNREAD = "unread"
     EFFECTIVE = "effective"
     WITHOUT_EFFECT = "without effect"
 
 
-# By the proposal alone. A call is on its way as long as any version of it is on the network: one that was replaced may still be
-# mined. What is finalised and not yet sent has reached nobody.
+# By the proposal alone. A call is on its way as long as any version of it is on the network: one that was
+# replaced may still be mined. A finalised transaction that was not sent yet has reached no node.
 _BY_PROPOSAL: Final[Mapping[Proposal, CallStatus]] = MappingProxyType(
     {
         Proposal.PENDING: CallStatus.PENDING,
@@ -60,7 +97,8 @@ _OF_CONTRACT: Final[Mapping[CallStatus, ContractStatus]] = MappingProxyType(
         CallStatus.FAILED: ContractStatus.FAILED,
     }
 )
-# Of several versions of one transaction the furthest speaks for all; ended ones only where nothing else is left.
+# Of several versions of one transaction the furthest speaks for all; ended ones only where nothing else is
+# left.
 _PRECEDENCE: Final = (
     Proposal.CONFIRMED,
     Proposal.BROADCASTING,
@@ -82,7 +120,9 @@ TAKEN_BACK: Final = "It was taken back: its coins returned to the vault."
 
 
 class Member(Protocol):
-    """One proposal of a family. ``carries``: whether the token's data are in it; what takes it back has none."""
+    """One proposal of a family. ``carries``: whether the token's data are in it; what takes it back
+    has none.
+    """
 
     @property
     def status(self) -> Proposal: ...
@@ -103,7 +143,9 @@ class Verdict(NamedTuple):
 
 
 def best_of(members: Sequence[M]) -> M:
-    """The member that says how its family stands. ``members``: all of them, the oldest first; the newer one counts among equals."""
+    """The member that says how its family stands. ``members``: all of them, the oldest first; the newer one
+    counts among equals.
+    """
     carrying = [member for member in members if member.carries] or list(members)
     for status in _PRECEDENCE:
         found = [member for member in carrying if member.status is status]
@@ -113,7 +155,9 @@ def best_of(members: Sequence[M]) -> M:
 
 
 def verdict(members: Sequence[Member], mined: Mined, failure: str | None = None) -> Verdict:
-    """``mined`` and ``failure`` (its rule, as the index stores it) are of the best member, and count where that is confirmed."""
+    """``mined`` and ``failure`` (its rule, as the index stores it) are of the best member, and count where
+    that is confirmed.
+    """
     best = best_of(members)
     status = TABLE[best.status, mined]
     return Verdict(status, _reason(members, best, failure) if status is CallStatus.FAILED else None)

@@ -1,4 +1,6 @@
-"""Codes of an authenticator: HMAC-SHA-1 over 30-second steps, six digits (RFC 6238; RFC 4226), as every app reads them."""
+"""Codes of an authenticator: HMAC-SHA-1 over 30-second steps, six digits (RFC 6238; RFC 4226), as every app
+reads them.
+"""
 
 from base64 import b32encode
 from datetime import datetime
@@ -25,7 +27,9 @@ def code_at(secret: bytes, step: int) -> str:
 
 
 def find_step(secret: bytes, code: str, now: datetime, last_step: int | None) -> int | None:
-    """The step whose code this is, near ``now`` and after ``last_step``: none is taken twice (RFC 6238, section 5.2)."""
+    """The step whose code this is, near ``now`` and after ``last_step``: none is taken twice (RFC 6238,
+    section 5.2).
+    """
     current = step_at(now)
     first = current - SKEW_STEPS if last_step is None else max(current - SKEW_STEPS, last_step + 1)
     matching = [

@@ -1,4 +1,6 @@
-"""What each kind of event carries: ids, statuses, amounts. What has words in it is read through the API, by who may."""
+"""What each kind of event carries: ids, statuses, amounts. What has words in it is read through the API, by
+who may.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -7,11 +9,12 @@ from custody.schemas.proposals import ProposalStatus
 from custody.schemas.webhook_events import EVERY_KIND, EventKind
 
 _PROPOSAL: Final = (
-    "psbt_id", "vault_id", "tx_type", "status", "txid", "amount_sats", "fee_sats", "block_height", "block_hash",
+    "psbt_id", "vault_id", "tx_type", "status", "txid", "amount_sats", "fee_sats",
+    "block_height", "block_hash",
 )  # fmt: skip
 _DEPOSIT: Final = ("vault_id", "txid", "vout", "amount_sats", "block_height", "block_hash")
 
-# A field that is not here does not leave the platform, whoever adds it where.
+# A field that is not listed here does not leave the platform, even if a use case passes it.
 CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.PING: ("webhook_id",),
     **{kind: _PROPOSAL for kind in EventKind if kind.startswith("proposal.")},
@@ -28,7 +31,7 @@ CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.KEY_REVOKED: ("key_id", "user_id", "reason", "vault_ids"),
 }  # fmt: skip
 
-# Whoever records one of these in a workspace's log tells its webhooks as well: no use case can forget it.
+# Recording one of these in a workspace's log also notifies its webhooks, so no use case can forget it.
 TOLD_BY_AUDIT: Final[Mapping[str, EventKind]] = {
     "PROPOSAL_CREATED": EventKind.PROPOSAL_CREATED,
     "FORWARD_PROPOSED": EventKind.PROPOSAL_CREATED,

@@ -1,33 +1,105 @@
-"""A webhook's URL, read once and strictly: what cannot be read in just one way is refused (P51)."""
+"""A webhook's URL and the addresses it may lead to. A URL that two parsers could read differently is refused
+(P51).
+"""
 
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
 import idna
 
+Address = IPv4Address | IPv6Address
+
+SPECIAL_IPV4: Final = tuple(
+    IPv4Network(text)
+    for text in (
+        "0.0.0.0/8",  # this network (RFC 791)
+        "10.0.0.0/8",  # private use (RFC 1918)
+        "100.64.0.0/10",  # shared address space of carriers (RFC 6598)
+        "127.0.0.0/8",  # loopback (RFC 1122)
+        "169.254.0.0/16",  # link local (RFC 3927); the clouds' metadata
+        "172.16.0.0/12",  # private use
+        "192.0.0.0/24",  # IETF protocol assignments (RFC 6890); Oracle's metadata
+        "192.0.2.0/24",  # documentation (RFC 5737)
+        "192.31.196.0/24",  # AS112 (RFC 7535)
+        "192.52.193.0/24",  # AMT (RFC 7450)
+        "192.88.99.0/24",  # 6to4 relays (RFC 7526)
+        "192.168.0.0/16",  # private use
+        "192.175.48.0/24",  # AS112 (RFC 7534)
+        "198.18.0.0/15",  # benchmarking (RFC 2544)
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast (RFC 5771)
+        "240.0.0.0/4",  # reserved (RFC 1112), and the limited broadcast (RFC 919)
+        # In no registry: Azure's own services answer virtual machines there.
+        "168.63.129.16/32",
+    )
+)
+# All that IANA has given out as global unicast (RFC 4291). Outside are loopback, the unspecified, IPv4 in
+# disguise (::ffff:0:0/96), NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), discard-only, SRv6, unique local, link
+# local, multicast.
+GLOBAL_IPV6: Final = IPv6Network("2000::/3")
+SPECIAL_IPV6: Final = tuple(
+    IPv6Network(text)
+    for text in (
+        "2001::/23",  # IETF protocol assignments (RFC 2928): Teredo, benchmarking, AMT, ORCHID, DETs
+        "2001:db8::/32",  # documentation (RFC 3849)
+        "2002::/16",  # 6to4, which holds an IPv4 address (RFC 3056)
+        "2620:4f:8000::/48",  # AS112 (RFC 7534)
+        "3ffe::/16",  # the 6bone's, given back (RFC 3701)
+        "3fff::/20",  # documentation (RFC 9637)
+    )
+)
+# ISATAP holds an IPv4 address behind any prefix (RFC 5214, section 6.1).
+_ISATAP: Final = frozenset({0x0000_5EFE, 0x0200_5EFE})
+
+
+def is_public(address: Address) -> bool:
+    """Whether it is a unicast address of the open Internet that embeds no other address."""
+    if isinstance(address, IPv4Address):
+        return address.is_global and not any(address in network for network in SPECIAL_IPV4)
+    return (
+        address.scope_id is None
+        and address in GLOBAL_IPV6
+        and address.is_global
+        and not any(address in network for network in SPECIAL_IPV6)
+        and (int(address) >> 32) & 0xFFFF_FFFF not in _ISATAP
+    )
+
+
+def is_public_text(text: str) -> bool:
+    """Of an address as a resolver writes it; False for what is none."""
+    try:
+        return is_public(ip_address(text))
+    except ValueError:
+        return False
+
+
 MAX_URL: Final = 1_000
 HTTPS_PORT: Final = 443
-# Below are other protocols' well-known ports (RFC 6335): nobody has us knock at a mail server.
+# Below are other protocols' well-known ports (RFC 6335): no webhook may make us call a mail server.
 FIRST_FREE_PORT: Final = 1_024
 MAX_PORT: Final = 65_535
 MAX_NAME: Final = 253
-# Names that lead to the machine itself, to its own network, or nowhere (RFC 6761, 6762, 7686, 8375, 9476; ICANN's internal).
+# Names that lead to the machine itself, to its own network, or nowhere (RFC 6761, 6762, 7686, 8375, 9476;
+# ICANN's internal).
 SPECIAL_NAMES: Final = frozenset({
     "localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "lan", "arpa",
     "test", "example", "invalid", "onion", "alt",
 })  # fmt: skip
 
-# RFC 3986's characters and nothing else: no space, backslash, control, bracket or raw non-ASCII. A fragment or a user's name
-# and password find no place in it.
+# RFC 3986's characters and nothing else: no space, backslash, control, bracket or raw non-ASCII. A fragment
+# or a user's name and password find no place in it.
 _URL = re.compile(
     r"https://(?P<host>[^/?#@:\\\[\]\s]+)(?::(?P<port>[0-9]{1,5}))?"
     r"(?P<path>/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*)?"
     r"(?P<query>\?(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?"
 )
 _LABEL = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-# What the URL standard takes for an IPv4 address by its end, and C libraries do (inet_aton): 2130706433, 0x7f.1, 0177.0.0.1.
+# What the URL standard takes for an IPv4 address by its end, and C libraries do (inet_aton): 2130706433,
+# 0x7f.1, 0177.0.0.1.
 _NUMBER = re.compile("[0-9]+|0x[0-9a-f]*")
 
 
@@ -37,7 +109,9 @@ class BadUrl(ValueError):
 
 @dataclass(frozen=True)
 class WebhookUrl:
-    """``host`` as the DNS has it; ``target`` is the path with its query. ``is_allowed``: by the operator, wherever it leads."""
+    """``host`` as the DNS has it; ``target`` is the path with its query. ``is_allowed``: by the operator,
+    wherever it leads.
+    """
 
     host: str
     port: int
@@ -59,7 +133,8 @@ def read_url(text: str, allowed: Collection[str] = ()) -> WebhookUrl:
     found = _URL.fullmatch(text)
     if found is None:
         raise BadUrl(
-            "A webhook's URL is https://, a host's name, perhaps a port, and a path: no user, password or fragment, and "
+            "A webhook's URL is https://, a host's name, perhaps a port, and a path: no user, password or "
+            "fragment, and "
             "other characters percent-encoded."
         )
     host = found["host"].lower()
@@ -81,7 +156,9 @@ def _port(text: str | None, *, is_allowed: bool) -> int:
 
 
 def _name(host: str) -> str:
-    """A full name in the DNS, internationalised ones encoded (RFC 5891); never an address, in whatever way it is written."""
+    """A full name in the DNS, internationalised ones encoded (RFC 5891); never an address, in whatever way it
+    is written.
+    """
     name = _encoded(host)
     labels = name.split(".")
     if len(name) > MAX_NAME or not all(_LABEL.fullmatch(label) for label in labels):

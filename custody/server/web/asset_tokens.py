@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
-from custody.schemas.queries import WorkspaceQuery
-from custody.schemas.tokens import (
+from custody.schemas.asset_tokens import (
     CallContractRequest,
     CallContractResponse,
     CallStatus,
@@ -26,6 +25,7 @@ from custody.schemas.tokens import (
     VaultTokensQuery,
     WorkspaceWhitelist,
 )
+from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import (
     AlreadyPaused,

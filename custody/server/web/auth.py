@@ -15,8 +15,8 @@ from custody.schemas.auth import (
     RegisterRequest,
 )
 from custody.schemas.common import Done
+from custody.server.domain.credentials import REFRESH_LIFETIME
 from custody.server.domain.errors import OtpInvalid, RateLimited, TokenExpired, Unauthenticated
-from custody.server.domain.signin import REFRESH_LIFETIME
 from custody.server.service.sign_in.challenges import CodeAwaited
 from custody.server.service.sign_in.sessions import Tokens
 from custody.server.service.sign_in.signin import SignedIn

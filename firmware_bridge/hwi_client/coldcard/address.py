@@ -10,7 +10,7 @@ from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 from firmware_bridge.errors import WrongDevice
 from firmware_bridge.port import DeviceFailure
 from multisig import RECEIVE, DerivationPath, Network, OriginKey, multisig_script
-from multisig.accounts import profile_account_path
+from multisig.vault import profile_account_path
 
 
 def address_command(

@@ -10,9 +10,16 @@ from multisig.tokens.machine.blocks import (
     judge_block,
     simulate,
 )
-from multisig.tokens.machine.effects import GENESIS_STATE, Cell, Effect, Value, state_hash
 from multisig.tokens.machine.rules import Failure
-from multisig.tokens.machine.state import StateView, TokenState
+from multisig.tokens.machine.state import (
+    GENESIS_STATE,
+    Cell,
+    Effect,
+    StateView,
+    TokenState,
+    Value,
+    state_hash,
+)
 
 __all__ = [
     "GENESIS_STATE",

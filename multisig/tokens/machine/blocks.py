@@ -1,13 +1,14 @@
-"""From confirmed transactions to effects: a pure function of the blocks, in order, and of the bytecode that they commit to."""
+"""From confirmed transactions to effects: a pure function of the blocks, in order, and of the bytecode that
+they commit to.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from multisig.errors import InvalidToken
 from multisig.tokens.bytecode import Bytecode, check_deployment
-from multisig.tokens.machine.effects import Cell, Effect, state_hash
-from multisig.tokens.machine.rules import Failure, NoEffect, Turn, run
-from multisig.tokens.machine.state import Overlay, StateView, Writer
+from multisig.tokens.machine.rules import CallContext, Failure, NoEffect, run
+from multisig.tokens.machine.state import Cell, Effect, Overlay, StateView, Writer, state_hash
 from multisig.tokens.payload import Call, Deploy, Payload, decode_payload
 
 # The bytecode with this hash, where it is known.
@@ -18,8 +19,8 @@ BytecodeOf = Callable[[bytes], Bytecode | None]
 class TokenTransaction:
     """A confirmed transaction that carries data of a token.
 
-    `caller`: the output script that its first input spends. `data`: what its one OP_RETURN output pushes; None where
-    it has several such outputs, or one with a value: it claims to be of a token and is not.
+    `caller`: the output script that its first input spends. `data`: what its one OP_RETURN output pushes;
+    None where it has several such outputs, or one with a value: it claims to be of a token and is not.
     """
 
     txid: str
@@ -40,8 +41,8 @@ class TokenBlock:
 class Outcome:
     """What one transaction did.
 
-    `failure`: why it had no effect. `known` false: nobody here can say what it did, for its token's bytecode is not known; once
-    that is, the chain has to be replayed from the deployment on.
+    `failure`: why it had no effect. `known` false: the effect is not known because the token's bytecode is
+    not; once that is, the chain has to be replayed from the deployment on.
     """
 
     txid: str
@@ -96,7 +97,9 @@ def judge(transaction: TokenTransaction, height: int, view: StateView, bytecode_
 def simulate(
     calls: Sequence[TokenTransaction], height: int, view: StateView, bytecode_of: BytecodeOf
 ) -> tuple[Outcome, ...]:
-    """What these would do one after another in a block of their own at `height`: before they are built, or while they wait."""
+    """What these would do one after another in a block of their own at `height`: before they are built, or
+    while they wait.
+    """
     block = TokenBlock(height, bytes(32), tuple(calls))
     return judge_block(block, view, bytecode_of, bytes(32)).outcomes
 
@@ -126,7 +129,7 @@ class _Case:
         bytecode = self.bytecode_of(committed)
         if bytecode is None or token.get(Cell.OWNER) is None:
             return Outcome(self.transaction.txid, call, known=False)
-        run(Turn(call, self.transaction.caller, self.height, token, bytecode))
+        run(CallContext(call, self.transaction.caller, self.height, token, bytecode))
         return Outcome(self.transaction.txid, call, tuple(token.effects()))
 
     def deployed(self, deploy: Deploy) -> Outcome:
@@ -147,7 +150,7 @@ class _Case:
         except InvalidToken:
             raise NoEffect(Failure.NOT_ITS_BYTECODE) from None
         if self.transaction.caller != bytecode.owner_script:
-            # Otherwise anybody could publish a token in the name of a vault.
+            # Otherwise anyone could publish a token in the name of a vault.
             raise NoEffect(Failure.NOT_THE_FIRST_OWNER)
 
 

@@ -1,4 +1,5 @@
-"""What each function does, and when it does nothing: one rule for each, in one table (docs/tokens.md, "What calls do").
+"""What each function does, and when it does nothing: one rule for each, in one table (docs/tokens.md, "What
+calls do").
 
 A rule reads and writes one token. It raises `NoEffect` with the reason, and then nothing at all has changed.
 """
@@ -9,8 +10,7 @@ from enum import StrEnum, unique
 from types import MappingProxyType
 
 from multisig.tokens.bytecode import Bytecode
-from multisig.tokens.machine.effects import Cell
-from multisig.tokens.machine.state import Writer
+from multisig.tokens.machine.state import Cell, Writer
 from multisig.tokens.payload import Call, Function
 
 
@@ -41,7 +41,7 @@ class Failure(StrEnum):
 
 
 class NoEffect(Exception):
-    """A rule that failed; no error: hostile chains are full of them."""
+    """A call that has no effect. Not an error: anyone may put such calls on a chain."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.value)
@@ -49,8 +49,10 @@ class NoEffect(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One call as its rule sees it: `caller` is the output script that input 0 spends, `height` that of its block."""
+class CallContext:
+    """One call as its rule sees it: `caller` is the output script that input 0 spends, `height` that of its
+    block.
+    """
 
     call: Call
     caller: bytes
@@ -79,7 +81,7 @@ class Turn:
             raise NoEffect(failure)
 
     def may_receive(self, holder: bytes) -> bool:
-        """The owner is always listed, whoever that is by now."""
+        """Whether `holder` may receive; the current owner always may."""
         open_to_all = not self.token.number(Cell.WHITELIST)
         return open_to_all or holder == self.owner or bool(self.token.number(Cell.LISTED, holder))
 
@@ -92,7 +94,7 @@ class Turn:
         self.token.set(Cell.BALANCE, balance - amount, holder)
 
 
-def run(turn: Turn) -> None:
+def run(turn: CallContext) -> None:
     """Raises NoEffect."""
     function, token = turn.call.function, turn.token
     turn.require(function not in OWNERS or turn.caller == turn.owner, Failure.NOT_THE_OWNER)
@@ -101,7 +103,7 @@ def run(turn: Turn) -> None:
     RULES[function](turn)
 
 
-def _init(turn: Turn) -> None:
+def _init(turn: CallContext) -> None:
     turn.require(not turn.token.number(Cell.STARTED), Failure.ALREADY_STARTED)
     # A deployment in the same block has no confirmation yet when this call enters it.
     turn.require(turn.token.number(Cell.DEPLOYED) < turn.height, Failure.TOO_EARLY)
@@ -110,14 +112,14 @@ def _init(turn: Turn) -> None:
     turn.add(turn.owner, turn.bytecode.total_supply)
 
 
-def _transfer(turn: Turn) -> None:
+def _transfer(turn: CallContext) -> None:
     turn.require(not turn.token.number(Cell.PAUSED), Failure.PAUSED)
     turn.require(turn.may_receive(turn.address), Failure.NOT_LISTED)
     turn.take(turn.caller, turn.amount)
     turn.add(turn.address, turn.amount)
 
 
-def _mint(turn: Turn) -> None:
+def _mint(turn: CallContext) -> None:
     supply = turn.token.number(Cell.SUPPLY) + turn.amount
     turn.require(supply <= turn.bytecode.max_supply, Failure.ABOVE_MAXIMUM)
     turn.require(turn.may_receive(turn.address), Failure.NOT_LISTED)
@@ -125,53 +127,53 @@ def _mint(turn: Turn) -> None:
     turn.add(turn.address, turn.amount)
 
 
-def _burn(turn: Turn) -> None:
+def _burn(turn: CallContext) -> None:
     turn.require(turn.address == turn.owner, Failure.NOT_THE_OWNERS_ADDRESS)
     turn.take(turn.owner, turn.amount)
     turn.token.set(Cell.SUPPLY, turn.token.number(Cell.SUPPLY) - turn.amount)
 
 
-def _pause(turn: Turn) -> None:
+def _pause(turn: CallContext) -> None:
     turn.require(not turn.token.number(Cell.PAUSED), Failure.PAUSED)
     turn.token.set(Cell.PAUSED, 1)
 
 
-def _unpause(turn: Turn) -> None:
+def _unpause(turn: CallContext) -> None:
     turn.require(bool(turn.token.number(Cell.PAUSED)), Failure.NOT_PAUSED)
     turn.token.set(Cell.PAUSED, 0)
 
 
-def _transfer_ownership(turn: Turn) -> None:
+def _transfer_ownership(turn: CallContext) -> None:
     turn.require(turn.address != turn.owner, Failure.ALREADY_THE_OWNER)
     turn.token.set(Cell.OWNER, turn.address)
 
 
-def _enable_whitelist(turn: Turn) -> None:
+def _enable_whitelist(turn: CallContext) -> None:
     turn.require(not turn.token.number(Cell.WHITELIST), Failure.WHITELIST_ALREADY_ON)
     turn.token.set(Cell.WHITELIST, 1)
 
 
-def _disable_whitelist(turn: Turn) -> None:
+def _disable_whitelist(turn: CallContext) -> None:
     turn.require(bool(turn.token.number(Cell.WHITELIST)), Failure.WHITELIST_ALREADY_OFF)
     turn.token.set(Cell.WHITELIST, 0)
 
 
-def _add_to_whitelist(turn: Turn) -> None:
+def _add_to_whitelist(turn: CallContext) -> None:
     turn.require(turn.address != turn.owner, Failure.OWNER_IS_LISTED)
     turn.require(not turn.token.number(Cell.LISTED, turn.address), Failure.ALREADY_LISTED)
     turn.token.set(Cell.LISTED, 1, turn.address)
 
 
-def _remove_from_whitelist(turn: Turn) -> None:
+def _remove_from_whitelist(turn: CallContext) -> None:
     turn.require(turn.address != turn.owner, Failure.OWNER_IS_LISTED)
     turn.require(bool(turn.token.number(Cell.LISTED, turn.address)), Failure.NOT_LISTED)
     turn.token.set(Cell.LISTED, 0, turn.address)
 
 
-# Whoever holds tokens may pass them on; all else is the owner's.
+# Any holder may transfer; every other function is the owner's.
 OWNERS = frozenset(Function) - {Function.TRANSFER}
 
-RULES: Mapping[Function, Callable[[Turn], None]] = MappingProxyType(
+RULES: Mapping[Function, Callable[[CallContext], None]] = MappingProxyType(
     {
         Function.INIT: _init,
         Function.TRANSFER: _transfer,

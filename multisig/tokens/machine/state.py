@@ -1,10 +1,79 @@
-"""The state of all tokens as cells: read by the rules, kept in memory here, or in rows by whoever indexes a chain."""
+"""The state of all tokens as cells: read by the rules, kept in memory here, or in rows by an indexer."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from enum import IntEnum, unique
+from typing import Final, Protocol
 
-from multisig.tokens.machine.effects import Cell, Effect, Value
+from multisig.hashes import sha256
+
+STATE_DOMAIN: Final = b"cpt-state-1"
+GENESIS_STATE: Final = bytes(32)
+
+
+@unique
+class Cell(IntEnum):
+    """What a token's state is made of; the value is its byte in an effect and never changes.
+
+    `BALANCE` and `LISTED` are kept for each holder, the others once for each token. What holds nothing is
+    absent.
+    """
+
+    DEPLOYED = 0
+    """The height of the deployment."""
+    BYTECODE = 1
+    """The hash that the deployment commits to."""
+    OWNER = 2
+    STARTED = 3
+    """1 once `init` has run."""
+    SUPPLY = 4
+    """Raw units that exist."""
+    PAUSED = 5
+    WHITELIST = 6
+    """1 while the whitelist is on."""
+    LISTED = 7
+    BALANCE = 8
+
+
+# Whole numbers for amounts, heights and flags; bytes for an output script or a hash; None for what is absent.
+Value = int | bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One cell of one token changes. `holder` is an output script for `BALANCE` and `LISTED`, else empty."""
+
+    contract_id: str
+    cell: Cell
+    holder: bytes
+    before: Value
+    after: Value
+
+    @property
+    def undone(self) -> "Effect":
+        return Effect(self.contract_id, self.cell, self.holder, self.after, self.before)
+
+    def to_bytes(self) -> bytes:
+        """Contract 32 ‖ cell 1 ‖ holder, before and after, each behind its length in one byte; numbers in
+        eight bytes.
+        """
+        parts = (self.holder, _bytes(self.before), _bytes(self.after))
+        head = bytes.fromhex(self.contract_id) + bytes((self.cell,))
+        return head + b"".join(bytes((len(part),)) + part for part in parts)
+
+
+def _bytes(value: Value) -> bytes:
+    if value is None:
+        return b""
+    return value.to_bytes(8, "big") if isinstance(value, int) else value
+
+
+def state_hash(previous: bytes, block_hash: bytes, effects: Iterable[Effect]) -> bytes:
+    """The hash of the state after a block: `previous` is that after the block before it, at first 32 zero
+    bytes.
+    """
+    return sha256(STATE_DOMAIN + previous + block_hash + b"".join(effect.to_bytes() for effect in effects))
+
 
 Key = tuple[str, Cell, bytes]
 
@@ -27,7 +96,9 @@ class TokenState:
         return self.cells.get((contract_id, cell, holder))
 
     def apply(self, effects: Iterable[Effect]) -> None:
-        """In their order. Raises AssertionError where an effect was made of another state: a bug of the caller's."""
+        """In their order. Raises AssertionError where an effect was made of another state: a bug of the
+        caller's.
+        """
         for effect in effects:
             _set(self.cells, effect)
 
@@ -47,7 +118,9 @@ def _set(cells: dict[Key, int | bytes], effect: Effect) -> None:
 
 @dataclass(slots=True)
 class Overlay:
-    """A state that is read through, with what has changed above it: the effects of a block while it is judged."""
+    """A state that is read through, with what has changed above it: the effects of a block while it is
+    judged.
+    """
 
     below: StateView
     effects: list[Effect] = field(default_factory=list)
@@ -90,7 +163,7 @@ class Writer:
         self._after[key] = value or None if isinstance(value, int) else value
 
     def effects(self) -> Iterator[Effect]:
-        """In the order of the cells, and of the holders' bytes: who set what first does not show."""
+        """In the order of the cells and of the holders' bytes, independent of the order of writes."""
         for cell, holder in sorted(self._after):
             before, after = self._before[cell, holder], self._after[cell, holder]
             if before != after:

@@ -12,8 +12,7 @@ import httpx
 import pytest
 
 from custody.server.app import Outside, Settings, open_platform
-from custody.server.domain.permissions import EVERY_PERMISSION
-from custody.server.domain.roles import KEPT
+from custody.server.domain.roles import EVERY_PERMISSION, KEPT
 from custody.server.service.audit.log import verify
 from custody.server.service.people.staff import staff_of
 from tests.support.asgi import asgi_client

@@ -3,7 +3,7 @@
 import pytest
 
 from custody.schemas.users import PermissionName
-from custody.server.domain.permissions import EVERY_PERMISSION
+from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.web.endpoint import Door, Endpoint
 from custody.server.web.table import ENDPOINTS
 from tests.custody.spec import contract, not_yet

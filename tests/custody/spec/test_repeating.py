@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from custody.server.domain.permissions import EVERY_PERMISSION
+from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.requests.idempotency import Scope
 from custody.server.store.models import Contract, User
 from custody.server.web.endpoint import Endpoint

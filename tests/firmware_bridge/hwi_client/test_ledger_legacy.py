@@ -21,7 +21,7 @@ from multisig import (
     recover_message_key,
     signer_progress,
 )
-from multisig.messages import message_hash
+from multisig.ecdsa import message_hash
 from tests.support import rigs, wallets
 from tests.support.ledger_driver import ANOTHER, Driven, driven, policy_of, reply, scripted, version
 

@@ -1,6 +1,6 @@
 """A Bitcoin Core node, asked over its JSON-RPC, without a wallet."""
 
 from custody.server.chain.core.backend import CoreBackend
-from custody.server.chain.core.credentials import CookieFile, Credentials, Password
+from custody.server.chain.core.rpc import CookieFile, Credentials, Password
 
 __all__ = ["CookieFile", "CoreBackend", "Credentials", "Password"]

@@ -1,4 +1,6 @@
-"""Bitcoin Core as a ChainBackend: no wallet, every block and transaction read and checked from its raw bytes."""
+"""Bitcoin Core as a ChainBackend: no wallet, every block and transaction read and checked from its
+raw bytes.
+"""
 
 import threading
 import time
@@ -21,10 +23,17 @@ from custody.server.chain.backend import (
     Refused,
     Spend,
 )
-from custody.server.chain.core.credentials import Credentials
-from custody.server.chain.core.follower import Follower
+from custody.server.chain.core.history import Follower
 from custody.server.chain.core.mempool import MempoolView
-from custody.server.chain.core.node import ChainMoved, Node
+from custody.server.chain.core.node import (
+    ChainMoved,
+    Node,
+    garbled,
+    hash_of,
+    list_of,
+    object_of,
+    transaction_of,
+)
 from custody.server.chain.core.rpc import (
     ALREADY_IN_CHAIN,
     ANSWER_SECONDS,
@@ -33,13 +42,13 @@ from custody.server.chain.core.rpc import (
     TRANSACTION_ERROR,
     TRANSACTION_REJECTED,
     Call,
+    Credentials,
     Failed,
     Rpc,
     tidy,
 )
-from custody.server.chain.core.shapes import garbled, hash_of, list_of, object_of, transaction_of
-from custody.server.chain.data import carriers
 from custody.server.chain.engine import InvalidSpend, verify_transaction
+from custody.server.chain.raw_blocks import carriers
 from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
@@ -47,13 +56,13 @@ from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction, TxOut
 from multisig.units import SATS_PER_BTC, FeeRate
 
-# 0.10 BTC/kvB: above it a fee is a slip of the pen, and nothing may be burnt in an unspendable output.
+# 0.10 BTC/kvB: a higher fee is a typing error. No amount may be burnt in an unspendable output.
 MAX_FEE_RATE, MAX_BURNT = "0.10", "0"
 # Core's estimator knows targets up to a week.
 MAX_TARGET = 1_008
 # A chain that moves on at every look is not followed but asked again later.
 MAX_LOOKS = 3
-# Somebody else's look is waited for so long.
+# How long a thread waits for another thread's scan.
 LOCK_SECONDS = 120.0
 # What it says of the transaction, not of the call.
 VERDICTS = (TRANSACTION_ERROR, TRANSACTION_REJECTED, DESERIALIZATION)
@@ -177,7 +186,7 @@ class CoreBackend:
     @contextmanager
     def _looking(self) -> Iterator[None]:
         if not self._lock.acquire(timeout=LOCK_SECONDS):
-            raise ChainUnavailable("The node is still being read for somebody else.")
+            raise ChainUnavailable("Another request is still reading the node.")
         try:
             yield
         finally:
@@ -194,7 +203,7 @@ class CoreBackend:
     def _look_once(self, wanted: frozenset[bytes]) -> tuple[FoundOutput, ...]:
         """All of it as of one tip."""
         tip = self._node.tip()
-        self._follower.bring(tip, wanted)
+        self._follower.catch_up(tip, wanted)
         confirmed = tuple(self._follower.history.coins)
         self._blocks_of = {
             coin.outpoint.txid: coin.block_hash for coin in confirmed if coin.block_hash is not None
@@ -248,8 +257,8 @@ class CoreBackend:
             if known is not None:
                 return AlreadyKnown(transaction.txid, confirmed=known.height is not None)
         if code is RefusalCode.INVALID_SCRIPT and self._is_valid(transaction):
-            # Since release 30 the node has one word for consensus and for its own rules, and only the first is final:
-            # the coins of a valid payment that is signed must stay locked.
+            # Since release 30 the node has one word for consensus and for its own rules, and only the first
+            # is final: the coins of a valid payment that is signed must stay locked.
             code = RefusalCode.POLICY
         if says_known(reason):
             raise ChainUnavailable("The node knows the transaction, and then it does not. Ask again.")

@@ -1,18 +1,25 @@
-"""What became of some scripts' coins, block by block: derived from raw blocks, undone at a reorganisation.
+"""The coins of the watched scripts, followed block by block through raw blocks; undone at a reorganisation.
 
-Pure data. Only coins of the scripts asked about are kept, so that its size is that of our own history.
+`History` is pure data and holds the watched coins only. `Follower` reads the last few blocks whole and scans
+the long past by its filters. It keeps the hashes of the last blocks, so a later look reads new blocks alone
+and notices a reorganisation. New scripts are read from the beginning beside the others, and join them at the
+tip.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from custody.server.chain.backend import FoundOutput, Spend
+from custody.server.chain.backend import BlockRef, FoundOutput, Spend
+from custody.server.chain.core.node import ChainMoved, Node
 from custody.server.chain.raw_blocks import Block
+from custody.server.domain.errors import ChainUnavailable
 from multisig.transaction import OutPoint, Transaction
 
 
 class History:
-    """The coins of `scripts` as of block `next` - 1, whose hash is `anchor`; None before the first one is read."""
+    """The coins of `scripts` as of block `next` - 1, whose hash is `anchor`; None before the first one is
+    read.
+    """
 
     def __init__(self, scripts: frozenset[bytes], first: int) -> None:
         self.scripts = scripts
@@ -37,7 +44,7 @@ class History:
         self.next, self.anchor = height + 1, block_hash
 
     def rollback(self, height: int, block_hash: str) -> None:
-        """Back to that block: later coins never were, and later spends free their coins."""
+        """Rolls back to that block: removes later coins, and marks coins that were spent later as unspent."""
         kept = (coin for coin in self._coins.values() if coin.height is not None and coin.height <= height)
         self._coins = {coin.outpoint: _unspent_after(coin, height) for coin in kept}
         self.read_to(height, block_hash)
@@ -65,3 +72,123 @@ class History:
 def _unspent_after(coin: FoundOutput, height: int) -> FoundOutput:
     later = coin.spent is not None and coin.spent.height is not None and coin.spent.height > height
     return replace(coin, spent=None) if later else coin
+
+
+# Up to so many blocks are read whole; more are scanned by their filters first.
+SHORT = 24
+# A scan stops short of the tip: the filter index follows the blocks, and may be a moment behind them.
+UNSETTLED = 6
+BLOCKS_PER_SCAN = 10_000
+# Hashes kept for finding where a reorganisation began; a deeper one is met by reading everything again.
+KEPT_HASHES = 144
+# After this long a look stops, and the next one goes on from there.
+LOOK_SECONDS = 60.0
+
+
+class Follower:
+    """One thread at a time. `first` is the height below which nothing of ours can be."""
+
+    def __init__(self, node: Node, clock: Callable[[], float], first: int = 0) -> None:
+        self._node = node
+        self._clock = clock
+        self._first = first
+        self._hashes: dict[int, str] = {}
+        self._backfill: History | None = None
+        self.history = History(frozenset(), first)
+
+    def catch_up(self, tip: BlockRef, scripts: frozenset[bytes]) -> None:
+        """Afterwards `history` is that of `scripts`, and those of earlier calls, as of `tip`.
+
+        Raises ChainMoved where it is no longer the tip, and ChainUnavailable, also where there is more to
+        read than one look may take: then the next one goes on.
+        """
+        if self._first > tip.height:
+            raise ChainUnavailable(
+                f"Addresses are to be looked for from block {self._first} on, and the node's last one is "
+                f"{tip.height}: "
+                "correct FIRST_HEIGHT."
+            )
+        deadline = self._clock() + LOOK_SECONDS
+        self._settle(tip)
+        self._advance(self.history, tip, deadline)
+        while missing := scripts - self.history.scripts:
+            self._backfill = self._backfill or History(missing, self._first)
+            self._advance(self._backfill, tip, deadline)
+            self.history.merge(self._backfill)
+            self._backfill = None
+
+    def _settle(self, tip: BlockRef) -> None:
+        """Back to the last block that is still on the best chain, and the hashes of those up to the tip."""
+        if self._hashes and (max(self._hashes) > tip.height or self._hashes.get(tip.height) != tip.hash):
+            self._undo(self._fork())
+        self._remember(tip)
+
+    def _fork(self) -> int | None:
+        heights = sorted(self._hashes, reverse=True)
+        both = zip(heights, self._node.hashes_at(heights), strict=True)
+        return next((height for height, found in both if found == self._hashes[height]), None)
+
+    def _undo(self, fork: int | None) -> None:
+        if fork is None:
+            self._hashes, self._backfill = {}, None
+            self.history = History(frozenset(), self._first)
+            return
+        self._hashes = {height: each for height, each in self._hashes.items() if height <= fork}
+        for history in (self.history, self._backfill):
+            if history is not None and history.next > fork + 1:
+                history.rollback(fork, self._hashes[fork])
+
+    def _remember(self, tip: BlockRef) -> None:
+        kept = range(max(0, tip.height - KEPT_HASHES + 1), tip.height + 1)
+        new = [height for height in kept if height not in self._hashes]
+        if new:
+            # The last known one first and the tip last: where both stand, so does all in between.
+            known = [max(self._hashes)] if self._hashes else []
+            found = self._node.hashes_at([*known, *new])
+            if found[-1] != tip.hash or [self._hashes[height] for height in known] != list(
+                found[: len(known)]
+            ):
+                raise _moved()
+            self._hashes |= {
+                height: each
+                for height, each in zip(new, found[len(known) :], strict=True)
+                if each is not None
+            }
+        self._hashes = {height: self._hashes[height] for height in kept}
+
+    def _advance(self, history: History, tip: BlockRef, deadline: float) -> None:
+        if not history.scripts and history.next <= tip.height:
+            history.read_to(tip.height, tip.hash)
+        while history.next <= tip.height:
+            if self._clock() > deadline:
+                raise ChainUnavailable(
+                    f"The history of the watched addresses is still being read: block {history.next} of "
+                    f"{tip.height}."
+                )
+            if tip.height - history.next < SHORT:
+                self._read(history, self._hashes[history.next])
+            else:
+                self._scan(history, min(history.next + BLOCKS_PER_SCAN - 1, tip.height - UNSETTLED))
+
+    def _read(self, history: History, block_hash: str) -> None:
+        block = self._node.block(block_hash)
+        if history.anchor is not None and block.previous != history.anchor:
+            # What was kept is of another chain, and nothing tells since when.
+            self._undo(None)
+            raise _moved()
+        history.connect(history.next, block)
+
+    def _scan(self, history: History, last: int) -> None:
+        first = history.next
+        anchor, relevant = self._node.scan(history.scripts, first, last)
+        if self._hashes.get(last, anchor) != anchor:
+            raise _moved()
+        for height, block_hash in sorted((self._node.header(each)[0], each) for each in relevant):
+            if not first <= height <= last:
+                raise ChainUnavailable("The node's scan found a block outside of what it was asked to scan.")
+            history.connect(height, self._node.block(block_hash))
+        history.read_to(last, anchor)
+
+
+def _moved() -> ChainMoved:
+    return ChainMoved("The node's best chain changed while it was read.")

@@ -1,8 +1,9 @@
 """What waits in the node's mempool and pays one of our scripts.
 
-A look asks for the list of txids and fetches only those that it never saw. Of a transaction that is not ours eight
-bytes for each output are kept, so that scripts which come later are found among what was examined already: some
-hundred bytes for each transaction that waits, and there are no more of those than the node itself holds.
+A look asks for the list of txids and fetches only those that it never saw. Of a transaction that is not ours
+eight bytes for each output are kept, so that scripts which come later are found among what was examined
+already: some hundred bytes for each transaction that waits, and there are no more of those than the node
+itself holds.
 """
 
 from array import array
@@ -14,8 +15,8 @@ from custody.server.chain.core.node import TRANSACTIONS_PER_CALL, Node
 from custody.server.domain.errors import ChainUnavailable
 from multisig.transaction import OutPoint, Transaction
 
-# Mainnet's mempool changes with every look. From so many transactions on the list, megabytes of it, is asked for only
-# every few seconds; a new block and a new script do not wait.
+# Mainnet's mempool changes with every look. From so many transactions on the list, megabytes of it, is asked
+# for only every few seconds; a new block and a new script do not wait.
 MANY = 5_000
 MANY_SECONDS = 5.0
 # The first look at a full mempool takes longer, and is continued by the next.
@@ -28,7 +29,8 @@ class MempoolView:
     def __init__(self, node: Node, clock: Callable[[], float]) -> None:
         self._node = node
         self._clock = clock
-        # Of each output's script Python's own hash, keyed anew in each process (SipHash): nobody can aim at it.
+        # Of each output's script Python's own hash, with a new key in each process (SipHash): an attacker
+        # cannot construct collisions.
         self._examined: dict[str, bytes] = {}
         self._paying: dict[str, tuple[FoundOutput, ...]] = {}
         self._scripts: frozenset[bytes] = frozenset()
@@ -36,7 +38,8 @@ class MempoolView:
         self._looked_at = 0.0
 
     def look(self, scripts: frozenset[bytes], tip: str) -> tuple[FoundOutput, ...]:
-        """Outputs that pay one of the scripts, or one of an earlier call; `tip` is the hash of the last block.
+        """Outputs that pay one of the scripts, or one of an earlier call; `tip` is the hash of the last
+        block.
 
         Raises ChainUnavailable.
         """
@@ -59,7 +62,7 @@ class MempoolView:
             self._examine(some)
 
     def _add(self, scripts: frozenset[bytes]) -> None:
-        """Whatever may pay a new script is fetched again."""
+        """Fetches every transaction again that may pay a new script."""
         new = {hash(script) for script in scripts - self._scripts}
         self._scripts |= scripts
         if new:

@@ -1,29 +1,73 @@
 """The node's answers as values, each from a node that is the right one and up to date.
 
-`getblockchaininfo` and `getindexinfo` travel with every question, in the same request: a node that was exchanged,
-started again, or fell behind since the last one is never believed. Its chain is compared with the one configured and
-nothing is inferred.
+`getblockchaininfo` and `getindexinfo` travel with every question, in the same request: a node that was
+exchanged, started again, or fell behind since the last one is never believed. Its chain is compared with the
+one configured and nothing is inferred.
 """
 
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from custody.server.chain.backend import BlockRef
 from custody.server.chain.core.rpc import INVALID_PARAMETER, NOT_FOUND, Call, Failed, Rpc
-from custody.server.chain.core.shapes import (
-    bytes_of,
-    count_in,
-    garbled,
-    hash_of,
-    list_of,
-    object_of,
-    transaction_of,
-)
 from custody.server.chain.raw_blocks import Block, read_block
 from custody.server.domain.errors import ChainUnavailable
+from multisig.errors import InvalidTransaction
 from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction, TxOut
+
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def garbled(what: str) -> ChainUnavailable:
+    return ChainUnavailable(
+        f"The node's answer makes no sense ({what}). Check its address, and what is in between."
+    )
+
+
+def object_of(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise garbled("no object")
+    return value
+
+
+def list_of(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise garbled("no list")
+    return value
+
+
+def count_in(value: Any, name: str) -> int:
+    number = object_of(value).get(name)
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise garbled(name)
+    return number
+
+
+def hash_of(value: Any) -> str:
+    if not isinstance(value, str) or not _HASH.fullmatch(value):
+        raise garbled("no hash")
+    return value
+
+
+def bytes_of(value: Any) -> bytes:
+    try:
+        return bytes.fromhex(value)
+    except (TypeError, ValueError) as error:
+        raise garbled("no hexadecimal") from error
+
+
+def transaction_of(value: Any, txid: str) -> Transaction:
+    try:
+        transaction = Transaction.parse(bytes_of(value))
+    except InvalidTransaction as error:
+        raise garbled("no transaction") from error
+    if transaction.txid != txid:
+        raise garbled("another transaction")
+    return transaction
+
 
 # Bitcoin Core's names of the chains (util/chaintype.cpp).
 CHAIN_NAMES = {

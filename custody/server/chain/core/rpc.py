@@ -1,7 +1,8 @@
-"""JSON-RPC over HTTP as bitcoind speaks it: batches, deadlines, bounded answers, and words for everything that fails.
+"""JSON-RPC over HTTP as bitcoind speaks it: batches, deadlines, bounded answers, and words for everything
+that fails.
 
-A call's own failure is a value, because often it is the answer ("no such transaction"). Whatever leaves us without a
-trustworthy answer is ChainUnavailable, in a sentence that says what to do. (Core: httprpc.cpp, rpc/protocol.h.)
+A call's own failure is a value, because often it is the answer ("no such transaction"). Every other failure
+raises ChainUnavailable, whose sentence says what to do. (Core: httprpc.cpp, rpc/protocol.h.)
 """
 
 import json
@@ -9,21 +10,74 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from http import HTTPStatus
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import httpx
+from pydantic import SecretStr
 
-from custody.server.chain.core.credentials import Credentials
-from custody.server.chain.lines import Lines
+from custody.server.chain.deadlines import ExchangeDeadlines
 from custody.server.domain.errors import ChainUnavailable
+
+# A cookie is "__cookie__:" and 64 hexadecimal digits.
+MAX_COOKIE_BYTES = 1_024
+
+
+class Credentials(Protocol):
+    """What HTTP's basic authentication asks for (RFC 7617)."""
+
+    def read(self) -> tuple[str, str]:
+        """User and password as they are now. Raises ChainUnavailable."""
+        ...
+
+    @property
+    def hint(self) -> str:
+        """What to look at where the node refuses them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Password:
+    """A user of the node's `rpcauth`."""
+
+    user: str
+    password: SecretStr = field(repr=False)
+    hint: str = "Compare user and password with the node's rpcauth line."
+
+    def read(self) -> tuple[str, str]:
+        return self.user, self.password.get_secret_value()
+
+
+@dataclass(frozen=True)
+class CookieFile:
+    """The node's cookie file, which is another one after each of its starts."""
+
+    path: Path
+    hint: str = "Check that the cookie file is this node's."
+
+    def read(self) -> tuple[str, str]:
+        try:
+            with self.path.open("rb") as file:
+                content = file.read(MAX_COOKIE_BYTES + 1)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise ChainUnavailable(
+                f"The node's cookie file cannot be read ({reason}). Check that the node runs, and that this "
+                "program's user may read it (rpccookieperms=group)."
+            ) from error
+        user, colon, password = content.decode("latin-1").strip().partition(":")
+        if not colon or not user or len(content) > MAX_COOKIE_BYTES:
+            raise ChainUnavailable("The node's cookie file does not hold a cookie.")
+        return user, password
+
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
-# A block of four million bytes is twice that in hexadecimal, and a hundred transactions of the largest standard size
-# are eighty million.
+# A block of four million bytes is twice that in hexadecimal, and a hundred transactions of the largest
+# standard size are eighty million.
 MAX_ANSWER_BYTES = 128 * 1024 * 1024
 MAX_WORDS = 200
 # bitcoind closes a connection that was idle for 30 seconds (-rpcservertimeout): we let go of it first.
@@ -77,8 +131,8 @@ class Rpc:
         self._seconds = answer_seconds
         self._max_bytes = max_answer_bytes
         self._lock = threading.Lock()
-        self._lines = Lines()
-        # No proxy from the environment: it would be shown the password.
+        self._lines = ExchangeDeadlines()
+        # No proxy from the environment: it would see the password.
         self._http = httpx.Client(
             trust_env=False,
             headers={"Content-Type": "application/json", "Accept-Encoding": "identity"},
@@ -151,7 +205,8 @@ class Rpc:
             ) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ChainUnavailable(
-                f"{self._name} cannot be reached ({type(error).__name__}). Check that it runs, and its address."
+                f"{self._name} cannot be reached ({type(error).__name__}). Check that it runs, and its "
+                "address."
             ) from error
 
     def _require_answered(self, status: int) -> None:
@@ -164,7 +219,8 @@ class Rpc:
                 )
             case HTTPStatus.FORBIDDEN:
                 raise ChainUnavailable(
-                    f"{self._name} forbids the call. Check its rpcallowip, and that rpcwhitelist names every method."
+                    f"{self._name} forbids the call. Check its rpcallowip, and that rpcwhitelist names "
+                    "every method."
                 )
             case HTTPStatus.SERVICE_UNAVAILABLE:
                 raise ChainUnavailable(
@@ -172,7 +228,8 @@ class Rpc:
                 )
             case _:
                 raise ChainUnavailable(
-                    f"{self._name} answers with HTTP status {status}: that is not a bitcoind. Check the address."
+                    f"{self._name} answers with HTTP status {status}: that is not a bitcoind. Check the "
+                    "address."
                 )
 
     def _read_batch(self, content: bytes, calls: Sequence[Call]) -> tuple[Any, ...]:

@@ -17,12 +17,18 @@ from custody.server.chain.backend import (
     Outcome,
     Spend,
 )
-from custody.server.chain.embedded.blocks import GENESIS_TIME, build_block, header_time
-from custody.server.chain.embedded.funding import MATURING_BLOCKS, MAX_ROUNDS, build_payment
 from custody.server.chain.embedded.index import CoinIndex, IndexedCoin
 from custody.server.chain.embedded.mempool import Mempool
+from custody.server.chain.embedded.mining import (
+    GENESIS_TIME,
+    MATURING_BLOCKS,
+    MAX_ROUNDS,
+    build_block,
+    build_payment,
+)
 from custody.server.chain.embedded.store import BlockStore
 from custody.server.chain.engine import Chainstate, block_hash, split_block
+from custody.server.chain.raw_blocks import header_time
 from custody.server.domain.errors import ChainUnavailable
 from multisig.address import decode_address
 from multisig.network import Network
@@ -43,7 +49,8 @@ FALLBACK_FEE_RATE = FeeRate(2_000)
 class EmbeddedChain:
     """A regtest chain in this process. Its state folder belongs to one program at a time.
 
-    `clock` gives Unix seconds; it stamps the blocks. Raises ChainUnavailable where the folder is in use or broken.
+    `clock` gives Unix seconds; it stamps the blocks. Raises ChainUnavailable where the folder is in use or
+    broken.
     """
 
     network = Network.REGTEST
@@ -132,10 +139,11 @@ class EmbeddedChain:
             return tuple(self._mine_on_tip(store, empty=empty) for _ in range(count))
 
     def fund(self, address: str, amount: Sats) -> str:
-        """Pay `amount` to `address` from the chain's own coins, mining what must mature first; returns the txid.
+        """Pay `amount` to `address` from the chain's own coins, mining what must mature first; returns the
+        txid.
 
-        The payment waits in the mempool until the next block. Raises InvalidAddress, WrongNetwork, or ValueError
-        for dust and where the chain does not own that much.
+        The payment waits in the mempool until the next block. Raises InvalidAddress, WrongNetwork, or
+        ValueError for dust and where the chain does not own that much.
         """
         script = decode_address(address, self.network)
         if amount < dust_threshold(script):
@@ -152,10 +160,11 @@ class EmbeddedChain:
     def reorganise(
         self, depth: int, length: int, transactions: Sequence[Transaction] = ()
     ) -> tuple[BlockRef, ...]:
-        """Mine a rival branch of `length` blocks from `depth` blocks below the tip; its first holds `transactions`.
+        """Mine a rival branch of `length` blocks from `depth` blocks below the tip; its first holds
+        `transactions`.
 
-        A longer branch becomes the best chain; what it leaves out returns to the mempool where still valid. Raises
-        InvalidBlock.
+        A longer branch becomes the best chain; what it leaves out returns to the mempool where still valid.
+        Raises InvalidBlock.
         """
         with self._writing() as store:
             parent = self._index.block_at(self._index.tip.height - depth)
@@ -168,7 +177,9 @@ class EmbeddedChain:
             return tuple(branch)
 
     def mine_block(self, transactions: Sequence[Transaction]) -> BlockRef:
-        """Mine one block on the tip with exactly those transactions, past the mempool. Raises InvalidBlock."""
+        """Mine one block on the tip with exactly those transactions, past the mempool. Raises
+        InvalidBlock.
+        """
         with self._writing() as store:
             return self._extend(store, self._index.tip, tuple(transactions), Sats(0))
 
@@ -208,10 +219,10 @@ class EmbeddedChain:
 
     @contextmanager
     def _writing(self) -> Iterator[BlockStore]:
-        """New blocks are on disk before anybody hears of them, all of one call together.
+        """New blocks are on disk before any caller sees them, all of one call together.
 
-        Where they cannot be stored, or not all are valid, the store is as before; if the engine has gone further by
-        then, its parts disagree and the chain shuts.
+        Where they cannot be stored, or not all are valid, the store is as before; if the engine has gone
+        further by then, its parts disagree and the chain shuts.
         """
         with self._open() as store:
             before = self._index.tip

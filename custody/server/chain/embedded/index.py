@@ -1,10 +1,12 @@
-"""The index of coins and transactions of the best chain: derived from the blocks, in memory, undone block by block."""
+"""The index of coins and transactions of the best chain: derived from the blocks, in memory, undone block by
+block.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from custody.server.chain.backend import BlockRef, ChainTransaction, DataBlock, DataTransaction, Spend
-from custody.server.chain.data import carriers
+from custody.server.chain.raw_blocks import carriers
 from multisig.transaction import OutPoint, Transaction, TxOut
 
 # BIP-113: the median of this many past block times.

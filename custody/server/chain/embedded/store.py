@@ -1,4 +1,6 @@
-"""The raw blocks and the mempool on disk: what survives a kill and is fed to the engine again at the next start."""
+"""The raw blocks and the mempool on disk: what survives a kill and is fed to the engine again at the next
+start.
+"""
 
 import sqlite3
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,9 @@
-"""Whether the network would take a transaction, judged by ourselves: most explorers have nobody to ask.
+"""Whether the network would take a transaction, judged by ourselves: most explorers offer no such test.
 
-Scripts and amounts are judged by the engine over bytes that hash to their ids, and need no trust. Whether a coin is
-unspent, and how a lock time stands to the tip, is the explorer's word. A full mempool and the limits on long chains
-of unconfirmed transactions are not looked at: the node behind the explorer says so when it is sent.
+Scripts and amounts are judged by the engine over bytes that hash to their ids, and need no trust. Whether a
+coin is unspent, and how a lock time stands to the tip, is the explorer's word. A full mempool and the limits
+on long chains of unconfirmed transactions are not looked at: the node behind the explorer says so when it is
+sent.
 """
 
 from collections.abc import Iterator
@@ -76,7 +77,7 @@ class Acceptance:
         return Accepted(txid)
 
     def breaks_consensus(self, transaction: Transaction) -> Refused | None:
-        """What no node would ever take, found without trust in anybody."""
+        """The refusal where consensus forbids it, found without trusting the explorer; else None."""
         try:
             _require_size(transaction)
             _require_valid(transaction, self._transactions.spent_by(transaction))

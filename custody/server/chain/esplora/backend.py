@@ -1,4 +1,4 @@
-"""The Esplora backend: what an explorer says, checked as far as it can be, and asked for no more often than it helps.
+"""The Esplora backend: an explorer's answers, verified as far as possible, with a bounded request rate.
 
 What is believed and what is proven stands in docs/operating/chain.md.
 """
@@ -26,17 +26,15 @@ from custody.server.chain.backend import (
     RefusalCode,
     Refused,
 )
-from custody.server.chain.data import carriers
 from custody.server.chain.esplora.acceptance import Acceptance
-from custody.server.chain.esplora.blocks import BestChain, Moved
-from custody.server.chain.esplora.coins import History, touched_since
+from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.fees import FeeEstimates
-from custody.server.chain.esplora.histories import Histories
+from custody.server.chain.esplora.histories import Histories, History, touched_since
 from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Tested, read, read_hash
 from custody.server.chain.esplora.transactions import Transactions
 from custody.server.chain.esplora.wire import TIMEOUT, Answer, Wire
-from custody.server.chain.raw_blocks import read_block
+from custody.server.chain.raw_blocks import carriers, read_block
 from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
@@ -47,18 +45,19 @@ from multisig.units import FeeRate
 MAX_READS = 5
 # BTC/kvB, as testmempoolaccept takes it and sendrawtransaction has it by itself.
 MAX_FEE_RATE = "0.10"
-# electrs passes its node's error on with its code; of these two the transaction is the reason (Core, rpc/protocol.h).
+# electrs passes its node's error on with its code; of these two the transaction is the reason (Core,
+# rpc/protocol.h).
 NODES_VERDICT = re.compile(r"RPC error\b.{0,20}-2[56]\b")
-# What a caller takes as final. Whoever pays for it must not be told so by a liar, who could free the coins of a
-# payment, see it made anew, and then send both.
+# Refusals that a caller takes as final. A lying explorer must not cause one: it could free the coins of a
+# payment, see the payment made again, and then broadcast both.
 FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
 
 
 class EsploraBackend:
     """A ChainBackend that asks one explorer; nothing is sent before the first call.
 
-    `url` is the API's, such as https://mempool.space/api, and may hold a user and password, or a key in its path.
-    Raises ValueError for a URL that would be asked in the clear across other people's networks.
+    `url` is the API's, such as https://mempool.space/api, and may hold a user and password, or a key in its
+    path. Raises ValueError for a URL that would be asked in the clear across other people's networks.
     """
 
     def __init__(
@@ -163,10 +162,12 @@ class EsploraBackend:
             raise
 
     def _data_of(self, ref: BlockRef, prefix: bytes) -> DataBlock:
-        """From the block's own bytes, which hash to its header and to what that commits to; callers by their transactions' hashes."""
+        """From the block's own bytes, which hash to its header and to what that commits to; callers by their
+        transactions' hashes.
+        """
         body = self._wire.find(f"/block/{ref.hash}/raw")
         if body is None:
-            raise Moved("The explorer lacks a block of the best chain that it shows.")
+            raise ChainInconsistent("The explorer lacks a block of the best chain that it shows.")
         block = read_block(body, ref.hash)
         found = tuple(
             DataTransaction(position, transaction, self._transactions.caller(transaction))
@@ -189,7 +190,7 @@ class EsploraBackend:
                 histories = known | self._ask(missing, tip)
                 if not missing or self._chain.refresh() == tip:
                     return tuple(found for each in histories.values() if each for found in each.outputs)
-            except Moved:
+            except ChainInconsistent:
                 self._chain.refresh()
         raise ChainUnavailable("The explorer contradicts itself at every look.")
 
@@ -213,7 +214,9 @@ class EsploraBackend:
         return AlreadyKnown(txid, confirmed=False) if waited else Accepted(txid)
 
     def _refused(self, transaction: Transaction, words: str, *, verdict: bool) -> Outcome:
-        """The explorer's words as an outcome; `verdict` says that its node spoke of the transaction at all."""
+        """The explorer's words as an outcome; `verdict` says that its node spoke of the transaction
+        at all.
+        """
         if says_known(words):
             return AlreadyKnown(transaction.txid, confirmed=self._is_confirmed(transaction))
         code = refusal_of(words) or (RefusalCode.POLICY if verdict else None)

@@ -1,4 +1,6 @@
-"""The best chain as the explorer shows it: headers that are checked, linked where they are neighbours, and remembered."""
+"""The best chain as the explorer shows it: headers that are checked, linked where they are neighbours, and
+remembered.
+"""
 
 import threading
 from collections.abc import Callable
@@ -9,18 +11,21 @@ from custody.server.chain.esplora.evidence import Header, follows, has_work
 from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Block, read, read_hash
 from custody.server.chain.esplora.wire import Wire
-from custody.server.chain.genesis import GENESIS_HASH
+from custody.server.chain.raw_blocks import GENESIS_HASH
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 
 # Esplora's BLOCK_LIMIT; others show a few more.
 PAGE = 10
-# A new tip is followed back this far to the headers known before; after a longer absence they are asked for anew.
+# A new tip is followed back this far to the headers known before; after a longer absence they are asked for
+# anew.
 MAX_LINKS = 20
 
 
-class Moved(ChainUnavailable):
-    """The explorer contradicts itself: its chain moved while it was read, or it lies. Reading again may help."""
+class ChainInconsistent(ChainUnavailable):
+    """The explorer contradicts itself: its chain moved while it was read, or it lies. Reading again
+    may help.
+    """
 
 
 @dataclass
@@ -32,7 +37,7 @@ class _View:
 
 
 class BestChain:
-    """Raises ChainUnavailable; Moved where two answers cannot both be true."""
+    """Raises ChainUnavailable; ChainInconsistent where two answers cannot both be true."""
 
     def __init__(self, network: Network, wire: Wire, pace: Pace, clock: Callable[[], float]) -> None:
         self.network = network
@@ -67,9 +72,12 @@ class BestChain:
         asked = self._ask_around(height, view.tip.height)
         with self._lock:
             if not self._fits(view, asked):
-                # Which of them is false cannot be told: the tip alone stays, which everything is linked to again.
+                # Which of them is false cannot be told: the tip alone stays, which everything is linked to
+                # again.
                 view.headers = {view.tip.height: view.headers[view.tip.height]}
-                raise Moved(f"The explorer's blocks around height {height} do not follow each other.")
+                raise ChainInconsistent(
+                    f"The explorer's blocks around height {height} do not follow each other."
+                )
             view.headers |= asked
         return asked[height]
 
@@ -107,7 +115,7 @@ class BestChain:
                 return {at: each for at, each in known.items() if at <= height} | found
             at, before = self._named(header.previous)
             if at != height:
-                raise Moved("The explorer gives a block another height than its neighbours have.")
+                raise ChainInconsistent("The explorer gives a block another height than its neighbours have.")
             if not follows(header, before, self.network, height + 1):
                 raise ChainUnavailable(
                     "The explorer shows a header that is easier than the one before allows."
@@ -124,21 +132,23 @@ class BestChain:
             raise ChainUnavailable(f"The explorer shows another network than {self.network.value}.")
 
     def _ask_around(self, height: int, tip: int) -> dict[int, Header]:
-        """The block at that height and those above, ten in one answer: whoever starts, asks for hundreds in turn."""
+        """The block at that height and those above, ten in one answer: a starting process asks for hundreds
+        in turn.
+        """
         first = min(height + PAGE - 1, tip)
         body = self._wire.find(f"/blocks/{first}")
         if body is None:
-            raise Moved(f"The explorer lacks block {first} below its tip.")
+            raise ChainInconsistent(f"The explorer lacks block {first} below its tip.")
         found = {block.height: self._checked(block) for block in read(body, list[Block])}
         if height not in found:
-            raise Moved(f"The explorer lacks block {height} below its tip.")
+            raise ChainInconsistent(f"The explorer lacks block {height} below its tip.")
         return {at: header for at, header in found.items() if height <= at <= first}
 
     def _named(self, block_hash: str) -> tuple[int, Header]:
         """The height and the header of a block that the explorer has named."""
         body = self._wire.find(f"/block/{block_hash}")
         if body is None:
-            raise Moved("The explorer does not know a block that it names.")
+            raise ChainInconsistent("The explorer does not know a block that it names.")
         block = read(body, Block)
         if block.id != block_hash:
             raise ChainUnavailable("The explorer shows another block than the one asked for.")

@@ -1,7 +1,7 @@
-"""What makes "confirmed" more than a word: a header's proof of work, and a merkle branch from a transaction to it.
+"""Proofs of a confirmation: a header's proof of work, and a merkle branch from the transaction to the header.
 
-Pure. A block that is invented upon one that is known costs a liar a real block's work; one that is linked to nothing
-known, the work of the least difficulty below.
+Pure. A block that is invented upon one that is known costs a liar a real block's work; one that is linked to
+nothing known, the work of the least difficulty below.
 """
 
 import struct
@@ -73,7 +73,9 @@ class Header:
 
 
 def has_work(header: Header, network: Network, height: int) -> bool:
-    """Whether it meets its own target, and the target is not easier than the network allows at that height."""
+    """Whether it meets its own target, and the target is not easier than the network allows at that
+    height.
+    """
     limit = POW_LIMIT[network]
     if network is Network.MAINNET:
         least = next((least for first, least in MAINNET_LEAST_DIFFICULTY if height >= first), 1)
@@ -98,9 +100,11 @@ def follows(header: Header, before: Header, network: Network, height: int) -> bo
 
 
 def merkle_root(txid: str, branch: Sequence[str], position: int) -> bytes | None:
-    """The root to which the branch leads, as on the wire; None where the position is not in a tree of that depth.
+    """The root to which the branch leads, as on the wire; None where the position is not in a tree of that
+    depth.
 
-    None also where it is in what the tree only repeats: a node pads its level to its right, never to its left (CVE-2012-2459).
+    None also where it is in what the tree only repeats: a node pads its level to its right, never to its left
+    (CVE-2012-2459).
     """
     if not 0 <= position < 1 << len(branch):
         return None

@@ -1,25 +1,104 @@
-"""What happened to each watched script, remembered so that one to which nothing happened costs one small request."""
+"""The history of each watched script and the coins that follow from it; an unchanged one costs one small
+request.
+"""
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 
-from custody.server.chain.backend import BlockRef
-from custody.server.chain.esplora.blocks import BestChain, Moved
-from custody.server.chain.esplora.coins import History, Sighting, outputs_of, spenders_in
+from custody.server.chain.backend import BlockRef, FoundOutput, Spend
+from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.shapes import Entry, ScriptStats, read
-from custody.server.chain.esplora.transactions import Transactions
+from custody.server.chain.esplora.transactions import Transactions, is_coinbase
 from custody.server.chain.esplora.wire import Wire
 from custody.server.domain.errors import ChainUnavailable
-from multisig.transaction import Transaction
+from multisig.transaction import OutPoint, Transaction
 
-# Somebody who wants to make a script unreadable pays for this many transactions to it.
+
+@dataclass(frozen=True)
+class Sighting:
+    """A transaction that pays a script or spends from it. `block` is None while it waits in the mempool."""
+
+    transaction: Transaction
+    block: BlockRef | None
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened to a script: `confirmed` from the oldest on, and the coins that follow from all of it.
+
+    `tip` is the hash of the tip at which it was asked, `asked_at` the clock's time.
+    """
+
+    confirmed: tuple[Sighting, ...]
+    outputs: tuple[FoundOutput, ...]
+    tip: str
+    asked_at: float
+
+
+def outputs_of(script: bytes, sightings: Sequence[Sighting]) -> tuple[FoundOutput, ...]:
+    """Every output that pays the script, with its spender. Raises ChainInconsistent where one is
+    spent twice.
+    """
+    paid = {outpoint: sighting for sighting in sightings for outpoint in _paid(script, sighting)}
+    spends: dict[OutPoint, Spend] = {}
+    for sighting, outpoint in _spends(sightings, paid):
+        if outpoint in spends:
+            raise ChainInconsistent("The explorer shows two spends of one coin.")
+        height = None if sighting.block is None else sighting.block.height
+        spends[outpoint] = Spend(sighting.transaction.txid, height)
+    return tuple(_found(outpoint, sighting, spends.get(outpoint)) for outpoint, sighting in paid.items())
+
+
+def spenders_in(script: bytes, sightings: Sequence[Sighting]) -> tuple[Transaction, ...]:
+    """The transactions that spend the script's coins."""
+    paid = {outpoint for sighting in sightings for outpoint in _paid(script, sighting)}
+    found = {sighting.transaction.txid: sighting.transaction for sighting, _ in _spends(sightings, paid)}
+    return tuple(found.values())
+
+
+def touched_since(found: FoundOutput, height: int) -> bool:
+    """Whether it was created or spent at that height, above it, or in the mempool."""
+    created = found.height is None or found.height >= height
+    spent = found.spent is not None and (found.spent.height is None or found.spent.height >= height)
+    return created or spent
+
+
+def _paid(script: bytes, sighting: Sighting) -> Iterator[OutPoint]:
+    for vout, output in enumerate(sighting.transaction.outputs):
+        if output.script_pubkey == script:
+            yield OutPoint(sighting.transaction.txid, vout)
+
+
+def _spends(sightings: Sequence[Sighting], coins: Iterable[OutPoint]) -> Iterator[tuple[Sighting, OutPoint]]:
+    ours = frozenset(coins)
+    for sighting in sightings:
+        for txin in sighting.transaction.inputs:
+            if txin.outpoint in ours:
+                yield sighting, txin.outpoint
+
+
+def _found(outpoint: OutPoint, sighting: Sighting, spent: Spend | None) -> FoundOutput:
+    output = sighting.transaction.outputs[outpoint.vout]
+    return FoundOutput(
+        outpoint=outpoint,
+        amount=output.amount,
+        script_pubkey=output.script_pubkey,
+        height=None if sighting.block is None else sighting.block.height,
+        block_hash=None if sighting.block is None else sighting.block.hash,
+        coinbase=is_coinbase(sighting.transaction),
+        spent=spent,
+    )
+
+
+# An attacker who wants to make a script unreadable has to pay for this many transactions to it.
 MAX_HISTORY = 50_000
 
 
 class Histories:
-    """Raises ChainUnavailable; Moved where two answers cannot both be true."""
+    """Raises ChainUnavailable; ChainInconsistent where two answers cannot both be true."""
 
     def __init__(
         self, wire: Wire, chain: BestChain, transactions: Transactions, clock: Callable[[], float]
@@ -33,7 +112,7 @@ class Histories:
         self._lock = threading.Lock()
 
     def expire(self) -> None:
-        """Something was sent: whoever asks next wants to see it."""
+        """Called after a broadcast, so that the next query shows it."""
         with self._lock:
             self._expired_at = self._clock()
 
@@ -52,7 +131,7 @@ class Histories:
             known = self._known.get(script)
         try:
             history = self._read(script, tip, known)
-        except Moved:
+        except ChainInconsistent:
             # What was read before may be the half that is wrong: it is read whole the next time.
             with self._lock:
                 self._known.pop(script, None)
@@ -92,7 +171,7 @@ class Histories:
             page = self._page(path, last_seen=next(reversed(newer), None))
             fresh = {entry.txid: entry for entry in page if entry.txid not in seen}
             if not fresh or fresh.keys() & newer.keys():
-                raise Moved("The explorer's history of a script is shorter than it says.")
+                raise ChainInconsistent("The explorer's history of a script is shorter than it says.")
             newer |= fresh
         return (*before, *(self._sighting(entry) for entry in reversed(newer.values())))
 
@@ -105,7 +184,9 @@ class Histories:
         transaction = self._bytes(entry)
         block = self._transactions.prove(transaction, entry.status)
         if block is None:
-            raise Moved("The explorer's history of what is confirmed holds something that is not.")
+            raise ChainInconsistent(
+                "The explorer's history of what is confirmed holds something that is not."
+            )
         return Sighting(transaction, block)
 
     def _waiting(self, path: str, confirmed: tuple[Sighting, ...]) -> tuple[Sighting, ...]:
@@ -117,12 +198,12 @@ class Histories:
     def _unmined(self, entries: list[Entry], mined: set[str]) -> Iterator[Sighting]:
         for entry in {entry.txid: entry for entry in entries}.values():
             if entry.status.confirmed:
-                raise Moved("The explorer's mempool holds something that is confirmed.")
+                raise ChainInconsistent("The explorer's mempool holds something that is confirmed.")
             if entry.txid not in mined:
                 yield Sighting(self._bytes(entry), None)
 
     def _bytes(self, entry: Entry) -> Transaction:
         transaction = self._transactions.by_id(entry.txid)
         if transaction is None:
-            raise Moved("The explorer lacks a transaction that it names.")
+            raise ChainInconsistent("The explorer lacks a transaction that it names.")
         return transaction

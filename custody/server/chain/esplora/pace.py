@@ -1,9 +1,11 @@
-"""How often and how much the explorer is asked, and how long it is left in peace after a failure."""
+"""How often and how much the explorer is asked, and how long no request is sent after a failure."""
 
 import math
 import threading
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from custody.server.domain.errors import ChainUnavailable
 
@@ -19,9 +21,9 @@ PEACE_AFTER_A_LIE = 30.0
 class Pace:
     """Seconds for which an answer is good enough, and the load that the platform makes.
 
-    electrs lets its volatile answers be cached for ten seconds (TTL_SHORT in rest.rs): asking more often tells nothing.
-    A script's mempool is asked again after `scripts_seconds`, or later where so many are watched that all of them
-    would be more than `requests_per_second`; a new block makes all be asked at once.
+    electrs lets its volatile answers be cached for ten seconds (TTL_SHORT in rest.rs): asking more often
+    tells nothing. A script's mempool is asked again after `scripts_seconds`, or later where so many are
+    watched that all of them would be more than `requests_per_second`; a new block makes all be asked at once.
     """
 
     tip_seconds: float = 5.0
@@ -47,7 +49,7 @@ class Backoff:
         self._failures = 0
 
     def require_peace_over(self) -> None:
-        """Raises ChainUnavailable while the explorer is left in peace."""
+        """Raises ChainUnavailable during the pause after a failure."""
         with self._lock:
             left = math.ceil(self._until - self._clock()) if self._until > self._clock() else 0
         if left:
@@ -65,7 +67,7 @@ class Backoff:
             self._failures = min(self._failures + first, 32)
 
     def lied(self) -> None:
-        """What it answers cannot be true: asking again at once would tell the same."""
+        """Called for contradictory answers: asking again at once would give the same."""
         with self._lock:
             if self._clock() >= self._until:
                 self._until = self._clock() + PEACE_AFTER_A_LIE * self._first
@@ -73,3 +75,31 @@ class Backoff:
     def worked(self) -> None:
         with self._lock:
             self._failures = 0
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Memory(Generic[Key, Value]):
+    """At most `limit` values; safe in several threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Key) -> Value | None:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def keep(self, key: Key, value: Value) -> Value:
+        """Remembers and returns it."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._limit:
+                self._values.popitem(last=False)
+        return value

@@ -1,4 +1,5 @@
-"""The shapes of an explorer's JSON, of which only ids, places and counts are read: amounts and scripts never are.
+"""The shapes of an explorer's JSON, of which only ids, places and counts are read: amounts and scripts never
+are.
 
 Source: API.md of Esplora, and electrs' rest.rs for what it leaves open.
 """
@@ -84,7 +85,9 @@ class Proof(_Shape):
 
 
 class Block(_Shape):
-    """A block's header, field by field: they must hash to the id. Some explorers write the version with its sign."""
+    """A block's header, field by field: they must hash to the id. Some explorers write the version with its
+    sign.
+    """
 
     id: Hash
     height: Height

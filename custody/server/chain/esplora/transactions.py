@@ -1,12 +1,14 @@
-"""Transactions by their bytes: hashed to their id, proven to be in their block, their spends run through the engine."""
+"""Transactions by their bytes: hashed to their id, proven to be in their block, their spends run through the
+engine.
+"""
 
 from collections.abc import Iterator
 
 from custody.server.chain.backend import BlockRef, ChainTransaction, Spend
 from custody.server.chain.engine import InvalidSpend, verify_transaction
-from custody.server.chain.esplora.blocks import BestChain, Moved
+from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.evidence import could_hold_ours, is_ambiguous, merkle_root
-from custody.server.chain.esplora.memory import Memory
+from custody.server.chain.esplora.pace import Memory
 from custody.server.chain.esplora.shapes import Outspend, Proof, Status, read
 from custody.server.chain.esplora.wire import Wire
 from custody.server.domain.errors import ChainUnavailable
@@ -23,7 +25,7 @@ def is_coinbase(transaction: Transaction) -> bool:
 
 
 class Transactions:
-    """Raises ChainUnavailable; Moved where two answers cannot both be true."""
+    """Raises ChainUnavailable; ChainInconsistent where two answers cannot both be true."""
 
     def __init__(self, wire: Wire, chain: BestChain) -> None:
         self._wire = wire
@@ -65,9 +67,11 @@ class Transactions:
             return None
         height, header = status.block_height, self._chain.header_at(status.block_height)
         if header is None or header.hash != status.block_hash:
-            raise Moved("The explorer puts a transaction into a block that is not of its best chain.")
+            raise ChainInconsistent(
+                "The explorer puts a transaction into a block that is not of its best chain."
+            )
         if header.time != status.block_time:
-            raise Moved("The explorer gives a block another time than its header.")
+            raise ChainInconsistent("The explorer gives a block another time than its header.")
         if not could_hold_ours(self._chain.network, height):
             raise ChainUnavailable("The explorer puts a transaction where none of ours can be.")
         if not self._proven.get((transaction.txid, header.hash)):
@@ -79,7 +83,7 @@ class Transactions:
         body = self._wire.find(f"/tx/{transaction.txid}/merkle-proof")
         proof = None if body is None else read(body, Proof)
         if proof is None or proof.block_height != height:
-            raise Moved("The explorer has no proof for a confirmation that it claims.")
+            raise ChainInconsistent("The explorer has no proof for a confirmation that it claims.")
         if is_ambiguous(transaction) or is_coinbase(transaction) != (proof.pos == 0):
             raise ChainUnavailable("The explorer's proof of a confirmation proves nothing.")
         if merkle_root(transaction.txid, proof.merkle, proof.pos) != root:
@@ -93,29 +97,33 @@ class Transactions:
         return Spend(outspend.txid, outspend.status.block_height if outspend.status else None)
 
     def _waits(self, transaction: Transaction) -> bool:
-        """An explorer keeps the bytes of what a branch or a fee has pushed out; who spends the coin tells it apart."""
+        """An explorer keeps the bytes of what a branch or a fee has pushed out; who spends the coin tells it
+        apart.
+        """
         if is_coinbase(transaction):
             return False
         spender = self.spender(transaction.inputs[0].outpoint)
         return spender is not None and spender.txid == transaction.txid
 
     def caller(self, transaction: Transaction) -> bytes:
-        """The output script that its first input spends. Raises Moved where the explorer lacks it."""
+        """The output script that its first input spends. Raises ChainInconsistent where the explorer lacks
+        it.
+        """
         return next(self._outputs_spent(transaction)).script_pubkey
 
     def spent_by(self, transaction: Transaction) -> tuple[TxOut, ...]:
-        """The outputs it spends. Raises Moved where the explorer lacks one."""
+        """The outputs it spends. Raises ChainInconsistent where the explorer lacks one."""
         return tuple(self._outputs_spent(transaction))
 
     def _outputs_spent(self, transaction: Transaction) -> Iterator[TxOut]:
         for txin in transaction.inputs:
             parent = self.by_id(txin.outpoint.txid)
             if parent is None or txin.outpoint.vout >= len(parent.outputs):
-                raise Moved("The explorer shows a spend of what it does not know.")
+                raise ChainInconsistent("The explorer shows a spend of what it does not know.")
             yield parent.outputs[txin.outpoint.vout]
 
     def require_valid(self, transaction: Transaction) -> None:
-        """Nobody spends our coins without our keys: a spend that is only claimed is found out here."""
+        """Runs the scripts: a claimed spend of our coins without our keys' signatures is refused."""
         if self._valid.get(transaction.wtxid):
             return
         try:

@@ -1,4 +1,4 @@
-"""One request and its answer: every one with a deadline, a bound on its size, and no second address.
+"""One HTTP exchange with the explorer: a deadline, a bound on the answer's size, and no redirects.
 
 The explorer's URL may hold a key of its operator's; no sentence here names it.
 """
@@ -12,16 +12,18 @@ from ipaddress import ip_address
 import httpx
 
 from custody.schemas.measure import has_more_values
+from custody.server.chain.deadlines import ExchangeDeadlines
 from custody.server.chain.esplora.pace import Backoff, Pace
-from custody.server.chain.lines import Lines
 from custody.server.domain.errors import ChainUnavailable
 
 TIMEOUT = httpx.Timeout(10.0, connect=5.0)
-# A drop every nine seconds keeps any read time-out away, so that the whole answer has a deadline, too.
+# A byte every nine seconds never meets a read time-out, so the whole answer has a deadline, too.
 DEADLINE_SECONDS = 30.0
-# A page has 25 transactions as JSON, each at most 400,000 weight units: 800,000 digits of hex, and its readable forms.
+# A page has 25 transactions as JSON, each at most 400,000 weight units: 800,000 digits of hex, and its
+# readable forms.
 MAX_BODY_BYTES = 32_000_000
-# Such a page has a million values at most; as many empty ones as it could hold would take a gigabyte once they are read.
+# Such a page has a million values at most; as many empty ones as it could hold would take a gigabyte once
+# they are read.
 MAX_VALUES = 2_000_000
 MAX_WORDS = 300
 USER_AGENT = "custody"
@@ -55,7 +57,7 @@ class _TooMuch(Exception):
 def check_url(url: str) -> httpx.URL:
     """Raises ValueError for anything but https, or plain http inside one's own network.
 
-    Whoever sits on the way can lie as well as the explorer can.
+    An attacker on the network path can lie as well as the explorer can.
     """
     try:
         address = httpx.URL(url)
@@ -100,7 +102,7 @@ class Wire:
             # What is compressed has no size before it is unpacked.
             headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
         )
-        self._lines = Lines()
+        self._lines = ExchangeDeadlines()
         self._clock = clock
         self._backoff = Backoff(clock, pace.first_peace)
 
@@ -108,7 +110,7 @@ class Wire:
         self._http.close()
 
     def doubt(self) -> None:
-        """Its answers do not fit together: leave it in peace for a while."""
+        """Called where its answers contradict each other: no request is sent for a while."""
         self._backoff.lied()
 
     def find(self, path: str) -> bytes | None:

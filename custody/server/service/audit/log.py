@@ -27,8 +27,8 @@ from custody.server.domain.audit import (
     is_chain,
 )
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.domain.webhook_events import TOLD_BY_AUDIT
 from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.store import Store

@@ -15,8 +15,8 @@ from typing import Final
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.store import Store
 from custody.server.store.models import Lease
 

@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import Select, select
 
 from custody.server.chain.embedded import EmbeddedChain
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import ChainUnavailable, Invalid
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.service.jobs.outbox import Dead, Done, Finish, Task, Verdict, enqueue
 from custody.server.store import Store
 from custody.server.store.models import Job

@@ -13,7 +13,6 @@ import structlog
 from sqlalchemy import Select, bindparam, insert, or_, select
 from sqlalchemy.orm import Session
 
-from custody.server.domain.backing_off import delay_after
 from custody.server.domain.errors import (
     ChainUnavailable,
     CustodyError,
@@ -21,6 +20,7 @@ from custody.server.domain.errors import (
     OutcomeUnknown,
 )
 from custody.server.domain.ports import Clock
+from custody.server.domain.retries import delay_after
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.store import Store
 from custody.server.store.models import Job

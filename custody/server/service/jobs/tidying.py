@@ -7,8 +7,8 @@ from typing import Final
 from sqlalchemy import and_, delete, or_, select
 from sqlalchemy.orm import Session
 
+from custody.server.domain.credentials import ACCESS_LIFETIME, OTP_WINDOW, REFRESH_LIFETIME
 from custody.server.domain.ports import Clock
-from custody.server.domain.signin import ACCESS_LIFETIME, OTP_WINDOW, REFRESH_LIFETIME
 from custody.server.service.mail.jobs import MAIL
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession

@@ -11,6 +11,7 @@ from custody.schemas.common import NullString
 from custody.schemas.keys import RevokedReason
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import (
     Fault,
     Invalid,
@@ -18,9 +19,8 @@ from custody.server.domain.errors import (
     RateLimited,
     StateConflict,
 )
-from custody.server.domain.key_rules import OfferedKey, check_offer, check_proof
+from custody.server.domain.keys import OfferedKey, check_offer, check_proof
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.profiles import require_free_profile
 from custody.server.service.network.profile_watching import scripts_of, watch_profile

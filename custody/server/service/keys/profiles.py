@@ -9,7 +9,7 @@ from custody.schemas import keys as wire
 from custody.schemas.common import ApiNetwork
 from custody.server.domain.caller import Caller
 from custody.server.domain.errors import NotFound, StateConflict
-from custody.server.domain.revoking import may_move_on
+from custody.server.domain.keys import may_move_on
 from custody.server.service.keys.standing import reason_of
 from custody.server.service.network.profile_watching import ProfileScripts, scripts_of
 from custody.server.service.people.people import chain_of_network

@@ -13,8 +13,8 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
 from custody.server.domain.errors import NotFound, PermissionDenied
+from custody.server.domain.keys import changes_anything
 from custody.server.domain.ports import Clock
-from custody.server.domain.revoking import changes_anything
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import key_shape
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short

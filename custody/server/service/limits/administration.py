@@ -8,9 +8,8 @@ from sqlalchemy.orm import Session
 from custody.schemas import limits as wire
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.cycles import Cycle
 from custody.server.domain.errors import Fault, Invalid, NotFound, PolicyUnavailable
-from custody.server.domain.limits import SpendingPolicy, in_btc
+from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits

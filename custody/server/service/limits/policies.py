@@ -6,8 +6,7 @@ from typing import Protocol, cast
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.server.domain.cycles import Cycle, CyclePeriod
-from custody.server.domain.limits import SpendingPolicy
+from custody.server.domain.limits import Cycle, CyclePeriod, SpendingPolicy
 from custody.server.store.models import Role, Vault
 from multisig import Sats
 

@@ -9,9 +9,9 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Protocol
 
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import MailRefused, MailUnavailable
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.meters import Meters
 
 SENDER = "custody@localhost"

@@ -6,34 +6,34 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.observation import Sight
+from custody.server.domain.lifecycle import Observation
 from custody.server.service.proposals.families import newer_than
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput
 
 
 def sight_of(
     db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None], hash_at: Mapping[int, str]
-) -> Sight:
+) -> Observation:
     """`coins` are the proposal's inputs in order; None for one that the chain does not show at all."""
     spent = [coin for coin in coins if coin is not None and coin.spent_by is not None]
     ours = [coin for coin in spent if coin.spent_by == proposal.txid_expected]
     if any(coin.spent_height is not None for coin in spent if coin not in ours):
-        return Sight.COIN_SPENT
+        return Observation.COIN_SPENT
     if len(ours) != len(coins):
         return _absent(db, proposal, coins)
     height = ours[0].spent_height
     if height is None:
-        return Sight.IN_MEMPOOL
+        return Observation.IN_MEMPOOL
     if proposal.block_height is None:
-        return Sight.MINED
+        return Observation.MINED
     same = (proposal.block_height, proposal.block_hash) == (height, hash_at.get(height))
-    return Sight.MINED if same else Sight.MINED_ELSEWHERE
+    return Observation.MINED if same else Observation.MINED_ELSEWHERE
 
 
-def _absent(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Sight:
+def _absent(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Observation:
     if None in coins and (_lost_a_parent(db, proposal) or _lost_a_deposit(db, proposal, coins)):
-        return Sight.INPUT_GONE
-    return Sight.OUTBID if is_outbid(db, proposal) else Sight.ABSENT
+        return Observation.INPUT_GONE
+    return Observation.OUTBID if is_outbid(db, proposal) else Observation.ABSENT
 
 
 def is_outbid(db: Session, proposal: Proposal) -> bool:

@@ -8,8 +8,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.domain.audit import Category
-from custody.server.domain.lifecycle import ENDED, Event
-from custody.server.domain.observation import Sight, events_for
+from custody.server.domain.lifecycle import ENDED, Event, Observation, events_for
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
@@ -24,8 +23,8 @@ from multisig import Psbt, Transaction
 
 log = structlog.get_logger()
 
-UNSEEN = frozenset({Sight.ABSENT, Sight.OUTBID})
-SEEN = frozenset({Sight.IN_MEMPOOL, Sight.MINED, Sight.MINED_ELSEWHERE})
+UNSEEN = frozenset({Observation.ABSENT, Observation.OUTBID})
+SEEN = frozenset({Observation.IN_MEMPOOL, Observation.MINED, Observation.MINED_ELSEWHERE})
 
 
 class Sightings:
@@ -86,7 +85,11 @@ class Sightings:
         if sight in SEEN and proposal.failure_code is not None:
             proposal.failure_code = proposal.failure_reason = None
             self._lifecycle.touch(db, proposal)
-        if Status(proposal.status) is Status.BROADCASTING and sight is Sight.ABSENT and proposal.final_tx:
+        if (
+            Status(proposal.status) is Status.BROADCASTING
+            and sight is Observation.ABSENT
+            and proposal.final_tx
+        ):
             # Evicted, or its block is gone: nodes forget, we do not.
             enqueue(db, BROADCAST, proposal.id, self._clock())
 

@@ -13,6 +13,7 @@ from custody.schemas import invitations as wire
 from custody.schemas.invitations import InvitationStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import NotFound, RateLimited, StateConflict
 from custody.server.domain.invitations import (
     ADDRESS_RATE,
@@ -28,10 +29,8 @@ from custody.server.domain.invitations import (
     next_status,
     status_at,
 )
-from custody.server.domain.permissions import permissions_not_held
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.roles import require_grantable
-from custody.server.domain.tokens import new_id
+from custody.server.domain.roles import permissions_not_held, require_grantable
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.granting import LimitGrants
 from custody.server.service.mail.jobs import queue_mail

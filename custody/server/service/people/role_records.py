@@ -10,7 +10,7 @@ from custody.schemas.roles import RoleDetails
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import PolicyUnavailable
 from custody.server.domain.limits import in_btc
-from custody.server.domain.permissions import PERMISSION_UIDS
+from custody.server.domain.roles import PERMISSION_UIDS
 from custody.server.service.limits.policies import PolicyStore
 from custody.server.service.people.staff import count_members
 from custody.server.store.models import Role, RolePermission

@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session
 from custody.schemas import users as wire
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.cycles import Cycle
 from custody.server.domain.errors import NotFound, StateConflict
-from custody.server.domain.permissions import FIRST_ROLES, RoleTemplate
+from custody.server.domain.limits import Cycle
 from custody.server.domain.ports import Clock
+from custody.server.domain.roles import FIRST_ROLES, RoleTemplate
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.network.profile_watching import watch_profiles
 from custody.server.service.people.people import People, add_membership, chain_of_network, workspace_info

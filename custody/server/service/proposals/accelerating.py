@@ -14,13 +14,12 @@ from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, StateConflict
-from custody.server.domain.fees import MAX_FEE
+from custody.server.domain.fees import MAX_FEE, PricedTransaction, fee_for_parents
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.replacing import Priced, fee_for_parents
 from custody.server.domain.selection import RandomSource, Selection
 from custody.server.domain.timing import choose_locktime
-from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.administration import vault_in
 from custody.server.service.limits.limits import Limits, Movement
@@ -172,9 +171,9 @@ def _way_back(coin: Holding, vault: Vault) -> tuple[int, int]:
     return CHANGE, vault.next_change_index
 
 
-def _unconfirmed(db: Session, vault: Vault, parent: Proposal) -> list[Priced]:
+def _unconfirmed(db: Session, vault: Vault, parent: Proposal) -> list[PricedTransaction]:
     """The parent and whatever of ours it hangs on: miners take them together or not at all."""
-    found: dict[str, Priced] = {}
+    found: dict[str, PricedTransaction] = {}
     waiting: list[Proposal] = [parent]
     while waiting and len(found) < MAX_ANCESTORS:
         proposal = waiting.pop()
@@ -197,7 +196,7 @@ def _makers(db: Session, proposal: Proposal) -> Sequence[Proposal]:
     return db.scalars(query).all()
 
 
-def _fee(parents: Sequence[Priced], vsize: int, rate: FeeRate) -> Sats:
+def _fee(parents: Sequence[PricedTransaction], vsize: int, rate: FeeRate) -> Sats:
     fee = fee_for_parents(parents, vsize, rate)
     if fee is None:
         raise _invalid("/fee_rate", f"It pays {rate} already: ask for a higher rate.")

@@ -12,6 +12,7 @@ from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import (
     Fault,
     InsufficientFunds,
@@ -20,11 +21,10 @@ from custody.server.domain.errors import (
     LockedFunds,
     WalletAddressMismatch,
 )
-from custody.server.domain.forwarding import Allocation, Sizes, Wish, allocate, require_sensible
+from custody.server.domain.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
 from custody.server.domain.timing import PROPOSAL_LIFETIME, choose_locktime
-from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.profiles import OwnProfile, no_profile, own_profiles
 from custody.server.service.limits.administration import vault_in
@@ -231,9 +231,9 @@ def _script(address: str, chain: str) -> bytes | None:
         return None
 
 
-def _wish(request: ForwardToVaultRequest) -> Wish:
+def _wish(request: ForwardToVaultRequest) -> ForwardTerms:
     amount = None if request.amount_sats is None else Sats(request.amount_sats)
-    return Wish(amount, Sats(request.fee_sats), request.allow_unconfirmed)
+    return ForwardTerms(amount, Sats(request.fee_sats), request.allow_unconfirmed)
 
 
 def _sizes(policy: Policy, pays: bytes) -> Sizes:
@@ -246,7 +246,7 @@ def _sizes(policy: Policy, pays: bytes) -> Sizes:
 
 
 def _choose(
-    db: Session, purse: ProfilePurse, wish: Wish, sizes: Sizes
+    db: Session, purse: ProfilePurse, wish: ForwardTerms, sizes: Sizes
 ) -> tuple[tuple[Holding, ...], Allocation]:
     """Raises as `allocate`; LockedFunds where the coins are there but held by other forwards; InsufficientFunds."""
     pool = purse.pool(db)

@@ -11,8 +11,8 @@ from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
+from custody.server.domain.fees import PricedTransaction
 from custody.server.domain.lifecycle import REPLACEABLE
-from custody.server.domain.replacing import Priced
 from custody.server.service.proposals.coins import Holding, holding_of
 from custody.server.service.proposals.families import Coin, coins_of, holding, members_of, newer_than
 from custody.server.service.proposals.payments import Intent, Payment, read_intent
@@ -49,7 +49,7 @@ class Family:
         return any(TxType(member.tx_type) in TOKEN_KINDS for member in self.members)
 
     @property
-    def rivals(self) -> tuple[Priced, ...]:
+    def rivals(self) -> tuple[PricedTransaction, ...]:
         """All that were ever made: signatures of ended ones may be out, and must not win in the end."""
         return tuple(priced(member, self.vault) for member in self.members)
 
@@ -223,14 +223,14 @@ def change_of(proposal: Proposal) -> ChangeOutput | None:
     return None
 
 
-def priced(member: Proposal, vault: Vault) -> Priced:
+def priced(member: Proposal, vault: Vault) -> PricedTransaction:
     """By its real size where that is known: signatures are a byte or two smaller than estimated, and the rate higher."""
     psbt = Psbt.parse(member.psbt)
     scripts = [output.script_pubkey for output in psbt.outputs]
     vsize = estimate_vsize(policy_of(vault), len(psbt.inputs), scripts)
     if member.final_tx is not None:
         vsize = min(vsize, Transaction.parse(member.final_tx).vsize)
-    return Priced(Sats(member.fee_sats), vsize)
+    return PricedTransaction(Sats(member.fee_sats), vsize)
 
 
 def _invalid(pointer: str, sentence: str) -> Invalid:

@@ -10,9 +10,9 @@ from custody.schemas import proposals as wire
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.administration import vault_in
 from custody.server.service.limits.limits import Limits, Movement

@@ -12,13 +12,18 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxType
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, StateConflict
-from custody.server.domain.fees import MAX_FEE
+from custody.server.domain.fees import (
+    MAX_FEE,
+    ChangeAndFee,
+    PricedTransaction,
+    least_rate,
+    settle_replacement,
+)
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.replacing import Priced, Settled, least_rate, settle_replacement
 from custody.server.domain.selection import MAX_INPUTS, Plan, RandomSource, Selection, Tier, largest_first
 from custody.server.domain.timing import choose_locktime
-from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.administration import vault_in
 from custody.server.service.limits.limits import Limits, Movement
@@ -163,7 +168,7 @@ class Replacing:
         plan: Plan,
         held: tuple[Holding, ...],
         tip_height: int,
-    ) -> tuple[tuple[Holding, ...], Settled]:
+    ) -> tuple[tuple[Holding, ...], ChangeAndFee]:
         """The family's coins, and as few more as it takes: confirmed ones, for a replacement brings no unconfirmed coin of
         its own (BIP-125, rule 2), the largest first.
         """
@@ -193,7 +198,7 @@ class Replacing:
         intent: Intent,
         plan: Plan,
         chosen: tuple[Holding, ...],
-        settled: Settled,
+        settled: ChangeAndFee,
         locktime: int,
     ) -> Draft:
         if settled.fee > MAX_FEE:
@@ -283,7 +288,7 @@ def _spare(
     return largest_first(holding for holding in pool if holding.outpoint not in own)
 
 
-def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[Priced]) -> None:
+def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[PricedTransaction]) -> None:
     rivals = tuple(rivals)
     least = least_rate(rivals, plan.vsize(inputs, True))  # noqa: FBT003 - the shape Plan asks for
     if plan.rate < least:

@@ -11,7 +11,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied
-from custody.server.domain.revoking import may_move_on
+from custody.server.domain.keys import may_move_on
 from custody.server.service.keys.profiles import profile_policy
 from custody.server.service.vaults.descriptors import policy_from
 from custody.server.store.models import Key, Profile, Proposal, Vault, VaultSigner, WatchedScript

@@ -8,9 +8,8 @@ from sqlalchemy.orm import Session
 from custody.schemas.auth import RegisterRequest
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
-from custody.server.domain.passwords import check_new_password
+from custody.server.domain.credentials import REGISTRATIONS, REGISTRATIONS_WINDOW, check_new_password
 from custody.server.domain.ports import Clock
-from custody.server.domain.signin import REGISTRATIONS, REGISTRATIONS_WINDOW
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import queue_mail
 from custody.server.service.mail.texts import Template

@@ -6,16 +6,20 @@ from hmac import compare_digest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from custody.server.domain.errors import MailRefused, MailUnavailable, RateLimited
-from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.signin import (
+from custody.server.domain.credentials import (
     OTP_CHALLENGES_PER_WINDOW,
     OTP_LIFETIME,
     OTP_TRIES,
     OTP_TRIES_PER_WINDOW,
     OTP_WINDOW,
+    new_otp,
+    new_token,
+    otp_hash,
+    plain_code,
+    token_hash,
 )
-from custody.server.domain.tokens import new_otp, new_token, otp_hash, plain_code, token_hash
+from custody.server.domain.errors import MailRefused, MailUnavailable, RateLimited
+from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.mail.jobs import queue_mail
 from custody.server.service.mail.mailer import Mail, Mailer
 from custody.server.service.mail.texts import TEXTS, Template

@@ -8,11 +8,16 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import (
+    RESET_LIFETIME,
+    RESETS_PER_ACCOUNT,
+    RESETS_PER_ACCOUNT_WINDOW,
+    check_new_password,
+    new_token,
+    token_hash,
+)
 from custody.server.domain.errors import Fault, Invalid
-from custody.server.domain.passwords import check_new_password
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.signin import RESET_LIFETIME, RESETS_PER_ACCOUNT, RESETS_PER_ACCOUNT_WINDOW
-from custody.server.domain.tokens import new_token, token_hash
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import queue_mail
 from custody.server.service.mail.texts import Template

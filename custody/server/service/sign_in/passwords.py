@@ -5,7 +5,7 @@ import threading
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
 
-from custody.server.domain.passwords import normalised
+from custody.server.domain.credentials import normalised
 
 # One hash takes 64 MiB (RFC 9106, second recommended option): a burst of sign-ins must not take the memory.
 MAX_PARALLEL_HASHES = 4

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WINDOW
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.signin import LOGIN_FAILURES, LOGIN_FAILURES_WINDOW
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Maker
 from custody.server.service.mail.mailer import Mailer

@@ -10,11 +10,18 @@ from custody.schemas.auth import SessionRecord
 from custody.schemas.common import NullString
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import (
+    ACCESS_LIFETIME,
+    REFRESH_LIFETIME,
+    PresentedToken,
+    Verdict,
+    judge,
+    new_token,
+    session_id,
+    token_hash,
+)
 from custody.server.domain.errors import NotFound, TokenExpired, Unauthenticated
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.refresh import PresentedToken, Verdict, judge
-from custody.server.domain.signin import ACCESS_LIFETIME, REFRESH_LIFETIME
-from custody.server.domain.tokens import new_token, session_id, token_hash
 from custody.server.service.audit.log import AuditLog
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from custody.schemas.auth import LoginRequest
+from custody.server.domain.credentials import CALLS_PER_ADDRESS, CALLS_PER_ADDRESS_WINDOW
 from custody.server.domain.errors import OtpInvalid, Unauthenticated
 from custody.server.domain.ports import Clock
-from custody.server.domain.signin import CALLS_PER_ADDRESS, CALLS_PER_ADDRESS_WINDOW
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.sign_in.accounts import find_credential, record_about
 from custody.server.service.sign_in.challenges import Challenges, CodeAwaited, Where

@@ -7,10 +7,16 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import (
+    CONFIRMATIONS,
+    CONFIRMATIONS_WINDOW,
+    RECOVERY_CODES,
+    new_recovery_code,
+    plain_code,
+    recovery_hash,
+)
 from custody.server.domain.errors import Fault, Invalid, StateConflict
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.signin import CONFIRMATIONS, CONFIRMATIONS_WINDOW
-from custody.server.domain.tokens import RECOVERY_CODES, new_recovery_code, plain_code, recovery_hash
 from custody.server.domain.totp import SECRET_BYTES, base32, enrolment_uri, find_step
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import queue_mail

@@ -2,7 +2,13 @@
 
 from dataclasses import dataclass
 
-from custody.schemas.tokens import CallArg, CallContractRequest, ContractWhitelistRequest, NumberArg, TextArg
+from custody.schemas.asset_tokens import (
+    CallArg,
+    CallContractRequest,
+    ContractWhitelistRequest,
+    NumberArg,
+    TextArg,
+)
 from custody.server.domain.errors import Fault, Invalid, WrongNetworkAddress
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 from multisig.errors import InvalidToken

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.schemas.tokens import CreateTokenRequest
+from custody.schemas.asset_tokens import CreateTokenRequest
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid
 from custody.server.service.proposals.token_coins import address_script
@@ -13,9 +13,9 @@ from custody.server.store.models import AddressBookEntry, Vault
 from multisig import Network, decode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, TokenAmount
-from multisig.tokens.addresses import check_holder
 from multisig.tokens.amounts import check_decimals, check_supplies
 from multisig.tokens.names import check_icon, check_name, check_ticker
+from multisig.tokens.payload import check_holder
 
 
 def bytecode_of(db: Session, access: WorkspaceAccess, vault: Vault, request: CreateTokenRequest) -> Bytecode:

@@ -8,8 +8,8 @@ from pydantic import TypeAdapter
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas import tokens as wire
-from custody.schemas.tokens import ContractCallsQuery
+from custody.schemas import asset_tokens as wire
+from custody.schemas.asset_tokens import ContractCallsQuery
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.service.limits.administration import vault_in

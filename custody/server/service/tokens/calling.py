@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from custody.schemas.asset_tokens import CallContractRequest, CallContractResponse, ContractWhitelistRequest
 from custody.schemas.common import Priority
 from custody.schemas.proposals import TxType
-from custody.schemas.tokens import CallContractRequest, CallContractResponse, ContractWhitelistRequest
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess

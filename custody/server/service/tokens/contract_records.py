@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.schemas import tokens as wire
+from custody.schemas import asset_tokens as wire
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from custody.schemas.asset_tokens import CreateTokenRequest, CreateTokenResponse
 from custody.schemas.proposals import TxType
-from custody.schemas.tokens import CreateTokenRequest, CreateTokenResponse
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.fees import STANDARD_PRIORITY

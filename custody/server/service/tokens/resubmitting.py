@@ -2,7 +2,7 @@
 
 from sqlalchemy.orm import Session
 
-from custody.schemas.tokens import CallStatus, ResubmitCallResponse
+from custody.schemas.asset_tokens import CallStatus, ResubmitCallResponse
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import CallNotStalled

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from sqlalchemy import Select, and_, select
 from sqlalchemy.orm import Session
 
+from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.proposals import ProposalStatus
-from custody.schemas.tokens import CallStatus
 from custody.server.domain.token_status import Mined, best_of, verdict
 from custody.server.store.models import Proposal, TokenBlock, TokenTransaction
 

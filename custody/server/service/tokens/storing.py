@@ -6,8 +6,8 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import TxType
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.token_usage import TokenMovement
 from custody.server.service.proposals.coins import lock_coins, require_unchanged

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.schemas import tokens as wire
-from custody.schemas.tokens import CallStatus
+from custody.schemas import asset_tokens as wire
+from custody.schemas.asset_tokens import CallStatus
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.service.tokens.index_reading import listed_by, owners_of, why_behind
 from custody.server.service.tokens.standing import Standing, standings

@@ -6,9 +6,9 @@ from sqlalchemy.orm import Session
 from custody.schemas import vaults as wire
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import Fault, Invalid, KeyAccountsExhausted, StateConflict
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import active_key
 from custody.server.service.limits.limits import Limits

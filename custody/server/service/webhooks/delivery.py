@@ -21,7 +21,7 @@ from custody.schemas.webhook_signature import (
 )
 from custody.server.domain.audit import Category
 from custody.server.domain.ports import Clock
-from custody.server.domain.webhook_retries import HANGS_FROM, is_hopeless, next_attempt, quiet_until
+from custody.server.domain.retries import HANGS_FROM, is_hopeless, next_attempt, quiet_until
 from custody.server.domain.webhook_urls import BadUrl, WebhookUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import Again, Done, Finish, Task, Verdict

@@ -8,8 +8,8 @@ from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.webhook_events import EventKind
+from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.domain.webhook_events import carried, wants
 from custody.server.service.jobs.outbox import enqueue_new
 from custody.server.store.models import Webhook, WebhookDelivery, WebhookEvent

@@ -11,8 +11,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
 
-from custody.server.domain.public_addresses import is_public_text
-from custody.server.domain.webhook_urls import WebhookUrl
+from custody.server.domain.webhook_urls import WebhookUrl, is_public_text
 from custody.server.service.cutting import Deadline
 
 # For all of an attempt: the name, the connection, TLS, and the answer's status.

@@ -13,9 +13,9 @@ from custody.schemas.webhook_events import EVERY_KIND, EventKind
 from custody.schemas.webhook_signature import SECRET_PREFIX
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id, new_token
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id, new_token
 from custody.server.domain.webhook_urls import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue, is_open

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from custody.server.chain.embedded.blocks import build_block
+from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import (
     ChainClosed,
     Chainstate,

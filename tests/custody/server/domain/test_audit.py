@@ -1,6 +1,5 @@
 """The audit chain (P42): whatever is done to a row, the chain tells where."""
 
-import json
 from dataclasses import replace
 from hashlib import sha256
 
@@ -12,11 +11,11 @@ from custody.server.domain.audit import (
     GENESIS,
     AuditRow,
     ChainedRow,
-    canonical_json,
     chain_of,
     event_hash,
     find_fault,
 )
+from multisig.canonical_json import canonical_json
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
@@ -43,31 +42,6 @@ def fault_of(rows: list[ChainedRow], whole: list[ChainedRow]) -> int | None:
     head = whole[-1].event_hash if whole else GENESIS
     fault = find_fault("platform", rows, len(whole), head)
     return None if fault is None else fault.position
-
-
-class TestCanonicalJson:
-    def test_orders_by_utf16_and_leaves_text_as_it_is(self) -> None:
-        """RFC 8785, section 3.2.3: its own example of sorting."""
-        names = {"\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\U0001f600": 5, "\u0080": 6, "\u00f6": 7}
-        ordered = list(json.loads(canonical_json(names)))
-        assert ordered == ["\r", "1", "\u0080", "\u00f6", "\u20ac", "\U0001f600", "\ufb33"]
-        assert "\u20ac".encode() in canonical_json(names)
-
-    def test_escapes_as_the_rfc_does(self) -> None:
-        """RFC 8785, section 3.2.2.2."""
-        text = '€$\x0f\nA\'B"\\\\"/'
-        assert canonical_json({"string": text}).decode() == '{"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
-
-    @given(st.dictionaries(TEXT, TEXT | st.integers(-(2**53) + 1, 2**53 - 1)))
-    def test_is_the_same_value_in_one_form(self, values: dict) -> None:
-        encoded = canonical_json(values)
-        assert json.loads(encoded) == values
-        assert canonical_json(dict(reversed(values.items()))) == encoded
-
-    @pytest.mark.parametrize("number", [2**53, -(2**53)])
-    def test_refuses_integers_that_json_would_round(self, number: int) -> None:
-        with pytest.raises(ValueError, match="exact"):
-            canonical_json({"n": number})
 
 
 class TestHash:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from custody.server.domain.errors import Dust, Invalid
 from custody.server.domain.fees import CEILING, FLOOR, MAX_FEE
-from custody.server.domain.forwarding import Allocation, Sizes, Wish, allocate, require_sensible
+from custody.server.domain.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
 from custody.server.domain.selection import MAX_INPUTS, Candidate
 from multisig import FeeRate, Sats
 
@@ -25,7 +25,7 @@ OWN, FOREIGN = coin(3, 50_000, 0, own=True), coin(4, 900_000, 0)
 def of(
     pool: list[Candidate], amount: int | None, fee: int = 1_000, *, unconfirmed: bool = False
 ) -> Allocation:
-    wish = Wish(None if amount is None else Sats(amount), Sats(fee), allow_unconfirmed=unconfirmed)
+    wish = ForwardTerms(None if amount is None else Sats(amount), Sats(fee), allow_unconfirmed=unconfirmed)
     require_sensible(wish, SIZES)
     found = allocate(pool, wish, SIZES)
     assert found is not None
@@ -44,7 +44,7 @@ def pools(draw: st.DrawFn) -> list[Candidate]:
 
 
 wishes = st.builds(
-    Wish,
+    ForwardTerms,
     st.none() | st.integers(1, 2 * 10**6).map(Sats),
     st.integers(1, 50_000).map(Sats),
     st.booleans(),
@@ -52,7 +52,7 @@ wishes = st.builds(
 
 
 @given(pools(), wishes)
-def test_what_is_found_adds_up_and_may_be_spent(pool: list[Candidate], wish: Wish) -> None:
+def test_what_is_found_adds_up_and_may_be_spent(pool: list[Candidate], wish: ForwardTerms) -> None:
     try:
         require_sensible(wish, SIZES)
         found = allocate(pool, wish, SIZES)
@@ -81,14 +81,14 @@ def test_confirmed_coins_go_first_then_ones_own_then_what_is_allowed() -> None:
     assert numbers(of(pool, 150_000, unconfirmed=True)) == [1, 2]
     assert numbers(of(pool, 180_000, unconfirmed=True)) == [1, 2, 3]
     assert numbers(of(pool, 500_000, unconfirmed=True)) == [4]
-    assert allocate(pool, Wish(Sats(500_000), Sats(1_000)), SIZES) is None
+    assert allocate(pool, ForwardTerms(Sats(500_000), Sats(1_000)), SIZES) is None
 
 
 def test_a_sweep_takes_ones_own_change_and_deposits_only_where_allowed() -> None:
     pool = [FOREIGN, OWN, *CONFIRMED]
     assert numbers(of(pool, None)) == [1, 2, 3]
     assert numbers(of(pool, None, unconfirmed=True)) == [4, 1, 2, 3]
-    assert allocate([FOREIGN], Wish(None, Sats(1_000)), SIZES) is None
+    assert allocate([FOREIGN], ForwardTerms(None, Sats(1_000)), SIZES) is None
 
 
 def test_an_amount_that_fits_exactly_has_no_change() -> None:
@@ -113,7 +113,7 @@ def test_of_many_coins_the_largest_are_taken() -> None:
     found = of(pool, None, 20_000)
     assert numbers(found) == list(range(150, 50, -1))
     assert len(found.coins) == MAX_INPUTS
-    assert allocate(pool, Wish(Sats(150_000), Sats(20_000)), SIZES) is None
+    assert allocate(pool, ForwardTerms(Sats(150_000), Sats(20_000)), SIZES) is None
 
 
 @pytest.mark.parametrize(

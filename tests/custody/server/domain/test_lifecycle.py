@@ -10,9 +10,12 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import (
     ENDED,
     ENDED_UNSENT,
+    EVENTS,
     TRANSITIONS,
     Event,
     IllegalTransition,
+    Observation,
+    events_for,
     next_status,
     threshold_lost,
 )
@@ -101,3 +104,60 @@ def test_a_walk_never_leaves_the_table_and_a_refusal_changes_nothing(events):
 )
 def test_the_threshold_is_lost_with_more_declines_than_spare_signers(declines, m, n, lost):
     assert threshold_lost(declines, m, n) is lost
+
+
+OBSERVATIONS = sorted(EVENTS)
+
+
+def end_of(status, sight):
+    for event in events_for(status, sight):
+        status = next_status(status, event)
+    return status
+
+
+@pytest.mark.parametrize(("status", "sight"), OBSERVATIONS)
+def test_every_row_can_happen(status, sight):
+    end_of(status, sight)
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_whatever_is_in_a_block_is_confirmed(status):
+    assert end_of(status, Observation.MINED) is Status.CONFIRMED
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.CONFIRMED])
+def test_whatever_is_in_the_mempool_is_on_its_way(status):
+    assert end_of(status, Observation.IN_MEMPOOL) is Status.BROADCASTING
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status not in ENDED])
+def test_whoever_lost_a_coin_for_good_has_ended(status):
+    assert end_of(status, Observation.COIN_SPENT) is Status.INVALIDATED
+    assert end_of(status, Observation.INPUT_GONE) is Status.INVALIDATED
+
+
+@pytest.mark.parametrize("status", sorted(ENDED_UNSENT))
+@pytest.mark.parametrize(
+    "sight", [Observation.ABSENT, Observation.OUTBID, Observation.COIN_SPENT, Observation.INPUT_GONE]
+)
+def test_what_ended_unsent_stays_so_unless_it_is_seen_itself(status, sight):
+    assert end_of(status, sight) is status
+
+
+@pytest.mark.parametrize(
+    ("status", "sight", "end"),
+    [
+        (Status.BROADCASTING, Observation.OUTBID, Status.REPLACED),
+        (Status.SIGNED, Observation.OUTBID, Status.REPLACED),
+        (Status.STALLED, Observation.OUTBID, Status.REPLACED),
+        (Status.PENDING, Observation.OUTBID, Status.PENDING),
+        (Status.REPLACED, Observation.OUTBID, Status.REPLACED),
+        (Status.REPLACED, Observation.ABSENT, Status.BROADCASTING),
+        (Status.CONFIRMED, Observation.OUTBID, Status.REPLACED),
+        (Status.INVALIDATED, Observation.OUTBID, Status.REPLACED),
+        (Status.INVALIDATED, Observation.ABSENT, Status.BROADCASTING),
+        (Status.BROADCASTING, Observation.ABSENT, Status.BROADCASTING),
+    ],
+)
+def test_versions_of_one_payment(status, sight, end):
+    assert end_of(status, sight) is end

@@ -6,11 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from custody.schemas.asset_tokens import CallStatus, ContractStatus
 from custody.schemas.proposals import ProposalStatus as Proposal
-from custody.schemas.tokens import CallStatus, ContractStatus
 from custody.server.domain.lifecycle import ENDED
-from custody.server.domain.token_failures import failure_words, words_of
-from custody.server.domain.token_status import TABLE, TAKEN_BACK, Mined, best_of, contract_status, verdict
+from custody.server.domain.token_status import (
+    TABLE,
+    TAKEN_BACK,
+    Mined,
+    best_of,
+    contract_status,
+    failure_words,
+    verdict,
+    words_of,
+)
 from multisig.tokens.machine import Failure
 
 

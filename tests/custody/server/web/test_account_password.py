@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import select
 
-from custody.server.domain.tokens import token_hash
+from custody.server.domain.credentials import token_hash
 from custody.server.store.models import Job, PasswordReset
 from tests.support.accounts import (
     CAROL,

@@ -15,7 +15,7 @@ from sqlalchemy import inspect, select
 
 from custody.schemas.errors import ErrorCode
 from custody.server.cli.logs import log_as_json
-from custody.server.domain.permissions import EVERY_PERMISSION
+from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import verify
 from custody.server.store.models import AuditEvent
 from custody.server.web.endpoint import Endpoint

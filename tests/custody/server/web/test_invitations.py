@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from custody.schemas.users import PermissionName
 from custody.server.domain import invitations as rules
-from custody.server.domain.permissions import EVERY_PERMISSION
+from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.people import invitations as service
 from custody.server.store.models import Invitation, Membership, Role, RolePermission, User
 from tests.support.platform import PASSWORD, START, As, World

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from custody.schemas.users import PermissionName
 from custody.server.cli import app
-from custody.server.domain.permissions import RoleTemplate
+from custody.server.domain.roles import RoleTemplate
 from custody.server.service.people.workspaces import add_first_role, found_workspace
 from custody.server.store.models import AuditEvent, Membership, Organisation, Workspace
 from multisig import Network, Psbt, Sats

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.domain.permissions import RoleTemplate
+from custody.server.domain.roles import RoleTemplate
 from custody.server.service.people.workspaces import add_first_role
 from custody.server.store.models import Membership, Workspace
 from multisig import Sats
@@ -101,7 +101,7 @@ class TestTenants:
 
 class TestAdding:
     def test_a_colleague_is_a_member_at_once(self, alice: As, bob: As, world: World) -> None:
-        from custody.server.domain.permissions import FIRST_ROLES
+        from custody.server.domain.roles import FIRST_ROLES
 
         other = second_workspace(world, *FIRST_ROLES)
         world.member(other, ALICE, "Administrator")
@@ -142,7 +142,7 @@ class TestAdding:
     def test_nobody_grants_what_they_do_not_hold(self, alice: As, bob: As, world: World) -> None:
         """P26."""
         from custody.schemas.users import PermissionName
-        from custody.server.domain.permissions import ADMINISTRATOR
+        from custody.server.domain.roles import ADMINISTRATOR
 
         manager = RoleTemplate("Manager", "", frozenset({PermissionName.MANAGE_WORKSPACE}), Sats(0))
         other = second_workspace(world, manager, ADMINISTRATOR)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from custody.server.chain.core import follower, mempool
+from custody.server.chain.core import history, mempool
 from custody.server.domain.errors import ChainUnavailable
 from multisig.script import p2wsh
 from tests.support.fake_bitcoind import FakeNodeRig
@@ -86,10 +86,10 @@ def rig(tmp_path):
 @pytest.fixture
 def small(monkeypatch):
     """So small that every way of reading is taken often."""
-    monkeypatch.setattr(follower, "SHORT", 4)
-    monkeypatch.setattr(follower, "UNSETTLED", 1)
-    monkeypatch.setattr(follower, "BLOCKS_PER_SCAN", 7)
-    monkeypatch.setattr(follower, "KEPT_HASHES", 15)
+    monkeypatch.setattr(history, "SHORT", 4)
+    monkeypatch.setattr(history, "UNSETTLED", 1)
+    monkeypatch.setattr(history, "BLOCKS_PER_SCAN", 7)
+    monkeypatch.setattr(history, "KEPT_HASHES", 15)
     monkeypatch.setattr(mempool, "TRANSACTIONS_PER_CALL", 2)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from custody.server.chain.backend import Spend
-from custody.server.chain.core import follower, mempool
+from custody.server.chain.core import history, mempool
 from custody.server.domain.errors import ChainUnavailable
 from multisig.script import p2wsh
 from tests.support.chains import confirmed_coin
@@ -72,7 +72,7 @@ def test_a_first_height_that_is_none_yet_is_no_empty_wallet(rig):
 
 
 def test_a_reorganisation_deeper_than_what_is_remembered_is_read_anew(rig, monkeypatch):
-    monkeypatch.setattr(follower, "KEPT_HASHES", 30)
+    monkeypatch.setattr(history, "KEPT_HASHES", 30)
     coin, number = confirmed_coin(rig)
     rig.mine(40)
     assert rig.backend.outputs_to([script(number)]) == (coin,)
@@ -192,8 +192,8 @@ def test_what_one_look_cannot_read_the_next_one_goes_on_with(rig, monkeypatch):
     payment = spend(coin, number, to=script(rig.fresh()))
     rig.send(payment)
     rig.mine(95)
-    monkeypatch.setattr(follower, "BLOCKS_PER_SCAN", 20)
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 2)
+    monkeypatch.setattr(history, "BLOCKS_PER_SCAN", 20)
+    monkeypatch.setattr(history, "LOOK_SECONDS", 2)
     ticks = iter(range(10**6))
     new = rig.node.connect()
     monkeypatch.setattr(new._follower, "_clock", lambda: next(ticks))

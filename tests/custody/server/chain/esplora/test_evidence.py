@@ -18,8 +18,8 @@ from custody.server.chain.esplora.evidence import (
     is_ambiguous,
     merkle_root,
 )
-from custody.server.chain.genesis import GENESIS_HASH
-from custody.server.chain.merkle import merkle_root as whole_root
+from custody.server.chain.raw_blocks import GENESIS_HASH
+from custody.server.chain.raw_blocks import merkle_root as whole_root
 from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats

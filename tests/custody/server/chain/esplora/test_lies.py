@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from custody.server.chain.backend import Accepted, RefusalCode, Refused, Spend
-from custody.server.chain.embedded.blocks import build_block
+from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from custody.server.domain.backing_off import FIRST_RETRY, MAX_RETRY
 from custody.server.domain.errors import ChainUnavailable, NotFound
+from custody.server.domain.retries import FIRST_RETRY, MAX_RETRY
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.service.jobs.outbox import MAX_FAILURES, Again, Dead, Done, Outbox, enqueue
 from custody.server.store import Store

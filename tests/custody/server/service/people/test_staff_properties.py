@@ -26,8 +26,7 @@ from custody.schemas.users import (
 )
 from custody.server.domain.caller import Caller
 from custody.server.domain.errors import CustodyError
-from custody.server.domain.permissions import EVERY_PERMISSION, RoleTemplate
-from custody.server.domain.roles import KEPT, Permissions, Staff
+from custody.server.domain.roles import EVERY_PERMISSION, KEPT, Permissions, RoleTemplate, Staff
 from custody.server.service.people.staff import staff_of
 from custody.server.service.people.workspaces import add_first_role, found_workspace
 from custody.server.store.models import Membership, Organisation, Workspace

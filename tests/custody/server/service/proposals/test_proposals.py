@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from custody.server.chain.embedded import funding
+from custody.server.chain.embedded import mining
 from multisig import Network, OutPoint, Psbt, Sats, TxOut, inspect, parse_op_return
 from tests.support.custody import CAFE, SHOP, ok, refused
 
@@ -136,7 +136,7 @@ class TestRefused:
 
     def test_p10_coins_of_huge_transactions_are_too_much_at_once(self, desk, monkeypatch):
         """Every input carries the transaction that made it, and whoever pays the vault chooses its size."""
-        assemble = funding._assemble
+        assemble = mining._assemble
 
         def huge(coins, outputs):
             payment, *change = outputs
@@ -145,7 +145,7 @@ class TestRefused:
 
         desk.deposit(1_000)
         with monkeypatch.context() as patch:
-            patch.setattr(funding, "_assemble", huge)
+            patch.setattr(mining, "_assemble", huge)
             desk.deposit(1_000_000)
         refused(desk.propose(570_000, fee_rate="1"), 422, "VALIDATION")
         assert desk.wallets()[0]["locked_sats"] == 0

@@ -2,8 +2,7 @@
 
 import pytest
 
-from custody.server.chain.embedded.blocks import MINER_SCRIPT
-from custody.server.chain.embedded.funding import _assemble
+from custody.server.chain.embedded.mining import MINER_SCRIPT, _assemble
 from multisig import Sats, TxOut
 from tests.support.custody import SHOP, ok, refused
 from tests.support.replacing import bump, take_back

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.schemas.tokens import Contract
+from custody.schemas.asset_tokens import Contract
 from signerd.account.wire import published_of
 from signerd.core.tokens import prove_token
 from tests.support.custody import Desk, ok, refused

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select
 
 from custody.client.webhooks import NotGenuine, verify
-from custody.server.domain.webhook_retries import AFTER_A_HANG
+from custody.server.domain.retries import AFTER_A_HANG
 from custody.server.service.secrets import Purpose
 from custody.server.service.webhooks.events import WEBHOOK
 from custody.server.store.models import Job, Webhook, WebhookDelivery

@@ -1,0 +1,322 @@
+"""Tokens: their records, the calls on them, what vaults hold, and who may receive them (CPT-1,
+docs/tokens.md).
+"""
+
+import re
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from custody.schemas.common import (
+    MAX_INT64,
+    ApiNetwork,
+    Count,
+    Few,
+    Int64,
+    IntId,
+    Label,
+    Many,
+    Name,
+    Priority,
+    Prose,
+    PsbtText,
+    Request,
+    Shape,
+    TextId,
+    Timestamp,
+    TransactionHex,
+)
+from custody.schemas.queries import QueryId
+
+# A thousand addresses is what a bytecode lists; more are added by calls.
+MAX_FIRST_WHITELIST = 1_000
+MAX_RECORDED_RECIPIENTS = 100
+# BIP-173: an address is at most 90 characters.
+MAX_ADDRESS_CHARACTERS = 90
+MAX_CALLS = 500
+
+# Raw units in decimal digits: no sign, no exponent, no separator (P21). Whether it fits is the token's own
+# rule.
+_RAW_UNITS = r"^(0|[1-9][0-9]{0,39})$"
+
+
+def _raw_units(value: object) -> object:
+    """Before the pattern, which says nothing to somebody who wrote whole tokens."""
+    if isinstance(value, str) and not re.fullmatch(_RAW_UNITS, value):
+        raise PydanticCustomError(
+            "string_pattern_mismatch",
+            "A supply is whole raw units in plain digits, at most 40, with no point, sign or leading "
+            "zero: 1000.00 of a "
+            "token with two decimals is 100000",
+        )
+    return value
+
+
+RawUnits = Annotated[
+    str,
+    BeforeValidator(_raw_units),
+    StringConstraints(pattern=_RAW_UNITS),
+    Field(examples=["100000"]),
+]
+# The canonical JSON of a deployment is at most 80,000 bytes (docs/tokens.md).
+BytecodeText = Annotated[str, StringConstraints(max_length=80_000)]
+AddressText = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ADDRESS_CHARACTERS)
+]
+
+
+class ContractStatus(StrEnum):
+    PENDING = "PENDING"
+    BROADCASTING = "BROADCASTING"
+    CONFIRMED = "CONFIRMED"
+    FAILED = "FAILED"
+
+
+class CallStatus(StrEnum):
+    PENDING = "PENDING"
+    STALLED = "STALLED"
+    BROADCASTING = "BROADCASTING"
+    CONFIRMED = "CONFIRMED"
+    FAILED = "FAILED"
+
+
+FunctionName = Literal[
+    "transfer",
+    "mint",
+    "burn",
+    "pause",
+    "unpause",
+    "transfer_ownership",
+    "enable_whitelist",
+    "disable_whitelist",
+    "add_to_whitelist",
+    "remove_from_whitelist",
+    "init",
+]
+
+
+class CreateTokenRequest(Request):
+    """``POST /api/v1/create-token``. Supplies are raw units; ``white_list_ids`` are ``uid``s of the address book."""  # noqa: E501
+
+    token_name: Name
+    ticker: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=12)]
+    icon: Annotated[str, StringConstraints(strip_whitespace=True, max_length=512)]
+    decimals_num: Annotated[StrictInt, Field(ge=0, le=MAX_INT64)]
+    total_supply: RawUnits
+    max_supply: RawUnits
+    whitelist_enabled: bool
+    vault_id: TextId
+    workspace_id: IntId
+    network: ApiNetwork
+    priority: Priority | None = None
+    white_list_ids: Annotated[list[IntId], Field(max_length=MAX_FIRST_WHITELIST)] | None = None
+
+
+class CreateTokenResponse(Shape):
+    psbt_id: Label
+    psbt_base64: PsbtText
+    contract_uid: Int64
+
+
+class TextArg(Request):
+    """A text, such as an address."""
+
+    type: Literal["str"]
+    value: Annotated[StrictStr, StringConstraints(max_length=MAX_ADDRESS_CHARACTERS)]
+
+
+class NumberArg(Request):
+    """An exact whole number, such as an amount of raw units: a bool, a fraction or an exponent is refused."""
+
+    type: Literal["int"]
+    value: Annotated[StrictInt, Field(ge=0, le=MAX_INT64)]
+
+
+CallArg = Annotated[TextArg | NumberArg, Field(discriminator="type")]
+
+
+class CallContractRequest(Request):
+    """``POST /api/v1/call-contract``. ``wallet_id``: the vault that calls. ``recipients`` are recorded on the proposal and change nothing."""  # noqa: E501
+
+    contract_uid: IntId
+    wallet_id: TextId
+    function_name: FunctionName
+    args: Annotated[list[CallArg], Field(max_length=2)]
+    recipients: Annotated[list[AddressText], Field(max_length=MAX_RECORDED_RECIPIENTS)] | None = None
+    workspace_id: IntId
+    priority: Priority | None = None
+
+
+class CallContractResponse(Shape):
+    psbt_id: Label
+    psbt_base64: PsbtText
+    call_uid: Int64
+
+
+class ContractWhitelistRequest(Request):
+    """``POST /api/v1/add-to-contract-whitelist`` and ``…/remove-from-contract-whitelist``."""
+
+    contract_uid: IntId
+    wallet_id: TextId
+    workspace_id: IntId
+    address: AddressText
+    priority: Priority | None = None
+
+
+class ResubmitCallRequest(Request):
+    """``POST /api/v1/contract-calls/resubmit``: for a call that stalled before it reached the network."""
+
+    call_uid: IntId
+    workspace_id: IntId
+
+
+class ResubmitCallResponse(Shape):
+    txid: Label
+    status: CallStatus
+
+
+class ContractQuery(Request):
+    """``GET /api/v1/contract``."""
+
+    workspace_id: QueryId
+    contract_uid: QueryId
+
+
+class VaultTokensQuery(Request):
+    """``GET /api/v1/contracts`` and ``GET /api/v1/get-tokens``: of one vault."""
+
+    workspace_id: QueryId
+    vault_id: TextId
+
+
+class ContractCallsQuery(Request):
+    """``GET /api/v1/contract-calls``: of a token, of a vault, or of both; ``after`` is the last ``UID`` seen."""  # noqa: E501
+
+    workspace_id: QueryId
+    contract_uid: QueryId | None = None
+    vault_id: TextId | None = None
+    after: QueryId | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_CALLS)] = 100
+
+    @model_validator(mode="after")
+    def _of_something(self) -> "ContractCallsQuery":
+        if self.contract_uid is None and self.vault_id is None:
+            raise ValueError("give contract_uid for a token's calls, or vault_id for a vault's")
+        return self
+
+
+class ContractSigner(Shape):
+    key_id: Label
+    is_signed: bool
+    user_id: Label
+
+
+class Contract(Shape):
+    """The specification's token record. What the deployment gives is null until it was broadcast.
+
+    Of a token that another workspace made, ``vault_id`` is the vault here that owns it, or holds some; without ``deploy_psbt_id`` and
+    ``signers``, which are the maker's.
+
+    ``bytecode`` is the canonical JSON that the deployment commits to by hash; ``deployment_hex`` the transaction that does: with
+    both, anybody proves the token from bytes alone. Both only where one contract is asked for.
+    """  # noqa: E501
+
+    contract_uid: Int64
+    vault_id: Label
+    contract_id: Label | None
+    symbol: Label
+    icon: Prose
+    decimals: Count
+    total_supply: Label
+    max_supply: Label
+    status: ContractStatus
+    bytecode_hash: Label | None
+    network: Label | None
+    deploy_psbt_id: Label | None
+    whitelist_enabled: bool
+    signers: Few[ContractSigner]
+    name: Label = ""
+    bytecode: BytecodeText | None = None
+    deployment_hex: TransactionHex | None = None
+
+
+class TokenBalance(Shape):
+    """What a vault holds of one token, in raw units. ``owned``: the vault owns the contract, and may mint and burn.
+
+    ``total_supply`` is what exists by now: nothing before ``init``, and more or less with each mint and burn.
+    """  # noqa: E501
+
+    contract_uid: Int64
+    contract_address: Label
+    name: Label
+    balance: Label
+    decimals: Count
+    icon: Prose
+    owned: bool
+    total_supply: Label
+    max_supply: Label
+
+
+class ContractCall(Shape):
+    """One call on a token. ``Status`` FAILED with a ``FailureReason`` where it was mined and a rule gave it no effect."""  # noqa: E501
+
+    uid: Int64 = Field(alias="UID")
+    status: CallStatus = Field(alias="Status")
+    contract_uid: Int64 = Field(alias="ContractUID")
+    wallet_id: Label = Field(alias="WalletID")
+    function_name: FunctionName = Field(alias="FunctionName")
+    args: Few[CallArg] = Field(alias="Args")
+    psbt_id: Label = Field(alias="PsbtID")
+    tx_id: Label | None = Field(alias="TxID")
+    failure_reason: Prose | None = Field(alias="FailureReason")
+    created_by: Label = Field(alias="CreatedBy")
+    created_at: Timestamp = Field(alias="CreatedAt")
+    updated_at: Timestamp = Field(alias="UpdatedAt")
+    confirmed_at: Timestamp | None = Field(alias="ConfirmedAt")
+
+
+class ListedAddress(Shape):
+    """``name``: the address book's, empty where it has none."""
+
+    address: Label
+    name: Label
+
+
+class ContractWhitelist(Shape):
+    """Who may receive one token. ``error``: why the list cannot be told; the addresses are then empty."""
+
+    contract_uid: Int64
+    symbol: Label
+    name: Label
+    vault_id: Label
+    vault_name: Label
+    addresses: Many[ListedAddress]
+    error: Prose | None = None
+
+
+class WhitelistedAddress(Shape):
+    address: Label
+    name: Label
+    contract_uids: Many[Int64]
+
+
+class VaultError(Shape):
+    vault_id: Label
+    error: Prose
+
+
+class WorkspaceWhitelist(Shape):
+    """``GET /api/v1/get-workspace-whitelist``: by token, and by address."""
+
+    contracts: Many[ContractWhitelist]
+    aggregate: Many[WhitelistedAddress]
+    vault_errors: Many[VaultError]
+
+    @model_validator(mode="after")
+    def _aggregate_is_of_the_contracts(self) -> "WorkspaceWhitelist":
+        known = {contract.contract_uid for contract in self.contracts}
+        if any(uid not in known for entry in self.aggregate for uid in entry.contract_uids):
+            raise ValueError("aggregate: it names a contract that is not listed")
+        return self

@@ -1,0 +1,230 @@
+"""``custody token``: what a payload says, and what a chain's tokens come to, from bytes alone: no platform is
+asked.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from multisig import MultisigError, Network, Transaction
+from multisig.tokens import (
+    MAX_BYTECODE_BYTES,
+    Bytecode,
+    Call,
+    Payload,
+    bytecode_hash,
+    decode_payload,
+    is_token_payload,
+    listed_addresses,
+    parse_bytecode,
+    token_of_script,
+    token_words,
+)
+from multisig.tokens.machine import (
+    GENESIS_STATE,
+    BlockOutcome,
+    Cell,
+    Outcome,
+    TokenBlock,
+    TokenState,
+    TokenTransaction,
+    judge_block,
+)
+
+app = typer.Typer(no_args_is_help=True, help=__doc__)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Lines of JSON, for programs.")]
+OP_RETURN = 0x6A
+HASH_BYTES = 32
+# A block's height fits 32 bits wherever Bitcoin writes one (BIP-34, locktimes), and a cell holds it.
+MAX_HEIGHT = 2**32 - 1
+
+
+@app.command("decode")
+def decode_command(
+    data: Annotated[
+        str, typer.Argument(metavar="HEX", help="A payload, an OP_RETURN output script or a transaction.")
+    ],
+    bytecode: Annotated[
+        Path | None, typer.Option(help="The token's bytecode, for its name and for whole tokens.")
+    ] = None,
+    network: Annotated[Network, typer.Option(help="How addresses are written.")] = Network.MAINNET,
+    as_json: AsJson = False,
+) -> None:
+    """Says in words what a token's payload does. For a call nothing proves that the bytecode is of its token:
+    you say so.
+    """
+    try:
+        payload, known = _payload_in(data), None if bytecode is None else _read(bytecode)
+        words = token_words(payload, network, known)
+    except (MultisigError, ValueError) as error:
+        _fail(str(error) or "That is no hex.", "Give it as docs/tokens.md has it.")
+    listed = () if known is None or isinstance(payload, Call) else tuple(listed_addresses(known, network))
+    if as_json:
+        told = {
+            "sentence": words.sentence,
+            "details": dict(words.details),
+            "listed": listed,
+            "hex": words.hex,
+        }
+        typer.echo(json.dumps(told))
+        return
+    typer.echo(words.sentence)
+    for label, value in words.details:
+        typer.echo(f"  {label}: {value}")
+    for number, address in enumerate(listed, 1):
+        typer.echo(f"  listed at first, {number} of {len(listed)}: {address}")
+    typer.echo(f"  hex: {words.hex}")
+
+
+@app.command("replay")
+def replay_command(
+    blocks: Annotated[
+        typer.FileText,
+        typer.Argument(
+            metavar="FILE", help="One block a line, in order; - for standard input.", errors="replace"
+        ),
+    ],
+    bytecode: Annotated[
+        list[Path] | None, typer.Option(help="A bytecode that deployments commit to; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Derives every token's state from blocks of your own: {"height", "hash", "transactions": [{"txid",
+    "caller", "data"}]}.
+
+    Hashes and ids are hex as they are written, ``caller`` is the output script that the first input spends,
+    ``data`` what the one OP_RETURN output pushes, or null where there are several. Blocks and transactions
+    without tokens' data may be left out, but then the state hash is another one.
+    """
+    replay = _Replay({bytecode_hash(code.blob): code for code in map(_read, bytecode or ())})
+    for number, line in enumerate(blocks, 1):
+        _tell(replay.extend(_block_of(line, number)), as_json=as_json)
+    _conclude(replay, as_json=as_json)
+
+
+@dataclass
+class _Replay:
+    codes: dict[bytes, Bytecode]
+    state: TokenState = field(default_factory=TokenState)
+    hash: bytes = GENESIS_STATE
+    height: int = -1
+
+    def extend(self, block: TokenBlock) -> BlockOutcome:
+        if block.height <= self.height:
+            _fail(f"Block {block.height} comes after block {self.height}.", "Put the blocks in order.")
+        done = judge_block(block, self.state, self.codes.get, self.hash)
+        self.state.apply(done.effects)
+        self.hash, self.height = done.state, block.height
+        return done
+
+
+def _tell(done: BlockOutcome, *, as_json: bool) -> None:
+    if as_json:
+        outcomes = [_plain(outcome) for outcome in done.outcomes]
+        typer.echo(json.dumps({"height": done.height, "state": done.state.hex(), "outcomes": outcomes}))
+        return
+    typer.echo(f"{done.height} {done.state.hex()}")
+    for outcome in done.outcomes:
+        effect = outcome.failure or ("done" if outcome.known else "unknown: its bytecode was not given")
+        typer.echo(f"  {outcome.txid} {_function(outcome) or 'unreadable'}: {effect}")
+
+
+def _conclude(replay: _Replay, *, as_json: bool) -> None:
+    """Every cell that holds something, in order."""
+    cells = sorted(replay.state.cells.items())
+    if as_json:
+        rows = [_cell(*key, value) for key, value in cells]
+        typer.echo(json.dumps({"state": replay.hash.hex(), "cells": rows}))
+        return
+    for (contract_id, cell, holder), value in cells:
+        name = f"{cell.name.lower()} {holder.hex()}".strip()
+        typer.echo(f"{contract_id} {name}: {value.hex() if isinstance(value, bytes) else value}")
+
+
+def _cell(contract_id: str, cell: Cell, holder: bytes, value: int | bytes) -> dict[str, Any]:
+    """Numbers as text: a raw amount has more digits than JSON's readers keep."""
+    told = value.hex() if isinstance(value, bytes) else str(value)
+    return {"contract_id": contract_id, "cell": cell.name.lower(), "holder": holder.hex(), "value": told}
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "txid": outcome.txid,
+        "contract_id": outcome.contract_id,
+        "function": _function(outcome),
+        "failure": outcome.failure,
+        "known": outcome.known,
+    }
+
+
+def _function(outcome: Outcome) -> str | None:
+    if outcome.payload is None:
+        return None
+    function = getattr(outcome.payload, "function", None)
+    return "deploy" if function is None else function.wire_name
+
+
+def _payload_in(text: str) -> Payload:
+    """Raises ValueError, MultisigError."""
+    data = bytes.fromhex(text)
+    if is_token_payload(data):
+        return decode_payload(data)
+    scripts = [data] if data[:1] == bytes((OP_RETURN,)) else _outputs(data)
+    found = [payload for script in scripts if (payload := token_of_script(script)) is not None]
+    if len(found) != 1:
+        raise ValueError("There is no token's data in it, or there are several.")
+    return found[0]
+
+
+def _outputs(raw: bytes) -> Iterator[bytes]:
+    return (output.script_pubkey for output in Transaction.parse(raw).outputs)
+
+
+def _block_of(line: str, number: int) -> TokenBlock:
+    try:
+        told = json.loads(line)
+        found = tuple(map(_transaction_of, told["transactions"]))
+        return TokenBlock(_height_of(told["height"]), _hash_of(told["hash"])[::-1], found)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        _fail(f"Line {number} is no block.", "custody token replay --help says what a line looks like.")
+
+
+def _transaction_of(told: dict[str, Any]) -> TokenTransaction:
+    data = told["data"]
+    return TokenTransaction(
+        _hash_of(told["txid"]).hex(),
+        bytes.fromhex(told["caller"]),
+        None if data is None else bytes.fromhex(data),
+    )
+
+
+def _height_of(told: object) -> int:
+    if type(told) is not int or not 0 <= told <= MAX_HEIGHT:
+        raise ValueError("That is no height.")
+    return told
+
+
+def _hash_of(told: str) -> bytes:
+    digest = bytes.fromhex(told)
+    if len(digest) != HASH_BYTES:
+        raise ValueError("A hash has 32 bytes.")
+    return digest
+
+
+def _read(path: Path) -> Bytecode:
+    try:
+        with path.open("rb") as file:
+            # One byte more than there may be: a file that never ends is refused as too long.
+            return parse_bytecode(file.read(MAX_BYTECODE_BYTES + 1))
+    except (OSError, MultisigError) as error:
+        _fail(f"{path} is no bytecode: {error}", "Save the member bytecode of GET contract as it is.")
+
+
+def _fail(sentence: str, hint: str) -> NoReturn:
+    typer.echo(f"{sentence}\n{hint}", err=True)
+    raise typer.Exit(1)

@@ -1,0 +1,151 @@
+"""Sign-in: lifetimes and rate limits, bearer tokens and codes and their hashes, passwords, refresh tokens."""
+
+import hmac
+import re
+import unicodedata
+from base64 import b32encode, urlsafe_b64encode
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from hashlib import sha256
+
+from custody.server.domain.errors import Fault, Invalid
+from custody.server.domain.ports import RandomBytes
+
+ACCESS_LIFETIME = timedelta(minutes=15)
+REFRESH_LIFETIME = timedelta(days=30)
+
+# Six digits, five minutes, five tries (RFC 4226, section 7.3 asks for a low bound), mailed or of an
+# authenticator.
+OTP_LIFETIME = timedelta(minutes=5)
+OTP_TRIES = 5
+# Across all challenges of an account: an attacker with the password gets one chance in 50,000 per hour with
+# mailed codes, and one in 16,667 with an authenticator's, of which three are good at a time; not more (P38).
+OTP_WINDOW = timedelta(hours=1)
+OTP_TRIES_PER_WINDOW = 20
+OTP_CHALLENGES_PER_WINDOW = 20
+
+# A mailed link to a new password: once, for an hour (OWASP, Forgot Password Cheat Sheet), five of them.
+RESET_LIFETIME = timedelta(hours=1)
+RESETS_PER_ACCOUNT = 5
+RESETS_PER_ACCOUNT_WINDOW = timedelta(hours=1)
+
+# Registrations of one address: each one sends a mail, perhaps to a person who did not ask for it.
+REGISTRATIONS = 5
+REGISTRATIONS_WINDOW = timedelta(hours=1)
+
+# Codes tried to confirm an authenticator: its secret is known to who tries, so this only bounds the work.
+CONFIRMATIONS = 10
+CONFIRMATIONS_WINDOW = timedelta(minutes=15)
+
+# Wrong passwords for one account, and sign-in calls from one address.
+LOGIN_FAILURES = 10
+LOGIN_FAILURES_WINDOW = timedelta(minutes=15)
+CALLS_PER_ADDRESS = 120
+CALLS_PER_ADDRESS_WINDOW = timedelta(minutes=1)
+
+
+TOKEN_BYTES = 32
+ID_BYTES = 16
+OTP_DIGITS = 6
+# 80 bits, sixteen characters of base32: too many to guess, so plain SHA-256 is enough and no slow hash is
+# needed.
+RECOVERY_BYTES = 10
+RECOVERY_CODES = 10
+
+
+def new_token(random: RandomBytes) -> str:
+    """43 characters of base64url: 256 bits."""
+    return urlsafe_b64encode(random(TOKEN_BYTES)).rstrip(b"=").decode()
+
+
+def new_id(random: RandomBytes) -> str:
+    """32 hex digits: an id that cannot be guessed, though nothing relies on that alone."""
+    return random(ID_BYTES).hex()
+
+
+def token_hash(token: str) -> bytes:
+    """A token has 256 random bits, so that plain SHA-256 keeps it safe at rest."""
+    return sha256(token.encode()).digest()
+
+
+def new_otp(random: RandomBytes) -> str:
+    """Six digits; 64 bits reduced by a million leave no bias worth a thought."""
+    return f"{int.from_bytes(random(8), 'big') % 10**OTP_DIGITS:0{OTP_DIGITS}d}"
+
+
+def otp_hash(code: str, token_2fa: str) -> bytes:
+    """Keyed by the token, which is stored nowhere: a stolen database cannot be searched for a million
+    codes.
+    """
+    return hmac.digest(token_2fa.encode(), code.encode(), "sha256")
+
+
+def new_recovery_code(random: RandomBytes) -> str:
+    """``abcd-efgh-ijkl-mnop``: written on paper, typed by hand, good once."""
+    text = b32encode(random(RECOVERY_BYTES)).decode().lower()
+    return "-".join(text[at : at + 4] for at in range(0, len(text), 4))
+
+
+def recovery_hash(code: str) -> bytes:
+    return token_hash(plain_code(code))
+
+
+def plain_code(typed: str) -> str:
+    """A code without the gaps that people and papers put into it."""
+    return re.sub(r"[\s-]", "", typed).lower()
+
+
+def session_id(sid: str) -> str:
+    """What a session is called in lists. ``sid`` itself renews the session together with its cookie, so it
+    stays out.
+    """
+    return sha256(b"session-id" + sid.encode()).hexdigest()[: 2 * ID_BYTES]
+
+
+# NIST SP 800-63B, section 3.1.1.2: refuse repetitive strings and what derives from the account's own name.
+MIN_DISTINCT_CHARACTERS = 5
+
+
+def normalised(password: str) -> str:
+    """NFKC, so that the same key strokes on another keyboard are the same password (NIST SP 800-63B)."""
+    return unicodedata.normalize("NFKC", password)
+
+
+def check_new_password(password: str, email: str, field: str = "password") -> None:
+    """Raises Invalid for a password that is guessed first. ``email`` is in lower case; ``field`` brought the
+    password.
+    """
+    folded = normalised(password).lower()
+    if len(set(folded)) < MIN_DISTINCT_CHARACTERS:
+        raise _refused(field, "it repeats too few different characters")
+    if folded in {email, email.partition("@")[0]}:
+        raise _refused(field, "it is the account's own name")
+
+
+def _refused(field: str, reason: str) -> Invalid:
+    sentence = f"This password is guessed too easily: {reason}."
+    return Invalid(sentence, faults=(Fault(f"/{field}", sentence, "weak-password"),))
+
+
+class Verdict(StrEnum):
+    FIRST_USE = "first-use"  # the newest generation: from now on its predecessor is dead
+    REPEAT = "repeat"  # its successor was never used: the answer was probably lost on the way
+    REUSE = "reuse"  # a copy of the token exists: the family ends
+
+
+@dataclass(frozen=True)
+class PresentedToken:
+    """``generation`` counts from 1; ``was_used``: this very token, not only one of its generation."""
+
+    generation: int
+    was_used: bool
+
+
+def judge(token: PresentedToken, used_generation: int) -> Verdict:
+    """``used_generation``: the highest generation of the family that was ever used, 0 at first."""
+    if token.generation == used_generation + 1:
+        return Verdict.FIRST_USE
+    if token.generation == used_generation and token.was_used:
+        return Verdict.REPEAT
+    return Verdict.REUSE

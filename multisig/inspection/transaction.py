@@ -1,0 +1,150 @@
+"""What is wrong with the transaction as a whole: network, quorum, fee, locks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from multisig.inspection.model import Finding, FindingCode, found
+from multisig.keys import HARDENED
+from multisig.network import Network
+from multisig.proofs import policy_keys
+from multisig.psbt import Psbt
+from multisig.transaction import relative_lock
+from multisig.units import MAX_MONEY, FeeRate, Sats
+from multisig.vault import Policy, Vault
+
+# Bitcoin Core's sendrawtransaction refuses more than 0.10 BTC/kvB by default, its wallet a fee of more than
+# 0.10 BTC (-maxtxfee): a transaction that nodes refuse need not be signed.
+MAX_FEE_RATE = FeeRate(10_000_000)
+MAX_FEE = Sats(10_000_000)
+# A Coldcard refuses a fee of 10 % of the outputs and warns at 5 %. A small coin swept in a busy hour may pay
+# more: it is shown; only what no sweep explains is refused.
+MAX_FEE_SHARE_PERCENT = 50
+WARN_FEE_SHARE_PERCENT = 5
+
+# BIP-125: any sequence below this one allows the transaction to be replaced.
+_LAST_NON_REPLACEABLE = 0xFFFFFFFE
+# BIP-65 and consensus: below it nLockTime is a height, from it on a time.
+_LOCKTIME_THRESHOLD = 500_000_000
+# Versions that nodes pass on (Bitcoin Core, TX_MAX_STANDARD_VERSION).
+_STANDARD_VERSIONS = frozenset({1, 2, 3})
+
+
+@dataclass(frozen=True, slots=True)
+class FeeLimits:
+    """Where a fee is refused: by rate, by amount, by its share of what is spent."""
+
+    max_rate: FeeRate = MAX_FEE_RATE
+    max_fee: Sats = MAX_FEE
+    max_share_percent: int = MAX_FEE_SHARE_PERCENT
+    warn_share_percent: int = WARN_FEE_SHARE_PERCENT
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums in satoshi; `proven` tells whether every input's amount is."""
+
+    total_in: Sats
+    total_out: Sats
+    vsize: int
+    proven: bool
+
+    @property
+    def fee(self) -> Sats:
+        return Sats(self.total_in - self.total_out)
+
+    @property
+    def fee_rate(self) -> FeeRate:
+        # Clamped: a hostile PSBT may claim more than there is.
+        return FeeRate(min(max(self.fee, 0) * 1000 // self.vsize, MAX_MONEY))
+
+
+def signals_rbf(psbt: Psbt) -> bool:
+    return any(item.sequence < _LAST_NON_REPLACEABLE for item in psbt.tx.inputs)
+
+
+def inspect_whole(
+    psbt: Psbt, policy: Policy, network: Network, totals: Totals, limits: FeeLimits
+) -> Iterator[Finding]:
+    yield from _network(psbt, policy, network)
+    yield from _xpubs(psbt, policy)
+    yield from _duplicates(psbt)
+    if totals.proven:
+        yield from _fee(totals, limits)
+    yield from _locks(psbt)
+
+
+def _network(psbt: Psbt, policy: Policy, network: Network) -> Iterator[Finding]:
+    if policy.network is not network:
+        yield found(
+            FindingCode.WRONG_NETWORK,
+            f"The vault is on {policy.network}, the transaction is asked for on {network}.",
+        )
+    elif _coin_types(psbt, policy) - {network.coin_type + HARDENED}:
+        yield found(FindingCode.WRONG_NETWORK, f"The keys in the PSBT are not of {network}.")
+
+
+def _coin_types(psbt: Psbt, policy: Policy) -> set[int]:
+    """Of which networks the origins by the policy's devices speak (BIP-44: the second step of a path)."""
+    ours = {bytes(key.fingerprint) for key in policy_keys(policy)}
+    stated = [item.derivations for item in psbt.inputs] + [output.derivations for output in psbt.outputs]
+    origins = [origin for derivations in stated for origin in derivations.values()]
+    origins += [origin for _, origin in psbt.xpubs]
+    paths = (origin.path.indexes for origin in origins if bytes(origin.fingerprint) in ours)
+    return {path[1] for path in paths if len(path) > 1}
+
+
+def _xpubs(psbt: Psbt, policy: Policy) -> Iterator[Finding]:
+    ours = {(key.xpub, key.origin) for key in policy_keys(policy)}
+    if not ours.issuperset(psbt.xpubs):
+        yield found(FindingCode.XPUB_MISMATCH, "An account key in the PSBT is not one of this vault's.")
+    elif isinstance(policy, Vault) and len(psbt.xpubs) < len(ours):
+        yield found(
+            FindingCode.XPUBS_MISSING, "Account keys are missing: devices may not recognise the change."
+        )
+
+
+def _duplicates(psbt: Psbt) -> Iterator[Finding]:
+    seen = set()
+    for index, item in enumerate(psbt.inputs):
+        if item.outpoint in seen:
+            yield found(FindingCode.DUPLICATE_INPUT, "The same coin is spent twice.", f"input {index}")
+        seen.add(item.outpoint)
+
+
+def _fee(totals: Totals, limits: FeeLimits) -> Iterator[Finding]:
+    fee = totals.fee
+    if fee < 0:
+        yield found(FindingCode.FEE_NEGATIVE, f"The outputs are {-fee} sat more than the coins hold.")
+    elif (
+        totals.fee_rate > limits.max_rate
+        or fee > limits.max_fee
+        or _is_share(fee, limits.max_share_percent, totals.total_in)
+    ):
+        yield found(
+            FindingCode.FEE_ABOVE_LIMIT, f"The fee of {fee} sat ({totals.fee_rate}) is above the limit."
+        )
+    elif _is_share(fee, limits.warn_share_percent, totals.total_in):
+        yield found(
+            FindingCode.FEE_HIGH,
+            f"The fee of {fee} sat is {fee * 100 // totals.total_in} % of what is spent.",
+        )
+
+
+def _is_share(fee: Sats, percent: int, total: Sats) -> bool:
+    return fee * 100 >= percent * total
+
+
+def _locks(psbt: Psbt) -> Iterator[Finding]:
+    tx = psbt.tx
+    if tx.version not in _STANDARD_VERSIONS:
+        yield found(
+            FindingCode.NON_STANDARD_VERSION, f"Nodes do not pass on a transaction of version {tx.version}."
+        )
+    if tx.locktime >= _LOCKTIME_THRESHOLD:
+        yield found(
+            FindingCode.LOCKED_BY_TIME, "The transaction is locked until a point in time, not a height."
+        )
+    for index, item in enumerate(tx.inputs):
+        lock = relative_lock(item.sequence, tx.version)
+        if lock is not None:
+            yield found(FindingCode.LOCKED_BY_AGE, f"The coin must be {lock} old first.", f"input {index}")

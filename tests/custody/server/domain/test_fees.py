@@ -1,0 +1,83 @@
+"""What a replacement pays: by BIP-125's own words, and by what a signer's daemon compares; and what a child pays."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from custody.server.domain.fees import (
+    PricedTransaction,
+    fee_for_parents,
+    least_fee,
+    least_rate,
+    settle_replacement,
+)
+from custody.server.domain.selection import Plan
+from multisig.units import FeeRate, Sats
+from signerd.core.families import INCREMENTAL_RELAY as ASKED_BY_DAEMONS
+
+SIZES = st.integers(110, 5_000)
+PRICED = st.builds(PricedTransaction, st.integers(100, 500_000).map(Sats), SIZES)
+INPUT, BASE, CHANGE_OUTPUT = 105, 60, 43
+
+
+def plan(target: int, rate: int) -> Plan:
+    def vsize(inputs: int, with_change: bool) -> int:
+        return BASE + INPUT * inputs + CHANGE_OUTPUT * with_change
+
+    return Plan(Sats(target), FeeRate(rate), vsize, Sats(330))
+
+
+@given(st.lists(PRICED, min_size=1, max_size=5), SIZES)
+def test_the_least_fee_outbids_every_rival_and_one_less_does_not(rivals, vsize):
+    fee = least_fee(rivals, vsize)
+
+    def outbids(paid: int) -> bool:
+        """Rules 3 and 4, and a higher rate, in whole numbers."""
+        return all(paid >= rival.fee + vsize and paid * rival.vsize > rival.fee * vsize for rival in rivals)
+
+    assert outbids(fee)
+    assert not outbids(fee - 1)
+
+
+@given(st.lists(PRICED, min_size=1, max_size=3), SIZES)
+def test_the_rate_that_is_named_reaches_it(rivals, vsize):
+    rate = least_rate(rivals, vsize)
+    assert rate.fee_for(vsize) >= least_fee(rivals, vsize)
+
+
+def test_nobody_asks_for_another_increment():
+    assert FeeRate(1_000) == ASKED_BY_DAEMONS
+
+
+@given(
+    st.integers(1, 400_000),
+    st.integers(1_000, 100_000),
+    st.integers(1, 4),
+    st.lists(PRICED, max_size=3),
+    st.booleans(),
+)
+def test_what_is_settled_adds_up_and_outbids(target, rate, inputs, rivals, pays):
+    total = 100_000 * inputs
+    wanted = plan(target if pays else 0, rate)
+    settled = settle_replacement(total, inputs, wanted, rivals, pays=pays)
+    if settled is None:
+        spare, vsize = total - wanted.target, BASE + INPUT * inputs + CHANGE_OUTPUT
+        fee = max(wanted.rate.fee_for(vsize), least_fee(rivals, vsize))
+        assert spare - fee < wanted.minimum_change
+        return
+    assert wanted.target + settled.change + settled.fee == total
+    vsize = wanted.vsize(inputs, settled.change > 0)
+    assert settled.fee >= max(wanted.rate.fee_for(vsize), least_fee(rivals, vsize))
+    assert settled.change >= wanted.minimum_change or (pays and settled.change == 0)
+
+
+@given(st.lists(PRICED, min_size=1, max_size=4), SIZES, st.integers(1_000, 1_000_000))
+def test_a_child_brings_its_parents_to_the_rate_and_pays_its_own_way(parents, vsize, rate):
+    fee = fee_for_parents(parents, vsize, FeeRate(rate))
+    paid, size = sum(parent.fee for parent in parents), sum(parent.vsize for parent in parents)
+    if fee is None:
+        assert paid * 1000 >= rate * size
+        return
+    assert (paid + fee) * 1000 >= rate * (size + vsize)
+    assert fee * 1000 >= rate * vsize, "else miners would take the parents and leave it"
+    least = max(rate * (size + vsize) - paid * 1000, rate * vsize)
+    assert (fee - 1) * 1000 < least, "and no satoshi more"

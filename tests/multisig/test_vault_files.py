@@ -1,0 +1,229 @@
+"""A vault from a file or from a PSBT: what is read, and what disagrees with itself (S15, S16, S17; BIP-129, BIP-174)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firmware_bridge.airgap import EnrolmentForm, enrolment_text
+from multisig import (
+    InvalidDescriptor,
+    InvalidKey,
+    InvalidPsbt,
+    MultisigError,
+    Network,
+    Psbt,
+    Vault,
+    WrongNetwork,
+    checksum,
+    parse_multisig_script,
+    vault_of_file,
+    vault_of_psbt,
+)
+from multisig.vault_files import MAX_FILE_CHARACTERS
+from tests.support.vectors import official
+from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, Signer, make_spend, make_vault, with_input
+
+VAULT = make_vault()
+NETWORK = Network.REGTEST
+RECORD = enrolment_text(VAULT, "Savings", EnrolmentForm.BSMS)
+VERSION, TEMPLATE, PATHS, ADDRESS = RECORD.split("\n")
+SPEND = make_spend(VAULT)
+
+
+def record(*lines: str) -> str:
+    return "\n".join(lines)
+
+
+def same(one: Vault, other: Vault) -> bool:
+    """The order in which a PSBT sorts its keys is its own."""
+    return one.verification_code == other.verification_code
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        VAULT.descriptor,
+        f"\n {VAULT.descriptor}\r\n",
+        RECORD,
+        f"{RECORD}\n",
+        RECORD.replace("\n", "\r\n"),
+        record(VERSION, f"{TEMPLATE}#{checksum(TEMPLATE)}", PATHS, ADDRESS),
+        record(VERSION, VAULT.descriptor, "No path restrictions", ADDRESS),
+    ],
+)
+def test_what_coordinators_write_is_read(text):
+    assert vault_of_file(text, NETWORK) == VAULT
+
+
+@pytest.mark.parametrize(
+    "vector", official("bip129.json", lambda vector: vector["id"] in {"bip129-2", "bip129-3"})
+)
+def test_the_bips_own_records_are_read(vector):
+    read = vault_of_file(vector["round_2_descriptor_record"], Network.MAINNET)
+    assert f"{read.threshold}/{len(read.cosigners)}" == vector["m_of_n"]
+    assert read.address(0, 0) == vector["first_address"]
+
+
+@pytest.mark.parametrize("vector", official("bip129.json", lambda vector: vector["id"] == "bip129-1"))
+def test_a_record_of_bare_keys_is_refused(vector):
+    """No address can be derived from keys without a chain code: such a vault is not ours."""
+    with pytest.raises(InvalidDescriptor):
+        vault_of_file(vector["round_2_descriptor_record"], Network.MAINNET)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_every_record_of_ours_is_read_again(data):
+    names = data.draw(st.lists(st.text("abcdef", min_size=1), min_size=1, max_size=5, unique=True))
+    vault = make_vault(
+        [Signer(name) for name in names],
+        data.draw(st.integers(1, len(names))),
+        network=data.draw(st.sampled_from(Network)),
+        account=data.draw(st.integers(0, 20)),
+    )
+    assert vault_of_file(enrolment_text(vault, "V", EnrolmentForm.BSMS), vault.network) == vault
+
+
+def test_s16_another_first_address_is_refused_and_both_are_shown():
+    other = make_vault((ALICE, BOB, MALLORY)).address(0, 0)
+    with pytest.raises(InvalidDescriptor) as told:
+        vault_of_file(record(VERSION, TEMPLATE, PATHS, other), NETWORK)
+    assert other in str(told.value)
+    assert ADDRESS in str(told.value)
+
+
+def test_s16_a_changed_threshold_contradicts_the_first_address():
+    with pytest.raises(InvalidDescriptor, match="first address"):
+        vault_of_file(RECORD.replace("sortedmulti(2,", "sortedmulti(1,"), NETWORK)
+
+
+def test_s14_a_record_of_another_network_is_refused():
+    with pytest.raises(InvalidDescriptor, match="first address"):
+        vault_of_file(RECORD, Network.TESTNET4)
+    with pytest.raises(WrongNetwork):
+        vault_of_file(RECORD, Network.MAINNET)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "  \n",
+        "hello\nworld",
+        VAULT.descriptor.partition("#")[0],
+        VAULT.descriptor[:-1] + "x",
+        VAULT.descriptor.replace("sortedmulti", "multi"),
+        f"{VAULT.descriptor}\n{VAULT.descriptor}",
+        record("BSMS 2.0", TEMPLATE, PATHS, ADDRESS),
+        record("BSMS 1.00", TEMPLATE, PATHS, ADDRESS),
+        record(VERSION, TEMPLATE, PATHS),
+        record(VERSION, TEMPLATE, PATHS, ADDRESS, ADDRESS),
+        record(VERSION, TEMPLATE, "No path restrictions", ADDRESS),
+        record(VERSION, TEMPLATE, "/0/*", ADDRESS),
+        record(VERSION, TEMPLATE, "/1/*,/0/*", ADDRESS),
+        record(VERSION, VAULT.descriptor, PATHS, ADDRESS),
+        record(VERSION, f"{TEMPLATE}#{checksum('x')}", PATHS, ADDRESS),
+        record(VERSION, TEMPLATE.replace("/**", "/<0;1>/*", 1), PATHS, ADDRESS),
+        record(VERSION, TEMPLATE.replace("/**", "/**/**", 1), PATHS, ADDRESS),
+        record(VERSION, TEMPLATE, PATHS, ADDRESS.upper()),
+        " " * MAX_FILE_CHARACTERS + VAULT.descriptor,
+    ],
+)
+def test_what_is_not_whole_is_refused(text):
+    with pytest.raises(InvalidDescriptor):
+        vault_of_file(text, NETWORK)
+
+
+def test_s17_repeated_keys_and_fingerprints_are_refused():
+    alice, bob = str(ALICE.vault_key()), str(BOB.vault_key())
+    renamed = bob.replace(str(BOB.fingerprint), str(ALICE.fingerprint))
+    for keys in ((alice, alice), (alice, renamed)):
+        template = f"wsh(sortedmulti(2,{','.join(f'{key}/**' for key in keys)}))"
+        with pytest.raises((InvalidDescriptor, InvalidKey)):
+            vault_of_file(record(VERSION, template, PATHS, ADDRESS), NETWORK)
+
+
+# --- PSBTs -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_proposals_own_keys_and_scripts_give_its_vault():
+    assert same(vault_of_psbt(SPEND, NETWORK), VAULT)
+    assert same(vault_of_psbt(Psbt.parse(SPEND.to_base64()), NETWORK), VAULT)
+    one_of_two = make_vault((BOB, CAROL), 1, account=3)
+    assert same(vault_of_psbt(make_spend(one_of_two), NETWORK), one_of_two)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_every_vaults_psbt_gives_it_back(data):
+    names = data.draw(st.lists(st.text("xyz", min_size=1), min_size=1, max_size=5, unique=True))
+    vault = make_vault([Signer(name) for name in names], data.draw(st.integers(1, len(names))))
+    assert same(vault_of_psbt(make_spend(vault, n_inputs=3), NETWORK), vault)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_s15_a_missing_cosigner_is_refused(kept):
+    with pytest.raises(InvalidPsbt, match="3 cosigners"):
+        vault_of_psbt(replace(SPEND, xpubs=SPEND.xpubs[:kept]), NETWORK)
+
+
+def test_s15_another_key_in_a_cosigners_place_is_refused():
+    other = MALLORY.vault_key()
+    swapped = (*SPEND.xpubs[1:], (other.xpub, other.origin))
+    with pytest.raises(InvalidPsbt, match="no coin of the account keys"):
+        vault_of_psbt(replace(SPEND, xpubs=swapped), NETWORK)
+
+
+def test_s15_a_cosigner_too_many_is_refused():
+    other = MALLORY.vault_key()
+    with pytest.raises(InvalidPsbt, match="4 account keys"):
+        vault_of_psbt(replace(SPEND, xpubs=(*SPEND.xpubs, (other.xpub, other.origin))), NETWORK)
+
+
+def test_s17_a_repeated_key_is_refused():
+    with pytest.raises(InvalidDescriptor, match="same key"):
+        vault_of_psbt(replace(SPEND, xpubs=(SPEND.xpubs[0], *SPEND.xpubs[:2])), NETWORK)
+
+
+def test_s17_keys_out_of_order_are_no_coin_of_the_vault():
+    script = SPEND.inputs[0].witness_script
+    _m, keys = parse_multisig_script(script)
+    swapped = script.replace(keys[0], b"\x00" * 33).replace(keys[1], keys[0]).replace(b"\x00" * 33, keys[1])
+    with pytest.raises(InvalidPsbt, match="no coin"):
+        vault_of_psbt(with_input(SPEND, 0, witness_script=swapped), NETWORK)
+
+
+def test_s16_a_threshold_that_the_coin_does_not_have_is_refused():
+    inputs = [replace(item, witness_script=bytes((0x51,)) + item.witness_script[1:]) for item in SPEND.inputs]
+    with pytest.raises(InvalidPsbt, match="no coin"):
+        vault_of_psbt(replace(SPEND, inputs=tuple(inputs)), NETWORK)
+
+
+def test_s3_coins_of_two_quorums_are_refused():
+    other = make_spend(make_vault((ALICE, BOB), 2)).inputs[0].witness_script
+    with pytest.raises(InvalidPsbt, match="different quorums"):
+        vault_of_psbt(with_input(SPEND, 1, witness_script=other), NETWORK)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"witness_script": None},
+        {"witness_script": b"\x51"},
+        {"non_witness_utxo": None},
+        {"derivations": {}},
+    ],
+)
+def test_an_input_that_proves_nothing_is_refused(fields):
+    with pytest.raises(InvalidPsbt):
+        vault_of_psbt(with_input(SPEND, 0, **fields), NETWORK)
+
+
+def test_s14_a_psbt_of_another_network_is_refused():
+    with pytest.raises(MultisigError):
+        vault_of_psbt(SPEND, Network.MAINNET)
