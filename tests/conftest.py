@@ -32,7 +32,7 @@ NOT_AGAIN = (
     "multisig/tokens/machine",
     "firmware_bridge/airgap",
     "firmware_bridge/contract",
-    "firmware_bridge/virtual",
+    "device_simulators",
     "firmware_bridge/test_endpoint_runs.py",
     "firmware_bridge/test_interleavings.py",
     "firmware_bridge/test_silence.py",

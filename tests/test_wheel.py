@@ -1,4 +1,4 @@
-"""What is built for users: the four packages whole, and nothing of the checkout that would not be there."""
+"""What is built for users: the five packages whole, and nothing of the checkout that would not be there."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("custody", "firmware_bridge", "multisig", "signerd")
+PACKAGES = ("custody", "device_simulators", "firmware_bridge", "multisig", "signerd")
 # Imports each module of the wheel, and prints what of the checkout was imported beside it.
 _IMPORT_ALL = """
 import importlib, json, pkgutil, sys
@@ -39,7 +39,7 @@ def wheel(tmp_path_factory) -> Path:
     return file
 
 
-def test_the_wheel_holds_the_four_packages_whole_and_nothing_else(wheel):
+def test_the_wheel_holds_the_five_packages_whole_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         built = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = (file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.is_file())

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from device_simulators.fleet import FAMILIES
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.virtual.fleet import FAMILIES
 from tests.support.virtual import NETWORK, SEED_WORDS
 
 # Where HWI looks for emulators.
@@ -55,7 +55,7 @@ class Device:
         command = [
             sys.executable,
             "-m",
-            "firmware_bridge.virtual",
+            "device_simulators",
             str(family),
             "--json",
             *(() if waits else ("--auto", "approve")),

@@ -57,11 +57,11 @@ def virtual(
 ) -> None:
     """Run a virtual device: its screen on standard output, its buttons on standard input.
 
-    `python -m firmware_bridge.virtual` has more options: a PIN, a passphrase, another app.
+    `python -m device_simulators` has more options: a PIN, a passphrase, another app.
     """
+    from device_simulators.cli import Options, run
+    from device_simulators.fleet import Settings
     from firmware_bridge import model
-    from firmware_bridge.virtual.cli import Options, run
-    from firmware_bridge.virtual.fleet import Settings
     from multisig import Network
 
     settings = Settings(network=Network(network.value), listen=listen, wallets_file=wallets_file)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from firmware_bridge.virtual.seed import Seed
+from device_simulators.seed import Seed
 from multisig import (
     SIGHASH_ALL,
     Fingerprint,

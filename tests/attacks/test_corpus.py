@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge.virtual.faults import Faults
+from device_simulators.faults import Faults
 from multisig import Psbt
 from signerd.core.checks import (
     AFTER_INSPECTION,

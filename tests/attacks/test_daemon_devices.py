@@ -2,8 +2,8 @@
 
 import pytest
 
-from firmware_bridge.virtual.faults import Faults
-from firmware_bridge.virtual.panel import Decision, Prompt
+from device_simulators.faults import Faults
+from device_simulators.panel import Decision, Prompt
 from signerd.core.states import State
 from tests.attacks.cases import entries, proposals, sound
 from tests.attacks.desk import desk_with

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.faults import Faults
+from device_simulators.panel import Decision, Prompt
 from firmware_bridge import Bridge, BridgeError, Device, Endpoint, Family
 from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
 from firmware_bridge.hwi_client.coldcard.device import open_coldcard
 from firmware_bridge.port import Opening
-from firmware_bridge.virtual.faults import Faults
-from firmware_bridge.virtual.panel import Decision, Prompt
 from multisig import MultisigError, signer_progress
 from signerd.account.registration import Offer
 from signerd.daemon import views

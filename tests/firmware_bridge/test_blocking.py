@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.panel import ask_person
 from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, Disconnected, Family
 from firmware_bridge.blocking import BlockingBridge
-from firmware_bridge.virtual.panel import ask_person
 from multisig import recover_message_key, signer_progress
 from tests.support import rigs, wallets
 from tests.support.elsewhere import Elsewhere

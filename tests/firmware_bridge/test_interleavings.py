@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from device_simulators.fake import FakeDevice
+from device_simulators.faults import Faults
+from device_simulators.faults import Phase as Moment
+from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import BridgeError, DeviceState, Family, RegistrationsInMemory
-from firmware_bridge.fake import FakeDevice
-from firmware_bridge.virtual.faults import Faults
-from firmware_bridge.virtual.faults import Phase as Moment
-from firmware_bridge.virtual.panel import approve_all, ask_person
 from multisig import signer_progress
 from tests.support import rigs, wallets
 from tests.support.makes import NAME

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from device_simulators.seed import Seed
 from firmware_bridge import Cancelled, DeviceState, Family, Locked, Unsupported, WrongDevice
 from firmware_bridge.model import next_state
 from firmware_bridge.outcomes import back_to
-from firmware_bridge.virtual.seed import Seed
 from tests.support import rigs
 from tests.support.rigs import QUICK, bridged, make_fake
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import Bridge, Endpoint, Family
-from firmware_bridge.virtual.panel import approve_all, ask_person
 from multisig import DerivationPath, Network
 from signerd.app import Outside, _turn, open_daemon
 from signerd.core.states import State

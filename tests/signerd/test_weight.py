@@ -48,7 +48,7 @@ LEFT_OUT = (
     "jinja2",
     "prometheus_client",
     "signerd.demo",
-    "firmware_bridge.virtual",
+    "device_simulators",
 )
 # The real program, which says at its end what it has imported while it served.
 PROGRAM = """

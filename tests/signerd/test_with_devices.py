@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.panel import ask_person
 from firmware_bridge import DeviceState
-from firmware_bridge.virtual.panel import ask_person
 from multisig import OriginKey, profile_account_path
 from signerd.callers import PAGE
 from signerd.core.audit import Note

@@ -3,15 +3,15 @@
 import base64
 from itertools import count
 
+from device_simulators.coldcard import XpubPolicy
+from device_simulators.coldcard.review import check_own_keys, check_previous_transactions, read, review
+from device_simulators.coldcard.signing import sign
+from device_simulators.coldcard.wallet_choice import choose_wallet
+from device_simulators.coldcard.wallet_file import parse_wallet_file
+from device_simulators.coldcard.wallet_store import WalletStore
+from device_simulators.faults import Faults
 from firmware_bridge.airgap import bbqr
 from firmware_bridge.airgap.transfer import Content
-from firmware_bridge.virtual.coldcard import XpubPolicy
-from firmware_bridge.virtual.coldcard.review import check_own_keys, check_previous_transactions, read, review
-from firmware_bridge.virtual.coldcard.signing import sign
-from firmware_bridge.virtual.coldcard.wallet_choice import choose_wallet
-from firmware_bridge.virtual.coldcard.wallet_file import parse_wallet_file
-from firmware_bridge.virtual.coldcard.wallet_store import WalletStore
-from firmware_bridge.virtual.faults import Faults
 from multisig import multisig_account_path
 from tests.support.coldcard import NETWORK, SEED
 

@@ -13,7 +13,7 @@ from hwilib.devices.bitbox02_lib.bitbox02.secp256k1 import antiklepto_host_commi
 from hwilib.devices.bitbox02_lib.communication.generated import btc_pb2 as btc
 from hwilib.devices.bitbox02_lib.communication.generated import hww_pb2 as hww
 
-from firmware_bridge.virtual.seed import Seed
+from device_simulators.seed import Seed
 from multisig import (
     SIGHASH_ALL,
     DerivationPath,

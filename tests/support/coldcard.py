@@ -16,9 +16,9 @@ from hwilib.devices import coldcard as hwi_coldcard  # noqa: E402
 from hwilib.devices.ckcc.client import ColdcardDevice, UnixSimulatorPipe  # noqa: E402
 from hwilib.devices.ckcc.protocol import CCProtocolPacker, CCProtoError, CCUserRefused  # noqa: E402
 
-from firmware_bridge.virtual.coldcard import VirtualColdcard  # noqa: E402
-from firmware_bridge.virtual.panel import Happening, Panel, approve_all  # noqa: E402
-from firmware_bridge.virtual.seed import Seed  # noqa: E402
+from device_simulators.coldcard import VirtualColdcard  # noqa: E402
+from device_simulators.panel import Happening, Panel, approve_all  # noqa: E402
+from device_simulators.seed import Seed  # noqa: E402
 from multisig import KeyOrigin, Network, OriginKey, Vault, multisig_account_path  # noqa: E402
 from tests.support.rigs import no_longer_than_needed  # noqa: E402
 from tests.support.wallets import BOB, CAROL  # noqa: E402

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from coincurve import PrivateKey
 
-from firmware_bridge.virtual.coldcard import replies
-from firmware_bridge.virtual.coldcard.cipher import Session, raw_public_key, shared_key
-from firmware_bridge.virtual.coldcard.framing import Assembler, Message, to_packets
-from firmware_bridge.virtual.coldcard.limits import PACKET_SIZE
-from firmware_bridge.virtual.coldcard.link import Link
-from firmware_bridge.virtual.seed import Seed
+from device_simulators.coldcard import replies
+from device_simulators.coldcard.cipher import Session, raw_public_key, shared_key
+from device_simulators.coldcard.framing import Assembler, Message, to_packets
+from device_simulators.coldcard.limits import PACKET_SIZE
+from device_simulators.coldcard.link import Link
+from device_simulators.seed import Seed
 from multisig import DerivationPath, Network
 
 _MASTER = DerivationPath(())

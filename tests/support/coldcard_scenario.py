@@ -4,8 +4,8 @@ import asyncio
 import json
 from pathlib import Path
 
-from firmware_bridge.virtual.coldcard import VirtualColdcard
-from firmware_bridge.virtual.panel import Panel, approve_all, ask_person
+from device_simulators.coldcard import VirtualColdcard
+from device_simulators.panel import Panel, approve_all, ask_person
 from tests.support.coldcard import NETWORK, SEED, VAULT, enrol, host, on_thread, text_file
 from tests.support.hwi_command import hwi
 from tests.support.namespace import raise_loopback

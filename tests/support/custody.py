@@ -13,7 +13,7 @@ from custody.server.chain.embedded import EmbeddedChain
 from custody.server.service.jobs.outbox import Outbox
 from custody.server.service.limits.policies import PolicyStore
 from custody.server.service.network.watcher import Watcher
-from firmware_bridge.virtual.seed import Seed
+from device_simulators.seed import Seed
 from multisig import SIGHASH_ALL, Network, Psbt, PsbtInput, Sats, Vault, encode_address
 from multisig.signatures import signing_inputs
 from tests.support.platform import As, World, open_world, register_key, seed

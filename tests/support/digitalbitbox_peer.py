@@ -16,8 +16,8 @@ from typing import Any
 
 from hwilib.devices.digitalbitbox import decrypt_aes, derive_keys, encrypt_aes
 
+from device_simulators.seed import Seed
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.virtual.seed import Seed
 from multisig import DerivationPath, Network
 
 _COMPACT_HEADER = 31

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from firmware_bridge.virtual.panel import refuse_all
+from device_simulators.panel import refuse_all
 from multisig import (
     CHANGE,
     RECEIVE,

@@ -7,6 +7,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from device_simulators.faults import Faults, Phase
+from device_simulators.ledger import VirtualLedger
+from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge import (
     BridgeError,
     Busy,
@@ -18,9 +21,6 @@ from firmware_bridge import (
     TimedOut,
     WorkerCrashed,
 )
-from firmware_bridge.virtual.faults import Faults, Phase
-from firmware_bridge.virtual.ledger import VirtualLedger
-from firmware_bridge.virtual.panel import ask_person, refuse_all
 from tests.support import second_program
 from tests.support.makes import settle
 from tests.support.rigs import Rig

@@ -12,8 +12,8 @@ import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from device_simulators.panel import Panel, approve_all, ask_person
 from firmware_bridge import Bridge, Endpoint, Family
-from firmware_bridge.virtual.panel import Panel, approve_all, ask_person
 from multisig import Network, profile_account_path
 from signerd.core.audit import Note
 from signerd.core.values import Limits, OwnKey

@@ -15,8 +15,8 @@ from typing import Any
 
 import cbor2
 
+from device_simulators.seed import Seed
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.virtual.seed import Seed
 from multisig import DerivationPath, Network, OriginKey, Psbt, Vault, encode_address, message_hash, p2wpkh
 from tests.support.peers import sign_psbt
 

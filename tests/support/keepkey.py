@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from device_simulators.panel import Panel
+from device_simulators.seed import Seed
+from device_simulators.trezor.desk import Desk
+from device_simulators.trezor.device import DEFAULT_HOST, VirtualTrezor
+from device_simulators.trezor.framing import to_chunks
+from device_simulators.trezor.messages import NUMBERS, Features, Initialize
+from device_simulators.trezor.protobuf import Kind, Message, encode, optional
+from device_simulators.trezor.work import Work
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.virtual.panel import Panel
-from firmware_bridge.virtual.seed import Seed
-from firmware_bridge.virtual.trezor.desk import Desk
-from firmware_bridge.virtual.trezor.device import DEFAULT_HOST, VirtualTrezor
-from firmware_bridge.virtual.trezor.framing import to_chunks
-from firmware_bridge.virtual.trezor.messages import NUMBERS, Features, Initialize
-from firmware_bridge.virtual.trezor.protobuf import Kind, Message, encode, optional
-from firmware_bridge.virtual.trezor.work import Work
 from multisig import Network
 
 _THE_SESSION = b"\x00" * 32

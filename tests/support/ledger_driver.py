@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from device_simulators.ledger.device import VirtualLedger
+from device_simulators.panel import Happening, Panel, approve_all
+from device_simulators.seed import Seed
 from firmware_bridge import hwi_client
 from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Opening, Question
-from firmware_bridge.virtual.ledger.device import VirtualLedger
-from firmware_bridge.virtual.panel import Happening, Panel, approve_all
-from firmware_bridge.virtual.seed import Seed
 from multisig import Network, Policy, Vault
 from tests.support.rigs import NETWORK, SEEDS
 

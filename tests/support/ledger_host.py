@@ -19,10 +19,10 @@ from hwilib.devices.ledger_bitcoin.merkle import get_merkleized_map_commitment
 from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from hwilib.psbt import PSBT
 
+from device_simulators.ledger import VirtualLedger
+from device_simulators.panel import Panel, Script, approve_all
+from device_simulators.seed import Seed
 from firmware_bridge.model import Endpoint
-from firmware_bridge.virtual.ledger import VirtualLedger
-from firmware_bridge.virtual.panel import Panel, Script, approve_all
-from firmware_bridge.virtual.seed import Seed
 from multisig import OriginKey, Profile, Psbt, Vault
 from tests.support.patience import PATIENCE
 from tests.support.virtual import NETWORK, Record, seed, vault

@@ -19,7 +19,7 @@ def play(*options: str) -> dict:
     seed_file.touch(mode=0o600)
     seed_file.write_text(SEED_WORDS, encoding="ascii")
     device = subprocess.Popen(
-        [sys.executable, "-m", "firmware_bridge.virtual", "ledger", "--listen", LISTEN, "--json",
+        [sys.executable, "-m", "device_simulators", "ledger", "--listen", LISTEN, "--json",
          "--seed-file", str(seed_file), *options],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip

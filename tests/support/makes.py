@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.coldcard.wallet_store import XpubPolicy
+from device_simulators.errors import NoSuchPrompt
+from device_simulators.faults import Faults
+from device_simulators.panel import Decision, Happening, Prompt, approve_all
+from device_simulators.seed import Seed
 from firmware_bridge import Bridge, Busy, Device, DeviceState, Family, Question
-from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
-from firmware_bridge.virtual.errors import NoSuchPrompt
-from firmware_bridge.virtual.faults import Faults
-from firmware_bridge.virtual.panel import Decision, Happening, Prompt, approve_all
-from firmware_bridge.virtual.seed import Seed
 from multisig import KeyOrigin, OriginKey, Profile, Vault, profile_account_path, signer_progress
 from tests.support import remote, rigs, wallets
 from tests.support.patience import PATIENCE

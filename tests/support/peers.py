@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from device_simulators.seed import Seed
 from firmware_bridge.port import DeviceClient, DeviceFailure
-from firmware_bridge.virtual.seed import Seed
 from multisig import (
     CHANGE,
     SIGHASH_ALL,

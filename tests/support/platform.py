@@ -20,7 +20,7 @@ from custody.server.service.mail.mailer import Mail
 from custody.server.service.people.setup import NewPerson, Placed
 from custody.server.service.webhooks.sending import Resolve, look_up
 from custody.server.store.models import AuditEvent, Vault
-from firmware_bridge.virtual.seed import Seed
+from device_simulators.seed import Seed
 from multisig import DerivationPath, Network, message_hash, multisig_account_path, profile_account_path
 from tests.support.asgi import asgi_client
 

@@ -2,7 +2,7 @@
 
 import httpx
 
-from firmware_bridge.virtual.seed import Seed
+from device_simulators.seed import Seed
 from multisig import KeyOrigin, Network, OriginKey, Profile, Psbt, profile_account_path
 from tests.support.custody import Desk, ok, sign
 from tests.support.platform import As

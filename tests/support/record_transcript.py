@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from firmware_bridge.virtual.transcripts import ABSENT, Screen, Transcript, load
+from device_simulators.transcripts import ABSENT, Screen, Transcript, load
 from tests.support import rigs
 from tests.support.situations import SITUATIONS, play
 

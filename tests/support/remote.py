@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.errors import NoSuchPrompt
+from device_simulators.faults import Faults
+from device_simulators.hands import Hands, Unable
+from device_simulators.panel import Happening, Panel, Prompt, _Pending, approve_all
+from device_simulators.seed import Seed
 from firmware_bridge import Endpoint, Family
-from firmware_bridge.virtual.errors import NoSuchPrompt
-from firmware_bridge.virtual.faults import Faults
-from firmware_bridge.virtual.hands import Hands, Unable
-from firmware_bridge.virtual.panel import Happening, Panel, Prompt, _Pending, approve_all
-from firmware_bridge.virtual.seed import Seed
 from tests.support.patience import PATIENCE
 from tests.support.rigs import NETWORK, WORDS, Rig, running
 

@@ -11,18 +11,18 @@ from typing import ClassVar
 
 from mnemonic import Mnemonic
 
+from device_simulators.coldcard.device import VirtualColdcard
+from device_simulators.coldcard.pending import SAVED, Closing
+from device_simulators.coldcard.wallet_store import XpubPolicy
+from device_simulators.fake import FakeDevice, listing_of, spawner_of
+from device_simulators.faults import Faults
+from device_simulators.ledger.device import VirtualLedger
+from device_simulators.panel import Panel, approve_all
+from device_simulators.seed import Seed
+from device_simulators.trezor.device import VirtualTrezor
 from firmware_bridge import Bridge, Deadlines, Device, Endpoint, Family, Registrations
-from firmware_bridge.fake import FakeDevice, listing_of, spawner_of
 from firmware_bridge.presence import endpoint_listing
 from firmware_bridge.process import Process, Spawner, spawn
-from firmware_bridge.virtual.coldcard.device import VirtualColdcard
-from firmware_bridge.virtual.coldcard.pending import SAVED, Closing
-from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
-from firmware_bridge.virtual.faults import Faults
-from firmware_bridge.virtual.ledger.device import VirtualLedger
-from firmware_bridge.virtual.panel import Panel, approve_all
-from firmware_bridge.virtual.seed import Seed
-from firmware_bridge.virtual.trezor.device import VirtualTrezor
 from multisig import (
     KeyOrigin,
     Network,

@@ -1,4 +1,4 @@
-"""The situations that every transcript of `firmware_bridge.virtual.transcripts` says something about: one table, and how each
+"""The situations that every transcript of `device_simulators.transcripts` says something about: one table, and how each
 is played through the real bridge. tests/firmware_bridge/contract/test_transcripts.py plays them.
 """
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from firmware_bridge.virtual.panel import refuse_all
-from firmware_bridge.virtual.transcripts import Transcript
+from device_simulators.panel import refuse_all
+from device_simulators.transcripts import Transcript
 from multisig import Network
 from tests.support import everyday, makes, remote, rigs, trouble
 from tests.support.makes import Make

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from firmware_bridge import Bridge, BridgeError, Device
-from firmware_bridge.virtual.panel import (
+from device_simulators.panel import (
     Decision,
     Happening,
     PanelEvent,
@@ -14,7 +13,8 @@ from firmware_bridge.virtual.panel import (
     approve_all,
     ask_person,
 )
-from firmware_bridge.virtual.transcripts import Screen
+from device_simulators.transcripts import Screen
+from firmware_bridge import Bridge, BridgeError, Device
 from multisig import CHANGE, RECEIVE, Policy, Psbt, encode_address
 from tests.support import makes, wallets
 from tests.support.makes import NAME, VAULT, Make

@@ -6,7 +6,7 @@
 import sys
 from pathlib import Path
 
-from firmware_bridge.virtual.transcripts import Entry, Evidence, load_all
+from device_simulators.transcripts import Entry, Evidence, load_all
 from tests.support.situations import SITUATIONS
 
 _DOCS = Path(__file__).parents[2] / "docs" / "devices.md"

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from device_simulators.trezor import messages as m
+from device_simulators.trezor.framing import Reassembler, to_chunks
+from device_simulators.trezor.protobuf import Message, decode, encode
 from firmware_bridge.model import Endpoint
-from firmware_bridge.virtual.trezor import messages as m
-from firmware_bridge.virtual.trezor.framing import Reassembler, to_chunks
-from firmware_bridge.virtual.trezor.protobuf import Message, decode, encode
 from multisig import HARDENED, Network, Psbt, Transaction, Vault, encode_address
 from tests.support.patience import PATIENCE
 from tests.support.virtual import seed

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from device_simulators.panel import Script, approve_all
 from firmware_bridge import BridgeError, Busy
-from firmware_bridge.virtual.panel import Script, approve_all
 from multisig import Psbt
 from tests.support import makes, rigs, second_program, wallets
 from tests.support.makes import VAULT, Person

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from functools import cache
 
-from firmware_bridge.virtual.panel import Happening, Panel, PanelEvent, Prompt
-from firmware_bridge.virtual.seed import Seed
+from device_simulators.panel import Happening, Panel, PanelEvent, Prompt
+from device_simulators.seed import Seed
 from multisig import (
     ChangeTo,
     CoinToSpend,

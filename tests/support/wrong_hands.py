@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from firmware_bridge.virtual.hands import Hands, ProcessHands, Unable
-from firmware_bridge.virtual.panel import Prompt
+from device_simulators.hands import Hands, ProcessHands, Unable
+from device_simulators.panel import Prompt
 
 
 class Misreading(ProcessHands):

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from device_simulators.coldcard.wallet import Wallet
+from device_simulators.coldcard.wallet_file import parse_wallet_file
 from firmware_bridge.airgap import (
     Content,
     EnrolmentForm,
@@ -20,8 +22,6 @@ from firmware_bridge.airgap.names import safe_label
 from firmware_bridge.enrolment import coldcard_file
 from firmware_bridge.errors import Unsupported
 from firmware_bridge.model import Family
-from firmware_bridge.virtual.coldcard.wallet import Wallet
-from firmware_bridge.virtual.coldcard.wallet_file import parse_wallet_file
 from multisig import Network, OriginKey, Vault
 from tests.support.coldcard import SEED, vault_with_device
 from tests.support.vectors import official

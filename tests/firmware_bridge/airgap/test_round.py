@@ -5,11 +5,11 @@ from itertools import islice
 
 import pytest
 
+from device_simulators.coldcard.errors import CommandRefused, TransactionRefused
+from device_simulators.faults import Faults
 from firmware_bridge import airgap
 from firmware_bridge.airgap import Form, Scanner, handoff, ur
 from firmware_bridge.errors import BadDeviceSignature, WrongDevice
-from firmware_bridge.virtual.coldcard.errors import CommandRefused, TransactionRefused
-from firmware_bridge.virtual.faults import Faults
 from multisig import Psbt, PsbtMismatch, PsbtTooLarge, Vault, finalise, signer_progress
 from tests.support.airgap import CardDevice
 from tests.support.coldcard import NETWORK, SEED, VAULT

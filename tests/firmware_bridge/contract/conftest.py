@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.transcripts import Transcript, load_all
 from firmware_bridge import Endpoint
-from firmware_bridge.virtual.transcripts import Transcript, load_all
 from tests.support import makes, remote, rigs
 from tests.support.makes import Make
 
@@ -16,7 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--endpoint", help="such as trezor:udp:127.0.0.1:21324; default: virtual devices of ours")
     group.addoption(
         "--hands",
-        default="firmware_bridge.virtual.hands:ProcessHands",
+        default="device_simulators.hands:ProcessHands",
         help="module:factory of what presses and reads; default: starts a virtual device at the endpoint",
     )
     group.addoption("--transcript", help="the transcript that the device follows; default: its maker's first")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge import AddressMismatch, Cancelled, NotEnrolled, RefusedByPerson, answers
-from firmware_bridge.virtual.panel import ask_person, refuse_all
 from multisig import CHANGE, RECEIVE, Network, encode_address
 from tests.support import makes
 from tests.support.makes import VAULT, Shown, enrol

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import RefusedByPerson
-from firmware_bridge.virtual.panel import approve_all, ask_person
 from tests.support import makes, wallets
 from tests.support.makes import VAULT, Shown, enrol
 from tests.support.rigs import ACCOUNT, bridged, running

@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
+from device_simulators.panel import ask_person
 from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, TimedOut
-from firmware_bridge.virtual.panel import ask_person
 from tests.support import makes, rigs, wallets
 from tests.support.makes import VAULT, enrol, settle, sign_and_check, works_again
 from tests.support.patience import PATIENCE

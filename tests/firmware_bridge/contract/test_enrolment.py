@@ -2,9 +2,9 @@
 
 import pytest
 
+from device_simulators.coldcard import VirtualColdcard
+from device_simulators.panel import Decision, refuse_all
 from firmware_bridge import NotEnrolled, RefusedByPerson, RegistrationsInMemory, Unsupported, WrongDevice
-from firmware_bridge.virtual.coldcard import VirtualColdcard
-from firmware_bridge.virtual.panel import Decision, refuse_all
 from multisig import Vault
 from tests.support import makes, wallets
 from tests.support.makes import NAME, VAULT, Shown, enrol, sign_and_check

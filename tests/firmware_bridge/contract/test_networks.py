@@ -2,8 +2,8 @@
 
 import pytest
 
+from device_simulators.panel import Panel, approve_all
 from firmware_bridge import Bridge
-from firmware_bridge.virtual.panel import Panel, approve_all
 from multisig import (
     RECEIVE,
     KeyOrigin,

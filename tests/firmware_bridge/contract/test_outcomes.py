@@ -2,13 +2,13 @@
 
 import pytest
 
+from device_simulators.panel import refuse_all
 from firmware_bridge import (
     Bridge,
     DeviceState,
     RefusedByPerson,
     WrongApp,
 )
-from firmware_bridge.virtual.panel import refuse_all
 from multisig import Network, multisig_account_path
 from tests.support import makes, rigs, wallets
 from tests.support.makes import VAULT, enrol, works_again

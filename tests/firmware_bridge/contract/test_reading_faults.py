@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from device_simulators.faults import Faults, Phase
 from firmware_bridge import BridgeError, DeviceFault, DeviceState, Disconnected, TimedOut
-from firmware_bridge.virtual.faults import Faults, Phase
 from tests.support import makes, rigs
 from tests.support.makes import works_again
 from tests.support.rigs import ACCOUNT, bridged

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from device_simulators.faults import Faults
+from device_simulators.panel import Decision, Prompt, ask_person, refuse_all
 from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice, sanitised_psbt, signing
-from firmware_bridge.virtual.faults import Faults
-from firmware_bridge.virtual.panel import Decision, Prompt, ask_person, refuse_all
 from multisig import (
     CHANGE,
     BadSignature,

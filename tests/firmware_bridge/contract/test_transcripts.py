@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge.virtual.transcripts import Entry, Screen, load_all
+from device_simulators.transcripts import Entry, Screen, load_all
 from tests.support import remote, transcript_table
 from tests.support.situations import SITUATIONS, play
 from tests.support.stage import Played

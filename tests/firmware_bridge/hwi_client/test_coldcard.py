@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.coldcard import VirtualColdcard
+from device_simulators.coldcard.address import BITCOIN, REGTEST, TESTNET
+from device_simulators.coldcard.pending import SAVED, Kind, State
+from device_simulators.coldcard.wallet_store import WalletStore, XpubPolicy
+from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import enrolment, sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
 from firmware_bridge.port import DeviceFailure
-from firmware_bridge.virtual.coldcard import VirtualColdcard
-from firmware_bridge.virtual.coldcard.address import BITCOIN, REGTEST, TESTNET
-from firmware_bridge.virtual.coldcard.pending import SAVED, Kind, State
-from firmware_bridge.virtual.coldcard.wallet_store import WalletStore, XpubPolicy
-from firmware_bridge.virtual.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from multisig import (
     ChangeTo,
     Profile,

@@ -9,13 +9,13 @@ from hwilib.devices.trezorlib import mapping, messages
 from hwilib.devices.trezorlib.exceptions import Cancelled, PinException, TrezorFailure
 from hwilib.devices.trezorlib.messages import Failure
 
+from device_simulators.faults import Faults, Phase
+from device_simulators.panel import Panel, approve_all, refuse_all
 from firmware_bridge import Bridge, DeviceState, errors, sanitised_psbt
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded
 from firmware_bridge.model import Family
 from firmware_bridge.port import Question
-from firmware_bridge.virtual.faults import Faults, Phase
-from firmware_bridge.virtual.panel import Panel, approve_all, refuse_all
 from multisig import DerivationPath, Psbt, recover_message_key, signer_progress
 from tests.support import rigs, wallets
 from tests.support.driver import Person, drive, fails, policy_args

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from device_simulators.faults import Faults, Phase
+from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge.hwi_client.ledger import link
 from firmware_bridge.hwi_client.ledger.loading import Loading
 from firmware_bridge.port import DeviceFailure
-from firmware_bridge.virtual.faults import Faults, Phase
-from firmware_bridge.virtual.panel import ask_person, refuse_all
 from multisig import (
     ChangeTo,
     KeyOrigin,

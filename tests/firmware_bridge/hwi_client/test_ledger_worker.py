@@ -8,6 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from device_simulators.faults import Faults, Phase
+from device_simulators.ledger import signing as device_signing
+from device_simulators.panel import Happening, approve_all, ask_person
 from firmware_bridge import lane as lane_module
 from firmware_bridge.errors import (
     Busy,
@@ -19,9 +22,6 @@ from firmware_bridge.errors import (
     WorkerCrashed,
 )
 from firmware_bridge.lane import Lane
-from firmware_bridge.virtual.faults import Faults, Phase
-from firmware_bridge.virtual.ledger import signing as device_signing
-from firmware_bridge.virtual.panel import Happening, approve_all, ask_person
 from multisig import Psbt, accept_signatures, signer_progress
 from tests.support import rigs, wallets
 from tests.support.ledger_driver import bench, policy_of

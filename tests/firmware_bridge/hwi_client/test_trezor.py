@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from device_simulators.panel import Decision, Panel, approve_all, ask_person, refuse_all, refuse_kind
+from device_simulators.trezor import VirtualTrezor
+from device_simulators.trezor import messages as m
+from device_simulators.trezor.framing import PING, PONG
 from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
 from firmware_bridge.port import DeviceFailure, Question
-from firmware_bridge.virtual.panel import Decision, Panel, approve_all, ask_person, refuse_all, refuse_kind
-from firmware_bridge.virtual.trezor import VirtualTrezor
-from firmware_bridge.virtual.trezor import messages as m
-from firmware_bridge.virtual.trezor.framing import PING, PONG
 from multisig import Profile, Psbt, multisig_account_path, profile_account_path, signer_progress
 from tests.support import hwi, rigs, wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
@@ -27,7 +27,7 @@ PIN = "1379"
 
 
 async def no_wait(_seconds: float) -> None:
-    """What wrong PINs cost is shown by tests/firmware_bridge/virtual/test_trezor_desk.py."""
+    """What wrong PINs cost is shown by tests/device_simulators/test_trezor_desk.py."""
 
 
 @asynccontextmanager

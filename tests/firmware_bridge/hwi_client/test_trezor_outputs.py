@@ -4,9 +4,9 @@ import base64
 
 import pytest
 
+from device_simulators.panel import Panel, approve_all
+from device_simulators.trezor import VirtualTrezor
 from firmware_bridge import sanitised_psbt
-from firmware_bridge.virtual.panel import Panel, approve_all
-from firmware_bridge.virtual.trezor import VirtualTrezor
 from multisig import sats
 from tests.support import rigs, wallets
 from tests.support.driver import drive, fails, policy_args

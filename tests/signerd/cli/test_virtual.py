@@ -49,8 +49,8 @@ def test_what_cannot_be_is_a_mistake_of_use(arguments):
 
 
 def test_the_names_on_the_command_line_are_those_of_the_library():
-    from firmware_bridge.virtual.cli import SCRIPTS, TEST_NETWORKS
-    from firmware_bridge.virtual.fleet import FAMILIES
+    from device_simulators.cli import SCRIPTS, TEST_NETWORKS
+    from device_simulators.fleet import FAMILIES
 
     assert {family.value for family in virtual.Family} == {str(family) for family in FAMILIES}
     assert {decision.value for decision in virtual.Decision} == {name for name in SCRIPTS if name}

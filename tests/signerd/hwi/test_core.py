@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from device_simulators.panel import Panel, approve_all
 from firmware_bridge import Bridge, Family
-from firmware_bridge.virtual.panel import Panel, approve_all
 from multisig import Network, encode_address, p2wsh
 from signerd.core.audit import Note
 from signerd.core.values import Limits, OwnKey

@@ -1,0 +1,7 @@
+"""`python -m device_simulators`"""
+
+import sys
+
+from device_simulators.cli import main
+
+sys.exit(main())

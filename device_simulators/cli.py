@@ -1,0 +1,291 @@
+"""Run one virtual device as a program: its screen on standard output, its buttons on standard input.
+
+`python -m device_simulators trezor --json` prints one JSON object a line, `{"event": "ready", …}` first, and reads
+commands (see `commands`). Without `--json` it speaks to a person. Another command line can call `run` itself.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from device_simulators.coldcard import COLDCARD_RELEASE, RELEASES
+from device_simulators.commands import Command, Verb, parse_command
+from device_simulators.errors import InvalidCommand, VirtualDeviceError
+from device_simulators.faults import Faults
+from device_simulators.fleet import FAMILIES, Plugged, Settings, build, load_seed
+from device_simulators.panel import (
+    Happening,
+    Panel,
+    PanelEvent,
+    Script,
+    approve_all,
+    ask_person,
+    refuse_all,
+)
+from firmware_bridge.model import Endpoint, Family
+from multisig import Network
+
+EXIT_FAILED = 1
+_END = ""
+"""What the reader of standard input puts into the queue at its end; a line is never empty."""
+
+SCRIPTS: dict[str | None, Script] = {None: ask_person, "approve": approve_all, "refuse": refuse_all}
+"""What `--auto` may be."""
+
+TEST_NETWORKS = tuple(network for network in Network if network is not Network.MAINNET)
+"""A virtual device keeps its seed on the machine that it is to guard against: it is no place for real money."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line settles. `auto` is None (a person decides), "approve" or "refuse"."""
+
+    settings: Settings = field(default_factory=Settings)
+    seed_file: Path | None = None
+    auto: str | None = None
+    json: bool = False
+
+
+def run(family: Family, options: Options, stdin: TextIO, stdout: TextIO) -> int:
+    """Run a device until it is told to quit, `stdin` ends or the process is asked to end. Gives the exit status.
+
+    With `auto` and without `json` the end of `stdin` ends nothing: nobody needs to be there.
+    """
+    tell = _json_teller(stdout) if options.json else _person_teller(stdout)
+    try:
+        return asyncio.run(_run(family, options, stdin, tell))
+    except (VirtualDeviceError, ValueError) as error:
+        tell(_error(error))
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return 0
+
+
+Happened = dict[str, object]
+Tell = Callable[[Happened], None]
+
+
+async def _run(family: Family, options: Options, stdin: TextIO, tell: Tell) -> int:
+    seed = load_seed(options.seed_file)
+    panel = Panel(SCRIPTS[options.auto])
+    panel.watch(lambda event: tell(_screen(event)))
+    plugged = build(family, seed, panel, options.settings)
+    try:
+        endpoint = await plugged.plug()
+        tell(_ready(endpoint, plugged, options.settings.network))
+        await _operate(plugged, tell, _lines(stdin), outlive=options.auto is not None and not options.json)
+    finally:
+        await plugged.device.stop()
+        plugged.discard()
+    tell({"event": "stopped"})
+    return 0
+
+
+async def _operate(plugged: Plugged, tell: Tell, lines: asyncio.Queue[str], *, outlive: bool) -> None:
+    """Obey line after line until it is time to end."""
+    ended = asyncio.Event()
+    _on_signals(ended.set)
+    waiting = asyncio.create_task(ended.wait())
+    try:
+        while line := await _next_line(lines, waiting):
+            if not await _obey_line(plugged, tell, line):
+                return
+        if outlive:
+            await waiting
+    finally:
+        waiting.cancel()
+
+
+async def _next_line(lines: asyncio.Queue[str], ended: asyncio.Task[bool]) -> str:
+    """The next line; nothing at the end of input or on a signal."""
+    coming = asyncio.create_task(lines.get())
+    await asyncio.wait({coming, ended}, return_when=asyncio.FIRST_COMPLETED)
+    if coming.done():
+        return coming.result()
+    coming.cancel()
+    return _END
+
+
+async def _obey_line(plugged: Plugged, tell: Tell, line: str) -> bool:
+    """Whether to go on."""
+    if not line.strip():
+        return True
+    try:
+        return await _obey(plugged, tell, parse_command(line))
+    except VirtualDeviceError as error:
+        tell(_error(error))
+        return True
+
+
+async def _obey(plugged: Plugged, tell: Tell, command: Command) -> bool:
+    device = plugged.device
+    match command.verb:
+        case Verb.YES:
+            device.panel.press_yes(command.prompt)
+        case Verb.NO:
+            device.panel.press_no(command.prompt)
+        case Verb.LOCK:
+            device.lock()
+            tell({"event": "locked"})
+        case Verb.UNLOCK:
+            device.unlock()
+            tell({"event": "unlocked"})
+        case Verb.UNPLUG:
+            await device.stop()
+            tell({"event": "unplugged"})
+        case Verb.PLUG:
+            tell({"event": "plugged", "endpoint": str(await plugged.plug())})
+        case Verb.FAULTS:
+            device.faults = command.faults or Faults()
+            tell({"event": "faults-set"})
+        case Verb.QUIT:
+            return False
+    return True
+
+
+def _lines(stdin: TextIO) -> asyncio.Queue[str]:
+    """Lines as they are typed. The thread that waits for them cannot be stopped, so it must not hold up the end."""
+    queue: asyncio.Queue[str] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        # The loop is closed where the program ends before its input does.
+        with contextlib.suppress(RuntimeError, ValueError):
+            for line in stdin:
+                loop.call_soon_threadsafe(queue.put_nowait, line)
+            loop.call_soon_threadsafe(queue.put_nowait, _END)
+
+    threading.Thread(target=read, name="operator", daemon=True).start()
+    return queue
+
+
+def _on_signals(end: Callable[[], None]) -> None:
+    """SIGTERM and Ctrl-C end the device in order. Only a process's main thread may ask for that."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # Windows
+            loop.add_signal_handler(number, end)
+
+
+def _ready(endpoint: Endpoint, plugged: Plugged, network: Network) -> Happened:
+    return {
+        "event": "ready",
+        "endpoint": str(endpoint),
+        "fingerprint": str(plugged.device.fingerprint),
+        "network": str(network),
+    }
+
+
+def _screen(event: PanelEvent) -> Happened:
+    name = "prompt" if event.happening is Happening.SHOWN else str(event.happening)
+    told: Happened = {"event": name, "id": event.id, "kind": event.prompt.kind}
+    if event.happening in {Happening.SHOWN, Happening.NOTICE}:
+        told["lines"] = list(event.prompt.lines)
+    if event.happening is Happening.SHOWN:
+        told |= {"no": event.prompt.no, "yes": event.prompt.yes}
+    return told
+
+
+def _error(error: Exception) -> Happened:
+    if isinstance(error, VirtualDeviceError):
+        return {"event": "error", "code": error.code, "message": str(error), "hint": error.hint}
+    return {"event": "error", "code": "invalid-option", "message": str(error), "hint": "See --help."}
+
+
+def _json_teller(stdout: TextIO) -> Tell:
+    def tell(happened: Happened) -> None:
+        stdout.write(json.dumps(happened) + "\n")
+        stdout.flush()
+
+    return tell
+
+
+def _person_teller(stdout: TextIO) -> Tell:
+    def tell(happened: Happened) -> None:
+        stdout.write(_in_words(happened) + "\n")
+        stdout.flush()
+
+    return tell
+
+
+def _in_words(happened: Happened) -> str:
+    match happened:
+        case {"event": "ready", "endpoint": endpoint, "fingerprint": fingerprint}:
+            return f"Ready at {endpoint}, fingerprint {fingerprint}. Commands: y, n, lock, unlock, unplug, plug, quit."
+        case {"event": "prompt", "id": number, "lines": [*lines]}:
+            return "\n".join((f"┌ prompt {number}", *(f"│ {line}" for line in lines), "└ y or n?"))
+        case {"event": "notice", "lines": [*lines]}:
+            return "\n".join(("┌", *(f"│ {line}" for line in lines), "└"))
+        case {"event": "error", "message": message, "hint": hint}:
+            return f"{message}. {hint}"
+        case {"event": name, "id": number}:
+            return f"prompt {number}: {name}"
+        case _:
+            return str(happened["event"])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line of `python -m device_simulators`."""
+    given = _parser().parse_args(arguments)
+    settings = Settings(
+        network=Network(given.network),
+        listen=given.listen,
+        allow_keypress=given.allow_keypress,
+        label=given.label,
+        pin=given.pin,
+        passphrase_protection=given.passphrase_protection,
+        wallets_file=given.wallets_file,
+        release=given.release,
+        app_name=given.app_name,
+        answer_seconds=given.answer_milliseconds / 1000,
+    )
+    options = Options(settings, seed_file=given.seed_file, auto=given.auto, json=given.json)
+    return run(Family(given.family), options, sys.stdin, sys.stdout)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m device_simulators",
+        description="A virtual signing device: its screen on standard output, its buttons on standard input.",
+        epilog=f'{InvalidCommand.hint} Such as: {{"faults": {{"stall_at": "prompt"}}}}',
+    )
+    parser.add_argument("family", choices=[str(family) for family in FAMILIES])
+    parser.add_argument(
+        "--listen", help="host:port (Trezor, Ledger) or socket path (Coldcard); default: a free one"
+    )
+    parser.add_argument(
+        "--seed-file", type=Path, help="BIP-39 words; made if missing; default: a new seed each time"
+    )
+    parser.add_argument(
+        "--network", choices=[str(network) for network in TEST_NETWORKS], default=str(Network.REGTEST)
+    )
+    parser.add_argument("--auto", choices=["approve", "refuse"], help="decide without a person")
+    parser.add_argument("--json", action="store_true", help="speak to a program")
+    parser.add_argument(
+        "--allow-keypress", action="store_true", help="let hosts press the buttons, as emulators do"
+    )
+    parser.add_argument("--label", default=Settings.label, help="Trezor: the device's name")
+    parser.add_argument("--pin", help="Trezor: digits 1 to 9; starts locked")
+    parser.add_argument("--passphrase-protection", action="store_true", help="Trezor: ask for a passphrase")
+    parser.add_argument("--wallets-file", type=Path, help="Coldcard: where enrolled wallets are kept")
+    parser.add_argument(
+        "--release",
+        choices=list(RELEASES),
+        default=COLDCARD_RELEASE,
+        help="Coldcard: the firmware it follows",
+    )
+    parser.add_argument("--app-name", help="Ledger: the open app; default: the Bitcoin app of the network")
+    parser.add_argument(
+        "--answer-milliseconds", type=float, default=0.0, help="Ledger: what it takes over each answer"
+    )
+    return parser

@@ -1,0 +1,152 @@
+"""Runs the one request that the person is being asked about, beside the conversation with the host."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+
+from device_simulators.coldcard import replies, story
+from device_simulators.coldcard.errors import PersonRefused, PowerLost, TransactionRefused
+from device_simulators.coldcard.pending import AFTER_NO, Closing, Kind, Pending, State
+from device_simulators.panel import Panel
+
+_log = logging.getLogger(__name__)
+
+Flow = Coroutine[None, None, bytes | Closing | None]
+"""Asks the person and does what was agreed. Ends with the reply to keep for the host, with what the screen says before the
+request is forgotten, or with None to forget it at once.
+
+Raises PersonRefused or TransactionRefused.
+"""
+Pause = Callable[[Closing, asyncio.Event], Awaitable[None]]
+"""Waits as long as the screen says so. The event is set once the outcome is of the past: collected, or replaced by a new request."""
+
+
+async def real_pause(closing: Closing, _over: asyncio.Event) -> None:
+    await asyncio.sleep(closing.seconds)
+
+
+def _nothing() -> None:
+    """A key that takes a failure's words off the screen, and has no other effect."""
+
+
+class Approvals:
+    """`pause` is how the device waits while its screen says how a request ended."""
+
+    def __init__(self, panel: Panel, pause: Pause) -> None:
+        self._panel = panel
+        self._pause = pause
+        self._pending = Pending()
+        self._task: asyncio.Task[None] | None = None
+        self._counts: asyncio.Task[None] | None = None
+        """The task whose outcome is the pending request's. A request that was wiped is still asked, and its outcome is lost."""
+        self._closing: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
+
+    @property
+    def pending(self) -> Pending:
+        return self._pending
+
+    def check_free(self, kind: Kind) -> None:
+        """Raises PromptOpen while something is being asked that a request of this kind may not replace."""
+        self._pending.begin(kind)
+
+    async def begin(self, kind: Kind, flow: Flow) -> None:
+        """Start a flow in place of what it may replace; `check_free` was asked before."""
+        await self._stop()
+        self._pending = self._pending.begin(kind)
+        self._over.set()
+        self._task = self._counts = asyncio.create_task(self._run(kind, flow, self._closing))
+        await asyncio.sleep(0)  # the prompt is up before the host hears that the request was taken
+
+    async def _run(self, kind: Kind, flow: Flow, before: asyncio.Task[None] | None) -> None:
+        try:
+            if before is not None and not before.done():
+                # The firmware comes back to its menu, and to what a host has put there, only after the pause.
+                await asyncio.wait({before})
+            ending = await flow
+        except PowerLost:
+            return
+        except PersonRefused:
+            self._settle(Pending.refuse)
+            self._close(AFTER_NO.get(kind))
+        except TransactionRefused as refusal:
+            self._settle(Pending.fail, str(refusal))
+            self._panel.stay(story.failure(refusal.title, str(refusal)), _nothing)
+        except Exception:  # noqa: BLE001 - the border of a request: the host must hear of its end, whatever it was
+            _log.exception("a request failed in a way that nobody foresaw")
+            self._settle(Pending.fail, "Confused")
+        else:
+            self._end(kind, ending)
+        finally:
+            flow.close()
+
+    def _end(self, kind: Kind, ending: bytes | Closing | None) -> None:
+        if isinstance(ending, Closing):
+            self._close(ending)
+        elif ending is None:
+            self._settle(Pending.discard)
+        else:
+            self._settle(Pending.finish, ending)
+            if kind is Kind.TRANSACTION:
+                self._panel.stay(story.signed(), self._leave_result)
+
+    def _settle(self, step: Callable[..., Pending], *told: str | bytes) -> None:
+        if self._counts is asyncio.current_task():
+            self._pending = step(self._pending, *told)
+
+    def _close(self, closing: Closing | None) -> None:
+        if closing is not None:
+            self._over = asyncio.Event()
+            self._closing = asyncio.create_task(self._fill_screen(closing, self._over))
+
+    async def _fill_screen(self, closing: Closing, over: asyncio.Event) -> None:
+        """The screen says one word for a while; no button and no host ends that."""
+        await self._pause(closing, over)
+        if closing.wipes:
+            # The firmware's clean-up forgets the active request, whichever that is by now.
+            self.forget()
+
+    def _leave_result(self) -> None:
+        """Key X at "PSBT Signed": a result that no host has collected is lost."""
+        if self._pending.state is State.READY:
+            self.forget()
+
+    def collect(self) -> bytes:
+        """What `stok`, `smok` and their like answer; an outcome is given once."""
+        pending = self._pending
+        if pending.state is State.NONE:
+            return replies.error("No active request")
+        if pending.state is State.ASKING:
+            return replies.OKAY
+        self._pending = pending.collect()
+        self._over.set()
+        if pending.state is State.REFUSED:
+            return replies.REFUSED
+        return pending.reply if pending.state is State.READY else replies.outcome_error(pending.reason)
+
+    async def discard(self) -> None:
+        """Power down: take everything off the screen and forget every outcome."""
+        await self._stop()
+        self.abandon()
+
+    def forget(self) -> None:
+        """The active request is none any more; its question stays on the screen, and what is answered there is done."""
+        self._pending, self._counts = self._pending.discard(), None
+
+    def abandon(self) -> None:
+        """`discard` for whoever cannot wait: the prompt leaves the screen when the loop next turns."""
+        self.forget()
+        self._panel.clear()
+        for task in (self._task, self._closing):
+            if task is not None:
+                task.cancel()
+        self._closing = None
+
+    async def _stop(self) -> None:
+        self._panel.clear()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task

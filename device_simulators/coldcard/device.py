@@ -1,0 +1,221 @@
+"""A virtual Coldcard: powered up at a socket, powered down again."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from device_simulators.coldcard import releases, replies
+from device_simulators.coldcard.address import Chain, chain_for
+from device_simulators.coldcard.approvals import Pause, real_pause
+from device_simulators.coldcard.errors import BadFraming, PowerLost
+from device_simulators.coldcard.firmware import Firmware
+from device_simulators.coldcard.flows import Flows, Work, no_work
+from device_simulators.coldcard.framing import Assembler, Message, to_packets
+from device_simulators.coldcard.link import Link
+from device_simulators.coldcard.misbehaviour import GARBAGE, Misbehaviour
+from device_simulators.coldcard.staging import Staging
+from device_simulators.coldcard.wallet_store import WalletStore, XpubPolicy
+from device_simulators.faults import Faults
+from device_simulators.panel import Panel
+from device_simulators.seed import Seed
+from firmware_bridge.model import Endpoint, Family
+from multisig import Fingerprint, Network
+
+
+class VirtualColdcard:
+    """A device with its own seed and screen. Start, stop and start again: what it has enrolled stays."""
+
+    def __init__(
+        self,
+        seed: Seed,
+        panel: Panel,
+        network: Network,
+        *,
+        faults: Faults | None = None,
+        allow_keypress: bool = False,
+        xpub_policy: XpubPolicy = XpubPolicy.FACTORY,
+        wallets_file: Path | None = None,
+        hardware: str = "mk4",
+        release: str = releases.DEFAULT,
+        pause: Pause = real_pause,
+        work: Work = no_work,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+    ) -> None:
+        """`allow_keypress` lets the host press the buttons itself, as HWI does with every device at a socket.
+        `faults` may be set anew at any time.
+        `wallets_file` keeps the enrolled wallets from one run to the next; its folder must exist.
+        `hardware` is the model as the device names it, mk1 to mk4; `release` one of `releases.RELEASES`. `pause` is how it waits
+        while its screen says how a request ended, `work` how long it checks a transaction before it asks.
+        :raises InvalidWalletFile: that file cannot be read as enrolled wallets of this network.
+        """
+        self.panel = panel
+        self.faults = faults or Faults()
+        self.fingerprint: Fingerprint = seed.fingerprint
+        self.wallets = WalletStore(network, wallets_file)
+        self._network = network
+        self._words = self._seed = seed
+        self._stores = {seed.fingerprint: self.wallets}
+        self._hardware = hardware
+        self._hsm = False
+        self._chain = chain_for(network)
+        self._release = releases.RELEASES[release]
+        self._pause = pause
+        self._work = work
+        self._allow_keypress = allow_keypress
+        self._xpub_policy = xpub_policy
+        self._random_bytes = random_bytes
+        self._locked = False
+        self._link: Link | None = None
+        self._firmware: Firmware | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, socket_path: Path | str) -> Endpoint:
+        """Power up and listen at a Unix socket; also plugs in again a device that has vanished or stalled.
+
+        hwilib makes its own socket's name out of this one: keep every dot out of the folders, and let the file's
+        name end in a hyphen and a word of its own, as in `coldcard-7f3a.sock`.
+        :raises AddressUnavailable, InvalidListenAddress: nobody can listen there.
+        """
+        await self.stop()
+        path = Path(socket_path)
+        self._link = Link(path)
+        misbehaviour = Misbehaviour(lambda: self.faults, self._vanish)
+        self._firmware = self._power_up(misbehaviour)
+        self._task = asyncio.create_task(_serve(self._link, self._firmware, misbehaviour))
+        return Endpoint(Family.COLDCARD, f"unix:{path}")
+
+    def _power_up(self, misbehaviour: Misbehaviour) -> Firmware:
+        staging = Staging(leases=self._release.leases)
+        flows = Flows(
+            seed=self._seed,
+            panel=self.panel,
+            chain=self._chain,
+            store=self.wallets,
+            xpub_policy=self._xpub_policy,
+            release=self._release,
+            misbehaviour=misbehaviour,
+            offer=staging.offer,
+            still_holds=staging.still_holds,
+            work=self._work,
+        )
+        firmware = Firmware(
+            flows,
+            staging,
+            hardware=self._hardware,
+            random_bytes=self._random_bytes,
+            allow_keypress=self._allow_keypress,
+            pause=self._pause,
+        )
+        firmware.locked, firmware.hsm = self._locked, self._hsm
+        return firmware
+
+    async def stop(self) -> None:
+        """Power down: the prompt leaves the screen; the session, a passphrase and every uncollected result are gone."""
+        self._hold(self._words)
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        if self._firmware is not None:
+            await self._firmware.approvals.discard()
+            self._firmware = None
+
+    def lock(self) -> None:
+        """From now on the device tells nobody who it is and does nothing for anybody."""
+        self._locked = True
+        if self._firmware is not None:
+            self._firmware.locked = True
+            self._firmware.approvals.abandon()
+
+    def unlock(self) -> None:
+        """The person has entered the PIN. Hosts must shake hands again to learn who it is."""
+        self._locked = False
+        if self._firmware is not None:
+            self._firmware.locked = False
+
+    async def enter_passphrase(self, passphrase: str) -> None:
+        """The person enters one on the device: other keys from now on, and other wallets on record. The empty one goes back."""
+        self._hold(self._words.with_passphrase(passphrase))
+        if self._firmware is not None:
+            await self._firmware.use(self._seed, self.wallets)
+
+    def _hold(self, seed: Seed) -> None:
+        self._seed = seed
+        self.fingerprint = seed.fingerprint
+        self.wallets = self._stores.setdefault(seed.fingerprint, WalletStore(self._network))
+
+    def press_1(self) -> None:
+        """Key 1, which shows a proposed wallet's keys."""
+        if self._firmware is not None:
+            self._firmware.press_1()
+
+    def set_chain(self, chain: Chain) -> None:
+        """The person changes "Testnet Mode" in the device's menu."""
+        self._chain = chain
+        if self._firmware is not None:
+            self._firmware.set_chain(chain)
+
+    def obey_policy(self, *, on: bool) -> None:
+        """HSM mode: it works for its own policy, and refuses what hosts ask of it otherwise."""
+        self._hsm = on
+        if self._firmware is not None:
+            self._firmware.hsm = on
+
+    def _vanish(self) -> None:
+        """The cable is pulled, at whatever the device was doing."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._link is not None:
+            self._link.close()
+        if self._firmware is not None:
+            self._firmware.approvals.abandon()
+
+
+async def _serve(link: Link, firmware: Firmware, misbehaviour: Misbehaviour) -> None:
+    """Take packets one by one, whoever sends them, and answer each message to the sender of its last packet."""
+    assembler = Assembler()
+    encrypted = False
+    while True:
+        packet, sender = await link.receive()
+        try:
+            message = assembler.feed(packet)
+            if message is None:
+                continue
+            encrypted = message.encrypted
+            reply = await _answer(firmware, message)
+        except PowerLost:
+            return
+        except BadFraming as fault:
+            reply = replies.framing_error(str(fault))
+        if misbehaviour.stalled:
+            continue
+        for part in _outgoing(firmware, misbehaviour, reply, encrypted=encrypted):
+            if not await link.send(part, sender):
+                break
+
+
+async def _answer(firmware: Firmware, message: Message) -> bytes:
+    data = message.data
+    if message.encrypted:
+        if firmware.session is None:
+            raise BadFraming("no key")
+        data = firmware.session.decrypt(data)
+    elif firmware.bound:
+        raise BadFraming("must encrypt")
+    return await firmware.answer(data, encrypted=message.encrypted)
+
+
+def _outgoing(
+    firmware: Firmware, misbehaviour: Misbehaviour, reply: bytes, *, encrypted: bool
+) -> list[bytes]:
+    if misbehaviour.take_garbage():
+        return [GARBAGE]
+    session = firmware.session if encrypted else None
+    data = reply if session is None else session.encrypt(reply)
+    return to_packets(Message(data, encrypted=session is not None))

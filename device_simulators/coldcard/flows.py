@@ -1,0 +1,121 @@
+"""What happens between a request and its outcome: check, ask the person, do it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from device_simulators.coldcard import replies, story, transaction_story
+from device_simulators.coldcard.address import MESSAGE_HEADERS, Chain, Format, single_key_script
+from device_simulators.coldcard.comparison import compare
+from device_simulators.coldcard.errors import PersonRefused, TransactionRefused
+from device_simulators.coldcard.misbehaviour import Misbehaviour
+from device_simulators.coldcard.pending import SAVED, Closing
+from device_simulators.coldcard.releases import Release
+from device_simulators.coldcard.review import check_own_keys, check_previous_transactions, read, review
+from device_simulators.coldcard.signing import sign
+from device_simulators.coldcard.wallet import Wallet
+from device_simulators.coldcard.wallet_choice import choose_wallet
+from device_simulators.coldcard.wallet_store import WalletStore, XpubPolicy
+from device_simulators.faults import Phase
+from device_simulators.panel import Panel, Prompt
+from device_simulators.seed import Seed
+from multisig import DerivationPath, Psbt, message_hash, p2wsh
+
+Work = Callable[[int], Awaitable[None]]
+"""Waits as long as a device takes to read and check a transaction of so many bytes, before it asks."""
+
+
+async def no_work(_size: int) -> None:
+    """A program on a computer takes next to no time. Firmware 5.4.5 took 20 s for 391,827 bytes, and 200 s for 1.9 MB."""
+
+
+@dataclass(frozen=True)
+class Flows:
+    """The device's person, secret and records. `offer` makes a result fetchable: its length and SHA-256 come back.
+    `still_holds` tells whether the uploaded bytes are these. `work` takes the time that reading and checking so many bytes takes.
+    """
+
+    seed: Seed
+    panel: Panel
+    chain: Chain
+    store: WalletStore
+    xpub_policy: XpubPolicy
+    release: Release
+    misbehaviour: Misbehaviour
+    offer: Callable[[bytes], tuple[int, bytes]]
+    still_holds: Callable[[bytes], bool]
+    work: Work
+    working: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the device reads and checks: it answers no host meanwhile."""
+
+    async def transaction(self, data: bytes) -> bytes:
+        """Check a PSBT, show it, sign it. Raises TransactionRefused, PersonRefused."""
+        async with self.working:
+            await self.work(len(data))
+        psbt = read(data)
+        check_previous_transactions(psbt)
+        wallet = await self._wallet_of(psbt)
+        check_own_keys(psbt, self.seed)
+        found = review(psbt, self.seed, self.store, wallet)
+        await self._require_yes(transaction_story.transaction(found, self.chain, self.release))
+        if self.release.guards_upload and not self.still_holds(data):
+            raise TransactionRefused("Transaction modified")
+        self.misbehaviour.reach(Phase.SIGN)
+        signed = sign(found, self.seed, self.misbehaviour.faults)
+        return replies.file_ready(*self.offer(signed.to_bytes()))
+
+    async def _wallet_of(self, psbt: Psbt) -> Wallet | None:
+        """The wallet that the xpubs name; one that is not on record is kept if the person agrees."""
+        choice = choose_wallet(psbt, self.seed, self.store, self.xpub_policy)
+        if choice.wallet is not None and choice.needs_approval:
+            found = compare(choice.wallet, self.store, self.release)
+            if not await self._ask(story.wallet(story.IMPORT_WALLET, choice.wallet, found)):
+                raise TransactionRefused("Refused to import new wallet")
+            self.store.keep(choice.wallet)
+        return choice.wallet
+
+    async def text(self, text: str, path: DerivationPath, chosen: Format) -> bytes:
+        """Show a text and sign it with the key at `path`. Raises PersonRefused."""
+        address = self.address_of(path, chosen)
+        await self._require_yes(story.message(text, str(path), address))
+        self.misbehaviour.reach(Phase.SIGN)
+        digest = message_hash(text)
+        if self.misbehaviour.faults.wrong_signatures:
+            digest = sha256(digest).digest()
+        signature = self.seed.sign_recoverable(path, digest, header=MESSAGE_HEADERS[chosen])
+        return replies.message_signed(address, signature)
+
+    async def enrolment(self, wallet: Wallet) -> Closing | None:
+        """Show a wallet and put it on record if the person agrees. Raises PersonRefused.
+
+        An agreement leaves no request behind: the host learns of it by `msck`.
+        """
+        found = compare(wallet, self.store, self.release)
+        await self._require_yes(story.wallet(story.ENROL_WALLET, wallet, found))
+        if found.duplicate:
+            return None
+        self.store.keep(wallet)
+        return SAVED
+
+    async def show(self, prompt: Prompt) -> None:
+        """Show an address until a button is pressed, whichever."""
+        await self._ask(prompt)
+
+    def address_of(self, path: DerivationPath, chosen: Format) -> str:
+        address = self.chain.address(single_key_script(self.seed.public_key(path), chosen))
+        assert address is not None, "each of these scripts has an address"
+        return address
+
+    def script_address(self, script: bytes) -> str:
+        address = self.chain.address(p2wsh(script))
+        assert address is not None, "P2WSH has an address"
+        return address
+
+    async def _require_yes(self, prompt: Prompt) -> None:
+        if not await self._ask(prompt):
+            raise PersonRefused(prompt.kind)
+
+    async def _ask(self, prompt: Prompt) -> bool:
+        self.misbehaviour.reach(Phase.PROMPT)
+        return await self.panel.ask(prompt)

@@ -1,0 +1,190 @@
+"""What the played device answers: the operations of `firmware_bridge.port`, done with the seed."""
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from device_simulators.fake import policies, screens, signing
+from device_simulators.fake.device import FakeDevice
+from device_simulators.fake.line import Line
+from device_simulators.faults import Phase
+from device_simulators.panel import Prompt
+from device_simulators.seed import Seed
+from firmware_bridge.errors import (
+    Cancelled,
+    Locked,
+    NeedsPassphrase,
+    NotEnrolled,
+    RefusedByPerson,
+    Unsupported,
+    WrongDevice,
+)
+from firmware_bridge.port import Caller, DeviceFailure, Opening, Question
+from multisig import DerivationPath, Policy, Psbt
+
+_GARBAGE: Final = "\ufffd" * 8
+
+
+class _Garbled(Exception):
+    """The answer is to be rubbish."""
+
+
+class FakeClient:
+    """One open conversation. It runs in the thread that serves it, and waits for the screen in the loop that has it."""
+
+    def __init__(self, device: FakeDevice, line: Line, caller: Caller, opening: Opening) -> None:
+        self._device = device
+        self._line = line
+        self._caller = caller
+        self._session = opening.session
+        self._operations: Mapping[str, Callable[..., Any]] = {
+            "probe": self._probe,
+            "fingerprint": self._fingerprint,
+            "xpubs": self._xpubs,
+            "sign": self._sign,
+            "sign_message": self._sign_message,
+            "enrol": self._enrol,
+            "show_address": self._show_address,
+            "identify": self._identify,
+            "unlock": self._unlock,
+        }
+
+    def call(self, op: str, args: Mapping[str, Any]) -> Any:
+        self._device.join(self._line)
+        if op not in self._operations:
+            raise DeviceFailure(Unsupported.code, f"a fake knows no {op}")
+        self._device.asked[op] += 1
+        try:
+            return self._operations[op](**args)
+        except _Garbled:
+            return _GARBAGE
+
+    def cancel(self) -> None:
+        self._line.interrupt(Cancelled.code)
+
+    def close(self) -> None:
+        """The conversation may go on with another client."""
+
+    def _probe(self) -> Any:
+        self._strike(Phase.PROBE)
+        wallet, obstacle = self._device.wallet(self._session), None
+        if self._device.locked:
+            obstacle = Locked.code
+        elif wallet is None:
+            obstacle = NeedsPassphrase.code
+        return {
+            "model": self._device.model,
+            "label": self._device.label,
+            "fingerprint": None if wallet is None or obstacle else str(wallet.fingerprint),
+            "obstacle": obstacle,
+        }
+
+    def _fingerprint(self) -> Any:
+        return str(self._wallet().fingerprint)
+
+    def _xpubs(self, paths: list[str]) -> Any:
+        wallet = self._wallet()
+        self._strike(Phase.XPUB)
+        keys = [wallet.xpub(DerivationPath.parse(path), self._device.network) for path in paths]
+        return {"fingerprint": str(wallet.fingerprint), "xpubs": [str(key) for key in keys]}
+
+    def _sign(self, psbt: str, policy: Mapping[str, Any], payments: int, resume: bool) -> Any:  # noqa: ARG002 - it shows what it sees, and forgets what was cut off
+        wallet = self._wallet()
+        self._strike(Phase.RECEIVE)
+        subject = self._known_policy(wallet, policy)
+        received = Psbt.parse(psbt)
+        for prompt in screens.transaction(received, subject):
+            self._confirm("confirm-transaction", "Confirm the transaction on the device", prompt)
+        self._strike(Phase.SIGN)
+        signed = signing.sign(received, wallet, self._device.faults)
+        self._strike(Phase.RETURN)
+        return signed.to_base64()
+
+    def _sign_message(self, text: str, path: str) -> Any:
+        wallet = self._wallet()
+        self._confirm("confirm-message", "Confirm the message on the device", screens.message(text, path))
+        self._strike(Phase.SIGN)
+        signature = signing.sign_message(wallet, text, DerivationPath.parse(path))
+        self._strike(Phase.RETURN)
+        return base64.b64encode(signature).decode()
+
+    def _enrol(self, policy: Mapping[str, Any], again: bool, file: str | None, xor: int | None) -> Any:  # noqa: ARG002 - the text that a Coldcard reads says the same as the policy
+        wallet = self._wallet()
+        subject = policies.parse(policy, self._device.network)
+        _require_cosigner(wallet, subject)
+        if again or not self._knows(wallet, policy):
+            prompt = screens.enrolment(policy["name"], subject)
+            self._confirm(
+                "confirm-enrolment", "Compare the vault's details on the device and confirm", prompt
+            )
+        if self._device.keeps_vaults:
+            self._device.remember(policies.digest(policy))
+            return None
+        return {"hmac": policies.proof(wallet, policy).hex()}
+
+    def _show_address(self, policy: Mapping[str, Any], chain: int, index: int) -> Any:
+        subject = self._known_policy(self._wallet(), policy)
+        address = subject.address(chain, index)
+        self._confirm("confirm-address", "Compare the address on the device", screens.address(address))
+        return {"address": address}
+
+    def _identify(self) -> None:
+        self._confirm("identify", "The device shows itself: press a button on it", screens.greeting())
+
+    def _unlock(self) -> Any:
+        if self._device.locked and not self._device.takes_pin(self._caller.ask(Question.PIN)):
+            raise DeviceFailure(Locked.code, "the PIN was wrong, or nobody gave one")
+        if self._device.wants_passphrase:
+            passphrase = self._caller.ask(Question.PASSPHRASE)
+            if passphrase is None:
+                raise DeviceFailure(NeedsPassphrase.code, None)
+            self._session = self._device.open_wallet(passphrase)
+        return {"fingerprint": str(self._wallet().fingerprint), "session": self._session}
+
+    def _wallet(self) -> Seed:
+        """:raises DeviceFailure: the device is locked, or waits for a passphrase."""
+        self._strike(Phase.PROBE)
+        if self._device.locked:
+            raise DeviceFailure(Locked.code, None)
+        wallet = self._device.wallet(self._session)
+        if wallet is None:
+            raise DeviceFailure(NeedsPassphrase.code, None)
+        return wallet
+
+    def _known_policy(self, wallet: Seed, policy: Mapping[str, Any]) -> Policy:
+        """:raises DeviceFailure: the device does not know it, or has no key in it."""
+        subject = policies.parse(policy, self._device.network)
+        _require_cosigner(wallet, subject)
+        if self._device.enrols and policy["kind"] == "vault" and not self._knows(wallet, policy):
+            raise DeviceFailure(NotEnrolled.code, None)
+        return subject
+
+    def _knows(self, wallet: Seed, policy: Mapping[str, Any]) -> bool:
+        if self._device.keeps_vaults:
+            return self._device.knows(policies.digest(policy))
+        return bool(policy["hmac"] == policies.proof(wallet, policy).hex())
+
+    def _confirm(self, step: str, text: str, prompt: Prompt) -> None:
+        """:raises DeviceFailure: the person said no, or nobody decided."""
+        self._caller.tell(step, text)
+        with self._line.showing(self._device.panel.ask(prompt)) as waiting:
+            self._strike(Phase.PROMPT)
+            approved = self._line.answer(waiting)
+        if not approved:
+            raise DeviceFailure(RefusedByPerson.code, None)
+
+    def _strike(self, phase: Phase) -> None:
+        """Misbehave, if that is due at this phase."""
+        faults = self._device.faults
+        if faults.vanish_at is phase:
+            self._device.unplug()
+        if faults.stall_at is phase:
+            self._line.say_nothing()
+        self._line.require_whole()
+        if faults.garbage_at is phase:
+            raise _Garbled
+
+
+def _require_cosigner(wallet: Seed, subject: Policy) -> None:
+    if subject.cosigner_for(wallet.fingerprint) is None:
+        raise DeviceFailure(WrongDevice.code, None)

@@ -1,0 +1,74 @@
+"""How a virtual device misbehaves, on purpose: the faults that the software above must survive."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Self
+
+from device_simulators.errors import InvalidFaults
+
+
+class Phase(StrEnum):
+    """The moments of a device's work at which a fault may strike."""
+
+    PROBE = "probe"
+    """The host says hello: features, version, session."""
+    XPUB = "xpub"
+    """A key was asked for, nothing answered yet."""
+    RECEIVE = "receive"
+    """The transaction is on its way to the device, and nothing was shown yet."""
+    PROMPT = "prompt"
+    """A prompt is on the screen."""
+    SIGN = "sign"
+    """The person said yes to everything, and no signature exists yet."""
+    RETURN = "return"
+    """Every signature is made, and the last of them is not yet delivered."""
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What goes wrong and when. The default is a device in good order.
+
+    `stall_at`: from this phase on nothing is answered, for ever; the device is still there.
+    `vanish_at`: at this phase the device is gone, as when the cable is pulled.
+    `garbage_at`: at this phase one answer is replaced by bytes that are no frame.
+    `wrong_signatures`, `missing_signatures`: input indexes whose signature is of another digest, or is not given.
+    """
+
+    stall_at: Phase | None = None
+    vanish_at: Phase | None = None
+    garbage_at: Phase | None = None
+    wrong_signatures: frozenset[int] = frozenset()
+    missing_signatures: frozenset[int] = frozenset()
+
+    @classmethod
+    def parse(cls, values: Mapping[str, object]) -> Self:
+        """From a plain mapping such as `{"stall_at": "sign", "wrong_signatures": [0]}`.
+
+        :raises InvalidFaults: an unknown name, phase or index.
+        """
+        unknown = sorted(values.keys() - {field.name for field in fields(cls)})
+        if unknown:
+            raise InvalidFaults(f"there is no fault called {', '.join(unknown)}")
+        return cls(
+            stall_at=_parse_phase(values.get("stall_at")),
+            vanish_at=_parse_phase(values.get("vanish_at")),
+            garbage_at=_parse_phase(values.get("garbage_at")),
+            wrong_signatures=_parse_indexes(values.get("wrong_signatures", [])),
+            missing_signatures=_parse_indexes(values.get("missing_signatures", [])),
+        )
+
+
+def _parse_phase(value: object) -> Phase | None:
+    if value is None:
+        return None
+    try:
+        return Phase(str(value))
+    except ValueError:
+        raise InvalidFaults(f"there is no phase called {value!r}: {', '.join(Phase)}") from None
+
+
+def _parse_indexes(value: object) -> frozenset[int]:
+    if not isinstance(value, list) or not all(type(index) is int and index >= 0 for index in value):
+        raise InvalidFaults(f"signatures are named by a list of input indexes, not {value!r}")
+    return frozenset(value)

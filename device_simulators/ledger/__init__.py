@@ -1,0 +1,5 @@
+"""A virtual Ledger in the Bitcoin app, on TCP: its APDUs, its distrust of the host, its screen."""
+
+from device_simulators.ledger.device import VirtualLedger
+
+__all__ = ["VirtualLedger"]

@@ -1,0 +1,167 @@
+"""Fetches a transaction from the host, map by map, and proves what can be proven (BIP-370; the app's checks)."""
+
+from collections import OrderedDict
+
+from device_simulators.ledger.errors import incorrect_data
+from device_simulators.ledger.host import Host
+from device_simulators.ledger.maps import PsbtMap, open_map
+from device_simulators.ledger.ownership import MAX_DERIVATION_BYTES, Ownership
+from device_simulators.ledger.request import SignRequest
+from device_simulators.ledger.spend import Coin, Output, Place, Spend
+from multisig import CHANGE, SIGHASH_ALL, OutPoint, Transaction, TxOut, sats
+from multisig.psbt.fields import (
+    IN_BIP32_DERIVATION,
+    IN_NON_WITNESS_UTXO,
+    IN_SIGHASH_TYPE,
+    IN_WITNESS_UTXO,
+    OUT_BIP32_DERIVATION,
+)
+from multisig.transaction import MAX_TRANSACTION_BYTES
+from multisig.wire import Reader
+
+MAX_COIN_SCRIPT_BYTES = 34
+MAX_OUTPUT_SCRIPT_BYTES = 83
+"""The app's limits (constants.h)."""
+
+# BIP-370.
+_GLOBAL_TX_VERSION, _GLOBAL_FALLBACK_LOCKTIME = 0x02, 0x03
+_IN_PREVIOUS_TXID, _IN_OUTPUT_INDEX, _IN_SEQUENCE = 0x0E, 0x0F, 0x10
+_OUT_AMOUNT, _OUT_SCRIPT = 0x03, 0x04
+
+_FINAL_SEQUENCE = 0xFFFF_FFFF
+_PUBLIC_KEY_BYTES = 33
+_PREVIOUS_KEPT = 8
+"""Coins of one transaction often lie side by side: it is fetched once."""
+
+
+class Receiver:
+    """One transaction on its way in. Every method raises Refused where the host lies or leaves out what is needed."""
+
+    def __init__(self, host: Host, ownership: Ownership) -> None:
+        self._host = host
+        self._ownership = ownership
+        self._previous: OrderedDict[bytes, Transaction] = OrderedDict()
+
+    async def receive(self, request: SignRequest) -> Spend:
+        version, lock_time = await self._globals(request)
+        inputs, outputs = request.inputs, request.outputs
+        coins = [
+            await self._coin(await open_map(self._host, inputs.root, inputs.size, at))
+            for at in range(inputs.size)
+        ]
+        paid = [
+            await self._output(await open_map(self._host, outputs.root, outputs.size, at))
+            for at in range(outputs.size)
+        ]
+        return Spend(version, lock_time, tuple(coins), tuple(paid))
+
+    async def read_again(self, request: SignRequest) -> None:
+        """What every signature covers (compute_tx_hashes of sign_psbt/txhashes.c): each input, each output, and each input's coin."""
+        for at in range(request.inputs.size):
+            await self.read_input(request, at)
+        for at in range(request.outputs.size):
+            fields = await open_map(self._host, request.outputs.root, request.outputs.size, at)
+            await fields.require(_OUT_AMOUNT, 8)
+            await fields.get(_OUT_SCRIPT, MAX_OUTPUT_SCRIPT_BYTES)
+        for at in range(request.inputs.size):
+            fields = await open_map(self._host, request.inputs.root, request.inputs.size, at)
+            if await _witness_utxo(fields) is None:
+                await self._proven(fields, await self._outpoint(fields))
+
+    async def read_input(self, request: SignRequest, at: int) -> None:
+        """Its outpoint and its sequence."""
+        fields = await open_map(self._host, request.inputs.root, request.inputs.size, at)
+        await self._outpoint(fields)
+        await _uint32(fields, _IN_SEQUENCE, _FINAL_SEQUENCE)
+
+    async def _globals(self, request: SignRequest) -> tuple[int, int]:
+        fields = await PsbtMap.open(self._host, request.global_map)
+        version = _number(await fields.require(_GLOBAL_TX_VERSION, 4))
+        return version, await _uint32(fields, _GLOBAL_FALLBACK_LOCKTIME, 0)
+
+    async def _coin(self, fields: PsbtMap) -> Coin:
+        outpoint = await self._outpoint(fields)
+        proven = await self._proven(fields, outpoint)
+        claimed = await _witness_utxo(fields)
+        if claimed is not None and proven not in {None, claimed}:
+            raise incorrect_data("the witness UTXO is not the output that is spent")
+        coin = proven or claimed
+        if coin is None or len(coin.script_pubkey) > MAX_COIN_SCRIPT_BYTES:
+            raise incorrect_data("an input without UTXO, or with a script longer than any")
+        place = await self._place(fields, IN_BIP32_DERIVATION, coin.script_pubkey)
+        if place is not None and claimed is None:
+            raise incorrect_data("a segwit input without witness UTXO")
+        return Coin(
+            outpoint,
+            await _uint32(fields, _IN_SEQUENCE, _FINAL_SEQUENCE),
+            coin.amount,
+            place,
+            is_verified=proven is not None,
+            sighash=await _uint32(fields, IN_SIGHASH_TYPE, SIGHASH_ALL),
+        )
+
+    async def _outpoint(self, fields: PsbtMap) -> OutPoint:
+        txid = await fields.require(_IN_PREVIOUS_TXID, 32)
+        return OutPoint(txid[::-1].hex(), _number(await fields.require(_IN_OUTPUT_INDEX, 4)))
+
+    async def _proven(self, fields: PsbtMap, outpoint: OutPoint) -> TxOut | None:
+        """The output that is spent, from the transaction that made it; None where the host leaves that out."""
+        leaf = await fields.leaf(IN_NON_WITNESS_UTXO)
+        if leaf is None:
+            return None
+        previous = await self._previous_transaction(leaf)
+        if previous.txid != outpoint.txid or outpoint.vout >= len(previous.outputs):
+            raise incorrect_data("the previous transaction is not the one that is spent")
+        return previous.outputs[outpoint.vout]
+
+    async def _previous_transaction(self, leaf: bytes) -> Transaction:
+        if leaf not in self._previous:
+            raw = await self._host.element_of(leaf, MAX_TRANSACTION_BYTES)
+            self._previous[leaf] = Transaction.parse(raw)
+            if len(self._previous) > _PREVIOUS_KEPT:
+                self._previous.popitem(last=False)
+        return self._previous[leaf]
+
+    async def _output(self, fields: PsbtMap) -> Output:
+        amount = _number(await fields.require(_OUT_AMOUNT, 8))
+        script = await fields.get(_OUT_SCRIPT, MAX_OUTPUT_SCRIPT_BYTES)
+        if script is None:
+            raise incorrect_data("an output without script")
+        place = await self._place(fields, OUT_BIP32_DERIVATION, script)
+        is_change = place is not None and place.chain == CHANGE
+        return Output(TxOut(sats(amount), script), is_change)
+
+    async def _place(self, fields: PsbtMap, kind: int, script_pubkey: bytes) -> Place | None:
+        """Where in the wallet this script is, by a derivation that names one of our keys; None if it is not the wallet's.
+
+        Derivations are claims: what counts is the script that the device itself derives there.
+        """
+        for public_key in fields.keys_of(kind):
+            if len(public_key) != _PUBLIC_KEY_BYTES:
+                raise incorrect_data("only compressed public keys are supported")
+            derivation = await fields.get(kind, MAX_DERIVATION_BYTES, public_key)
+            place = self._ownership.place_of(derivation or b"")
+            if place is not None:
+                return place if self._ownership.script_pubkey(place) == script_pubkey else None
+        return None
+
+
+async def _witness_utxo(fields: PsbtMap) -> TxOut | None:
+    value = await fields.get(IN_WITNESS_UTXO, 8 + 1 + MAX_COIN_SCRIPT_BYTES)
+    if value is None:
+        return None
+    reader = Reader(value)
+    claimed = TxOut(sats(reader.uint(8)), reader.sized())
+    reader.finish()
+    return claimed
+
+
+async def _uint32(fields: PsbtMap, kind: int, default: int) -> int:
+    value = await fields.get(kind, 4)
+    if value is not None and len(value) != 4:
+        raise incorrect_data(f"field 0x{kind:02x} has not four bytes")
+    return default if value is None else _number(value)
+
+
+def _number(value: bytes) -> int:
+    return int.from_bytes(value, "little")

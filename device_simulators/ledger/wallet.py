@@ -1,0 +1,87 @@
+"""The device's keys on its network, and which policies it knows as its own."""
+
+import hmac
+from functools import lru_cache
+
+from device_simulators.ledger.key_info import KeyInfo
+from device_simulators.ledger.paths import MAX_ACCOUNT
+from device_simulators.ledger.policy import Policy
+from device_simulators.ledger.template import Arrangement
+from device_simulators.seed import Seed
+from multisig import (
+    HARDENED,
+    DerivationPath,
+    ExtendedPublicKey,
+    Fingerprint,
+    Network,
+    encode_address,
+    profile_account_path,
+)
+
+_LABEL = b"LEDGER-Wallet policy"
+"""Under which the key that marks registered policies is derived from the seed (SLIP-21)."""
+_XPUBS_KEPT = 64
+
+
+class Wallet:
+    """A seed in the app of one network. Nothing is remembered of a registration: its mark proves it (HMAC-SHA256)."""
+
+    def __init__(self, seed: Seed, network: Network) -> None:
+        self._seed = seed
+        self._network = network
+        self._mark_key = seed.symmetric_key(_LABEL)
+        self._xpub = lru_cache(_XPUBS_KEPT)(lambda path: seed.xpub(path, network))
+
+    @property
+    def network(self) -> Network:
+        return self._network
+
+    @property
+    def ticker(self) -> str:
+        """COIN_COINID_SHORT of the app's two builds."""
+        return "BTC" if self._network is Network.MAINNET else "TEST"
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._seed.fingerprint
+
+    def xpub(self, path: DerivationPath) -> ExtendedPublicKey:
+        return self._xpub(path)
+
+    def public_key(self, path: DerivationPath) -> bytes:
+        return self._seed.public_key(path)
+
+    def sign(self, path: DerivationPath, digest: bytes) -> bytes:
+        return self._seed.sign(path, digest)
+
+    def sign_message(self, path: DerivationPath, digest: bytes) -> bytes:
+        return self._seed.sign_recoverable(path, digest)
+
+    def mark(self, policy_id: bytes) -> bytes:
+        """What registering a policy gives: the same for the same seed and policy, for ever."""
+        return hmac.digest(self._mark_key, policy_id, "sha256")
+
+    def has_marked(self, policy_id: bytes, mark: bytes) -> bool:
+        return hmac.compare_digest(self.mark(policy_id), mark)
+
+    def own_key(self, key: KeyInfo) -> DerivationPath | None:
+        """Where in the seed this key is; None for a key of somebody else, whatever its origin claims."""
+        origin = key.origin
+        if origin is None or origin.fingerprint != self.fingerprint or self.xpub(origin.path) != key.xpub:
+            return None
+        return origin.path
+
+    def is_default(self, policy: Policy) -> bool:
+        """Whether it needs no registration: one own key at the place that BIP-84 gives it, and no name."""
+        if policy.template.arrangement is not Arrangement.SINGLE or policy.header.name:
+            return False
+        path = self.own_key(policy.keys[0])
+        if path is None or len(path) != len(profile_account_path(self._network)):
+            return False
+        account = path.indexes[-1] - HARDENED
+        return 0 <= account <= MAX_ACCOUNT and path == profile_account_path(self._network, account)
+
+    def show(self, script_pubkey: bytes) -> str | None:
+        """The address as the screen shows it, `tb1…` on every test network; None for a script without one."""
+        shown = Network.MAINNET if self._network is Network.MAINNET else Network.TESTNET4
+        return encode_address(script_pubkey, shown)

@@ -1,0 +1,135 @@
+"""The secret of a virtual device: BIP-39 words, BIP-32 private derivation, and the two kinds of signature.
+
+Private keys live here and nowhere else in this project; everything above `device_simulators` sees public keys only.
+"""
+
+import hashlib
+import hmac
+from typing import Self
+
+from coincurve import PrivateKey
+from mnemonic import Mnemonic
+
+from device_simulators.errors import InvalidSeed
+from multisig import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint, Network, hash160
+
+COMPACT_HEADER_P2PKH = 31
+"""First byte of a 65-byte message signature by a compressed key, before the recovery id is added (Bitcoin Core's convention)."""
+
+_WORDS = Mnemonic("english")
+
+
+class Seed:
+    """One BIP-39 mnemonic with its passphrase.
+
+    Deterministic: nonces follow RFC 6979, so the same request gives the same signature.
+    """
+
+    def __init__(self, words: str, passphrase: str = "") -> None:
+        normal = " ".join(words.split()).lower()
+        if not _WORDS.check(normal):
+            raise InvalidSeed(
+                "these words are no BIP-39 mnemonic: a word is not in the list, or the checksum is wrong"
+            )
+        self._words = normal
+        seed = Mnemonic.to_seed(normal, passphrase)
+        digest = hmac.digest(b"Bitcoin seed", seed, "sha512")
+        self._symmetric = hmac.digest(b"Symmetric key seed", seed, "sha512")
+        self._master = _Node(PrivateKey(digest[:32]), digest[32:], 0, Fingerprint(bytes(4)), 0)
+
+    @classmethod
+    def from_mnemonic(cls, words: str, passphrase: str = "") -> Self:
+        """From 12 to 24 English words (BIP-39).
+
+        :raises InvalidSeed: the words fail the checksum.
+        """
+        return cls(words, passphrase)
+
+    @classmethod
+    def from_entropy(cls, entropy: bytes, passphrase: str = "") -> Self:
+        """From 16, 20, 24, 28 or 32 bytes (BIP-39).
+
+        :raises InvalidSeed: another length.
+        """
+        if len(entropy) not in {16, 20, 24, 28, 32}:
+            raise InvalidSeed(f"{len(entropy)} bytes of entropy; BIP-39 takes 16, 20, 24, 28 or 32")
+        return cls(_WORDS.to_mnemonic(entropy), passphrase)
+
+    def with_passphrase(self, passphrase: str) -> "Seed":
+        """The wallet of the same words under another passphrase."""
+        return Seed(self._words, passphrase)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._master.fingerprint
+
+    def xpub(self, path: DerivationPath, network: Network) -> ExtendedPublicKey:
+        return self._node(path).xpub(network)
+
+    def public_key(self, path: DerivationPath) -> bytes:
+        """Compressed, 33 bytes."""
+        return self._node(path).public_key
+
+    def symmetric_key(self, label: bytes) -> bytes:
+        """The 32-byte key under this label (SLIP-21): for what a device recognises later as its own."""
+        return hmac.digest(self._symmetric[:32], b"\x00" + label, "sha512")[32:]
+
+    def sign(self, path: DerivationPath, digest: bytes) -> bytes:
+        """ECDSA over a 32-byte digest: strict DER, low S, RFC 6979 nonce, no sighash byte."""
+        return self._node(path).key.sign(digest, hasher=None)
+
+    def sign_recoverable(
+        self, path: DerivationPath, digest: bytes, *, header: int = COMPACT_HEADER_P2PKH
+    ) -> bytes:
+        """65 bytes: `header` plus recovery id, r, s. Makers differ in the header, so it is a parameter."""
+        signature = self._node(path).key.sign_recoverable(digest, hasher=None)
+        return bytes([header + signature[64]]) + signature[:64]
+
+    def __repr__(self) -> str:
+        return f"Seed(fingerprint={self.fingerprint}, words=***)"
+
+    def _node(self, path: DerivationPath) -> "_Node":
+        node = self._master
+        for step in path:
+            node = node.child(step)
+        return node
+
+
+class _Node:
+    """A BIP-32 extended private key."""
+
+    def __init__(
+        self, key: PrivateKey, chain_code: bytes, depth: int, parent: Fingerprint, child_number: int
+    ) -> None:
+        self.key = key
+        self.chain_code = chain_code
+        self.depth = depth
+        self.parent = parent
+        self.child_number = child_number
+
+    @property
+    def public_key(self) -> bytes:
+        return self.key.public_key.format(compressed=True)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint(hash160(self.public_key)[:4])
+
+    def child(self, index: int) -> "_Node":
+        """CKDpriv of BIP-32. A tweak out of range, one in 2^127, raises ValueError and is left at that."""
+        parent = b"\x00" + self.key.secret if index & HARDENED else self.public_key
+        digest = hmac.digest(self.chain_code, parent + index.to_bytes(4, "big"), hashlib.sha512)
+        return _Node(self.key.add(digest[:32]), digest[32:], self.depth + 1, self.fingerprint, index)
+
+    def xpub(self, network: Network) -> ExtendedPublicKey:
+        return ExtendedPublicKey(
+            kind=network.kind,
+            depth=self.depth,
+            parent_fingerprint=self.parent,
+            child_number=self.child_number,
+            chain_code=self.chain_code,
+            public_key=self.public_key,
+        )
+
+    def __repr__(self) -> str:
+        return f"_Node(depth={self.depth}, key=***)"

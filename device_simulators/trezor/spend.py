@@ -1,0 +1,212 @@
+"""A transaction as the device understands it before anything is shown: its coins, its outputs, what is change.
+
+Pure: built from what the host sent and the previous transactions proved.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from coincurve import PublicKey
+
+from device_simulators.trezor.messages import FailureCode, OutputScript, TxInput, TxOutput
+from device_simulators.trezor.models import Taproot
+from device_simulators.trezor.paths import Path, is_address_suffix
+from device_simulators.trezor.wallet import Place, Wallet
+from device_simulators.trezor.work import Refused, data_error
+from multisig import (
+    FeeRate,
+    Network,
+    NetworkKind,
+    OutPoint,
+    Sats,
+    ScriptKind,
+    Transaction,
+    TxIn,
+    TxOut,
+    classify,
+    decode_address,
+    op_return_script,
+    output_weight,
+    sats,
+    vault_input_weight,
+)
+from multisig.fees import profile_input_weight
+
+DEFAULT_SEQUENCE = 0xFFFFFFFF
+
+HIGH_FEE_RATES = {NetworkKind.MAINNET: FeeRate(2_000_000), NetworkKind.TESTNET: FeeRate(10_000_000)}
+"""Above it the person is warned (S7): `maxfee_kb` of common/defs/bitcoin at legacy/v1.14.1."""
+
+_OVERHEAD_WEIGHT = 4 * 10 + 2
+"""Version, counts, lock time, marker and flag, for fewer than 253 inputs and outputs."""
+
+
+@dataclass(frozen=True)
+class Coin:
+    """An input of ours. `message` is what the host sent at the first look."""
+
+    message: TxInput
+    place: Place
+    amount: Sats
+
+    @property
+    def tx_in(self) -> TxIn:
+        sequence = DEFAULT_SEQUENCE if self.message.sequence is None else self.message.sequence
+        return TxIn(OutPoint(self.message.prev_hash.hex(), self.message.prev_index), sequence)
+
+
+@dataclass(frozen=True)
+class Output:
+    """`op_return` is its data where it carries some, `place` where the host says it is ours."""
+
+    tx_out: TxOut
+    place: Place | None
+    op_return: bytes | None
+
+
+@dataclass(frozen=True)
+class Spend:
+    version: int
+    lock_time: int
+    coins: tuple[Coin, ...]
+    outputs: tuple[Output, ...]
+
+    @cached_property
+    def transaction(self) -> Transaction:
+        return Transaction(
+            version=self.version,
+            inputs=tuple(coin.tx_in for coin in self.coins),
+            outputs=tuple(output.tx_out for output in self.outputs),
+            locktime=self.lock_time,
+        )
+
+    @cached_property
+    def change(self) -> tuple[Output, ...]:
+        """Outputs that return to the account and quorum of *every* input; not shown to the person (S1, S2, S3)."""
+        return tuple(output for output in self.outputs if self._is_change(output))
+
+    @property
+    def payments(self) -> tuple[Output, ...]:
+        return tuple(output for output in self.outputs if not self._is_change(output))
+
+    @property
+    def fee(self) -> Sats:
+        """:raises Refused: the outputs are more than the inputs."""
+        difference = sum(coin.amount for coin in self.coins) - sum(out.tx_out.amount for out in self.outputs)
+        if difference < 0:
+            raise Refused(FailureCode.NOT_ENOUGH_FUNDS, "Not enough funds")
+        return sats(difference)
+
+    @property
+    def spent(self) -> Sats:
+        """What leaves: payments and fee."""
+        return Sats(sum(output.tx_out.amount for output in self.payments) + self.fee)
+
+    @property
+    def fee_rate(self) -> FeeRate:
+        weight = _OVERHEAD_WEIGHT + sum(_input_weight(coin.place) for coin in self.coins)
+        weight += sum(output_weight(output.tx_out.script_pubkey) for output in self.outputs)
+        return FeeRate.of(self.fee, -(-weight // 4))
+
+    def fee_is_high(self, network: Network, times: int = 1) -> bool:
+        return self.fee_rate.sat_per_kvb > times * HIGH_FEE_RATES[network.kind].sat_per_kvb
+
+    @property
+    def lock_time_holds(self) -> bool:
+        return bool(self.lock_time) and any(coin.tx_in.sequence != DEFAULT_SEQUENCE for coin in self.coins)
+
+    def _is_change(self, output: Output) -> bool:
+        place = output.place
+        return (
+            place is not None
+            and self._accounts == {_account(place.path)}
+            and self._identities == {place.identity}
+            and is_address_suffix(place.path[-2:])
+            and (place.quorum is None or place.quorum.at_one_place)
+            and output.tx_out.amount > 0
+        )
+
+    @cached_property
+    def _accounts(self) -> set[Path]:
+        return {_account(coin.place.path) for coin in self.coins}
+
+    @cached_property
+    def _identities(self) -> set[bytes | None]:
+        return {coin.place.identity for coin in self.coins}
+
+
+def read_output(message: TxOutput, wallet: Wallet) -> Output:
+    """One output, its script derived by the device itself where the host names a path.
+
+    :raises Refused: an output of a kind that the device does not make.
+    :raises MultisigError: an address of another network, an impossible amount, too long data.
+    """
+    kind = message.script_type or OutputScript.TO_ADDRESS
+    if kind == OutputScript.TO_OP_RETURN:
+        return _read_op_return(message)
+    if kind == OutputScript.TO_WITNESS and message.address_n and message.address is None:
+        place = wallet.place(message.address_n, message.multisig)
+        return Output(TxOut(sats(message.amount), place.script_pubkey), place, None)
+    if kind == OutputScript.TO_ADDRESS and message.address is not None and not message.address_n:
+        script = decode_address(message.address, wallet.network)
+        if classify(script) is ScriptKind.P2TR:
+            _require_taproot(wallet.model.taproot, script[2:])
+        return Output(TxOut(sats(message.amount), script), None, None)
+    raise data_error("Invalid output")
+
+
+def _require_taproot(taproot: Taproot, x_only: bytes) -> None:
+    if taproot is Taproot.UNKNOWN:
+        raise Refused(FailureCode.PROCESS_ERROR, "Invalid address witness program")
+    if taproot is Taproot.CHECKED and not _is_point(x_only):
+        raise Refused(FailureCode.PROCESS_ERROR, "Failed to compile output")
+
+
+def _is_point(x_only: bytes) -> bool:
+    """Whether 32 bytes are the x of a point of the curve (BIP-340)."""
+    try:
+        PublicKey(b"\x02" + x_only)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_op_return(message: TxOutput) -> Output:
+    if message.amount or message.address is not None or message.address_n or message.multisig:
+        raise data_error("OP_RETURN output with an amount or an address")
+    data = message.op_return_data or b""
+    return Output(TxOut(Sats(0), op_return_script(data)), None, data)
+
+
+def read_coin(message: TxInput, wallet: Wallet, previous: Transaction) -> Coin:
+    """One input, its amount and script taken from the transaction that made the coin (S4).
+
+    :raises Refused: the host claimed another amount, or the coin is not what it said.
+    """
+    if message.prev_index >= len(previous.outputs):
+        raise data_error("Not enough outputs in previous transaction.")
+    spent = previous.outputs[message.prev_index]
+    place = wallet.place(message.address_n, message.multisig)
+    if message.amount != spent.amount:
+        raise data_error("Invalid amount specified")
+    if place.script_pubkey != spent.script_pubkey:
+        raise data_error("Input does not match scriptPubKey")
+    return Coin(message, place, spent.amount)
+
+
+def require_distinct(coins: Sequence[Coin]) -> None:
+    """:raises Refused: a coin is spent twice."""
+    if len({coin.tx_in.outpoint for coin in coins}) != len(coins):
+        raise data_error("Duplicate input")
+
+
+def _account(path: Path) -> Path:
+    return path[:-2]
+
+
+def _input_weight(place: Place) -> int:
+    quorum = place.quorum
+    if quorum is None:
+        return profile_input_weight()
+    return vault_input_weight(quorum.threshold, len(quorum.public_keys))
