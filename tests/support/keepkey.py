@@ -60,7 +60,6 @@ class VirtualKeepKey(VirtualTrezor):
                 }
             ),
             access=self._access,
-            network=network,
             panel=panel,
             around=self._desk._around,
         )
