@@ -151,10 +151,11 @@ def test_each_file_named_under_attacks_runs_that_number(number):
 
 PROPOSED = {"proposals"}
 RUN_BY = {
-    "test_brought.py": {*PROPOSED, "damages"},
+    "test_imported.py": {*PROPOSED, "damages"},
     "test_cli.py": {*PROPOSED, "damages"},
     "test_daemon.py": {*PROPOSED, "damages"},
     "test_daemon_devices.py": {"misbehaviours"},
+    "test_daemon_signs.py": PROPOSED,
     "test_devices.py": {"misbehaviours", "links", "firmware"},
     "test_handover.py": {*PROPOSED, "answers"},
     "test_inspection.py": PROPOSED,

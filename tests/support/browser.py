@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -138,8 +139,17 @@ def seat(served: Served) -> dict[str, Any]:
 def show(page: Page, url: str) -> None:
     """Go there in a browser with a session, and wait until the page has come with it."""
     page.goto(url)
+    # The script of entry writes the page into the document that was loaded: its scripts run after that one's load event.
     expect(page.locator("script[src='/static/enter.js']")).to_have_count(0)
-    page.wait_for_load_state()
+    until_true(page, "document.readyState === 'complete' && 'htmx' in window")
+
+
+def until_true(page: Page, expression: str) -> None:
+    """Wait for what no element shows. The page's own policy forbids ``wait_for_function``, which compiles text."""
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while not page.evaluate(expression):
+        assert time.monotonic() < deadline, expression
+        page.wait_for_timeout(20)
 
 
 @cache

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from signerd.cli import opening
 from signerd.cli.output import Exit
 from signerd.loopback.access.sessions import IDLE_SECONDS, SESSION_SECONDS
-from tests.support.browser import new_code
+from tests.support.browser import new_code, until_true
 from tests.support.command import signerd
 
 LOST = "signerd was stopped, or this page was left alone too long"
@@ -66,7 +66,7 @@ def test_whoever_leaves_has_left_in_every_window(desk):
     page.get_by_role("button", name="Leave this page").click()
     expect(page.get_by_role("heading", name="This page is not open here")).to_be_visible()
     # The script removes the secret when the daemon has answered; the heading may stand there a moment before.
-    page.wait_for_function("localStorage.length === 0")
+    until_true(page, "localStorage.length === 0")
     # What happens next tells the other window, too; it learns nothing of it.
     desk.daemon.feed("page", "attention", "for the person alone")
     expect(other.get_by_text(LOST)).to_be_visible()
