@@ -19,10 +19,7 @@ BRIEFLY = "CUSTODY_TEST_BRIEFLY"
 TRIED_AGAIN = (
     "multisig",
     "firmware_bridge",
-    "custody/schemas",
-    "custody/server/domain",
     "custody/server/store",
-    "signerd/core",
     "signerd/journal",
     "signerd/account",
     "end_to_end/test_demo.py",

@@ -188,11 +188,12 @@ class Follower:
         following.one_by_one = await self._follow_known(following) or following.others_go_on
         self.state.rounds += 1
 
-    async def hear_others_now(self) -> None:
-        """Take what others signed in every workspace, as far as the platform tells it now: a vault was pinned."""
+    async def hear_others_now(self, workspace_id: int) -> None:
+        """Take what others signed in a workspace, as far as the platform tells it now: a vault of it was pinned."""
         for workspace in self.state.workspaces:
-            with contextlib.suppress(PlatformError, SignedOut):
-                await self.others.hear(workspace)
+            if workspace.id == workspace_id:
+                with contextlib.suppress(PlatformError, SignedOut):
+                    await self.others.hear(workspace)
 
     async def learn_now(self) -> None:
         """Ask for the vaults of every workspace. Raises leaves of PlatformError, SignedOut."""

@@ -6,7 +6,7 @@ Whatever goes wrong with them, what awaits this signer is judged all the same.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from signerd.account.listing import MOST_LISTED, UNFORESEEN, Unreadable
 from signerd.account.platform import MOST_LISTED_BYTES, Platform
@@ -14,7 +14,13 @@ from signerd.account.wire import Workspace
 from signerd.core.text import said
 from signerd.core.unfollowed import may_yet_be_signed, unfollowed_of
 from signerd.core.values import Snapshot, Unfollowed
-from signerd.errors import PlatformAnswersWrongly, PlatformFloods, PlatformRefused, SignerdError
+from signerd.errors import (
+    PlatformAnswersWrongly,
+    PlatformFloods,
+    PlatformRefused,
+    PlatformUnreachable,
+    SignerdError,
+)
 from signerd.journal import Journal
 
 # A proposal that waits for the person must not wait for slow answers about others.
@@ -42,6 +48,15 @@ class _Seen:
     waits: bool = False
 
 
+@dataclass(frozen=True)
+class _Place:
+    """A list was read to ``after`` for the vaults of these ``codes``. ``waits``: one before it may yet be signed."""
+
+    codes: frozenset[str]
+    after: str
+    waits: bool
+
+
 @dataclass
 class OthersHeard:
     """``in_turn`` looks at each of many, and lets others be served meanwhile."""
@@ -50,11 +65,13 @@ class OthersHeard:
     platform: Platform
     alarm: Callable[[PlatformFloods], None]
     in_turn: Callable[[Callable[[Snapshot], _Seen], Iterable[Snapshot]], Awaitable[list[_Seen]]]
+    # Where the last look at a list was broken off, by workspace.
+    places: dict[int, _Place] = field(default_factory=dict)
 
     async def hear(self, workspace: Workspace) -> Heard:
         """Read the whole list of a workspace on from where the last look ended, up to a bound.
 
-        Raises PlatformUnreachable, SignedOut; leaves of JournalError.
+        Raises SignedOut; leaves of JournalError.
         """
         codes = frozenset(
             pin.vault.verification_code for pin in self.journal.pins() if pin.workspace_id == workspace.id
@@ -64,7 +81,7 @@ class OthersHeard:
                 return await self._read_on(workspace, codes) if codes else Heard()
         except TimeoutError:
             return Heard(more=True)
-        except (PlatformRefused, PlatformAnswersWrongly, PlatformFloods) as error:
+        except (PlatformUnreachable, PlatformRefused, PlatformAnswersWrongly, PlatformFloods) as error:
             if isinstance(error, PlatformFloods):
                 self.alarm(error)
             if isinstance(error, PlatformRefused):
@@ -78,16 +95,22 @@ class OthersHeard:
             return Heard(left_out=(Unreadable(ALL, UNFORESEEN),))
 
     async def _read_on(self, workspace: Workspace, codes: frozenset[str]) -> Heard:
-        after = self.journal.unfollowed.heard_until(workspace.id, codes)
+        after, waits = self.journal.unfollowed.heard_until(workspace.id, codes), False
+        place = self.places.pop(workspace.id, None)
+        if place is not None and codes <= place.codes:
+            after, waits = place.after, place.waits
         left_out: list[Unreadable] = []
-        count, size, waits = 0, 0, False
+        count, size = 0, 0
         while count < MOST_LISTED and size < MOST_LISTED_BYTES:
             page = await self.platform.everyones(workspace, after)
             waits = await self._take(workspace, codes, page.listed.items, waits=waits)
             left_out += page.listed.unreadable
-            if page.last in {None, after}:
+            if page.last is None or page.last == after:
+                # To the end: the next look begins again where nothing need be looked at twice.
+                self.places.pop(workspace.id, None)
                 return Heard(left_out=tuple(left_out))
             count, size, after = count + page.count, size + page.size, page.last
+            self.places[workspace.id] = _Place(codes, after, waits)
         return Heard(more=True, left_out=tuple(left_out))
 
     async def _take(

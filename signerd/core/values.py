@@ -9,6 +9,7 @@ from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Transaction, Vault
 from multisig.tokens import Bytecode
 from signerd.core.places import Places
+from signerd.core.quota import UNFOLLOWED_ROW_BYTES
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.screens import Screen
@@ -192,6 +193,12 @@ class Unfollowed:
     @cached_property
     def outpoints(self) -> frozenset[OutPoint]:
         return frozenset(item.outpoint for item in self.tx.inputs)
+
+    @property
+    def size(self) -> int:
+        """What it takes in the journal, in bytes."""
+        rows = 1 + len(self.payments) + len(self.outpoints)
+        return len(self.tx.serialize()) + rows * UNFOLLOWED_ROW_BYTES
 
     @cached_property
     def payments(self) -> frozenset[tuple[bytes, int]]:

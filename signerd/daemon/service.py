@@ -347,9 +347,11 @@ class Daemon:
         seen, effects = await self.pinning.pin(
             vault_id, code, brought, without_device_address=without_device_address
         )
-        if self.account.signed_in.is_set() and self.follower.state.reachable:
-            await self.follower.hear_others_now()
-        self.runner.perform(effects)
+        try:
+            if self.account.signed_in.is_set() and self.follower.state.reachable:
+                await self.follower.hear_others_now(seen.workspace_id)
+        finally:
+            self.runner.perform(effects)
         return vault_view(seen, self.journal.network)
 
     async def unpin(self, vault_id: str, code: str) -> VaultView:

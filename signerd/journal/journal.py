@@ -163,7 +163,7 @@ class Journal(KeysAndVaults):
         """
         fresh = [one for _quorum, one in found if not self.unfollowed.knows(one.psbt_id)]
         if fresh:
-            self._quota.require_room_for_unfollowed(sum(len(one.tx.serialize()) for one in fresh))
+            self._quota.require_room_for_unfollowed(sum(one.size for one in fresh))
         with self._transaction("Heard"):
             for quorum, one in found:
                 self.unfollowed.write(quorum, one)

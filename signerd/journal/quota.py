@@ -11,6 +11,7 @@ from signerd.core.quota import (
     MOST_UNFOLLOWED_BYTES,
     MOST_VAULTS,
     MOST_WORDS_A_DAY,
+    UNFOLLOWED_ROW_BYTES,
     Allowance,
     Kept,
 )
@@ -32,6 +33,10 @@ _KEPT = (
 _OVER = f"""
 SELECT p.psbt_id {_THEIRS} AND p.settled = 1 AND p.state IN ('expired', 'superseded', 'withdrawn')
   AND p.approval IS NULL AND p.decline IS NULL AND p.alarm = '' AND p.collected = 0 ORDER BY p.rowid LIMIT ?
+"""
+_UNFOLLOWED = """
+SELECT count(*) + (SELECT count(*) FROM unfollowed_outputs) + (SELECT count(*) FROM unfollowed_spends), coalesce(sum(length(tx)), 0)
+FROM unfollowed
 """
 _TABLES = ("spends", "outputs", "proposals")
 
@@ -84,8 +89,9 @@ class QuotaBook:
         return len(over)
 
     def require_room_for_unfollowed(self, more: int) -> None:
-        """For so many bytes of transactions. Raises PlatformFloods."""
-        kept = self.connection.execute("SELECT coalesce(sum(length(tx)), 0) FROM unfollowed").fetchone()[0]
+        """For so many bytes, as ``Unfollowed.size`` counts them. Raises PlatformFloods."""
+        rows, transactions = self.connection.execute(_UNFOLLOWED).fetchone()
+        kept = transactions + rows * UNFOLLOWED_ROW_BYTES
         if kept + more > MOST_UNFOLLOWED_BYTES:
             raise PlatformFloods(
                 f"what others signed takes {MOST_UNFOLLOWED_BYTES:,} bytes here, which is the most that it may."

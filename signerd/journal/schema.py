@@ -251,6 +251,12 @@ CREATE TABLE unfollowed_outputs (
   psbt_id TEXT NOT NULL REFERENCES unfollowed (psbt_id),
   PRIMARY KEY (script, amount, psbt_id)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE unfollowed_spends (
+  psbt_id TEXT NOT NULL REFERENCES unfollowed (psbt_id),
+  txid TEXT NOT NULL,
+  vout INTEGER NOT NULL,
+  PRIMARY KEY (psbt_id, txid, vout)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE heard (
   workspace_id INTEGER PRIMARY KEY,

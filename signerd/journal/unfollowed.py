@@ -9,16 +9,24 @@ from multisig import Transaction
 from signerd.core.text import canonical
 from signerd.core.values import Unfollowed
 
-# A rent of eight years. Of more that pay the same these are compared; a person reads three of them.
+# A rent of eight years. Of more that pay the same the first are compared; a person reads three of them.
 MOST_COMPARED = 100
 
+# What spends a coin of the proposal's cannot be paid beside it, and is left out before the bound: else the platform could push
+# the others out of it with copies of the proposal itself. The first that were told stay for the same reason.
 _PAYING_THE_SAME = """
-SELECT DISTINCT theirs.* FROM outputs mine
-JOIN unfollowed_outputs USING (script, amount)
-JOIN unfollowed theirs ON theirs.psbt_id = unfollowed_outputs.psbt_id
-WHERE mine.psbt_id = :id AND theirs.psbt_id <> :id AND (theirs.quorum = :quorum OR :brought)
+SELECT theirs.* FROM unfollowed theirs
+WHERE theirs.psbt_id IN (
+    SELECT unfollowed_outputs.psbt_id FROM outputs mine JOIN unfollowed_outputs USING (script, amount)
+    WHERE mine.psbt_id = :id
+  )
+  AND theirs.psbt_id <> :id AND (theirs.quorum = :quorum OR :brought)
   AND NOT EXISTS (SELECT 1 FROM proposals p WHERE p.psbt_id = theirs.psbt_id AND p.collected > 0)
-ORDER BY theirs.rowid DESC LIMIT :most
+  AND NOT EXISTS (
+    SELECT 1 FROM unfollowed_spends JOIN spends mine USING (txid, vout)
+    WHERE unfollowed_spends.psbt_id = theirs.psbt_id AND mine.psbt_id = :id
+  )
+ORDER BY theirs.rowid LIMIT :most
 """
 
 
@@ -68,6 +76,10 @@ class UnfollowedBook:
         self.connection.executemany(
             "INSERT INTO unfollowed_outputs VALUES (?,?,?)",
             [(script, amount, one.psbt_id) for script, amount in one.payments],
+        )
+        self.connection.executemany(
+            "INSERT INTO unfollowed_spends VALUES (?,?,?)",
+            [(one.psbt_id, coin.txid, coin.vout) for coin in one.outpoints],
         )
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from device_simulators import fake
 from device_simulators.fake import FakeDevice, bridge_to
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import ask_person
@@ -15,7 +16,6 @@ from firmware_bridge import (
     RefusedByPerson,
     TimedOut,
     WorkerCrashed,
-    fake,
 )
 from multisig import Network, signer_progress
 from tests.support import wallets

@@ -209,6 +209,7 @@ async def test_f_a_whole_list_without_an_end_keeps_nobody_waiting(
 
 ANSWERS: dict[str, Callable[[httpx.Request], httpx.Response]] = {
     "refused": lambda _request: problem(422, "INVALID"),
+    "broken": lambda _request: problem(500, "INTERNAL"),
     "no list": lambda _request: httpx.Response(200, json={}),
     "not changed": lambda _request: httpx.Response(304),
     "entries of another kind": lambda _request: httpx.Response(200, json=[7, {"psbt_id": "q-1"}]),
@@ -251,3 +252,38 @@ async def test_one_that_is_followed_since_is_named_once(state: Path, platform: F
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert told(daemon).count("p-1 (") == 1
         assert "p-1 (1 of 2 signatures, waiting-for-person here)" in told(daemon)
+
+
+async def test_s27_copies_of_the_proposal_itself_push_nothing_out_of_what_is_compared(
+    state: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They share its coins and hold nothing themselves: whatever their number, what others signed before is compared."""
+    monkeypatch.setattr("signerd.journal.unfollowed.MOST_COMPARED", 3)
+    for before in ("a", "z"):
+        platform.proposals |= {
+            f"{before}-{n}": replace(
+                ASKED, psbt_id=f"{before}-{n}", status=ProposalStatus.SIGNED, collected=2
+            )
+            for n in range(5)
+        }
+    platform.proposals = dict(sorted(platform.proposals.items()))
+    async with daemon_at(state, platform, FakeBridge()) as daemon:
+        assert await held(daemon) == {"signed-by-others"}
+        await until(lambda: daemon.journal.unfollowed.knows("z-4"))
+        assert set((await daemon.proposal("p-2")).to_acknowledge) == {"signed-by-others"}
+
+
+async def test_a_list_behind_one_that_waits_is_read_to_its_end_in_the_next_rounds(
+    state: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("signerd.account.platform.PAGE", 2)
+    monkeypatch.setattr("signerd.account.unfollowed.MOST_LISTED", 4)
+    platform.proposals = {"p-10": shop((10,), psbt_id="p-10")}
+    platform.not_ours.add("p-10")
+    platform.proposals |= {
+        f"p-{n:02}": shop((n,), psbt_id=f"p-{n:02}", status=ProposalStatus.EXPIRED) for n in range(11, 21)
+    }
+    platform.proposals |= {"p-21": replace(PAID, psbt_id="p-21"), "p-22": shop((2,), psbt_id="p-22")}
+    async with daemon_at(state, platform, FakeBridge()) as daemon:
+        await until(lambda: daemon.journal.unfollowed.knows("p-21"))
+        assert await held(daemon, "p-22") == {"signed-by-others"}
