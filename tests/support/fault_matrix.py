@@ -31,11 +31,6 @@ PATIENCE = 0.7
 SLACK = 30.0
 
 
-def shortened(seconds: float) -> dict[str, float]:
-    """The deadlines that such a fault is waited for. Little is added for each input: it would be most of the wait."""
-    return {**dict.fromkeys(("person", "work", "read"), seconds), "per_input": seconds / 2}
-
-
 @dataclass(frozen=True)
 class Fault:
     """`prepare` and `before` come before the operation; `strike` once the question is on the screen, where the fault is of that moment."""
