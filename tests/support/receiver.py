@@ -104,12 +104,15 @@ def _accept(listening: socket.socket, context: ssl.SSLContext, own: Receiver) ->
 
 def _serve(line: socket.socket, context: ssl.SSLContext, own: Receiver) -> None:
     line.settimeout(10)
-    with suppress(OSError), context.wrap_socket(line, server_side=True) as secured:
-        own.arrived.append(_read(secured))
-        own.reached.set()
-        own.answer(secured, own)
-        with suppress(OSError):
-            secured.unwrap()
+    with suppress(OSError), line:
+        # Of a peer that has hung up already, wrap_socket would leave a socket open.
+        line.getpeername()
+        with context.wrap_socket(line, server_side=True) as secured:
+            own.arrived.append(_read(secured))
+            own.reached.set()
+            own.answer(secured, own)
+            with suppress(OSError):
+                secured.unwrap()
 
 
 def _read(line: ssl.SSLSocket) -> Request:
