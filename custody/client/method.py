@@ -44,7 +44,7 @@ class method(Generic[P, R]):  # noqa: N801 - reads as the decorator that it is
         bound.__doc__ = self.__doc__
         if client is not None:
             # So that help() and a notebook show what the call takes; worked out only there.
-            bound.__wrapped__ = self._shown or partial(self._plan, client.core)  # type: ignore[attr-defined]
+            bound.__wrapped__ = self._shown or partial(self._plan, client.core)  # type: ignore[attr-defined]  # a function's own attribute
         return bound
 
 

@@ -84,7 +84,7 @@ def _answering(endpoint: Endpoint) -> Callable[..., Any]:
 
     answer: Any = awaited if inspect.iscoroutinefunction(endpoint.handler) else waited
     answer.__signature__ = inspect.Signature(_parameters(endpoint))
-    return answer  # type: ignore[no-any-return]
+    return answer  # type: ignore[no-any-return]  # Any, so that it takes a signature
 
 
 def _parameters(endpoint: Endpoint) -> list[inspect.Parameter]:
