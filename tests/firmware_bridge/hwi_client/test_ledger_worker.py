@@ -256,6 +256,7 @@ async def test_a_stalled_device_times_out_and_works_again(phase):
         with pytest.raises(TimedOut):
             await sign(lane, wallets.make_spend(VAULT), policy, deadline=0.7, person=0.7)
         await _plug_in_again(b)
+        await _free_again(lane)
         assert await signs(lane, policy)
 
 
