@@ -40,8 +40,15 @@ from custody.server.service.limits.granting import LimitGrants
 from custody.server.service.limits.limits import Limits
 from custody.server.service.limits.policies import PolicyStore, StoredPolicies
 from custody.server.service.mail.jobs import MailJobs
-from custody.server.service.mail.mailer import SENDER, CountedMailer, FileMailer, Letterhead, Mailer
-from custody.server.service.mail.smtp import SmtpMailer, SmtpServer
+from custody.server.service.mail.mailer import (
+    SENDER,
+    CountedMailer,
+    FileMailer,
+    Letterhead,
+    Mailer,
+    SmtpMailer,
+    SmtpServer,
+)
 from custody.server.service.network.market import Market
 from custody.server.service.network.reachability import Reachability
 from custody.server.service.operations.readiness import Readiness
@@ -67,10 +74,9 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE, Rates
-from custody.server.service.secrets import Secrets
-from custody.server.service.services import Services
-from custody.server.service.sign_in.passwords import Passwords
-from custody.server.service.sign_in.services import SignInServices, wire_sign_in
+from custody.server.service.secrets import Secrets, WebhookSecrets
+from custody.server.service.services import Services, SignInServices, wire_sign_in
+from custody.server.service.sign_in.accounts import Passwords
 from custody.server.service.tokens.calling import Calling
 from custody.server.service.tokens.creating import TokenCreating
 from custody.server.service.tokens.paying import TokenDrafter
@@ -79,7 +85,6 @@ from custody.server.service.tokens.storing import TokenProposals
 from custody.server.service.vaults.vaults import Vaults
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.events import WebhookEvents
-from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.service.webhooks.sending import Resolve, Sender, look_up
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store, sqlite_url

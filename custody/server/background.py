@@ -33,7 +33,7 @@ from custody.server.service.network.market import Market
 from custody.server.service.network.rebroadcast import Rebroadcast
 from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.watcher import Watcher
-from custody.server.service.people.invitation_expiry import InvitationExpiry
+from custody.server.service.people.invitations import InvitationExpiry
 from custody.server.service.proposals.cancelling import KeptCoins
 from custody.server.service.proposals.expiry import Expiry
 from custody.server.service.proposals.finalising import BROADCAST
@@ -41,9 +41,8 @@ from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Changes
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.service.webhooks.delivery import WebhookJobs
-from custody.server.service.webhooks.events import WEBHOOK, WebhookEvents
-from custody.server.service.webhooks.forgetting import TOLD
-from custody.server.service.webhooks.telling import Deposits
+from custody.server.service.webhooks.events import WEBHOOK, Deposits, WebhookEvents
+from custody.server.service.webhooks.webhooks import EXPIRED_LOGS
 from custody.server.store import Store
 
 # Of a worker process: so many jobs of one kind of work are done at once.
@@ -248,7 +247,7 @@ class Background:
     def expiry(self) -> Sweep:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
         invitations = InvitationExpiry(self.store, self.clock, self.audit)
-        forgetting = [Tidying(self.store, self.clock, parts) for parts in (OVER, TOLD)]
+        forgetting = [Tidying(self.store, self.clock, parts) for parts in (OVER, EXPIRED_LOGS)]
         kept = KeptCoins(self.store, self.clock, self.audit, self.lifecycle)
         again = Rebroadcast(self.store, self.clock, self.random)
         return Sweeps((proposals, kept, again, invitations, self.checkpoints, *forgetting))

@@ -17,7 +17,7 @@ from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.kinds import ENDLESS, ONCE
-from custody.server.service.people.setup import OPERATOR
+from custody.server.service.system import OPERATOR
 from custody.server.store.models import Job
 
 # One look is a screen, and one command one transaction.

@@ -14,8 +14,7 @@ from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits
 from custody.server.service.limits.policies import PolicyStore
-from custody.server.service.people.setup import OPERATOR
-from custody.server.service.system import place_of
+from custody.server.service.system import OPERATOR, place_of
 from custody.server.store.models import Membership, Role, Vault
 from multisig import InvalidAmount, Sats, parse_btc
 

@@ -10,8 +10,8 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import ENDED
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.proposals.families import age_in_family
-from custody.server.store.chunks import chunks
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
+from custody.server.store.unit import chunks
 
 IN_FLIGHT = tuple(
     status.value for status in (Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.REPLACED)

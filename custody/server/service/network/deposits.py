@@ -10,9 +10,9 @@ from custody.server.chain.backend import FoundOutput
 from custody.server.domain.ports import Clock
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.network.watching import watch_vault
-from custody.server.service.webhooks.telling import Deposits
-from custody.server.store.chunks import chunks
+from custody.server.service.webhooks.events import Deposits
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
+from custody.server.store.unit import chunks
 from multisig import RECEIVE, OutPoint, Transaction
 
 

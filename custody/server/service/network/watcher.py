@@ -17,7 +17,7 @@ from custody.server.service.network.market import Backends, Market, backend_of
 from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.snapshot import KEPT_BLOCKS, Snapshot, take_snapshot
 from custody.server.service.requests.changes import Changes
-from custody.server.service.webhooks.telling import Deposits
+from custody.server.service.webhooks.events import Deposits
 from custody.server.store import Store
 from custody.server.store.models import ChainBlock, WatchedScript
 from multisig import Transaction

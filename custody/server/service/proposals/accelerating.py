@@ -39,7 +39,7 @@ from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.webhooks.events import told_of
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, Sats
 

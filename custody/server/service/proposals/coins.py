@@ -22,9 +22,9 @@ from custody.server.domain.selection import (
     Tier,
     input_cost,
 )
-from custody.server.service.requests.outdated import Outdated
-from custody.server.store.duplicates import duplicates_refused
+from custody.server.service.requests.changes import Outdated
 from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal
+from custody.server.store.unit import duplicates_refused
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction
 
 _Coins = Select[str, int, int, int | None, int, int]

@@ -35,9 +35,9 @@ from custody.server.service.proposals.drafting import Parts
 from custody.server.service.proposals.profile_coins import ProfilePurse
 from custody.server.service.proposals.storing import store_with_inputs
 from custody.server.service.proposals.transitions import Lifecycle
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Outdated
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.webhooks.events import told_of
 from custody.server.store.models import Proposal, Vault
 from multisig import (
     CHANGE,

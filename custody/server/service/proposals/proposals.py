@@ -25,7 +25,7 @@ from custody.server.service.proposals.proposal_records import proposal_records
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.webhooks.events import told_of
 from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import Network, Sats
 

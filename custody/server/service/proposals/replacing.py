@@ -52,10 +52,9 @@ from custody.server.service.proposals.originals import (
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.proposals.token_coins import has_tokens
-from custody.server.service.requests.changes import Changes
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.webhooks.events import told_of
 from custody.server.store.models import Proposal, Vault
 from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
 

@@ -17,8 +17,8 @@ from custody.server.service.proposals.proposal_records import collected_signatur
 from custody.server.service.proposals.seats import Seat, require_live_key, seat_of
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.proposals.verifying import Sought, Verified
-from custody.server.service.requests.outdated import Outdated
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.requests.changes import Outdated
+from custody.server.service.webhooks.events import told_of
 from custody.server.store.models import Decision, Proposal, Signature
 from multisig import SignerProgress
 

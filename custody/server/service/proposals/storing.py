@@ -14,8 +14,8 @@ from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.coins import Holding
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.proposals.twins import proposed_before
-from custody.server.store.duplicates import duplicates_refused
 from custody.server.store.models import Proposal, ProposalInput, Vault
+from custody.server.store.unit import duplicates_refused
 from multisig import CHANGE, FeeRate, Sats
 
 

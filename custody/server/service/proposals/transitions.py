@@ -7,8 +7,7 @@ from custody.server.domain.lifecycle import ENDED, Event, next_status
 from custody.server.domain.ports import Clock
 from custody.server.service.proposals.families import settle_family
 from custody.server.service.requests.changes import Changes
-from custody.server.service.webhooks.events import WebhookEvents
-from custody.server.service.webhooks.telling import tell_status
+from custody.server.service.webhooks.events import WebhookEvents, tell_status
 from custody.server.store.models import Proposal
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.timing import BACKDATE_BLOCKS, other_locktimes
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Outdated
 from custody.server.store.models import Proposal
 from multisig import Transaction
 

@@ -15,12 +15,11 @@ from custody.server.service.limits.administration import vault_in
 from custody.server.service.limits.limits import Movement
 from custody.server.service.network.market import Market
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.requests.changes import Changes
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.tokens.blueprints import bytecode_of
 from custody.server.service.tokens.paying import TokenDrafter
 from custody.server.service.tokens.storing import TokenProposals, Wanted
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.webhooks.events import told_of
 from custody.server.store.models import Contract, Proposal, Vault
 from multisig.tokens import Bytecode, encode_payload
 

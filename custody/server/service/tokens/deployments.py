@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.server.store.chunks import chunks
 from custody.server.store.models import Contract, Proposal
+from custody.server.store.unit import chunks
 
 # Of these txids on one chain, within one transaction.
 Proposed = Callable[[Session, str, Collection[str]], Collection[str]]
