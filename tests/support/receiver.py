@@ -74,9 +74,17 @@ class Wire:
         return socket.create_connection(("127.0.0.1", place[1]), seconds)
 
 
+class _Closing(ssl.SSLSocket):
+    """Closed even where `wrap_socket` fails halfway, because the peer has hung up meanwhile."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 @contextmanager
 def receiver(context: ssl.SSLContext) -> Iterator[Receiver]:
     own = Receiver()
+    context.sslsocket_class = _Closing
     with socket.create_server(("127.0.0.1", 0)) as listening:
         own.port = listening.getsockname()[1]
         threads = [threading.Thread(target=_accept, args=(listening, context, own), name="receiver")]
@@ -105,8 +113,6 @@ def _accept(listening: socket.socket, context: ssl.SSLContext, own: Receiver) ->
 def _serve(line: socket.socket, context: ssl.SSLContext, own: Receiver) -> None:
     line.settimeout(10)
     with suppress(OSError), line:
-        # Of a peer that has hung up already, wrap_socket would leave a socket open.
-        line.getpeername()
         with context.wrap_socket(line, server_side=True) as secured:
             own.arrived.append(_read(secured))
             own.reached.set()
