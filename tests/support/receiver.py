@@ -112,13 +112,12 @@ def _accept(listening: socket.socket, context: ssl.SSLContext, own: Receiver) ->
 
 def _serve(line: socket.socket, context: ssl.SSLContext, own: Receiver) -> None:
     line.settimeout(10)
-    with suppress(OSError), line:
-        with context.wrap_socket(line, server_side=True) as secured:
-            own.arrived.append(_read(secured))
-            own.reached.set()
-            own.answer(secured, own)
-            with suppress(OSError):
-                secured.unwrap()
+    with suppress(OSError), line, context.wrap_socket(line, server_side=True) as secured:
+        own.arrived.append(_read(secured))
+        own.reached.set()
+        own.answer(secured, own)
+        with suppress(OSError):
+            secured.unwrap()
 
 
 def _read(line: ssl.SSLSocket) -> Request:

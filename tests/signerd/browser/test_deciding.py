@@ -13,7 +13,6 @@ from signerd.core.states import State
 from tests.support.desk import snapshot_of, spend
 from tests.support.wallets import with_output
 
-
 FOCUSED = """(() => {
     const at = document.activeElement;
     return at === document.body ? ["", "none"] : [at.innerText || "", getComputedStyle(at).outlineStyle];
