@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from custody.server.service.webhooks.sending import ClosedAnyhow
+
 HOST = "hooks.example.org"
 # Public, and nobody's that a test may call: `Wire` leads the connection to the receiver.
 PUBLIC = "8.8.4.4"
@@ -74,17 +76,10 @@ class Wire:
         return socket.create_connection(("127.0.0.1", place[1]), seconds)
 
 
-class _Closing(ssl.SSLSocket):
-    """Closed even where `wrap_socket` fails halfway, because the peer has hung up meanwhile."""
-
-    def __del__(self) -> None:
-        self.close()
-
-
 @contextmanager
 def receiver(context: ssl.SSLContext) -> Iterator[Receiver]:
     own = Receiver()
-    context.sslsocket_class = _Closing
+    context.sslsocket_class = ClosedAnyhow
     with socket.create_server(("127.0.0.1", 0)) as listening:
         own.port = listening.getsockname()[1]
         threads = [threading.Thread(target=_accept, args=(listening, context, own), name="receiver")]
