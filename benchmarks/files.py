@@ -6,6 +6,7 @@ import of modules are not counted. The platform's jobs are counted in `custody` 
 """
 
 import asyncio
+import os
 import sys
 import tempfile
 import threading
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from benchmarks.custody.stage import quiet
 from firmware_bridge import Family
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
@@ -48,18 +50,18 @@ class Trace:
         folders = tuple(f"{ROOT / package}/" for package in packages)
         touched = sorted(path for path in self.called.copy() if path.startswith(folders))
         print(f"| {name} | {len(touched)} |")
-        if "-v" in sys.argv:
+        if os.environ.get("BENCH_NAMES"):
             for path in touched:
                 print(f"    {Path(path).relative_to(ROOT)}")
 
 
 def main() -> None:
     trace = Trace()
+    quiet()
     trace.install()
     print("| job | files touched |\n|---|---|")
     with tempfile.TemporaryDirectory(prefix="bench") as folder, open_desk(Path(folder) / "platform") as desk:
-        desk.deposit(50_000_000)
-        ok(desk.propose(1_000_000))
+        desk.deposit(50_000_000, 50_000_000)
         asyncio.run(_jobs(trace, desk))
 
 
