@@ -60,10 +60,10 @@ def look_up(host: str) -> list[str]:
 
 
 class ClosedAnyhow(ssl.SSLSocket):
-    """`wrap_socket` leaves its socket open where the peer hangs up within it: it is then closed when it is forgotten."""
+    """Closes the socket that `wrap_socket` leaves open where the peer hangs up during the handshake."""
 
     def __del__(self) -> None:
-        """Close it, without the warning that Python's own socket gives."""
+        """Closes it without the warning of Python's own socket."""
         self.close()
 
 
