@@ -17,7 +17,7 @@ from custody.schemas.onboarding import (
 from custody.server.cli.admin import Chain
 from custody.server.cli.common import AsJson, State, platform_at, refusals
 from custody.server.domain.errors import Invalid
-from custody.server.service.people.setup import OPERATOR
+from custody.server.service.system import OPERATOR
 from multisig import Network
 
 app = typer.Typer()

@@ -1,4 +1,4 @@
-"""Who acts when the platform acts by itself, for the audit log."""
+"""Who acts where no signed-in person does, for the audit log."""
 
 from sqlalchemy.orm import Session
 
@@ -6,6 +6,7 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.store.models import Workspace
 
 PLATFORM = Caller(user_id=0, session_id=0, name="platform", trace_id="")
+OPERATOR = Caller(user_id=0, session_id=0, name="operator", trace_id="")
 
 
 def place_of(db: Session, workspace_id: int) -> WorkspaceAccess:

@@ -20,7 +20,7 @@ from custody.server.domain.errors import (
     StateConflict,
     VaultsLeftShort,
 )
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.stored_vaults import vault_in
 from custody.server.service.vaults.exporting import exported
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 

@@ -4,21 +4,18 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import and_, delete, or_, select
+from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import ACCESS_LIFETIME, OTP_WINDOW, REFRESH_LIFETIME
 from custody.server.domain.ports import Clock
-from custody.server.service.mail.jobs import MAIL
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
 
 INTERVAL: Final = timedelta(hours=1)
 # One transaction stays short however much is over.
 BATCH: Final = 500
-# A mail that was sent is remembered as long as somebody may ask where it is; whom it went to is nobody's business for longer.
-SENT_MAIL_KEPT: Final = timedelta(days=1)
-# Other jobs name no people; a week shows an operator when it was that broadcasts were late.
+# A week shows an operator when it was that broadcasts were late. What names people goes sooner, by a part of its own.
 DONE_JOB_KEPT: Final = timedelta(days=7)
 # What was given up, until an operator has looked.
 DEAD_JOB_KEPT: Final = timedelta(days=30)
@@ -60,7 +57,6 @@ def _jobs(db: Session, now: datetime) -> int:
     """Done or given up."""
     over = or_(
         Job.done_at <= now - DONE_JOB_KEPT,
-        and_(Job.kind == MAIL, Job.done_at <= now - SENT_MAIL_KEPT),
         Job.dead_at <= now - DEAD_JOB_KEPT,
     )
     found = db.scalars(select(Job.id).where(over).limit(BATCH)).all()

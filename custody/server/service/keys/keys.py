@@ -22,10 +22,8 @@ from custody.server.domain.errors import (
 from custody.server.domain.keys import OfferedKey, check_offer, check_proof
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.keys.profiles import require_free_profile
-from custody.server.service.network.profile_watching import scripts_of, watch_profile
-from custody.server.service.webhooks.events import WebhookEvents
-from custody.server.service.webhooks.telling import tell_revoked
+from custody.server.service.keys.profiles import require_free_profile, scripts_of, watch_profile
+from custody.server.service.webhook_events import WebhookEvents, tell_revoked
 from custody.server.store.models import Key, KeyAccount, KeyChallenge, Profile
 
 CHALLENGE_LIFETIME = timedelta(minutes=10)

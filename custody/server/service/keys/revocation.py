@@ -19,11 +19,9 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import key_shape
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
 from custody.server.service.keys.standing import reason_of
-from custody.server.service.people.setup import OPERATOR
-from custody.server.service.proposals.transitions import Lifecycle
-from custody.server.service.system import PLATFORM, place_of
-from custody.server.service.webhooks.events import WebhookEvents
-from custody.server.service.webhooks.telling import tell_revoked, told_of
+from custody.server.service.lifecycle import Lifecycle
+from custody.server.service.system import OPERATOR, PLATFORM, place_of
+from custody.server.service.webhook_events import WebhookEvents, tell_revoked, told_of
 from custody.server.store.models import (
     Decision,
     Key,

@@ -14,8 +14,8 @@ from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits
 from custody.server.service.limits.policies import PolicyStore
-from custody.server.service.people.setup import OPERATOR
-from custody.server.service.system import place_of
+from custody.server.service.stored_vaults import vault_in
+from custody.server.service.system import OPERATOR, place_of
 from custody.server.store.models import Membership, Role, Vault
 from multisig import InvalidAmount, Sats, parse_btc
 
@@ -137,14 +137,6 @@ class LimitAdministration:
             told={"vault_id": vault.id},
         )
         return shown
-
-
-def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
-    """Raises NotFound for a vault of another workspace too (P24)."""
-    vault = db.get(Vault, vault_id)
-    if vault is None or vault.workspace_id != access.workspace_id:
-        raise NotFound("There is no such vault in this workspace.")
-    return vault
 
 
 def _role(db: Session, access: WorkspaceAccess, role_id: int) -> Role:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import limits as wire
 from custody.server.domain.limits import SpendingPolicy, in_tokens, of_token, unused_of
 from custody.server.service.limits.token_usage import VaultTokenUsage, token_usages_of_vaults
-from custody.server.service.tokens.standing import standings
+from custody.server.service.token_status import standings
 
 
 def assets_of_vaults(

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import TxType
 from custody.server.domain.limits import Usage
 from custody.server.service.limits.usage import counts
-from custody.server.service.proposals.token_coins import ADDRESS_INDEX, address_script
+from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script
 from custody.server.store.models import Contract, ContractCall, Proposal, Vault, WatchedScript
 from multisig import RECEIVE
 from multisig.tokens import Function

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
-from custody.server.service.proposals.families import holding
+from custody.server.service.lifecycle import holding
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 
 _ENDED = tuple(sorted(status.value for status in ENDED))

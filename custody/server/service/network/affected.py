@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import ENDED
+from custody.server.service.lifecycle import age_in_family
 from custody.server.service.network.snapshot import Snapshot
-from custody.server.service.proposals.families import age_in_family
 from custody.server.store.chunks import chunks
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 

@@ -9,11 +9,10 @@ from custody.server.domain.audit import Category
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.lifecycle import TO_BROADCAST, Event
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.backends import Backends, backend_of
 from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict
-from custody.server.service.network.market import Backends, backend_of
+from custody.server.service.lifecycle import Lifecycle, taken_back_by
 from custody.server.service.network.seeing import is_outbid
-from custody.server.service.proposals.families import taken_back_by
-from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
 from custody.server.store.models import Proposal, Vault

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from custody.server.chain.backend import FoundOutput
 from custody.server.domain.ports import Clock
 from custody.server.service.network.snapshot import Snapshot
-from custody.server.service.network.watching import watch_vault
-from custody.server.service.webhooks.telling import Deposits
+from custody.server.service.stored_vaults import watch_vault
+from custody.server.service.webhook_events import Deposits
 from custody.server.store.chunks import chunks
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
 from multisig import RECEIVE, OutPoint, Transaction

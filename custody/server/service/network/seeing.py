@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import Observation
-from custody.server.service.proposals.families import newer_than
+from custody.server.service.lifecycle import newer_than
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput
 
 

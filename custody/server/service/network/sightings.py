@@ -12,11 +12,11 @@ from custody.server.domain.lifecycle import ENDED, Event, Observation, events_fo
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.network.affected import affected, children_of, coins_by_proposal
 from custody.server.service.network.seeing import coin_is_taken, sight_of, winner_of
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.proposals.finalising import BROADCAST
-from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store.models import ChainCoin, Proposal
 from multisig import Psbt, Transaction

@@ -10,14 +10,14 @@ from sqlalchemy.orm import Session
 from custody.server.chain.backend import ChainBackend, FoundOutput
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.ports import Clock
+from custody.server.service.backends import Backends, Market, backend_of
 from custody.server.service.jobs.leases import Held
 from custody.server.service.network.affected import spenders, without_final
 from custody.server.service.network.deposits import Coins
-from custody.server.service.network.market import Backends, Market, backend_of
 from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.snapshot import KEPT_BLOCKS, Snapshot, take_snapshot
 from custody.server.service.requests.changes import Changes
-from custody.server.service.webhooks.telling import Deposits
+from custody.server.service.webhook_events import Deposits
 from custody.server.store import Store
 from custody.server.store.models import ChainBlock, WatchedScript
 from multisig import Transaction

@@ -32,9 +32,9 @@ from custody.server.domain.invitations import (
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import permissions_not_held, require_grantable
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.granting import LimitGrants
 from custody.server.service.mail.jobs import queue_mail
 from custody.server.service.mail.texts import Template
+from custody.server.service.people.granting import LimitGrants
 from custody.server.service.people.invitation_expiry import expire
 from custody.server.service.people.invitation_records import (
     invitation_record,

@@ -20,8 +20,8 @@ from custody.server.domain.errors import Fault, Invalid, NotFound, WebhookRefuse
 from custody.server.domain.ports import Clock
 from custody.server.domain.purchases import TOLERANCE, is_genuine, is_news, issued_secret
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.people.setup import OPERATOR
 from custody.server.service.secrets import Purpose, Secrets
+from custody.server.service.system import OPERATOR
 from custody.server.store import Store
 from custody.server.store.models import Key, Profile, Purchase, Workspace
 from multisig import MultisigError, Network, decode_address

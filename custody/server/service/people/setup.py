@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.common import EmailAddress, Name
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.credentials import check_new_password
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
@@ -18,14 +18,13 @@ from custody.server.service.people.staff import permissions_of
 from custody.server.service.people.workspaces import found_organisation, found_workspace, record_founding
 from custody.server.service.sign_in.accounts import add_account, find_user
 from custody.server.service.sign_in.passwords import Passwords
-from custody.server.service.system import place_of
+from custody.server.service.system import OPERATOR, place_of
 from custody.server.store import Store
 from custody.server.store.models import Role, User, Workspace
 from multisig import Network
 
 # As `custody.schemas.auth.Password` asks of everybody.
 MIN_PASSWORD_CHARACTERS, MAX_PASSWORD_CHARACTERS = 8, 256
-OPERATOR = Caller(user_id=0, session_id=0, name="operator", trace_id="")
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource, Selection
 from custody.server.domain.timing import choose_locktime
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.network.market import Market
 from custody.server.service.proposals.coins import (
     Holding,
     coins_to_spend,
@@ -38,8 +37,8 @@ from custody.server.service.proposals.originals import change_of, find_proposal,
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.stored_vaults import policy_of, vault_in
+from custody.server.service.webhook_events import told_of
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, Sats
 

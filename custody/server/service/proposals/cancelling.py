@@ -17,9 +17,8 @@ from custody.server.domain.lifecycle import REPLACEABLE, Event
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.sweeping import sweep
-from custody.server.service.proposals.families import newer_than
+from custody.server.service.lifecycle import Lifecycle, newer_than
 from custody.server.service.proposals.originals import KINDS
-from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
 from custody.server.store.models import Proposal, Signature

@@ -3,7 +3,7 @@
 from sqlalchemy import bindparam, literal_column, select
 from sqlalchemy.orm import Session
 
-from custody.server.service.network.watching import GAP
+from custody.server.service.stored_vaults import GAP
 from custody.server.store.models import ChainCoin, Vault
 from multisig import CHANGE
 

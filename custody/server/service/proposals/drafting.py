@@ -21,12 +21,12 @@ from custody.server.domain.selection import (
     select_from,
 )
 from custody.server.domain.timing import SEQUENCE, choose_locktime
-from custody.server.service.network.market import Quote
+from custody.server.service.backends import Quote
 from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.token_coins import kept_for_tokens
 from custody.server.service.proposals.twins import free_locktime
-from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import Vault
 from multisig import (
     CHANGE,

@@ -9,7 +9,7 @@ from custody.server.domain.lifecycle import Event
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.sweeping import sweep
-from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
 from custody.server.store.models import Proposal

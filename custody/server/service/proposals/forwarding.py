@@ -26,18 +26,16 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
 from custody.server.domain.timing import PROPOSAL_LIFETIME, choose_locktime
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.keys.profiles import OwnProfile, no_profile, own_profiles
-from custody.server.service.limits.administration import vault_in
-from custody.server.service.network.market import Market, Quote
-from custody.server.service.network.profile_watching import CHANGE_INDEX
+from custody.server.service.backends import Market, Quote
+from custody.server.service.keys.profiles import CHANGE_INDEX, OwnProfile, no_profile, own_profiles
+from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.proposals.coins import Holding, coins_to_spend, lock_coins, require_unchanged
 from custody.server.service.proposals.drafting import Parts
 from custody.server.service.proposals.profile_coins import ProfilePurse
 from custody.server.service.proposals.storing import store_with_inputs
-from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.outdated import Outdated
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.stored_vaults import policy_of, vault_in
+from custody.server.service.webhook_events import told_of
 from custody.server.store.models import Proposal, Vault
 from multisig import (
     CHANGE,

@@ -13,10 +13,10 @@ from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
 from custody.server.domain.fees import PricedTransaction
 from custody.server.domain.lifecycle import REPLACEABLE
+from custody.server.service.lifecycle import Coin, coins_of, holding, members_of, newer_than
 from custody.server.service.proposals.coins import Holding, holding_of
-from custody.server.service.proposals.families import Coin, coins_of, holding, members_of, newer_than
 from custody.server.service.proposals.payments import Intent, Payment, read_intent
-from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
 from multisig import (
     Network,

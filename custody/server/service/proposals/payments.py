@@ -7,7 +7,7 @@ from custody.schemas.proposals import CreatePsbtRequest
 from custody.server.domain.errors import Dust, Fault, Invalid, WrongNetworkAddress
 from custody.server.domain.fees import CEILING, FLOOR, STANDARD_PRIORITY
 from custody.server.domain.intent import merge_amount, parse_op_return, parse_recipient
-from custody.server.service.network.market import Quote
+from custody.server.service.backends import Quote
 from multisig import (
     MAX_MONEY,
     FeeRate,

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from custody.server.domain.selection import MAX_INPUTS, Candidate
-from custody.server.service.network.profile_watching import ProfileScripts
+from custody.server.service.keys.profiles import ProfileScripts
 from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, holding_of, is_locked
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput
 from multisig import CHANGE, Sats

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
 from custody.server.service.proposals.originals import may_be_replaced
-from custody.server.service.tokens.proposed_calls import NO_TOKEN, ProposedCall, proposed_calls
+from custody.server.service.proposals.proposed_calls import NO_TOKEN, ProposedCall, proposed_calls
 from custody.server.store.models import (
     ChainBlock,
     Decision,

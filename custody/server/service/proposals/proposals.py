@@ -14,18 +14,16 @@ from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.network.market import Market
-from custody.server.service.network.watching import derive_ahead
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.proposal_records import proposal_records
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
+from custody.server.service.webhook_events import told_of
 from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import Network, Sats
 

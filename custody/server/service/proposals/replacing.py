@@ -25,10 +25,10 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import MAX_INPUTS, Plan, RandomSource, Selection, Tier, largest_first
 from custody.server.domain.timing import choose_locktime
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.backends import Market
+from custody.server.service.lifecycle import settle_family
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.token_usage import moved_by_family
-from custody.server.service.network.market import Market
 from custody.server.service.proposals.coins import (
     Holding,
     Purse,
@@ -37,7 +37,6 @@ from custody.server.service.proposals.coins import (
     require_unchanged,
 )
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
-from custody.server.service.proposals.families import settle_family
 from custody.server.service.proposals.originals import (
     TOKEN_KINDS,
     Family,
@@ -54,8 +53,8 @@ from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.proposals.token_coins import has_tokens
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.stored_vaults import policy_of, vault_in
+from custody.server.service.webhook_events import told_of
 from custody.server.store.models import Proposal, Vault
 from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
 

@@ -13,7 +13,7 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied
 from custody.server.domain.keys import may_move_on
 from custody.server.service.keys.profiles import profile_policy
-from custody.server.service.vaults.descriptors import policy_from
+from custody.server.service.stored_vaults import policy_from
 from custody.server.store.models import Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import Fingerprint, Policy, Psbt
 

@@ -11,14 +11,13 @@ from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.proposals.families import require_newest
+from custody.server.service.lifecycle import Lifecycle, require_newest
 from custody.server.service.proposals.finalising import Finaliser
 from custody.server.service.proposals.proposal_records import collected_signatures
 from custody.server.service.proposals.seats import Seat, require_live_key, seat_of
-from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.outdated import Outdated
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.webhook_events import told_of
 from custody.server.store.models import Decision, Proposal, Signature
 from multisig import SignerProgress
 

@@ -9,11 +9,11 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.timing import PROPOSAL_LIFETIME
-from custody.server.service.network.watching import watch_branch
 from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.coins import Holding
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.proposals.twins import proposed_before
+from custody.server.service.stored_vaults import watch_branch
 from custody.server.store.duplicates import duplicates_refused
 from custody.server.store.models import Proposal, ProposalInput, Vault
 from multisig import CHANGE, FeeRate, Sats

@@ -17,13 +17,11 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.selection import MAX_INPUTS
 from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, is_locked
-from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script
 from custody.server.store.models import ChainCoin, Contract, Proposal, TokenCell, Vault
 from multisig import RECEIVE, Sats, TxOut
 from multisig.tokens.machine import Cell
 
-# A deposit to the vault's record of an address goes here; its change never does, but for that of a token's transactions.
-ADDRESS_INDEX = 0
 # A call of 250 vB at 40 sat/vB. A coin below it is kept only where there is no larger one.
 WORTH_KEEPING = Sats(10_000)
 
@@ -32,11 +30,6 @@ class AwaitedCoin(NamedTuple):
     """A coin in no block yet. ``proposal_id``: of the vault's own proposal that made it, None where it is a deposit."""
 
     proposal_id: str | None
-
-
-def address_script(vault: Vault) -> bytes:
-    """What the vault's ``address`` pays to: who it is to its tokens."""
-    return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
 
 
 def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Holding]:

@@ -8,9 +8,9 @@ from sqlalchemy.orm import Session
 from custody.server.domain.audit import Category
 from custody.server.domain.errors import StateConflict
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.people.setup import OPERATOR
 from custody.server.service.secrets import Purpose, Secrets
 from custody.server.service.sign_in.totp_secrets import TotpSecrets
+from custody.server.service.system import OPERATOR
 from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.store import Store
 

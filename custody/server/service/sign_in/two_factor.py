@@ -12,9 +12,9 @@ from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import queue_mail
 from custody.server.service.mail.texts import METHODS, Template
-from custody.server.service.people.setup import OPERATOR
 from custody.server.service.sign_in.accounts import close_challenges, find_credential
 from custody.server.service.sign_in.password_check import PasswordCheck, require_still
+from custody.server.service.system import OPERATOR
 from custody.server.store import Store
 from custody.server.store.models import Credential, RecoveryCode
 

@@ -4,7 +4,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
 from custody.server.domain.caller import WorkspaceAccess
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.stored_vaults import vault_in
 from custody.server.service.tokens.index_reading import (
     contracts_by_id,
     holdings_of,

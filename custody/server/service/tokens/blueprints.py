@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.asset_tokens import CreateTokenRequest
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid
-from custody.server.service.proposals.token_coins import address_script
+from custody.server.service.stored_vaults import address_script
 from custody.server.store.models import AddressBookEntry, Vault
 from multisig import Network, decode_address
 from multisig.errors import InvalidToken

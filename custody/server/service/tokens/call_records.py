@@ -12,9 +12,9 @@ from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import ContractCallsQuery
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import NotFound
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.stored_vaults import vault_in
+from custody.server.service.token_status import Standing, standings
 from custody.server.service.tokens.contract_records import contract_in
-from custody.server.service.tokens.standing import Standing, standings
 from custody.server.store.models import ContractCall
 
 _ARGS = TypeAdapter(list[wire.CallArg])

@@ -14,13 +14,13 @@ from custody.server.domain.errors import DeploymentNotConfirmed, PermissionDenie
 from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Movement
 from custody.server.service.limits.token_usage import FOR_ROLE, FOR_VAULT, movement_of
-from custody.server.service.network.market import Market
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
+from custody.server.service.stored_vaults import vault_in
 from custody.server.service.tokens.arguments import Asked, read_call, read_listing
 from custody.server.service.tokens.contract_records import contract_in
 from custody.server.service.tokens.index_reading import require_current
@@ -28,7 +28,7 @@ from custody.server.service.tokens.paying import TokenDrafter
 from custody.server.service.tokens.reach import require_reach
 from custody.server.service.tokens.storing import TokenProposals, Wanted
 from custody.server.service.tokens.waiting import deployed_id, require_effect
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.webhook_events import told_of
 from custody.server.store.models import Contract, ContractCall, Proposal, Vault
 from multisig import Network
 from multisig.tokens import Function

@@ -10,9 +10,9 @@ from custody.schemas import asset_tokens as wire
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.stored_vaults import vault_in
+from custody.server.service.token_status import Standing, standings
 from custody.server.service.tokens.holding import holding_vault
-from custody.server.service.tokens.standing import Standing, standings
 from custody.server.store.models import Contract, Decision, Proposal, VaultSigner
 
 

@@ -11,16 +11,16 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Movement
-from custody.server.service.network.market import Market
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
+from custody.server.service.stored_vaults import vault_in
 from custody.server.service.tokens.blueprints import bytecode_of
 from custody.server.service.tokens.paying import TokenDrafter
 from custody.server.service.tokens.storing import TokenProposals, Wanted
-from custody.server.service.webhooks.telling import told_of
+from custody.server.service.webhook_events import told_of
 from custody.server.store.models import Contract, Proposal, Vault
 from multisig.tokens import Bytecode, encode_payload
 

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import ChainBackend, DataBlock
 from custody.server.domain.errors import ChainUnavailable
+from custody.server.service.backends import Backends, backend_of
 from custody.server.service.jobs.leases import Held
-from custody.server.service.network.market import Backends, backend_of
 from custody.server.service.tokens.blocks import deployments_in, token_block, without
 from custody.server.service.tokens.bytecode import Published, published_bytecode
 from custody.server.service.tokens.cells import Cells, joined, split

@@ -24,17 +24,16 @@ from custody.server.domain.selection import (
     settle,
 )
 from custody.server.domain.timing import choose_locktime
-from custody.server.service.network.market import Quote
+from custody.server.service.backends import Quote
 from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of, require_sane_fee
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.token_coins import (
-    ADDRESS_INDEX,
     awaited_token_coin,
     has_locked_token_coin,
     token_coins,
 )
-from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
 from custody.server.store.models import Vault
 from multisig import RECEIVE, ChangeTo, FeeRate, PsbtTooLarge, Sats, TxOut
 

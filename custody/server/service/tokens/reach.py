@@ -4,7 +4,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import Fault, Invalid
-from custody.server.service.proposals.token_coins import address_script
+from custody.server.service.stored_vaults import address_script
 from custody.server.service.tokens.arguments import Asked
 from custody.server.store.models import Vault, WatchedScript
 from multisig.tokens import Function

@@ -10,8 +10,8 @@ from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.proposals.finalising import BROADCAST
+from custody.server.service.token_status import standings
 from custody.server.service.tokens.call_records import call_in
-from custody.server.service.tokens.standing import standings
 
 
 class Resubmitting:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session, aliased
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TxType
 from custody.server.domain.lifecycle import ENDED
-from custody.server.service.proposals.token_coins import address_script
+from custody.server.service.stored_vaults import address_script
 from custody.server.service.tokens.arguments import Asked
 from custody.server.service.tokens.bytecode import published_bytecode
 from custody.server.service.tokens.cells import Cells

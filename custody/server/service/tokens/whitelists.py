@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import CallStatus
 from custody.server.domain.caller import WorkspaceAccess
+from custody.server.service.token_status import Standing, standings
 from custody.server.service.tokens.index_reading import listed_by, owners_of, why_behind
-from custody.server.service.tokens.standing import Standing, standings
 from custody.server.store.models import AddressBookEntry, Contract, Vault
 from multisig import Network, encode_address
 

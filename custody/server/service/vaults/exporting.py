@@ -1,7 +1,7 @@
 """A vault for other wallets: whoever holds M of its keys and this text can spend its coins without the platform."""
 
 from custody.schemas.vault_exports import ExportForm, VaultExport, VaultExportQuery
-from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import Vault
 from multisig import Vault as Policy
 from multisig import bsms_record

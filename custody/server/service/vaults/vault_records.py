@@ -2,28 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
 from custody.schemas.common import ApiNetwork, NullString
 from custody.server.domain.errors import PolicyUnavailable
 from custody.server.service.limits.limits import Limits, VaultFigures
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import ChainCoin, CoinLock, User, Vault, VaultSigner
+from custody.server.service.stored_vaults import Balance, balances_of, policy_of
+from custody.server.store.models import User, Vault, VaultSigner
 from multisig import RECEIVE
-
-
-@dataclass(frozen=True)
-class Balance:
-    """Unspent coins in satoshi; `locked` counts those of either kind that a proposal holds."""
-
-    confirmed: int = 0
-    unconfirmed: int = 0
-    locked: int = 0
 
 
 def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[wire.Vault]:
@@ -44,28 +34,6 @@ def _limits(
         return limits.figures_of_vaults(db, vaults), None
     except PolicyUnavailable as error:
         return {}, error.detail
-
-
-def balances_of(db: Session, vault_ids: Iterable[str]) -> dict[str, Balance]:
-    """Of each vault that has a coin."""
-    lock = and_(
-        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
-    )
-    query = (
-        select(
-            ChainCoin.vault_id,
-            func.sum(case((ChainCoin.height.is_not(None), ChainCoin.amount_sats), else_=0)),
-            func.sum(case((ChainCoin.height.is_(None), ChainCoin.amount_sats), else_=0)),
-            func.sum(case((CoinLock.txid.is_not(None), ChainCoin.amount_sats), else_=0)),
-        )
-        .outerjoin(CoinLock, lock)
-        .where(ChainCoin.vault_id.in_(list(vault_ids)), ChainCoin.spent_by.is_(None))
-        .group_by(ChainCoin.vault_id)
-    )
-    return {
-        vault_id: Balance(int(confirmed), int(unconfirmed), int(locked))
-        for vault_id, confirmed, unconfirmed, locked in db.execute(query)
-    }
 
 
 def _signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[wire.VaultSigner]]:

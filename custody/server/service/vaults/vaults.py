@@ -12,7 +12,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import active_key
 from custody.server.service.limits.limits import Limits
-from custody.server.service.network.watching import watch_vault
+from custody.server.service.stored_vaults import watch_vault
 from custody.server.service.vaults.vault_records import vault_records
 from custody.server.store.models import Key, KeyAccount, Membership, Vault, VaultSigner
 from multisig import (

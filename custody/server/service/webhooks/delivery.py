@@ -28,7 +28,7 @@ from custody.server.service.jobs.outbox import Again, Done, Finish, Task, Verdic
 from custody.server.service.mail.jobs import queue_mail
 from custody.server.service.mail.texts import Template
 from custody.server.service.system import PLATFORM, place_of
-from custody.server.service.webhooks.events import WEBHOOK
+from custody.server.service.webhook_events import WEBHOOK
 from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.service.webhooks.sending import Sender, Trouble, Undelivered
 from custody.server.service.webhooks.shares import Shares

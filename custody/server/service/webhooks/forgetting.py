@@ -7,7 +7,7 @@ from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from custody.server.service.jobs.tidying import BATCH, Part
-from custody.server.service.webhooks.events import WEBHOOK
+from custody.server.service.webhook_events import WEBHOOK
 from custody.server.store.models import Job, WebhookDelivery, WebhookEvent
 
 DELIVERIES_KEPT: Final = timedelta(days=30)

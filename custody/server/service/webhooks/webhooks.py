@@ -19,7 +19,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.webhook_urls import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue, is_open
-from custody.server.service.webhooks.events import WEBHOOK, WebhookEvents
+from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.service.webhooks.records import delivery_records, webhook_record
 from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.store.models import Webhook, WebhookDelivery

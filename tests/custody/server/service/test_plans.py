@@ -29,10 +29,10 @@ from custody.server.service.proposals.coins import (
 from custody.server.service.proposals.drafting import plan_of
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.proposals import Filter
-from custody.server.service.proposals.token_coins import address_script, kept_for_tokens
+from custody.server.service.proposals.token_coins import kept_for_tokens
+from custody.server.service.stored_vaults import address_script, policy_of
 from custody.server.service.tokens.holding import holding_vault
 from custody.server.service.tokens.waiting import outlook_of
-from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import (
     Contract,
     ContractCall,

@@ -10,6 +10,7 @@ from custody.schemas.auth import REFRESH_COOKIE
 from custody.server.service.jobs import tidying
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.jobs.tidying import OVER, Tidying
+from custody.server.service.mail import jobs as mail_jobs
 from custody.server.service.mail.mailer import Mail
 from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
 from tests.support.accounts import CAROL, register, sign_in
@@ -22,8 +23,11 @@ def world(tmp_path: Path, database: str | None) -> Iterator[World]:
         yield opened
 
 
+PARTS = (*OVER, mail_jobs.forget_sent)
+
+
 def tidy(world: World) -> int:
-    return Tidying(world.platform.services.store, world.clock, OVER).run_due()
+    return Tidying(world.platform.services.store, world.clock, PARTS).run_due()
 
 
 def count(world: World, *tables: type) -> int:
@@ -97,7 +101,8 @@ def test_a_session_is_kept_as_long_as_it_can_be_renewed(world: World) -> None:
 
 
 def test_much_is_forgotten_in_short_transactions(world: World, monkeypatch) -> None:
-    monkeypatch.setattr(tidying, "BATCH", 2)
+    for module in (tidying, mail_jobs):
+        monkeypatch.setattr(module, "BATCH", 2)
     ask_for_resets(world, 5)
     world.deliver_mail()
     world.clock.advance(days=1)
@@ -116,10 +121,10 @@ def test_it_is_done_once_an_hour_in_a_running_server(world: World) -> None:
     ask_for_resets(world, 1)
     world.deliver_mail()
     store = world.platform.services.store
-    once = Tidying(store, world.clock, OVER)
+    once = Tidying(store, world.clock, PARTS)
     once.run_due()
     with store.write() as db:
-        db.scalars(select(Job)).one().done_at = world.clock() - tidying.SENT_MAIL_KEPT
+        db.scalars(select(Job)).one().done_at = world.clock() - mail_jobs.SENT_MAIL_KEPT
     world.clock.advance(minutes=59)
     assert once.run_due() == 0
     world.clock.advance(minutes=1)

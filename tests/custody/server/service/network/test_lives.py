@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from custody.server.service.proposals.families import holds_coins
+from custody.server.service.lifecycle import holds_coins
 from custody.server.store import sqlite_url
 from custody.server.store.models import CoinLock, Proposal, ProposalInput
 from multisig import Psbt, Transaction, finalise

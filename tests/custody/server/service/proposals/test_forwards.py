@@ -14,7 +14,7 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller
 from custody.server.domain.errors import NotFound
 from custody.server.domain.selection import MAX_INPUTS
-from custody.server.service.network.profile_watching import CHANGE_INDEX
+from custody.server.service.keys.profiles import CHANGE_INDEX
 from custody.server.service.proposals.forwarding import ForwardDraft
 from custody.server.service.requests.outdated import Outdated
 from multisig import CHANGE, RECEIVE, ChangeTo, OutPoint, Psbt, Transaction, TxOut, build_psbt, finalise, sats

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import event
 
-from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import Proposal, Vault
 from multisig import Psbt
 from tests.support.custody import ok

@@ -3,7 +3,7 @@
 from sqlalchemy import func, select
 
 from custody.server.service.jobs.tidying import Tidying
-from custody.server.service.webhooks.events import WEBHOOK
+from custody.server.service.webhook_events import WEBHOOK
 from custody.server.service.webhooks.forgetting import TOLD
 from custody.server.store.models import Job, WebhookDelivery, WebhookEvent
 from tests.support.custody import ok

@@ -9,7 +9,7 @@ from custody.schemas.webhook_events import EventKind
 from custody.server.domain.audit import Category
 from custody.server.domain.webhook_events import CARRIES, TOLD_BY_AUDIT
 from custody.server.service.system import PLATFORM, place_of
-from custody.server.service.webhooks.events import WEBHOOK, WebhookEvents
+from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store.models import Job, WebhookDelivery
 from custody.server.store.models import WebhookEvent as Stored
 from tests.support.custody import Desk, ok

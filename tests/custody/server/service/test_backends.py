@@ -4,7 +4,7 @@ from structlog.testing import capture_logs
 
 from custody.server.chain.backend import BlockRef
 from custody.server.meters import Meters
-from custody.server.service.network.reachability import Reach, Reachability
+from custody.server.service.backends import Reach, Reachability
 from tests.support.platform import START, Clock
 
 TIP = BlockRef(7, "ab" * 32, 0)

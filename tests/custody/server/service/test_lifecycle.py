@@ -16,11 +16,10 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import TRANSITIONS, Event
+from custody.server.service.lifecycle import Lifecycle, require_newest, settle_family
 from custody.server.service.limits.usage import usage_of_member, usage_of_vault
-from custody.server.service.proposals.families import require_newest, settle_family
-from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Changes
-from custody.server.service.webhooks.events import WebhookEvents
+from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store.models import CoinLock, Proposal, ProposalInput, User
 from tests.support.platform import START, Clock, plain_vault
 from tests.support.workspaces import found_workspace

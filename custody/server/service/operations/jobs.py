@@ -16,10 +16,15 @@ from custody.server.domain.audit import Category
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.kinds import ENDLESS, ONCE
-from custody.server.service.people.setup import OPERATOR
+from custody.server.service.operations.regtest import FUND, MINE
+from custody.server.service.proposals.finalising import BROADCAST
+from custody.server.service.system import OPERATOR
 from custody.server.store.models import Job
 
+# A signed payment, whose coins are locked, waits as long as it takes for a node that takes it: never given up (P14).
+ENDLESS: Final = frozenset({BROADCAST})
+# A command asked, saw the end or gave up: nobody waits for a second try.
+ONCE: Final = frozenset({MINE, FUND})
 # One look is a screen, and one command one transaction.
 MAX_JOBS: Final = 100
 
@@ -59,7 +64,7 @@ class JobLine:
     error: str | None
 
 
-class JobDesk:
+class JobAdministration:
     def __init__(self, clock: Clock, audit: AuditLog) -> None:
         self._clock = clock
         self._audit = audit
