@@ -55,9 +55,8 @@ from custody.server.service.people.roles import Roles
 from custody.server.service.people.setup import Setup
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
-from custody.server.service.proposals.cancelling import Cancelling
 from custody.server.service.proposals.drafting import Drafter
-from custody.server.service.proposals.finalising import Finaliser
+from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
@@ -70,12 +69,10 @@ from custody.server.service.secrets import Secrets
 from custody.server.service.services import Services
 from custody.server.service.sign_in.passwords import Passwords
 from custody.server.service.sign_in.services import SignInServices, wire_sign_in
-from custody.server.service.tokens.calling import Calling
+from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
-from custody.server.service.tokens.paying import TokenDrafter
-from custody.server.service.tokens.resubmitting import Resubmitting
-from custody.server.service.tokens.storing import TokenProposals
-from custody.server.service.vaults.vaults import Vaults
+from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals
+from custody.server.service.vaults import Vaults
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.secrets import WebhookSecrets
@@ -368,7 +365,7 @@ def _wire(
         accelerating=Accelerating(clock, random, world.rng, audit, changes, background.market, limits),
         cancelling=Cancelling(audit, lifecycle),
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
-        signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
+        signing=Signing(clock, audit, lifecycle),
         resubmitting=Resubmitting(clock, audit),
         token_creating=TokenCreating(
             clock, audit, changes, background.market, token_drafter, token_proposals

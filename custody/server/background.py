@@ -23,21 +23,18 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.jobs.leases import LEASE, Lead
 from custody.server.service.jobs.outbox import Handler, Outbox
-from custody.server.service.jobs.sweeping import Sweep, Sweeps
-from custody.server.service.jobs.tidying import OVER, Tidying
+from custody.server.service.jobs.tidying import OVER, Sweep, Sweeps, Tidying
 from custody.server.service.jobs.workers import Loop, Workers, alone, serve_outbox, survive
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.mail.jobs import MAIL, MailJobs, forget_sent
-from custody.server.service.network.broadcast import Broadcaster
-from custody.server.service.network.rebroadcast import Rebroadcast
+from custody.server.service.network.broadcast import Broadcaster, Rebroadcast
 from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.watcher import Watcher
 from custody.server.service.operations.jobs import ENDLESS
 from custody.server.service.operations.regtest import FUND, MINE, OperatorTasks
 from custody.server.service.people.invitation_expiry import InvitationExpiry
-from custody.server.service.proposals.cancelling import KeptCoins
-from custody.server.service.proposals.expiry import Expiry
-from custody.server.service.proposals.finalising import BROADCAST
+from custody.server.service.proposals.ending import Expiry, KeptCoins
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.service.webhook_events import WEBHOOK, Deposits, WebhookEvents

@@ -21,7 +21,7 @@ from custody.server.domain.errors import (
     VaultsLeftShort,
 )
 from custody.server.service.stored_vaults import vault_in
-from custody.server.service.vaults.exporting import exported
+from custody.server.service.vaults import exported
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
 READERS = frozenset(

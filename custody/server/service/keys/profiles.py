@@ -1,18 +1,18 @@
-"""A member's own profile: the account that came with a key, whose it is, and what it holds."""
+"""A member's own profile: the account that came with a key, which of its scripts the chain is watched for, and what it holds."""
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from sqlalchemy import case, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
 from custody.schemas.common import ApiNetwork
+from custody.schemas.keys import RevokedReason
 from custody.server.domain.caller import Caller
 from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.domain.keys import may_move_on
-from custody.server.service.keys.standing import reason_of
 from custody.server.service.stored_vaults import balance_outside_vaults
 from custody.server.store.models import Key, Profile, WatchedScript, Workspace
 from multisig import (
@@ -179,3 +179,8 @@ def chain_of_network(db: Session, network: str) -> Network:
 
 def _chain_of(db: Session, network: str) -> str | None:
     return db.scalars(select(Workspace.chain).where(Workspace.network == network).limit(1)).first()
+
+
+def reason_of(key: Key) -> RevokedReason | None:
+    """Why it was revoked; None while it is active."""
+    return cast("RevokedReason | None", key.revoked_reason)

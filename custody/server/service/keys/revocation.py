@@ -17,8 +17,8 @@ from custody.server.domain.keys import changes_anything
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import key_shape
+from custody.server.service.keys.profiles import reason_of
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
-from custody.server.service.keys.standing import reason_of
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.system import OPERATOR, PLATFORM, place_of
 from custody.server.service.webhook_events import WebhookEvents, tell_revoked, told_of

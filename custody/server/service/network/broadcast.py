@@ -1,6 +1,11 @@
-"""Taking a final transaction to the network, as often as it takes."""
+"""Offering final transactions to the network until it takes them; and now and then again what waits in the mempool, for nodes forget,
+restart, or have never heard of it (P37).
+"""
+
+from datetime import datetime, timedelta
 
 import structlog
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
@@ -8,11 +13,14 @@ from custody.server.chain.backend import Accepted, AlreadyKnown, ChainBackend, O
 from custody.server.domain.audit import Category
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.lifecycle import TO_BROADCAST, Event
+from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Backends, backend_of
-from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict
+from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
+from custody.server.service.jobs.tidying import SWEPT_AT_ONCE
 from custody.server.service.lifecycle import Lifecycle, taken_back_by
-from custody.server.service.network.seeing import is_outbid
+from custody.server.service.network.sightings import is_outbid
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
 from custody.server.store.models import Proposal, Vault
@@ -175,3 +183,40 @@ def _in_words(refused: Refused) -> str:
             "raises its fee."
         )
     return refused.reason
+
+
+# Core's wallet offers its own again every 12 to 36 hours, for privacy. Ours are known to be ours by whoever pays us, and a
+# payment that a node lost should not wait for the next block.
+LEAST = timedelta(minutes=10)
+# Not all of several platforms at one moment, nor at one that can be foretold.
+JITTER_SECONDS = 600
+
+
+class Rebroadcast:
+    """Beside each block, when the watcher offers what is not in the mempool: here everything that is not confirmed."""
+
+    def __init__(self, store: Store, clock: Clock, random: RandomBytes) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._next = self._after(clock())
+
+    def run_due(self) -> int:
+        now = self._clock()
+        if now < self._next:
+            return 0
+        self._next = self._after(now)
+        with self._store.read() as db:
+            waiting = select(Proposal.id).where(
+                Proposal.status == Status.BROADCASTING.value, Proposal.final_tx.is_not(None)
+            )
+            ids = list(db.scalars(waiting.order_by(Proposal.id)))
+        for start in range(0, len(ids), SWEPT_AT_ONCE):
+            with self._store.write() as db:
+                for proposal_id in ids[start : start + SWEPT_AT_ONCE]:
+                    enqueue(db, BROADCAST, proposal_id, now)
+        return len(ids)
+
+    def _after(self, moment: datetime) -> datetime:
+        jitter = int.from_bytes(self._random(4)) % JITTER_SECONDS
+        return moment + LEAST + timedelta(seconds=jitter)

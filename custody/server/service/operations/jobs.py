@@ -17,7 +17,7 @@ from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.operations.regtest import FUND, MINE
-from custody.server.service.proposals.finalising import BROADCAST
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import OPERATOR
 from custody.server.store.models import Job
 

@@ -7,7 +7,7 @@ from custody.schemas.invitations import InvitationStatus as Status
 from custody.server.domain.invitations import Event, next_status
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.sweeping import sweep
+from custody.server.service.jobs.tidying import sweep
 from custody.server.service.people.invitation_records import record_event
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store

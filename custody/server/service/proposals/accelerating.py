@@ -33,7 +33,7 @@ from custody.server.service.proposals.coins import (
     require_unchanged,
 )
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
-from custody.server.service.proposals.originals import change_of, find_proposal, priced
+from custody.server.service.proposals.families import change_of, find_proposal, priced
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes

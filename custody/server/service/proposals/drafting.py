@@ -1,10 +1,12 @@
-"""From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here reads; a snapshot is enough."""
+"""From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here only reads: a snapshot is enough."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from typing import TypeGuard
 
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, LockedFunds
@@ -20,14 +22,12 @@ from custody.server.domain.selection import (
     select_fewest,
     select_from,
 )
-from custody.server.domain.timing import SEQUENCE, choose_locktime
+from custody.server.domain.timing import BACKDATE_BLOCKS, SEQUENCE, choose_locktime, other_locktimes
 from custody.server.service.backends import Quote
-from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend
+from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend, kept_for_tokens
 from custody.server.service.proposals.payments import Intent
-from custody.server.service.proposals.token_coins import kept_for_tokens
-from custody.server.service.proposals.twins import free_locktime
 from custody.server.service.stored_vaults import policy_of
-from custody.server.store.models import Vault
+from custody.server.store.models import Proposal, Vault
 from multisig import (
     CHANGE,
     Built,
@@ -37,6 +37,7 @@ from multisig import (
     Psbt,
     PsbtTooLarge,
     Sats,
+    Transaction,
     TxOut,
     built_psbt,
     dust_threshold,
@@ -282,3 +283,24 @@ def _too_little(db: Session, purse: Purse, plan: Plan) -> LockedFunds | Insuffic
         f"{plan.target} sat and the fee are more than one transaction can bring together of the {spendable} sat that can be "
         f"spent: it takes {MAX_INPUTS} coins at most, and none that costs more than it holds."
     )
+
+
+def free_locktime(db: Session, tx: Transaction, tip_height: int) -> int:
+    """The transaction's own where no proposal has this transaction yet, ended ones included; else the next one with which none has.
+
+    No two proposals are one transaction. A member who proposes the same again, once the first has ended, would get the same coins,
+    outputs and txid, and what the chain says of one proposal it would say of both. Where nothing else is free, the lock time is: a
+    forward's amounts and fee are its maker's, and without change there is no output to take a satoshi from.
+    """
+    others = other_locktimes(tip_height)
+    looked_at = [tx.locktime]
+    while True:
+        txids = [replace(tx, locktime=each).txid for each in looked_at]
+        taken = set(db.scalars(_TAKEN, {"txids": txids}))
+        for locktime, txid in zip(looked_at, txids, strict=True):
+            if txid not in taken:
+                return locktime
+        looked_at = list(islice(others, BACKDATE_BLOCKS))
+
+
+_TAKEN = select(Proposal.txid_expected).where(Proposal.txid_expected.in_(bindparam("txids", expanding=True)))

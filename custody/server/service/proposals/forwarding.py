@@ -1,12 +1,13 @@
 """Forwards: a member's own money from the profile into one of the workspace's vaults, as a proposal that its owner alone signs.
 
-It counts against no limit: the limits measure what leaves a vault, and this comes in (docs/limits.md).
+A forward counts against no limit: limits measure what leaves a vault, and this comes in (docs/limits.md).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
@@ -23,20 +24,33 @@ from custody.server.domain.errors import (
 )
 from custody.server.domain.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.selection import RandomSource
+from custody.server.domain.selection import MAX_INPUTS, Candidate, RandomSource
 from custody.server.domain.timing import PROPOSAL_LIFETIME, choose_locktime
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market, Quote
-from custody.server.service.keys.profiles import CHANGE_INDEX, OwnProfile, no_profile, own_profiles
+from custody.server.service.keys.profiles import (
+    CHANGE_INDEX,
+    OwnProfile,
+    ProfileScripts,
+    no_profile,
+    own_profiles,
+)
 from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.proposals.coins import Holding, coins_to_spend, lock_coins, require_unchanged
+from custody.server.service.proposals.coins import (
+    COINBASE_MATURITY,
+    Holding,
+    coins_to_spend,
+    holding_of,
+    is_locked,
+    lock_coins,
+    require_unchanged,
+)
 from custody.server.service.proposals.drafting import Parts
-from custody.server.service.proposals.profile_coins import ProfilePurse
 from custody.server.service.proposals.storing import store_with_inputs
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.stored_vaults import policy_of, vault_in
 from custody.server.service.webhook_events import told_of
-from custody.server.store.models import Proposal, Vault
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -53,6 +67,74 @@ from multisig import (
     estimate_vsize,
 )
 from multisig import Profile as Policy
+
+
+@dataclass(frozen=True)
+class ProfilePurse:
+    """Unspent, mature coins at the profile's two scripts, at a tip."""
+
+    chain: str
+    scripts: ProfileScripts
+    tip_height: int
+
+    def pool(self, db: Session) -> dict[Candidate, Holding]:
+        """Those that no proposal holds: the largest confirmed ones, changes of our own, and unconfirmed deposits."""
+        waiting, own = ChainCoin.height.is_(None), self._is_own_change()
+        kinds = (~waiting, and_(waiting, own), and_(waiting, ~own))
+        return {
+            self._candidate(coin, is_own=is_own): holding_of(coin)
+            for kind in kinds
+            for coin, is_own in self._largest(db, kind, own)
+        }
+
+    def total(self, db: Session, *, allow_unconfirmed: bool, locked: bool) -> Sats:
+        """What a forward could spend. ``locked``: of what proposals hold instead."""
+        may_spend = [] if allow_unconfirmed else [or_(ChainCoin.height.is_not(None), self._is_own_change())]
+        held = is_locked() if locked else ~is_locked()
+        query = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
+        return Sats(int(db.scalar(query.where(*self._unspent(), held, *may_spend)) or 0))
+
+    def _largest(
+        self, db: Session, kind: ColumnElement[bool], own: ColumnElement[bool]
+    ) -> list[tuple[ChainCoin, bool]]:
+        query = (
+            select(ChainCoin, own)
+            .where(*self._unspent(), ~is_locked(), kind)
+            .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
+            .limit(MAX_INPUTS)
+        )
+        return [(coin, bool(is_own)) for coin, is_own in db.execute(query)]
+
+    def _candidate(self, coin: ChainCoin, *, is_own: bool) -> Candidate:
+        depth = 0 if coin.height is None else max(1, self.tip_height - coin.height + 1)
+        return Candidate(coin.txid, coin.vout, Sats(coin.amount_sats), depth, is_own)
+
+    def _unspent(self) -> tuple[ColumnElement[bool], ...]:
+        matured = self.tip_height + 1 - COINBASE_MATURITY
+        return (
+            ChainCoin.chain == self.chain,
+            ChainCoin.vault_id.is_(None),
+            ChainCoin.script_pubkey.in_(self.scripts),
+            ChainCoin.spent_by.is_(None),
+            or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= matured),
+        )
+
+    def _is_own_change(self) -> ColumnElement[bool]:
+        """The change of a forward whose every coin is confirmed: a chain of unconfirmed deposits does not end with one of ours."""
+        spent = aliased(ChainCoin)
+        is_confirmed = exists().where(
+            spent.chain == self.chain,
+            spent.txid == ProposalInput.txid,
+            spent.vout == ProposalInput.vout,
+            spent.height.is_not(None),
+        )
+        chains_on = exists().where(ProposalInput.proposal_id == Proposal.id, ~is_confirmed)
+        return and_(
+            ChainCoin.branch == CHANGE,
+            exists().where(
+                Proposal.txid_expected == ChainCoin.txid, Proposal.profile_key_id.is_not(None), ~chains_on
+            ),
+        )
 
 
 @dataclass(frozen=True)

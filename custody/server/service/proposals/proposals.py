@@ -19,7 +19,7 @@ from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
-from custody.server.service.proposals.proposal_records import proposal_records
+from custody.server.service.proposals.records import proposal_records
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in

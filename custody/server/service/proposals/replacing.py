@@ -28,16 +28,17 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.lifecycle import settle_family
 from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.limits.token_usage import moved_by_family
+from custody.server.service.limits.usage import moved_by_family
 from custody.server.service.proposals.coins import (
     Holding,
     Purse,
     coins_to_spend,
+    has_tokens,
     lock_coins,
     require_unchanged,
 )
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
-from custody.server.service.proposals.originals import (
+from custody.server.service.proposals.families import (
     TOKEN_KINDS,
     Family,
     Standing,
@@ -50,7 +51,6 @@ from custody.server.service.proposals.originals import (
 )
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
-from custody.server.service.proposals.token_coins import has_tokens
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.stored_vaults import policy_of, vault_in

@@ -1,33 +1,78 @@
-"""Approvals and declines. Every submitted signature is verified before anything of it is kept."""
+"""Approvals and declines, by a signer of the vault or, for a forward, by the owner of the profile.
 
-from sqlalchemy import func, insert, select
+Every submitted signature is verified before anything of it is kept. The approval that meets the threshold stores the final transaction
+and queues its broadcast in the same transaction.
+"""
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
+from custody.schemas.keys import RevokedReason
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import StateConflict
+from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied, StateConflict
+from custody.server.domain.keys import may_move_on
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.keys.profiles import profile_policy
 from custody.server.service.lifecycle import Lifecycle, require_newest
-from custody.server.service.proposals.finalising import Finaliser
-from custody.server.service.proposals.proposal_records import collected_signatures
-from custody.server.service.proposals.seats import Seat, require_live_key, seat_of
+from custody.server.service.proposals.records import collected_signatures
 from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.outdated import Outdated
+from custody.server.service.stored_vaults import policy_from
 from custody.server.service.webhook_events import told_of
-from custody.server.store.models import Decision, Proposal, Signature
-from multisig import SignerProgress
+from custody.server.store.models import (
+    Decision,
+    Key,
+    Profile,
+    Proposal,
+    Signature,
+    Vault,
+    VaultSigner,
+    WatchedScript,
+)
+from multisig import Fingerprint, Policy, Psbt, SignerProgress, Transaction
+
+ACTIVE: Final = "active"
+
+
+APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
+
+
+# The kind of job that offers a final transaction to the network. Its subject is the proposal's id.
+BROADCAST: Final = "broadcast"
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The caller's part in a proposal. ``policy``: what its coins are of."""
+
+    proposal: Proposal
+    policy: Policy
+    user_id: int
+    key_id: str
+    is_active: bool
+    revoked_reason: str | None
+    fingerprint: Fingerprint
+
+    @property
+    def status(self) -> Status:
+        return Status(self.proposal.status)
 
 
 class Signing:
-    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle, finaliser: Finaliser) -> None:
+    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
         self._clock = clock
         self._audit = audit
         self._lifecycle = lifecycle
-        self._finaliser = finaliser
 
     def expect(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SignPsbtRequest
@@ -83,8 +128,19 @@ class Signing:
             db, caller, Category.SIGNING, "SIGNATURE_SUBMITTED", what, access=access, told=told
         )
         if verified.final is not None:
-            self._finaliser.store(db, caller, access, proposal, verified.final)
+            self._finalise(db, caller, access, proposal, verified.final)
         return self._answer(proposal, progress, verified.collected, None)
+
+    def _finalise(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal, final: Transaction
+    ) -> None:
+        """SIGNED, and due for broadcast."""
+        assert final.txid == proposal.txid_expected, "segwit inputs leave the txid alone"
+        proposal.final_tx = final.serialize()
+        self._lifecycle.apply(db, proposal, Event.THRESHOLD_MET)
+        enqueue(db, BROADCAST, proposal.id, self._clock())
+        what = f"proposal {proposal.id}, tx {final.txid}"
+        self._audit.record(db, caller, Category.SIGNING, "PROPOSAL_FINALISED", what, access=access)
 
     def _too_late(self, db: Session, seat: Seat) -> wire.SignPsbtResponse:
         if seat.status not in FINALISED:
@@ -172,3 +228,92 @@ def _declines(db: Session, proposal: Proposal) -> int:
 def _described(seat: Seat, progress: SignerProgress) -> str:
     text = f"proposal {seat.proposal.id}, key {seat.key_id}"
     return text if progress.is_complete else f"{text}, inputs {', '.join(map(str, progress.signed))} only"
+
+
+def seat_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal | None) -> Seat:
+    """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
+    if proposal is None or proposal.workspace_id != access.workspace_id:
+        raise NotFound("There is no such proposal in this workspace.")
+    if proposal.profile_key_id is not None:
+        return _owners_seat(db, caller, proposal, proposal.profile_key_id)
+    if not access.holds_any(APPROVER):
+        raise PermissionDenied(
+            f"Your role in this workspace does not carry {PermissionName.PAYMENT_APPROVE.value}."
+        )
+    return _signers_seat(db, caller, proposal)
+
+
+def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Seat:
+    """A forward moves one member's own money, and is nobody else's to sign or to decline: not the vault's signers' either."""
+    if proposal.created_by != caller.user_id:
+        raise NotASigner("A forward is signed by the member whose money it moves, and by nobody else.")
+    key = db.get_one(Key, key_id)
+    policy = profile_policy(db, key, db.get_one(Profile, key_id))
+    return Seat(
+        proposal,
+        policy,
+        key.user_id,
+        key.id,
+        key.status == ACTIVE,
+        key.revoked_reason,
+        policy.key.fingerprint,
+    )
+
+
+def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
+    found = db.execute(_PLACE, {"user_id": caller.user_id, "vault_id": proposal.vault_id}).one_or_none()
+    if found is None:
+        raise NotASigner("You are not a signer of this vault.")
+    fingerprint, key_id, status, revoked_reason, descriptor, chain = found
+    return Seat(
+        proposal,
+        policy_from(descriptor, chain),
+        caller.user_id,
+        key_id,
+        status == ACTIVE,
+        revoked_reason,
+        Fingerprint.from_hex(fingerprint),
+    )
+
+
+_PLACE = (
+    select(
+        VaultSigner.fingerprint,
+        Key.id,
+        Key.status,
+        Key.revoked_reason,
+        Vault.descriptor,
+        Vault.chain,
+    )
+    .join(Key, Key.id == VaultSigner.key_id)
+    .join(Vault, Vault.id == VaultSigner.vault_id)
+    .where(VaultSigner.vault_id == bindparam("vault_id"), VaultSigner.user_id == bindparam("user_id"))
+)
+
+
+def require_live_key(db: Session, seat: Seat) -> None:
+    """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed (P47).
+
+    A forward goes into such a vault by itself, and the money of a device that was replaced has no other way.
+    Raises KeyIsRevoked.
+    """
+    if seat.is_active:
+        return
+    is_forward = seat.proposal.profile_key_id is not None
+    if may_move_on(cast("RevokedReason | None", seat.revoked_reason)) and (
+        is_forward or _stays_in_workspace(db, seat)
+    ):
+        return
+    whose = "with this profile" if is_forward else "in this vault"
+    raise KeyIsRevoked(f"Your key {whose} was revoked ({seat.revoked_reason}).")
+
+
+def _stays_in_workspace(db: Session, seat: Seat) -> bool:
+    scripts = {output.script_pubkey for output in Psbt.parse(seat.proposal.psbt).outputs}
+    known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
+    query = known.where(
+        WatchedScript.chain == seat.policy.network.value,
+        WatchedScript.script_pubkey.in_(scripts),
+        Vault.workspace_id == seat.proposal.workspace_id,
+    )
+    return set(db.scalars(query)) == scripts

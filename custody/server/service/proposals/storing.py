@@ -4,18 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import insert
+from sqlalchemy import bindparam, insert, literal_column, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.timing import PROPOSAL_LIFETIME
-from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.coins import Holding
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.proposals.twins import proposed_before
-from custody.server.service.stored_vaults import watch_branch
+from custody.server.service.requests.outdated import Outdated
+from custody.server.service.stored_vaults import GAP, watch_branch
 from custody.server.store.duplicates import duplicates_refused
-from custody.server.store.models import Proposal, ProposalInput, Vault
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, FeeRate, Sats
 
 
@@ -79,7 +78,7 @@ def store_with_inputs(db: Session, proposal: Proposal, holdings: Sequence[Holdin
     one.
     """
     db.add(proposal)
-    with duplicates_refused(proposed_before()):
+    with duplicates_refused(Outdated("The same transaction was proposed meanwhile.")):
         db.flush()
     db.execute(insert(ProposalInput), [_input(proposal.id, *place) for place in enumerate(holdings)])
 
@@ -100,3 +99,32 @@ def _keep_change_address(db: Session, vault: Vault, draft: Draft) -> None:
     """A replacement's change goes where the replaced one's went; else to an address that nobody was given yet."""
     if draft.change_index is not None and draft.change_index >= vault.next_change_index:
         watch_branch(db, vault, CHANGE, use_change_index(db, vault, draft.change_index))
+
+
+def use_change_index(db: Session, vault: Vault, index: int) -> int:
+    """The vault's next one. A proposal's change goes there: the next one's to the next, unless too many were proposed and never sent.
+
+    A wallet that restores the vault stops looking after ``GAP`` addresses that nobody used. Whoever makes proposals and ends
+    them must not bring anybody's change beyond that: then an address is given twice, which only tells that both are ours.
+    """
+    following = index + 1
+    if following < GAP or _is_used_from(db, vault, following - GAP):
+        vault.next_change_index = max(vault.next_change_index, following)
+    return vault.next_change_index
+
+
+def _is_used_from(db: Session, vault: Vault, index: int) -> bool:
+    """Whether the chain shows a coin at this change address, or at a later one."""
+    return db.scalar(_USED, {"vault_id": vault.id, "least": index}) is not None
+
+
+_USED = (
+    select(ChainCoin.vout)
+    .where(
+        ChainCoin.vault_id == bindparam("vault_id"),
+        # As it stands in the index's condition, or SQLite would not take it.
+        ChainCoin.branch == literal_column(str(CHANGE)),
+        ChainCoin.address_index >= bindparam("least"),
+    )
+    .limit(1)
+)

@@ -6,8 +6,8 @@ Two megabytes of outputs take a second to read, and a hundred inputs a tenth of 
 from dataclasses import dataclass
 
 from custody.schemas import proposals as wire
+from custody.server.chain.engine import verify_transaction
 from custody.server.domain.errors import Fault, Invalid, NotASigner, PsbtDiffers, SignatureInvalid
-from custody.server.service.proposals.finalising import final_transaction
 from multisig import (
     BadSignature,
     Fingerprint,
@@ -20,6 +20,7 @@ from multisig import (
     PsbtTooLarge,
     SignerProgress,
     Transaction,
+    TxOut,
 )
 
 
@@ -116,3 +117,23 @@ def _accept(base: Psbt, returned: Psbt, sought: Sought) -> ProvenSpend:
     except BadSignature as error:
         pointer = "/psbt_base64"
         raise SignatureInvalid(str(error), faults=(Fault(pointer, str(error), error.code),)) from error
+
+
+def final_transaction(signed: ProvenSpend) -> Transaction:
+    """Of one whose every input has M verified signatures. It needs no database.
+
+    Raises InvalidSpend where the consensus engine refuses what our own checks let pass: a fault of ours, which
+    must never reach the network.
+    """
+    transaction = signed.finalise()
+    verify_transaction(transaction, _spent_outputs(signed.psbt))
+    return transaction
+
+
+def _spent_outputs(psbt: Psbt) -> list[TxOut]:
+    """From the previous transactions, whose hashes the inputs name: an amount cannot be wrong in them."""
+    outputs = []
+    for item in psbt.inputs:
+        assert item.non_witness_utxo is not None, "a PSBT of ours carries every previous transaction"
+        outputs.append(item.non_witness_utxo.outputs[item.outpoint.vout])
+    return outputs

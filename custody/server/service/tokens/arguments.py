@@ -1,6 +1,11 @@
-"""What a call is asked with, checked: the arguments' number, order and types, and the address."""
+"""The arguments of a call, checked: their number, order and types, the address, and whether the call can have an effect there."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from custody.schemas.asset_tokens import (
     CallArg,
@@ -9,10 +14,24 @@ from custody.schemas.asset_tokens import (
     NumberArg,
     TextArg,
 )
-from custody.server.domain.errors import Fault, Invalid, WrongNetworkAddress
+from custody.server.domain.errors import (
+    AlreadyPaused,
+    CustodyError,
+    DeploymentNotConfirmed,
+    Fault,
+    InsufficientFunds,
+    Invalid,
+    LockedFunds,
+    NotPaused,
+    StateConflict,
+    WrongNetworkAddress,
+)
+from custody.server.service.stored_vaults import address_script
+from custody.server.store.models import Vault, WatchedScript
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import Call, Function, TokenAmount
+from multisig.tokens.machine import Failure
 
 # Where the specification has them: the address first, then the amount.
 ADDRESS, AMOUNT = "/args/0/value", "/args/1/value"
@@ -86,3 +105,97 @@ def _words(function: Function) -> str:
 
 def _invalid(pointer: str, sentence: str, code: str = "invalid") -> Invalid:
     return Invalid(sentence, faults=(Fault(pointer, sentence, code),))
+
+
+# What they bring to the address can leave it only by a call from there.
+_MOVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
+
+
+def require_reach(db: Session, vault: Vault, asked: Asked) -> None:
+    """A vault is its ``address`` to every token; its deposit and change addresses call nothing. Raises Invalid."""
+    if asked.function not in _MOVING or asked.address is None:
+        return
+    owner = db.scalars(
+        select(Vault)
+        .join(WatchedScript, WatchedScript.vault_id == Vault.id)
+        .where(
+            WatchedScript.chain == vault.chain,
+            WatchedScript.script_pubkey == asked.address,
+            # Whose the scripts of other workspaces are is told to nobody.
+            Vault.workspace_id == vault.workspace_id,
+        )
+    ).one_or_none()
+    if owner is None or asked.address == address_script(owner):
+        return
+    sentence = (
+        f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls from its own address alone. "
+        f"Use {owner.address}."
+    )
+    raise Invalid(sentence, faults=(Fault(asked.address_at, sentence, "out-of-reach"),))
+
+
+CALLER, ADDRESS_AT, STATE = "/wallet_id", "address", ""
+
+_Answer = tuple[type[CustodyError], str, str]
+_ANSWERS: Mapping[Failure, _Answer] = MappingProxyType(
+    {
+        Failure.UNKNOWN_CONTRACT: (DeploymentNotConfirmed, STATE, "The token is not on the chain."),
+        Failure.NOT_THE_OWNER: (
+            Invalid,
+            CALLER,
+            "Only the token's owner may do this, and this vault is not.",
+        ),
+        Failure.TOO_EARLY: (DeploymentNotConfirmed, STATE, "The deployment has no confirmation yet."),
+        Failure.ALREADY_STARTED: (StateConflict, STATE, "The token was started already: init runs once."),
+        Failure.NOT_STARTED: (StateConflict, STATE, "The token was not started: call init first."),
+        Failure.PAUSED: (
+            StateConflict,
+            STATE,
+            "The token is paused: nothing is transferred until it is unpaused.",
+        ),
+        Failure.NOT_PAUSED: (NotPaused, STATE, "The token is not paused."),
+        Failure.NOT_LISTED: (Invalid, ADDRESS_AT, "The address is not on the token's whitelist."),
+        Failure.ALREADY_LISTED: (Invalid, ADDRESS_AT, "The address is on the token's whitelist already."),
+        Failure.OWNER_IS_LISTED: (
+            Invalid,
+            ADDRESS_AT,
+            "The owner is always listed: nothing adds or removes it.",
+        ),
+        Failure.WHITELIST_ALREADY_ON: (StateConflict, STATE, "The whitelist is on already."),
+        Failure.WHITELIST_ALREADY_OFF: (StateConflict, STATE, "The whitelist is off already."),
+        Failure.INSUFFICIENT_BALANCE: (
+            InsufficientFunds,
+            AMOUNT,
+            "The vault holds less of the token than that.",
+        ),
+        Failure.ABOVE_MAXIMUM: (
+            Invalid,
+            AMOUNT,
+            "With that amount more would exist than the token's maximum supply.",
+        ),
+        Failure.NOT_THE_OWNERS_ADDRESS: (
+            Invalid,
+            ADDRESS_AT,
+            "The owner burns from its own address only: name the vault's.",
+        ),
+        Failure.ALREADY_THE_OWNER: (Invalid, ADDRESS_AT, "The address is the token's owner already."),
+    }
+)
+
+
+def _calls(count: int) -> str:
+    return "one call" if count == 1 else f"{count} calls"
+
+
+def refusal(failure: Failure, asked: Asked, *, waiting: int) -> CustodyError:
+    """``waiting``: so many calls wait before it, without which it would have passed; 0 where it fails without them too."""
+    kind, where, sentence = _ANSWERS[failure]
+    if failure is Failure.PAUSED and asked.function is Function.PAUSE:
+        kind, sentence = AlreadyPaused, "The token is paused already."
+    if waiting:
+        sentence = f"{sentence} So it will be once what waits before it is mined: {_calls(waiting)}."
+        if failure is Failure.INSUFFICIENT_BALANCE:
+            kind = LockedFunds
+            sentence = f"The rest is reserved by what waits before it: {_calls(waiting)}."
+    pointer = asked.address_at if where == ADDRESS_AT else where
+    return kind(sentence, faults=(Fault(pointer, sentence, failure.value),))

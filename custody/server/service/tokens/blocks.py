@@ -1,9 +1,14 @@
 """From a block of a chain to what the tokens' machine reads of it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
 from custody.server.chain.backend import DataBlock, DataTransaction
+from custody.server.store.chunks import chunks
+from custody.server.store.models import Contract, Proposal
 from multisig.errors import InvalidToken
 from multisig.script import ScriptKind, classify, parse_op_return
 from multisig.tokens import Deploy, decode_payload
@@ -56,3 +61,19 @@ def _transaction(carrier: DataTransaction) -> TokenTransaction:
     data = parse_op_return(outputs[0].script_pubkey) if len(outputs) == 1 else None
     whole = data is not None and data.startswith(MAGIC) and outputs[0].amount == 0
     return TokenTransaction(carrier.transaction.txid, carrier.caller, data if whole else None)
+
+
+# Of these txids on one chain, within one transaction.
+Proposed = Callable[[Session, str, Collection[str]], Collection[str]]
+
+
+def proposed_deployments(db: Session, chain: str, txids: Collection[str]) -> frozenset[str]:
+    """Those of any version of a token's deployment, whatever became of its proposal: what was signed may be mined."""
+    query = (
+        select(Proposal.txid_expected)
+        .join(Contract, Contract.deploy_family_id == Proposal.family_id)
+        .where(Contract.chain == chain)
+    )
+    return frozenset(
+        txid for some in chunks(txids) for txid in db.scalars(query.where(Proposal.txid_expected.in_(some)))
+    )

@@ -1,32 +1,39 @@
-"""Calling a token's functions: each call a proposal, refused beforehand where it could only fail."""
+"""Calling a token's functions: each call is a proposal, refused beforehand where it would have no effect."""
 
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from custody.schemas.asset_tokens import CallContractRequest, CallContractResponse, ContractWhitelistRequest
+from custody.schemas.asset_tokens import (
+    CallContractRequest,
+    CallContractResponse,
+    CallStatus,
+    ContractWhitelistRequest,
+    ResubmitCallResponse,
+)
 from custody.schemas.common import Priority
 from custody.schemas.proposals import TxType
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import DeploymentNotConfirmed, PermissionDenied
+from custody.server.domain.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
 from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
+from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.limits.limits import Movement
-from custody.server.service.limits.token_usage import FOR_ROLE, FOR_VAULT, movement_of
+from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
 from custody.server.service.proposals.drafting import Draft
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.stored_vaults import vault_in
-from custody.server.service.tokens.arguments import Asked, read_call, read_listing
-from custody.server.service.tokens.contract_records import contract_in
+from custody.server.service.token_status import standings
+from custody.server.service.tokens.arguments import Asked, read_call, read_listing, require_reach
 from custody.server.service.tokens.index_reading import require_current
-from custody.server.service.tokens.paying import TokenDrafter
-from custody.server.service.tokens.reach import require_reach
-from custody.server.service.tokens.storing import TokenProposals, Wanted
+from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals, Wanted
+from custody.server.service.tokens.records import call_in, contract_in
 from custody.server.service.tokens.waiting import deployed_id, require_effect
 from custody.server.service.webhook_events import told_of
 from custody.server.store.models import Contract, ContractCall, Proposal, Vault
@@ -183,3 +190,35 @@ def _call(case: _Case, proposal: Proposal) -> ContractCall:
         created_by=proposal.created_by,
         created_at=proposal.created_at,
     )
+
+
+class Resubmitting:
+    """Nothing is signed and nothing is built: the final transaction that is stored is offered once more, by its txid."""
+
+    def __init__(self, clock: Clock, audit: AuditLog) -> None:
+        self._clock = clock
+        self._audit = audit
+
+    def resubmit(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, call_uid: int
+    ) -> ResubmitCallResponse:
+        """Asked twice, it is due once. Raises NotFound, CallNotStalled."""
+        call = call_in(db, access, call_uid)
+        standing = standings(db, access.chain, [call.family_id])[call.family_id]
+        if standing.status is not CallStatus.STALLED:
+            raise CallNotStalled(f"The call is {standing.status}: only a stalled one is sent again.")
+        enqueue(db, BROADCAST, standing.best.id, self._clock())
+        self._audit.record(
+            db,
+            caller,
+            Category.TOKENS,
+            "CALL_RESUBMITTED",
+            f"call {call.uid}, proposal {standing.best.id}, tx {standing.best.txid_expected}",
+            access=access,
+        )
+        return ResubmitCallResponse(txid=standing.best.txid_expected, status=standing.status)
+
+    def status(self, db: Session, access: WorkspaceAccess, call_uid: int) -> CallStatus:
+        """As of now. Raises NotFound."""
+        call = call_in(db, access, call_uid)
+        return standings(db, access.chain, [call.family_id])[call.family_id].status

@@ -1,13 +1,16 @@
-"""Making a token: its record, and the proposal of its deployment."""
+"""Making a token: its bytecode, checked field by field, its record, and the proposal of its deployment."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.asset_tokens import CreateTokenRequest, CreateTokenResponse
 from custody.schemas.proposals import TxType
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import Fault, Invalid
 from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
@@ -16,13 +19,16 @@ from custody.server.service.limits.limits import Movement
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
-from custody.server.service.stored_vaults import vault_in
-from custody.server.service.tokens.blueprints import bytecode_of
-from custody.server.service.tokens.paying import TokenDrafter
-from custody.server.service.tokens.storing import TokenProposals, Wanted
+from custody.server.service.stored_vaults import address_script, vault_in
+from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals, Wanted
 from custody.server.service.webhook_events import told_of
-from custody.server.store.models import Contract, Proposal, Vault
-from multisig.tokens import Bytecode, encode_payload
+from custody.server.store.models import AddressBookEntry, Contract, Proposal, Vault
+from multisig import Network, decode_address
+from multisig.errors import InvalidToken
+from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, TokenAmount, encode_payload
+from multisig.tokens.amounts import check_decimals, check_supplies
+from multisig.tokens.names import check_icon, check_name, check_ticker
+from multisig.tokens.payload import check_holder
 
 
 @dataclass(frozen=True)
@@ -118,3 +124,55 @@ def _contract(vault: Vault, bytecode: Bytecode, proposal: Proposal) -> Contract:
         created_by=proposal.created_by,
         created_at=proposal.created_at,
     )
+
+
+def bytecode_of(db: Session, access: WorkspaceAccess, vault: Vault, request: CreateTokenRequest) -> Bytecode:
+    """The vault's address is the owner. Raises Invalid, which names the field; of a supply, the largest there can be."""
+    if request.network != vault.network:
+        raise _invalid("/network", f"The vault is on {vault.network}.")
+    total, maximum = int(request.total_supply), int(request.max_supply)
+    _check("/token_name", lambda: check_name(request.token_name))
+    _check("/ticker", lambda: check_ticker(request.ticker))
+    _check("/icon", lambda: check_icon(request.icon))
+    _check("/decimals_num", lambda: check_decimals(request.decimals_num))
+    pointer = "/total_supply" if total > min(maximum, MAX_TOKEN_AMOUNT) else "/max_supply"
+    _check(pointer, lambda: check_supplies(total, maximum, request.decimals_num))
+    return Bytecode(
+        name=request.token_name,
+        ticker=request.ticker,
+        decimals=request.decimals_num,
+        total_supply=TokenAmount(total),
+        max_supply=TokenAmount(maximum),
+        whitelist_enabled=request.whitelist_enabled,
+        icon=request.icon,
+        whitelist=_whitelist(db, access, vault, request.white_list_ids or ()),
+        owner_script=address_script(vault),
+    )
+
+
+def _whitelist(db: Session, access: WorkspaceAccess, vault: Vault, uids: Sequence[int]) -> tuple[bytes, ...]:
+    """Scripts of entries of the workspace's address book, in the one order that the bytecode has."""
+    query = select(AddressBookEntry).where(
+        AddressBookEntry.workspace_id == access.workspace_id, AddressBookEntry.id.in_(set(uids))
+    )
+    known = {entry.id: entry.address for entry in db.scalars(query)}
+    scripts = set()
+    for place, uid in enumerate(uids):
+        pointer = f"/white_list_ids/{place}"
+        if uid not in known:
+            raise _invalid(pointer, "There is no such entry in this workspace's address book.")
+        script = decode_address(known[uid], Network(vault.chain))
+        _check(pointer, lambda script=script: check_holder(script))  # type: ignore[misc]
+        scripts.add(script)
+    return tuple(sorted(scripts))
+
+
+def _check(pointer: str, rule: Callable[[], None]) -> None:
+    try:
+        rule()
+    except InvalidToken as error:
+        raise _invalid(pointer, str(error), error.code) from error
+
+
+def _invalid(pointer: str, sentence: str, code: str = "invalid") -> Invalid:
+    return Invalid(sentence, faults=(Fault(pointer, sentence, code),))

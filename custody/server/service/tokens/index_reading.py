@@ -1,12 +1,29 @@
-"""What the index knows, for whoever reads it: how far it is, and single cells. What it does not know is never shown as zero."""
+"""What the index of tokens tells: how far it has read, what vaults hold and own, and who is whitelisted. What it does not know is never
+shown as zero.
+"""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
+from custody.schemas import asset_tokens as wire
+from custody.schemas.asset_tokens import CallStatus
+from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import IndexBehind
-from custody.server.store.models import ChainBlock, Contract, Proposal, TokenBlock, TokenCell
+from custody.server.service.stored_vaults import vault_in
+from custody.server.service.token_status import Standing, standings
+from custody.server.store.models import (
+    AddressBookEntry,
+    ChainBlock,
+    Contract,
+    Proposal,
+    TokenBlock,
+    TokenCell,
+    Vault,
+)
+from multisig import Network, decode_address, encode_address
 from multisig.tokens.machine import Cell
 
 # The watcher and the indexer look at the chain on their own, and a new block is in one a moment before the other.
@@ -132,3 +149,144 @@ def _at(chain: str, cell: Cell, holder: bytes = b"") -> tuple[ColumnElement[bool
 def _numbers(db: Session, *where: ColumnElement[bool]) -> dict[str, int]:
     found = db.execute(select(TokenCell.contract_id, TokenCell.number).where(*where))
     return {contract_id: number for contract_id, number in found if number is not None}
+
+
+def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.TokenBalance]:
+    """Of every token that the vault's address holds or owns, the oldest contract first.
+
+    Of what others hold of a token here, nothing is said but how much there is. A token whose bytecode is not known has no
+    balance that anybody could tell, and is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
+    """
+    vault = vault_in(db, access, vault_id)
+    require_current(db, vault.chain)
+    script = decode_address(vault.address, Network(vault.chain))
+    held, owned = holdings_of(db, vault.chain, script), owned_by(db, vault.chain, script)
+    contracts = contracts_by_id(db, vault.chain, held.keys() | owned)
+    supplies = numbers_of(db, vault.chain, contracts.keys(), Cell.SUPPLY)
+    return [
+        _balance(
+            contract_id,
+            contract,
+            held.get(contract_id, 0),
+            contract_id in owned,
+            supplies.get(contract_id, 0),
+        )
+        for contract_id, contract in sorted(contracts.items(), key=lambda item: item[1].uid)
+    ]
+
+
+def _balance(
+    contract_id: str, contract: Contract, balance: int, owned: bool, supply: int
+) -> wire.TokenBalance:
+    return wire.TokenBalance(
+        contract_uid=contract.uid,
+        contract_address=contract_id,
+        name=contract.name,
+        balance=str(balance),
+        decimals=contract.decimals,
+        icon=contract.icon,
+        owned=owned,
+        total_supply=str(supply),
+        max_supply=str(contract.max_supply),
+    )
+
+
+NOT_DEPLOYED = "The token's deployment is not confirmed: it has no list yet."
+NOT_KNOWN = "The index of tokens does not know the token's state."
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """What one answer is made of. ``trouble``: why nothing of the index can be told."""
+
+    names: Mapping[str, str]
+    owners: Mapping[str, bytes]
+    listed: Mapping[str, Sequence[bytes]]
+    network: Network
+    trouble: str | None
+
+    def entries(self, contract_id: str) -> list[wire.ListedAddress]:
+        """The owner first, who may always receive; a list may name the owner, too, who is told once."""
+        owner = self.owners[contract_id]
+        listed = [script for script in self.listed.get(contract_id, ()) if script != owner]
+        addresses = [encode_address(script, self.network) or "" for script in (owner, *listed)]
+        return [wire.ListedAddress(address=each, name=self.names.get(each, "")) for each in addresses]
+
+    def error_of(self, standing: Standing) -> str | None:
+        if self.trouble is not None:
+            return self.trouble
+        if standing.status is not CallStatus.CONFIRMED:
+            return NOT_DEPLOYED
+        return None if standing.best.txid in self.owners else NOT_KNOWN
+
+
+def workspace_whitelist(db: Session, access: WorkspaceAccess) -> wire.WorkspaceWhitelist:
+    """Of every token of the workspace but those whose deployment failed, which never came to be."""
+    rows = db.execute(
+        select(Contract, Vault.name)
+        .join(Vault, Vault.id == Contract.vault_id)
+        .where(Contract.workspace_id == access.workspace_id)
+        .order_by(Contract.uid)
+    ).all()
+    stands = standings(db, access.chain, [contract.deploy_family_id for contract, _ in rows])
+    lists = _read(db, access, stands.values())
+    contracts = [
+        _whitelist(contract, vault_name, stands[contract.deploy_family_id], lists)
+        for contract, vault_name in rows
+        if stands[contract.deploy_family_id].status is not CallStatus.FAILED
+    ]
+    return wire.WorkspaceWhitelist(
+        contracts=contracts,
+        aggregate=_aggregate(contracts),
+        vault_errors=_vault_errors(contracts, lists.trouble),
+    )
+
+
+def _read(db: Session, access: WorkspaceAccess, stands: Collection[Standing]) -> _Lists:
+    ids = [each.best.txid for each in stands if each.best.txid is not None]
+    book = select(AddressBookEntry.address, AddressBookEntry.name).where(
+        AddressBookEntry.workspace_id == access.workspace_id
+    )
+    return _Lists(
+        dict(db.execute(book).all()),
+        owners_of(db, access.chain, ids),
+        listed_by(db, access.chain, ids),
+        Network(access.chain),
+        why_behind(db, access.chain),
+    )
+
+
+def _whitelist(
+    contract: Contract, vault_name: str, standing: Standing, lists: _Lists
+) -> wire.ContractWhitelist:
+    error, contract_id = lists.error_of(standing), standing.best.txid
+    return wire.ContractWhitelist(
+        contract_uid=contract.uid,
+        symbol=contract.ticker,
+        name=contract.name,
+        vault_id=contract.vault_id,
+        vault_name=vault_name,
+        addresses=lists.entries(contract_id) if error is None and contract_id is not None else [],
+        error=error,
+    )
+
+
+def _aggregate(contracts: Sequence[wire.ContractWhitelist]) -> list[wire.WhitelistedAddress]:
+    """Each address once, in the order of the addresses."""
+    found: dict[str, wire.WhitelistedAddress] = {}
+    for contract in contracts:
+        for entry in contract.addresses:
+            known = found.setdefault(
+                entry.address,
+                wire.WhitelistedAddress(address=entry.address, name=entry.name, contract_uids=[]),
+            )
+            known.contract_uids.append(contract.contract_uid)
+    return [found[address] for address in sorted(found)]
+
+
+def _vault_errors(contracts: Sequence[wire.ContractWhitelist], trouble: str | None) -> list[wire.VaultError]:
+    """Where the index is behind, nothing can be told of any vault that has tokens."""
+    if trouble is None:
+        return []
+    vaults = dict.fromkeys(contract.vault_id for contract in contracts)
+    return [wire.VaultError(vault_id=vault_id, error=trouble) for vault_id in vaults]

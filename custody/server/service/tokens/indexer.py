@@ -13,10 +13,14 @@ from custody.server.chain.backend import ChainBackend, DataBlock
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.service.backends import Backends, backend_of
 from custody.server.service.jobs.leases import Held
-from custody.server.service.tokens.blocks import deployments_in, token_block, without
-from custody.server.service.tokens.bytecode import Published, published_bytecode
-from custody.server.service.tokens.cells import Cells, joined, split
-from custody.server.service.tokens.deployments import Proposed, proposed_deployments
+from custody.server.service.tokens.blocks import (
+    Proposed,
+    deployments_in,
+    proposed_deployments,
+    token_block,
+    without,
+)
+from custody.server.service.tokens.state import Cells, Published, joined, published_bytecode, split
 from custody.server.store import Store
 from custody.server.store.models import (
     ChainBlock,

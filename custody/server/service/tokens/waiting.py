@@ -9,11 +9,9 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TxType
 from custody.server.domain.lifecycle import ENDED
 from custody.server.service.stored_vaults import address_script
-from custody.server.service.tokens.arguments import Asked
-from custody.server.service.tokens.bytecode import published_bytecode
-from custody.server.service.tokens.cells import Cells
+from custody.server.service.tokens.arguments import Asked, refusal
 from custody.server.service.tokens.index_reading import indexed_height, shared_height
-from custody.server.service.tokens.refusing import refusal
+from custody.server.service.tokens.state import Cells, published_bytecode
 from custody.server.store.models import Contract, ContractCall, Proposal, TokenCell, Vault
 from custody.server.store.models import TokenTransaction as TokenRow
 from multisig.tokens import encode_payload

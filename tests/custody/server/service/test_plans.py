@@ -16,22 +16,22 @@ from custody.server.domain.selection import MAX_INPUTS, Tier
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.policies import StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault
-from custody.server.service.network.affected import affected
 from custody.server.service.network.deposits import Coins
+from custody.server.service.network.sightings import affected
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.proposals.coins import (
     MATCHING,
     SMALL,
     Purse,
+    kept_for_tokens,
     lock_coins,
     require_unchanged,
 )
 from custody.server.service.proposals.drafting import plan_of
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.proposals import Filter
-from custody.server.service.proposals.token_coins import kept_for_tokens
 from custody.server.service.stored_vaults import address_script, policy_of
-from custody.server.service.tokens.holding import holding_vault
+from custody.server.service.tokens.records import holding_vault
 from custody.server.service.tokens.waiting import outlook_of
 from custody.server.store.models import (
     Contract,

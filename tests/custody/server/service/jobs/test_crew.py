@@ -6,9 +6,8 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import select
 
-from custody.server.service.jobs.crew import Crew
 from custody.server.service.jobs.outbox import Done, Finish, Outbox, Task, enqueue
-from custody.server.service.jobs.workers import survive
+from custody.server.service.jobs.workers import Crew, survive
 from custody.server.store import Store
 from custody.server.store.models import Job
 from tests.support.platform import Clock

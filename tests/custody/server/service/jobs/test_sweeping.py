@@ -3,7 +3,7 @@
 import pytest
 
 from custody.server.domain.errors import DatabaseUnavailable
-from custody.server.service.jobs.sweeping import Sweeps
+from custody.server.service.jobs.tidying import Sweeps
 
 
 class Part:

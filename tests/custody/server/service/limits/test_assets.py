@@ -10,9 +10,9 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from custody.server.domain.limits import in_tokens
-from custody.server.service.limits.assets import assets_of_vaults
+from custody.server.service.limits.limits import assets_of_vaults
 from custody.server.service.limits.policies import StoredPolicies
-from custody.server.service.limits.token_usage import TokenMovement, token_usage_of_vault
+from custody.server.service.limits.usage import TokenMovement, token_usage_of_vault
 from custody.server.store import Store
 from custody.server.store.models import Contract, ContractCall, Organisation, Proposal, User, Workspace
 from multisig.tokens import MAX_TOKEN_AMOUNT

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.chain.backend import RefusalCode, Refused
-from custody.server.service.network.rebroadcast import JITTER_SECONDS, LEAST, Rebroadcast
+from custody.server.service.network.broadcast import JITTER_SECONDS, LEAST, Rebroadcast
 from custody.server.store.models import Job
 from tests.support.backends import Unreliable
 from tests.support.replacing import bump, finished, forget_mempool, made, status

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import func, select
 
-from custody.server.service.proposals import finalising, verifying
+from custody.server.service.proposals import verifying
 from custody.server.store.models import Job, Proposal, Signature
 from custody.server.web import proposals as web
 from multisig import Psbt
@@ -136,7 +136,7 @@ def test_what_the_engine_refuses_is_neither_kept_nor_sent(funded, psbt_id, monke
 
         raise InvalidSpend("no")
 
-    monkeypatch.setattr(finalising, "verify_transaction", refuse)
+    monkeypatch.setattr(verifying, "verify_transaction", refuse)
     assert funded.submit("bob", psbt_id, funded.signed("bob", psbt_id)).status_code == 500
     assert funded.proposal(psbt_id) == before
     assert count(funded, Job) == 0

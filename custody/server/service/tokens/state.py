@@ -1,6 +1,7 @@
-"""The tokens' state in rows, as the rules read it: what a batch of blocks needs is fetched at once and written at once."""
+"""The tokens' state in rows, as the rules of tokens read it: a batch of blocks is one reading and one writing of rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -8,11 +9,11 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, delete, insert, select
 from sqlalchemy.orm import Session
 
-from custody.server.store.models import TokenCell
+from custody.server.store.models import Contract, TokenCell
 from custody.server.store.models.base import table_of
 from multisig.errors import InvalidToken
-from multisig.tokens import Call, decode_payload
-from multisig.tokens.machine import Cell, Effect, TokenBlock, Value
+from multisig.tokens import Bytecode, Call, decode_payload, parse_bytecode
+from multisig.tokens.machine import BytecodeOf, Cell, Effect, TokenBlock, Value
 
 Key = tuple[str, Cell, bytes]
 G = TypeVar("G")
@@ -135,3 +136,21 @@ def _call(data: bytes | None) -> Call | None:
     except InvalidToken:
         return None
     return payload if isinstance(payload, Call) else None
+
+
+# Of one chain, within one transaction.
+Published = Callable[[Session, str], BytecodeOf]
+
+
+def published_bytecode(db: Session, chain: str) -> BytecodeOf:
+    """Finds what a member here has made a token of, else None. What was asked for is remembered."""
+
+    @cache
+    def find(bytecode_hash: bytes) -> Bytecode | None:
+        of_hash = select(Contract.bytecode).where(
+            Contract.chain == chain, Contract.bytecode_hash == bytecode_hash
+        )
+        blob = db.scalar(of_hash.limit(1))
+        return None if blob is None else parse_bytecode(blob)
+
+    return find

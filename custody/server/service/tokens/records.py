@@ -1,19 +1,32 @@
-"""Tokens as the specification's record."""
+"""Tokens, and the calls on them, as the specification's records."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 
-from sqlalchemy import select
+from pydantic import TypeAdapter
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
+from custody.schemas.asset_tokens import ContractCallsQuery
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
 from custody.server.service.stored_vaults import vault_in
 from custody.server.service.token_status import Standing, standings
-from custody.server.service.tokens.holding import holding_vault
-from custody.server.store.models import Contract, Decision, Proposal, VaultSigner
+from custody.server.store.models import (
+    Contract,
+    ContractCall,
+    Decision,
+    Proposal,
+    TokenCell,
+    Vault,
+    VaultSigner,
+)
+from multisig import Network, decode_address
+from multisig.tokens.machine import Cell
 
 
 def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Contract:
@@ -43,7 +56,7 @@ def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> 
     if vault_id is None:
         (record,) = contract_records(db, access.network, [contract])
     else:
-        record = _public(_record(access.network, contract, standing, []), vault_id)
+        record = _public(_contract_record(access.network, contract, standing, []), vault_id)
     return record.model_copy(
         update={"bytecode": contract.bytecode.decode(), "deployment_hex": _deployment_hex(db, standing)}
     )
@@ -70,12 +83,12 @@ def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -
     stands = standings(db, contracts[0].chain, [contract.deploy_family_id for contract in contracts])
     signers = _signers(db, contracts, stands)
     return [
-        _record(network, contract, stands[contract.deploy_family_id], signers[contract.uid])
+        _contract_record(network, contract, stands[contract.deploy_family_id], signers[contract.uid])
         for contract in contracts
     ]
 
 
-def _record(
+def _contract_record(
     network: str, contract: Contract, standing: Standing, signers: list[wire.ContractSigner]
 ) -> wire.Contract:
     is_broadcast = standing.best.txid is not None
@@ -131,3 +144,95 @@ def _signers(
         ]
         for contract in contracts
     }
+
+
+def holding_vault(db: Session, access: WorkspaceAccess, contract: Contract) -> str | None:
+    """The id of the workspace's vault whose ``address`` owns the token, else of the oldest that has any of it, after the last block
+    that was read. None where there is none.
+    """
+    vaults = (
+        select(Vault.address, Vault.id)
+        .where(Vault.workspace_id == access.workspace_id, Vault.chain == contract.chain)
+        .order_by(Vault.created_at, Vault.id)
+    )
+    # As values, so that each cell is found by its whole key: a token may have any number of holders.
+    own = {
+        decode_address(address, Network(contract.chain)): vault_id for address, vault_id in db.execute(vaults)
+    }
+    versions = select(Proposal.txid_expected).where(Proposal.family_id == contract.deploy_family_id)
+    of_token = (TokenCell.chain == contract.chain, TokenCell.contract_id.in_(versions))
+    owner = db.scalars(
+        select(TokenCell.data).where(*of_token, TokenCell.cell == int(Cell.OWNER), TokenCell.holder == b"")
+    ).first()
+    if owner in own:
+        return own[owner]
+    held = select(TokenCell.holder).where(
+        *of_token, TokenCell.cell == int(Cell.BALANCE), TokenCell.holder.in_(own)
+    )
+    holders = set(db.scalars(held))
+    return next((vault_id for script, vault_id in own.items() if script in holders), None)
+
+
+_ARGS = TypeAdapter(list[wire.CallArg])
+
+
+@dataclass(frozen=True)
+class CallPage:
+    """Oldest first. ``total`` counts without the slice."""
+
+    items: list[wire.ContractCall]
+    total: int
+    has_more: bool
+
+
+def call_in(db: Session, access: WorkspaceAccess, call_uid: int) -> ContractCall:
+    """Raises NotFound for a call of another workspace too (P24)."""
+    call = db.get(ContractCall, call_uid)
+    if call is None or call.workspace_id != access.workspace_id:
+        raise NotFound("There is no such call in this workspace.")
+    return call
+
+
+def call_page(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> CallPage:
+    """Raises NotFound (token, vault)."""
+    query = _matching(db, access, wanted)
+    total = db.scalar(query.with_only_columns(func.count())) or 0
+    if wanted.after is not None:
+        query = query.where(ContractCall.uid > wanted.after)
+    found = db.scalars(query.order_by(ContractCall.uid).limit(wanted.limit + 1)).all()
+    items = call_records(db, access.chain, found[: wanted.limit])
+    return CallPage(items, total, has_more=len(found) > wanted.limit)
+
+
+def _matching(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Select[ContractCall]:
+    """The workspace's own calls, of others' tokens too: what other workspaces do with a token is theirs."""
+    query = select(ContractCall).where(ContractCall.workspace_id == access.workspace_id)
+    if wanted.contract_uid is not None:
+        query = query.where(ContractCall.contract_uid == contract_in(db, access, wanted.contract_uid).uid)
+    if wanted.vault_id is not None:
+        query = query.where(ContractCall.vault_id == vault_in(db, access, wanted.vault_id).id)
+    return query
+
+
+def call_records(db: Session, chain: str, calls: Sequence[ContractCall]) -> list[wire.ContractCall]:
+    """In the order given."""
+    stands = standings(db, chain, [call.family_id for call in calls])
+    return [_call_record(call, stands[call.family_id]) for call in calls]
+
+
+def _call_record(call: ContractCall, standing: Standing) -> wire.ContractCall:
+    return wire.ContractCall(
+        uid=call.uid,
+        status=standing.status,
+        contract_uid=call.contract_uid,
+        wallet_id=call.vault_id,
+        function_name=cast("wire.FunctionName", call.function_name),
+        args=_ARGS.validate_python(call.args),
+        psbt_id=standing.best.id,
+        tx_id=standing.best.txid,
+        failure_reason=standing.reason,
+        created_by=str(call.created_by),
+        created_at=call.created_at,
+        updated_at=standing.updated_at,
+        confirmed_at=standing.confirmed_at,
+    )

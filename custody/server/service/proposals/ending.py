@@ -1,7 +1,8 @@
-"""Cancelling a proposal that still waits for signatures. It is soft: a signature that is out stays valid (ADR 15).
+"""Ending proposals that wait for signatures: their cancellation, and their expiry.
 
-Where one is out, the coins stay locked, so that no other payment comes to hang on them and a self-spend can still take them
-back: until that is confirmed, somebody frees them, or the proposal would have expired.
+Cancelling is soft: a signature that was handed out stays valid (ADR 15). Where there is one, the coins stay locked, so that no other
+payment depends on them and a self-spend can still take them back: until that is confirmed, a member frees them, or the proposal would
+have expired.
 """
 
 from sqlalchemy import func, select
@@ -16,9 +17,9 @@ from custody.server.domain.errors import NotFound, PermissionDenied, StateConfli
 from custody.server.domain.lifecycle import REPLACEABLE, Event
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.sweeping import sweep
+from custody.server.service.jobs.tidying import sweep
 from custody.server.service.lifecycle import Lifecycle, newer_than
-from custody.server.service.proposals.originals import KINDS
+from custody.server.service.proposals.families import KINDS
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
 from custody.server.store.models import Proposal, Signature
@@ -153,3 +154,31 @@ def _in_words(proposal: Proposal, out: int) -> str:
             "or cancel-psbt with release_coins frees them."
         )
     return f"{said} Its coins are free: pay nobody again before it cannot be sent any more."
+
+
+class Expiry:
+    def __init__(self, store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._lifecycle = lifecycle
+
+    def run_due(self) -> int:
+        """Expires what is due, frees its coins, and returns how many."""
+        due = (
+            select(Proposal)
+            .where(Proposal.status == Status.PENDING.value, Proposal.expires_at <= self._clock())
+            .order_by(Proposal.expires_at)
+        )
+        return sweep(self._store, due, self._expire)
+
+    def _expire(self, db: Session, proposal: Proposal) -> None:
+        self._lifecycle.apply(db, proposal, Event.EXPIRE)
+        self._audit.record(
+            db,
+            PLATFORM,
+            Category.PROPOSALS,
+            "PROPOSAL_EXPIRED",
+            f"proposal {proposal.id}",
+            access=place_of(db, proposal.workspace_id),
+        )

@@ -1,9 +1,16 @@
-"""The transaction of a token: it begins with a coin at the vault's address, carries the payload, and returns its change there."""
+"""Drafting and storing a token's proposal.
+
+Its transaction begins with a coin at the vault's address, carries the payload, and returns its change to that address.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from custody.schemas.proposals import TxType
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import (
     Fault,
     InsufficientFunds,
@@ -12,7 +19,7 @@ from custody.server.domain.errors import (
     TokenCoinMissing,
     TokenCoinUnconfirmed,
 )
-from custody.server.domain.ports import Clock
+from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import (
     MAX_INPUTS,
     Plan,
@@ -25,16 +32,23 @@ from custody.server.domain.selection import (
 )
 from custody.server.domain.timing import choose_locktime
 from custody.server.service.backends import Quote
-from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend
-from custody.server.service.proposals.drafting import Draft, Parts, plan_of, require_sane_fee
-from custody.server.service.proposals.payments import Intent
-from custody.server.service.proposals.token_coins import (
+from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.limits.usage import TokenMovement
+from custody.server.service.proposals.coins import (
+    Holding,
+    Purse,
     awaited_token_coin,
+    coins_to_spend,
     has_locked_token_coin,
+    lock_coins,
+    require_unchanged,
     token_coins,
 )
+from custody.server.service.proposals.drafting import Draft, Parts, plan_of, require_sane_fee
+from custody.server.service.proposals.payments import Intent
+from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
-from custody.server.store.models import Vault
+from custody.server.store.models import Proposal, Vault
 from multisig import RECEIVE, ChangeTo, FeeRate, PsbtTooLarge, Sats, TxOut
 
 
@@ -124,3 +138,60 @@ def _no_coin(
         maker = f" comes from proposal {awaited.proposal_id}, which" if awaited.proposal_id else ""
         sentence = f"The vault's coin at {vault.address}{maker} is not in a block yet."
     return kind(sentence, faults=(Fault(vault_at, sentence, "token-coin-missing"),))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a token's proposal says beside its transaction. ``movement``: of satoshi, its fee; ``moved``: of the token."""
+
+    tx_type: TxType
+    payload: bytes
+    movement: Movement
+    moved: TokenMovement | None = None
+    recipients: tuple[str, ...] = ()
+    contract_ids: tuple[str, ...] = ()
+    counts_for_role: bool = True
+
+
+class TokenProposals:
+    def __init__(self, random: RandomBytes, limits: Limits) -> None:
+        self._random = random
+        self._limits = limits
+
+    def store(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, draft: Draft, wanted: Wanted
+    ) -> Proposal:
+        """PENDING, the first of its family.
+
+        Raises Outdated where a coin has gone, or this transaction was proposed, meanwhile; LockedFunds, RoleLimitExceeded,
+        VaultLimitExceeded, PolicyUnavailable.
+        """
+        require_unchanged(db, vault.chain, draft.holdings)
+        self._require_limits(db, caller, access, vault, wanted)
+        proposal_id = new_id(self._random)
+        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
+        terms = Terms(
+            proposal_id,
+            proposal_id,
+            caller.user_id,
+            None,
+            wanted.movement.amount,
+            wanted.movement.proposed_at,
+            tx_type=wanted.tx_type,
+            recipients=wanted.recipients,
+            op_return_hex=wanted.payload.hex(),
+            contract_ids=wanted.contract_ids,
+            counts_for_role=wanted.counts_for_role,
+        )
+        proposal = store_proposal(db, vault, draft, terms)
+        db.flush()
+        return proposal
+
+    def _require_limits(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, wanted: Wanted
+    ) -> None:
+        if wanted.counts_for_role:
+            self._limits.require_role(db, caller, access, wanted.movement)
+        self._limits.require_vault(db, vault, wanted.movement)
+        if wanted.moved is not None:
+            self._limits.require_token(db, caller, access, vault, wanted.moved)
