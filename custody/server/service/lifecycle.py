@@ -66,7 +66,7 @@ def holds_coins(proposal: Proposal) -> bool:
     return proposal.keeps_coins or not has_ended(proposal)
 
 
-def holding() -> ColumnElement[bool]:
+def holds_coins_clause() -> ColumnElement[bool]:
     """The same, for a query."""
     return or_(Proposal.status.not_in(_ENDED), Proposal.keeps_coins)
 
@@ -159,7 +159,7 @@ def _hand_over(db: Session, chain: str, coin: Coin, former: str) -> None:
             Vault.chain == chain,
             and_(ProposalInput.txid == txid, ProposalInput.vout == vout),
             Proposal.family_id != former,
-            holding(),
+            holds_coins_clause(),
         )
         .order_by(Proposal.created_at, Proposal.id)
         .limit(1)

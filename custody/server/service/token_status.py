@@ -39,7 +39,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Standing:
+class TokenFamily:
     """``best``: the version that speaks for the family. ``confirmed_at``: the time of its block, where it has its effect.
 
     ``txids``: every version's, broadcast or not.
@@ -53,23 +53,23 @@ class Standing:
     txids: frozenset[str]
 
 
-def standings(db: Session, chain: str, family_ids: Collection[str]) -> dict[str, Standing]:
+def token_families(db: Session, chain: str, family_ids: Collection[str]) -> dict[str, TokenFamily]:
     """By the family's id."""
     families = _families(db, family_ids)
     best = {family_id: best_of(members) for family_id, members in families.items()}
     read = _judged(db, chain, [each for each in best.values() if each.status is ProposalStatus.CONFIRMED])
     return {
-        family_id: _standing(members, best[family_id], read.get(best[family_id].id))
+        family_id: _family(members, best[family_id], read.get(best[family_id].id))
         for family_id, members in families.items()
     }
 
 
-def _standing(members: list[Version], best: Version, judged: Judged | None) -> Standing:
+def _family(members: list[Version], best: Version, judged: Judged | None) -> TokenFamily:
     mined = _mined(judged)
     status, reason = verdict(members, mined, judged.failure if judged is not None else None)
     confirmed_at = judged.mined_at if judged is not None and status is CallStatus.CONFIRMED else None
     newest = max(member.updated_at for member in members)
-    return Standing(
+    return TokenFamily(
         best, status, reason, confirmed_at, newest, frozenset(each.txid_expected for each in members)
     )
 

@@ -70,7 +70,7 @@ class Vaults:
         ]
         policy = _policy(access, request.m, taken)
         vault = self._insert(db, caller, access, request, policy, limit)
-        self._seat_signers(db, vault, taken)
+        self._add_signers(db, vault, taken)
         watch_vault(db, vault)
         self._audit.record(
             db,
@@ -162,7 +162,7 @@ class Vaults:
         return vault
 
     @staticmethod
-    def _seat_signers(db: Session, vault: Vault, taken: list[tuple[Key, KeyAccount]]) -> None:
+    def _add_signers(db: Session, vault: Vault, taken: list[tuple[Key, KeyAccount]]) -> None:
         for key_index, (key, account) in enumerate(taken):
             account.vault_id = vault.id
             db.add(

@@ -108,7 +108,7 @@ def _next_sequence(db: Session, workspace_id: int) -> int:
     return (db.scalar(newest) or 0) + 1
 
 
-def told_of(proposal: Proposal, **more: object) -> dict[str, Any]:
+def event_data(proposal: Proposal, **more: object) -> dict[str, Any]:
     """As it is now. ``more``: what a kind carries besides."""
     return {
         "psbt_id": proposal.id,
@@ -127,7 +127,7 @@ def told_of(proposal: Proposal, **more: object) -> dict[str, Any]:
 def tell_status(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
     """It has come to the status that it is in."""
     kind = kind_of_status(ProposalStatus(proposal.status))
-    events.tell(db, proposal.workspace_id, kind, told_of(proposal))
+    events.tell(db, proposal.workspace_id, kind, event_data(proposal))
 
 
 def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:

@@ -42,10 +42,10 @@ class Loop:
     release: Callable[[], None] = _nothing
 
 
-def serve_outbox(name: str, outbox: Outbox, hands: int) -> Loop:
+def serve_outbox(name: str, outbox: Outbox, threads: int) -> Loop:
     """A worker for the kinds of jobs that the outbox has handlers for, several at a time."""
-    crew = Crew(outbox, hands, lambda act: survive(name, act))
-    return Loop(name, crew.round, OUTBOX_SECONDS, wakes=True, stop=crew.stop, join=crew.join)
+    pool = OutboxThreads(outbox, threads, lambda act: survive(name, act))
+    return Loop(name, pool.round, OUTBOX_SECONDS, wakes=True, stop=pool.stop, join=pool.join)
 
 
 def alone(name: str, lead: Lead, act: Callable[[], object], seconds: float) -> Loop:
@@ -124,13 +124,13 @@ def survive(what: str, act: Callable[[], object]) -> None:
 Survive = Callable[[Callable[[], object]], None]
 
 
-class Crew:
+class OutboxThreads:
     """`round` hands out what is due as long as hands are free; whoever is done looks for more by itself."""
 
-    def __init__(self, outbox: Outbox, hands: int, survive: Survive) -> None:
+    def __init__(self, outbox: Outbox, threads: int, survive: Survive) -> None:
         self._outbox = outbox
-        self._count = hands
-        self._free = threading.BoundedSemaphore(hands)
+        self._count = threads
+        self._free = threading.BoundedSemaphore(threads)
         self._survive = survive
         self._stopping = threading.Event()
 

@@ -107,5 +107,5 @@ def _able(which: ColumnElement[bool]) -> Select[str]:
 
 
 def _counted(able: Select[str], among: Select[str]) -> Select[str, int]:
-    seats = able.where(VaultSigner.vault_id.in_(among)).subquery()
-    return select(seats.c.vault_id, func.count()).group_by(seats.c.vault_id)
+    able_signers = able.where(VaultSigner.vault_id.in_(among)).subquery()
+    return select(able_signers.c.vault_id, func.count()).group_by(able_signers.c.vault_id)

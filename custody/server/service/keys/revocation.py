@@ -21,7 +21,7 @@ from custody.server.service.keys.profiles import reason_of
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.system import OPERATOR, PLATFORM, place_of
-from custody.server.service.webhook_events import WebhookEvents, tell_revoked, told_of
+from custody.server.service.webhook_events import WebhookEvents, event_data, tell_revoked
 from custody.server.store.models import (
     Decision,
     Key,
@@ -98,7 +98,7 @@ class KeyRevocation:
             description = f"proposal {proposal.id}, key {key.id} is lost"
             place = place_of(db, proposal.workspace_id)
             known = _name_known_in(db, caller, key, proposal.workspace_id)
-            told = told_of(proposal, user_id=key.user_id)
+            told = event_data(proposal, user_id=key.user_id)
             self._audit.record(
                 db, known, Category.SIGNING, "SIGNATURE_WITHDRAWN", description, access=place, told=told
             )

@@ -40,7 +40,7 @@ from custody.server.service.limits.usage import (
     usage_of_member,
     usage_of_vault,
 )
-from custody.server.service.token_status import standings
+from custody.server.service.token_status import token_families
 from custody.server.store.models import Vault
 from multisig import Sats
 
@@ -269,9 +269,9 @@ def _contract_ids(db: Session, moved: Iterable[VaultTokenUsage]) -> dict[str, st
     for each in moved:
         families[each.chain].add(each.deploy_family_id)
     return {
-        family_id: standing.best.txid
+        family_id: family.best.txid
         for chain, family_ids in families.items()
-        for family_id, standing in standings(db, chain, family_ids).items()
+        for family_id, family in token_families(db, chain, family_ids).items()
     }
 
 

@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import TxType
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
-from custody.server.service.lifecycle import holding
+from custody.server.service.lifecycle import holds_coins_clause
 from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script
 from custody.server.store.models import (
     ChainCoin,
@@ -110,7 +110,7 @@ def counts() -> ColumnElement[bool]:
     An ended one holds nothing, unless it was cancelled with signatures out and keeps its coins, or its signers took it to the
     network by themselves.
     """
-    return or_(holding(), and_(Proposal.status.in_(_ENDED), _left_anyway()))
+    return or_(holds_coins_clause(), and_(Proposal.status.in_(_ENDED), _left_anyway()))
 
 
 def _left_anyway() -> ColumnElement[bool]:

@@ -79,20 +79,20 @@ class Sightings:
         coins: Sequence[ChainCoin | None],
         snapshot: Snapshot,
     ) -> None:
-        sight = sight_of(db, proposal, coins, snapshot.hash_at)
-        events = events_for(Status(proposal.status), sight)
-        if Event.REOPENED in events and sight in UNSEEN and not _may_reopen(db, chain, proposal):
+        observation = observe(db, proposal, coins, snapshot.hash_at)
+        events = events_for(Status(proposal.status), observation)
+        if Event.REOPENED in events and observation in UNSEEN and not _may_reopen(db, chain, proposal):
             return
         if Event.RELEASED in events and not proposal.keeps_coins:
             return
         for event in events:
             self._happen(db, proposal, event, coins, snapshot)
-        if sight in SEEN and proposal.failure_code is not None:
+        if observation in SEEN and proposal.failure_code is not None:
             proposal.failure_code = proposal.failure_reason = None
             self._lifecycle.touch(db, proposal)
         if (
             Status(proposal.status) is Status.BROADCASTING
-            and sight is Observation.ABSENT
+            and observation is Observation.ABSENT
             and proposal.final_tx
         ):
             # Evicted, or its block is gone: nodes forget, we do not.
@@ -261,7 +261,7 @@ def _waiting_and_spent(db: Session, snapshot: Snapshot) -> Iterator[Proposal]:
                 yield proposal
 
 
-def sight_of(
+def observe(
     db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None], hash_at: Mapping[int, str]
 ) -> Observation:
     """`coins` are the proposal's inputs in order; None for one that the chain does not show at all."""

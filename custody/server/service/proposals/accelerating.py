@@ -24,13 +24,13 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.proposals.coins import (
-    Holding,
+    Utxo,
     coins_to_spend,
-    holding_of,
     is_locked,
     lock_coins,
     require_makers_stay,
     require_unchanged,
+    utxo_of,
 )
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
 from custody.server.service.proposals.families import change_of, find_proposal, priced
@@ -38,7 +38,7 @@ from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import policy_of, vault_in
-from custody.server.service.webhook_events import told_of
+from custody.server.service.webhook_events import event_data
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, Sats
 
@@ -107,8 +107,8 @@ class Accelerating:
         VaultLimitExceeded, PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
-        require_unchanged(db, vault.chain, child.draft.holdings)
-        require_makers_stay(db, child.draft.holdings)
+        require_unchanged(db, vault.chain, child.draft.utxos)
+        require_makers_stay(db, child.draft.utxos)
         draft = child.draft
         if draft.change_index not in {None, vault.next_change_index}:
             draft = draft.with_change_at(vault.next_change_index)
@@ -116,7 +116,7 @@ class Accelerating:
         self._limits.require_role(db, caller, access, movement)
         self._limits.require_vault(db, vault, movement)
         proposal_id = new_id(self._random)
-        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
+        lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
         said = request.description or f"Pays for proposal {child.parent_id} to be mined sooner."
         terms = Terms(proposal_id, proposal_id, caller.user_id, said, movement.amount, movement.proposed_at)
         proposal = store_proposal(db, vault, draft, terms)
@@ -128,13 +128,13 @@ class Accelerating:
             f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat of fee, tx {proposal.txid_expected}, "
             f"accelerates {child.parent_id}",
             access=access,
-            told=told_of(proposal),
+            told=event_data(proposal),
         )
         self._changes.moved(db, proposal.workspace_id)
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
 
-def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
+def _free_change(db: Session, vault: Vault, parent: Proposal) -> Utxo:
     """The parent's change, where it is in the mempool and nobody spends it."""
     if Status(parent.status) is not Status.BROADCASTING:
         raise StateConflict(
@@ -148,7 +148,7 @@ def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
     row = None if change is None else db.scalars(_unspent(vault, parent, change.vout)).one_or_none()
     if row is None:
         raise StateConflict("It has no unconfirmed change that is free to pay for it: replace it instead.")
-    return holding_of(row)
+    return utxo_of(row)
 
 
 def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:
@@ -163,7 +163,7 @@ def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:
     )
 
 
-def _way_back(coin: Holding, vault: Vault) -> tuple[int, int]:
+def _way_back(coin: Utxo, vault: Vault) -> tuple[int, int]:
     """Where the child's change goes: what a token's transaction left at the vault's own address returns there."""
     if coin.branch == RECEIVE:
         return coin.branch, coin.address_index

@@ -66,7 +66,7 @@ SMALL = 10
 NO_INDEX = -1
 
 
-class Holding(NamedTuple):
+class Utxo(NamedTuple):
     """A coin, the height at which it was seen, and where in the vault it is.
 
     As a question answers it, for a draft chooses among some sixty: whatever is worked out of one is worked out when somebody asks.
@@ -84,26 +84,26 @@ class Holding(NamedTuple):
         return OutPoint(self.txid, self.vout)
 
 
-def holding_of(coin: ChainCoin) -> Holding:
-    return Holding(coin.txid, coin.vout, Sats(coin.amount_sats), coin.height, coin.branch, coin.address_index)
+def utxo_of(coin: ChainCoin) -> Utxo:
+    return Utxo(coin.txid, coin.vout, Sats(coin.amount_sats), coin.height, coin.branch, coin.address_index)
 
 
 @dataclass(frozen=True)
-class Purse:
+class VaultCoins:
     """A vault's unspent, mature coins, at a tip. ``avoids_address``: but for those at its own ``address``, the first one."""
 
     vault_id: str
     tip_height: int
     avoids_address: bool = False
 
-    def pools(self, db: Session, tier: Tier, plan: Plan) -> Iterator[list[Holding]]:
+    def pools(self, db: Session, tier: Tier, plan: Plan) -> Iterator[list[Utxo]]:
         """Coins of the tier to make a selection from: some; where it cannot be made from those, `pool`."""
         some = self._pool(db, tier, plan, LARGEST)
         yield some
         if len(some) >= LARGEST:
             yield self.pool(db, tier, plan)
 
-    def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Holding]:
+    def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Utxo]:
         """Coins of the tier from which a selection can be made whenever it can be made from all of them.
 
         ``with_locked``: also of those that proposals hold.
@@ -112,7 +112,7 @@ class Purse:
 
     def _pool(
         self, db: Session, tier: Tier, plan: Plan, count: int, *, with_locked: bool = False
-    ) -> list[Holding]:
+    ) -> list[Utxo]:
         """So many of the largest, and a few of those that a selection would rather take."""
         cost = input_cost(plan)
         largest = self._found(db, _largest(tier, count, with_locked=with_locked), cost + 1)
@@ -124,9 +124,9 @@ class Purse:
         # One snapshot: a coin that is found twice is the same row.
         return list(dict.fromkeys((*largest, *matching, *small)))
 
-    def _found(self, db: Session, coins: _Coins, least: int) -> list[Holding]:
+    def _found(self, db: Session, coins: _Coins, least: int) -> list[Utxo]:
         """Of at least so many sat each."""
-        return list(starmap(Holding, db.execute(coins, {**self._values, "least": least})))
+        return list(starmap(Utxo, db.execute(coins, {**self._values, "least": least})))
 
     def spendable(self, db: Session) -> Sats:
         """What all coins come to that may be spent and that no proposal holds."""
@@ -161,7 +161,7 @@ def _spendable() -> Select[int]:
 
 
 def _candidates(tier: Tier) -> _Coins:
-    """Of at least so much: a `Holding` each."""
+    """Of at least so much: a `Utxo` each."""
     return select(
         ChainCoin.txid,
         ChainCoin.vout,
@@ -229,33 +229,33 @@ def _is_there(query: Select[str]) -> ColumnElement[bool]:
     return func.coalesce(found, false())
 
 
-def require_unchanged(db: Session, chain: str, chosen: Sequence[Holding]) -> None:
+def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
     """In the transaction that locks them: whether every coin is still unspent, free, and where it was in the chain.
 
     Raises Outdated.
     """
-    seen = {(holding.txid, holding.vout, holding.height) for holding in chosen}
+    seen = {(utxo.txid, utxo.vout, utxo.height) for utxo in chosen}
     if {tuple(row) for row in db.execute(_free(chain, chosen))} != seen:
         raise Outdated("A chosen coin was spent, locked or moved in the chain.")
 
 
-def _free(chain: str, chosen: Sequence[Holding]) -> Select[str, int, int | None]:
+def _free(chain: str, chosen: Sequence[Utxo]) -> Select[str, int, int | None]:
     """Those of them that are unspent and that no proposal holds."""
     # SQLite finds a list of tuples by no index.
     places = (
-        and_(ChainCoin.chain == chain, ChainCoin.txid == holding.txid, ChainCoin.vout == holding.vout)
-        for holding in chosen
+        and_(ChainCoin.chain == chain, ChainCoin.txid == utxo.txid, ChainCoin.vout == utxo.vout)
+        for utxo in chosen
     )
     query = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.height)
     return query.where(or_(false(), *places), ChainCoin.spent_by.is_(None), ~is_locked())
 
 
-def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:
+def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
     """No unconfirmed change of ours among them whose payment is about to be replaced, and the change with it.
 
     Raises Outdated.
     """
-    makers = sorted({holding.txid for holding in chosen if holding.height is None})
+    makers = sorted({utxo.txid for utxo in chosen if utxo.height is None})
     if not makers:
         return
     query = select(Proposal.id).where(
@@ -276,18 +276,18 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
             db.execute(insert(CoinLock), rows)
 
 
-def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[CoinToSpend]:
+def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[CoinToSpend]:
     """The chosen coins with their places in the wallet and the transactions that made them."""
-    previous = _previous_transactions(db, chain, {holding.txid for holding in chosen})
+    previous = _previous_transactions(db, chain, {utxo.txid for utxo in chosen})
     return [
         CoinToSpend(
-            outpoint=holding.outpoint,
-            amount=holding.amount,
-            chain=holding.branch,
-            index=holding.address_index,
-            previous_transaction=previous[holding.txid],
+            outpoint=utxo.outpoint,
+            amount=utxo.amount,
+            chain=utxo.branch,
+            index=utxo.address_index,
+            previous_transaction=previous[utxo.txid],
         )
-        for holding in chosen
+        for utxo in chosen
     ]
 
 
@@ -312,9 +312,9 @@ class AwaitedCoin(NamedTuple):
     proposal_id: str | None
 
 
-def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Holding]:
+def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Utxo]:
     """Confirmed, mature coins at the vault's address that no proposal holds, the largest first."""
-    return [holding for holding, is_locked in _at_address(db, vault, tip_height) if not is_locked]
+    return [utxo for utxo, is_locked in _at_address(db, vault, tip_height) if not is_locked]
 
 
 def has_locked_token_coin(db: Session, vault: Vault, tip_height: int) -> bool:
@@ -331,9 +331,7 @@ def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | 
     return None if row is None else AwaitedCoin(*row)
 
 
-def kept_for_tokens(
-    db: Session, vault: Vault, tip_height: int, outputs: Iterable[TxOut] = ()
-) -> Holding | None:
+def kept_for_tokens(db: Session, vault: Vault, tip_height: int, outputs: Iterable[TxOut] = ()) -> Utxo | None:
     """The coin that a send leaves at the vault's address, where tokens need one: the smallest that pays for a call, else the largest.
 
     None where the send itself pays something there.
@@ -344,7 +342,7 @@ def kept_for_tokens(
     if any(output.script_pubkey == own for output in outputs):
         return None
     coins = token_coins(db, vault, tip_height)
-    enough = [holding for holding in coins if holding.amount >= WORTH_KEEPING]
+    enough = [utxo for utxo in coins if utxo.amount >= WORTH_KEEPING]
     return next(iter(enough[-1:] or coins), None)
 
 
@@ -359,10 +357,10 @@ def has_tokens(db: Session, vault: Vault) -> bool:
     return bool(db.scalar(_HAS_TOKENS, values))
 
 
-def _at_address(db: Session, vault: Vault, tip_height: int) -> Sequence[tuple[Holding, bool]]:
+def _at_address(db: Session, vault: Vault, tip_height: int) -> Sequence[tuple[Utxo, bool]]:
     values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
     return [
-        (Holding(txid, vout, Sats(amount), height, RECEIVE, ADDRESS_INDEX), is_held)
+        (Utxo(txid, vout, Sats(amount), height, RECEIVE, ADDRESS_INDEX), is_held)
         for txid, vout, amount, height, is_held in db.execute(_AT_ADDRESS, values)
     ]
 

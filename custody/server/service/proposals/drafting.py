@@ -24,7 +24,7 @@ from custody.server.domain.selection import (
 )
 from custody.server.domain.timing import BACKDATE_BLOCKS, SEQUENCE, choose_locktime, other_locktimes
 from custody.server.service.backends import Quote
-from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend, kept_for_tokens
+from custody.server.service.proposals.coins import Utxo, VaultCoins, coins_to_spend, kept_for_tokens
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import Proposal, Vault
@@ -56,10 +56,10 @@ class Draft:
     """
 
     built: Built
-    selection: Selection[Holding]
+    selection: Selection[Utxo]
     vsize: int
     parts: "Parts"
-    kept: Holding | None = None
+    kept: Utxo | None = None
     txid: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,13 +75,13 @@ class Draft:
         return self.built.raw
 
     @property
-    def holdings(self) -> tuple[Holding, ...]:
+    def utxos(self) -> tuple[Utxo, ...]:
         return self.selection.coins
 
     @property
-    def needed(self) -> tuple[Holding, ...]:
+    def needed(self) -> tuple[Utxo, ...]:
         """What has to be as it was when this is stored: its coins, and the one that stays."""
-        return self.holdings if self.kept is None else (*self.holdings, self.kept)
+        return self.utxos if self.kept is None else (*self.utxos, self.kept)
 
     @property
     def base64(self) -> str:
@@ -158,9 +158,9 @@ class Drafter:
         those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
-        purse = Purse(vault.id, quote.tip.height)
+        source = VaultCoins(vault.id, quote.tip.height)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
-        pool, selection = _choose(db, purse, plan, self._rng, kept)
+        pool, selection = _choose(db, source, plan, self._rng, kept)
         try:
             draft = self._build(db, vault, intent, plan, quote, selection, kept)
         except PsbtTooLarge:
@@ -180,8 +180,8 @@ class Drafter:
         intent: Intent,
         plan: Plan,
         quote: Quote,
-        selection: Selection[Holding],
-        kept: Holding | None,
+        selection: Selection[Utxo],
+        kept: Utxo | None,
     ) -> Draft:
         require_sane_fee(selection)
         parts = Parts(
@@ -194,7 +194,7 @@ class Drafter:
         return Draft(parts.build(), selection, vsize, parts, kept)
 
     def _outputs(
-        self, outputs: Sequence[TxOut], selection: Selection[Holding], change_index: int
+        self, outputs: Sequence[TxOut], selection: Selection[Utxo], change_index: int
     ) -> tuple[TxOut | ChangeTo, ...]:
         """The change stands anywhere among the others, so that its place tells nothing."""
         placed: list[TxOut | ChangeTo] = list(outputs)
@@ -204,26 +204,26 @@ class Drafter:
         return tuple(placed)
 
 
-_Choice = tuple[list[Holding], Selection[Holding]]
+_Choice = tuple[list[Utxo], Selection[Utxo]]
 
 
-def choose_coins(db: Session, purse: Purse, plan: Plan, rng: RandomSource) -> _Choice:
+def choose_coins(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource) -> _Choice:
     """The selection, and the coins that it was made from. Raises LockedFunds, InsufficientFunds."""
-    found = _try_to_choose(db, purse, plan, rng, None)
+    found = _try_to_choose(db, source, plan, rng, None)
     if found is None:
-        raise _too_little(db, purse, plan)
+        raise _too_little(db, source, plan)
     return found
 
 
-def _choose(db: Session, purse: Purse, plan: Plan, rng: RandomSource, kept: Holding | None) -> _Choice:
+def _choose(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept: Utxo | None) -> _Choice:
     """Where a coin is kept for the vault's tokens, others at its address are taken last, and that one never."""
     if kept is None:
-        return choose_coins(db, purse, plan, rng)
-    found = _try_to_choose(db, replace(purse, avoids_address=True), plan, rng, kept)
-    found = found or _try_to_choose(db, purse, plan, rng, kept)
+        return choose_coins(db, source, plan, rng)
+    found = _try_to_choose(db, replace(source, avoids_address=True), plan, rng, kept)
+    found = found or _try_to_choose(db, source, plan, rng, kept)
     if found is not None:
         return found
-    choose_coins(db, purse, plan, rng)
+    choose_coins(db, source, plan, rng)
     raise InsufficientFunds(
         f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.amount} sat that the "
         "vault keeps at its address for its tokens. Pay something back to that address with the same send, or less."
@@ -231,13 +231,11 @@ def _choose(db: Session, purse: Purse, plan: Plan, rng: RandomSource, kept: Hold
 
 
 def _try_to_choose(
-    db: Session, purse: Purse, plan: Plan, rng: RandomSource, kept: Holding | None
+    db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept: Utxo | None
 ) -> _Choice | None:
     for tier in Tier:
-        for pool in purse.pools(db, tier, plan):
-            ours = (
-                pool if kept is None else [holding for holding in pool if BY_PLACE(holding) != BY_PLACE(kept)]
-            )
+        for pool in source.pools(db, tier, plan):
+            ours = pool if kept is None else [utxo for utxo in pool if BY_PLACE(utxo) != BY_PLACE(kept)]
             selection = select_from(ours, plan, rng)
             if selection is not None:
                 return ours, selection
@@ -263,17 +261,17 @@ def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
     )
 
 
-def require_sane_fee(selection: Selection[Holding]) -> None:
+def require_sane_fee(selection: Selection[Utxo]) -> None:
     if selection.fee > MAX_FEE:
         sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
         raise Invalid(sentence, faults=(Fault("/fee_rate", sentence, "fee-too-high"),))
 
 
-def _too_little(db: Session, purse: Purse, plan: Plan) -> LockedFunds | InsufficientFunds:
-    everything = purse.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
+def _too_little(db: Session, source: VaultCoins, plan: Plan) -> LockedFunds | InsufficientFunds:
+    everything = source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
     if select_fewest(everything, plan) is not None:
         return LockedFunds(f"The coins for {plan.target} sat are held by other proposals.")
-    spendable = purse.spendable(db)
+    spendable = source.spendable(db)
     if spendable < plan.target:
         return InsufficientFunds(
             f"{plan.target} sat and the fee are more than the {spendable} sat that can be spent; unconfirmed "

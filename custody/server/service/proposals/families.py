@@ -13,8 +13,8 @@ from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
 from custody.server.domain.fees import PricedTransaction
 from custody.server.domain.lifecycle import REPLACEABLE
-from custody.server.service.lifecycle import Coin, coins_of, holding, members_of, newer_than
-from custody.server.service.proposals.coins import Holding, holding_of
+from custody.server.service.lifecycle import Coin, coins_of, holds_coins_clause, members_of, newer_than
+from custody.server.service.proposals.coins import Utxo, utxo_of
 from custody.server.service.proposals.payments import Intent, Payment, read_intent
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
@@ -65,16 +65,16 @@ def find_proposal(db: Session, access: WorkspaceAccess, vault: Vault, psbt_id: s
 
 
 @dataclass(frozen=True)
-class Standing:
+class FamilyState:
     """All of a family that a version of it was drafted from: its members, which of them are finalised, and their coins."""
 
     members: frozenset[tuple[str, bool]]
     coins: frozenset[OutPoint]
 
     @classmethod
-    def of(cls, family: Family, held: Iterable[Holding]) -> Self:
+    def of(cls, family: Family, held: Iterable[Utxo]) -> Self:
         members = frozenset((member.id, member.final_tx is not None) for member in family.members)
-        return cls(members, frozenset(holding.outpoint for holding in held))
+        return cls(members, frozenset(utxo.outpoint for utxo in held))
 
 
 def family_of(db: Session, original: Proposal, vault: Vault) -> Family:
@@ -116,7 +116,7 @@ def _require_childless(db: Session, original: Proposal) -> None:
             Proposal.vault_id == original.vault_id,
             Proposal.profile_key_id.is_(None),
             Proposal.family_id != original.family_id,
-            holding(),
+            holds_coins_clause(),
         )
         .order_by(Proposal.created_at, Proposal.id)
         .limit(1)
@@ -158,7 +158,7 @@ def _intent_of(family: Family) -> Intent:
     return Intent(payments, data)
 
 
-def family_holdings(db: Session, family: Family, *, cancel: bool) -> tuple[Holding, ...]:
+def family_utxos(db: Session, family: Family, *, cancel: bool) -> tuple[Utxo, ...]:
     """Every coin of the original in the order of its inputs, and those of the other members that nobody else holds: any two
     versions then share coins, and whoever signed an earlier one sees that the new one excludes it.
 
@@ -171,11 +171,11 @@ def family_holdings(db: Session, family: Family, *, cancel: bool) -> tuple[Holdi
     own = set(inputs)
     wanted = coins_of(db, [member.id for member in family.members])
     versions = {member.txid_expected for member in family.members}
-    found: dict[Coin, Holding] = {}
+    found: dict[Coin, Utxo] = {}
     for row, lock in db.execute(_with_locks(family.vault.chain, wanted)):
         is_free = row.spent_by is None or row.spent_by in versions
         if is_free and lock in {None, family.original.family_id}:
-            found[row.txid, row.vout] = holding_of(row)
+            found[row.txid, row.vout] = utxo_of(row)
     if own - set(found) and not (cancel and _are_gone(db, family, own - set(found), set(found))):
         raise StateConflict(
             "A coin of the proposal is not on the chain, or was spent: nothing can replace it now."

@@ -38,18 +38,18 @@ from custody.server.service.keys.profiles import (
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.proposals.coins import (
     COINBASE_MATURITY,
-    Holding,
+    Utxo,
     coins_to_spend,
-    holding_of,
     is_locked,
     lock_coins,
     require_unchanged,
+    utxo_of,
 )
 from custody.server.service.proposals.drafting import Parts
 from custody.server.service.proposals.storing import store_with_inputs
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.stored_vaults import policy_of, vault_in
-from custody.server.service.webhook_events import told_of
+from custody.server.service.webhook_events import event_data
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import (
     CHANGE,
@@ -70,19 +70,19 @@ from multisig import Profile as Policy
 
 
 @dataclass(frozen=True)
-class ProfilePurse:
+class ProfileCoins:
     """Unspent, mature coins at the profile's two scripts, at a tip."""
 
     chain: str
     scripts: ProfileScripts
     tip_height: int
 
-    def pool(self, db: Session) -> dict[Candidate, Holding]:
+    def pool(self, db: Session) -> dict[Candidate, Utxo]:
         """Those that no proposal holds: the largest confirmed ones, changes of our own, and unconfirmed deposits."""
         waiting, own = ChainCoin.height.is_(None), self._is_own_change()
         kinds = (~waiting, and_(waiting, own), and_(waiting, ~own))
         return {
-            self._candidate(coin, is_own=is_own): holding_of(coin)
+            self._candidate(coin, is_own=is_own): utxo_of(coin)
             for kind in kinds
             for coin, is_own in self._largest(db, kind, own)
         }
@@ -143,7 +143,7 @@ class ForwardDraft:
 
     key_id: str
     receive_index: int
-    holdings: tuple[Holding, ...]
+    utxos: tuple[Utxo, ...]
     payment: Sats
     vsize: int
     built: Built
@@ -185,10 +185,10 @@ class Forwarding:
         quote = self._market.quote(vault.chain)
         sizes, wish = _sizes(policy, pays), _wish(request)
         require_sensible(wish, sizes)
-        holdings, found = _choose(db, ProfilePurse(vault.chain, own.scripts, quote.tip.height), wish, sizes)
-        built = self._build(db, vault, policy, pays, holdings, found, quote)
+        utxos, found = _choose(db, ProfileCoins(vault.chain, own.scripts, quote.tip.height), wish, sizes)
+        built = self._build(db, vault, policy, pays, utxos, found, quote)
         return ForwardDraft(
-            own.key.id, vault.next_receive_index, holdings, found.payment, found.vsize(sizes), built
+            own.key.id, vault.next_receive_index, utxos, found.payment, found.vsize(sizes), built
         )
 
     def _build(
@@ -197,7 +197,7 @@ class Forwarding:
         vault: Vault,
         policy: Policy,
         pays: bytes,
-        holdings: Sequence[Holding],
+        utxos: Sequence[Utxo],
         found: Allocation,
         quote: Quote,
     ) -> Built:
@@ -205,12 +205,12 @@ class Forwarding:
         if found.change:
             outputs.insert(self._rng.randrange(2), ChangeTo(found.change, CHANGE, CHANGE_INDEX))
         locktime = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
-        parts = Parts(policy, tuple(coins_to_spend(db, vault.chain, holdings)), tuple(outputs), locktime)
+        parts = Parts(policy, tuple(coins_to_spend(db, vault.chain, utxos)), tuple(outputs), locktime)
         try:
             built = parts.build()
         except PsbtTooLarge as error:
             # Whoever pays the profile chooses how large the previous transactions are that the device must see.
-            sentence = f"{len(holdings)} coins and the transactions that made them are more than a device takes: {error}"
+            sentence = f"{len(utxos)} coins and the transactions that made them are more than a device takes: {error}"
             raise Invalid(sentence, faults=(Fault("/amount_sats", sentence, error.code),)) from error
         own = parts.distinct(db, built.psbt, quote.tip.height)
         return built if own is parts else own.build()
@@ -232,7 +232,7 @@ class Forwarding:
         own = _profile_of(db, caller, access, request.wallet_address)
         if (own.key.id, vault.next_receive_index) != (draft.key_id, draft.receive_index):
             raise Outdated("The member has another key now, or the vault another address.")
-        require_unchanged(db, vault.chain, draft.holdings)
+        require_unchanged(db, vault.chain, draft.utxos)
         proposal = self._insert(db, caller, vault, draft)
         self._audit.record(
             db,
@@ -242,15 +242,15 @@ class Forwarding:
             f"proposal {proposal.id}: {draft.payment} sat of key {own.key.id} into vault {vault.id}, "
             f"{proposal.fee_sats} sat fee, tx {proposal.txid_expected}",
             access=access,
-            told=told_of(proposal),
+            told=event_data(proposal),
         )
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
 
     def _insert(self, db: Session, caller: Caller, vault: Vault, draft: ForwardDraft) -> Proposal:
         now, proposal_id = self._clock(), new_id(self._random)
-        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
+        lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
         fee = Sats(
-            sum(holding.amount for holding in draft.holdings)
+            sum(utxo.amount for utxo in draft.utxos)
             - sum(output.amount for output in draft.built.psbt.outputs)
         )
         proposal = Proposal(
@@ -277,7 +277,7 @@ class Forwarding:
             created_at=now,
             updated_at=now,
         )
-        store_with_inputs(db, proposal, draft.holdings)
+        store_with_inputs(db, proposal, draft.utxos)
         self._lifecycle.touch(db, proposal)
         return proposal
 
@@ -326,15 +326,15 @@ def _sizes(policy: Policy, pays: bytes) -> Sizes:
 
 
 def _choose(
-    db: Session, purse: ProfilePurse, wish: ForwardTerms, sizes: Sizes
-) -> tuple[tuple[Holding, ...], Allocation]:
+    db: Session, source: ProfileCoins, wish: ForwardTerms, sizes: Sizes
+) -> tuple[tuple[Utxo, ...], Allocation]:
     """Raises as `allocate`; LockedFunds where the coins are there but held by other forwards; InsufficientFunds."""
-    pool = purse.pool(db)
+    pool = source.pool(db)
     found = allocate([*pool], wish, sizes)
     if found is not None:
         return tuple(pool[coin] for coin in found.coins), found
     free, held = (
-        purse.total(db, allow_unconfirmed=wish.allow_unconfirmed, locked=locked) for locked in (False, True)
+        source.total(db, allow_unconfirmed=wish.allow_unconfirmed, locked=locked) for locked in (False, True)
     )
     needed = wish.fee + (wish.amount or 1)
     if held and free < needed <= free + held:

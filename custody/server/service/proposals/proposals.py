@@ -23,7 +23,7 @@ from custody.server.service.proposals.records import proposal_records
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
-from custody.server.service.webhook_events import told_of
+from custody.server.service.webhook_events import event_data
 from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import Network, Sats
 
@@ -129,7 +129,7 @@ class Proposals:
         """
         vault = vault_in(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, prepared.draft.needed)
-        require_makers_stay(db, prepared.draft.holdings)
+        require_makers_stay(db, prepared.draft.utxos)
         draft = _at_next_change(vault, prepared.draft)
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
         self._limits.require(db, caller, access, vault, movement)
@@ -142,7 +142,7 @@ class Proposals:
             f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat with the fee, "
             f"tx {proposal.txid_expected}",
             access=access,
-            told=told_of(proposal),
+            told=event_data(proposal),
         )
         self._changes.moved(db, proposal.workspace_id)
         return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
@@ -158,7 +158,7 @@ class Proposals:
         movement: Movement,
     ) -> Proposal:
         proposal_id = new_id(self._random)
-        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
+        lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
         terms = Terms(
             proposal_id,
             proposal_id,
@@ -234,13 +234,13 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
         query = query.where(
             Proposal.status == ProposalStatus.PENDING.value,
             Proposal.replaced_by_id.is_(None),
-            _has_seat(wanted.awaiting),
+            _may_decide(wanted.awaiting),
             ~_has_decided(wanted.awaiting),
         )
     return query
 
 
-def _has_seat(user_id: int) -> ColumnElement[bool]:
+def _may_decide(user_id: int) -> ColumnElement[bool]:
     """A place in the vault's quorum; of a forward, being the one whose money it moves."""
     is_signer = exists().where(VaultSigner.vault_id == Proposal.vault_id, VaultSigner.user_id == user_id)
     return or_(

@@ -40,7 +40,7 @@ from multisig.tokens import (
 )
 
 
-class Place(NamedTuple):
+class Signer(NamedTuple):
     """A key whose decision counts, and whose it is."""
 
     key_id: str
@@ -66,7 +66,7 @@ NO_TOKEN: Final = ProposedCall()
 def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Proposal]:
     """In the order given."""
     ids = [proposal.id for proposal in proposals]
-    seats = _seats(db, {proposal.vault_id for proposal in proposals})
+    vault_signers = _vault_signers(db, {proposal.vault_id for proposal in proposals})
     decisions = _decisions(db, ids)
     collected = collected_signatures(db, ids)
     tips = _tips(db, {proposal.vault_id for proposal in proposals})
@@ -74,7 +74,10 @@ def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Pr
     return [
         _record(
             proposal,
-            [_signer(seat, decisions[proposal.id].get(seat.key_id)) for seat in _whose(proposal, seats)],
+            [
+                _signer(signer, decisions[proposal.id].get(signer.key_id))
+                for signer in _signers_of(proposal, vault_signers)
+            ],
             collected[proposal.id],
             tips.get(proposal.vault_id, 0),
             of_tokens.get(proposal.id, NO_TOKEN),
@@ -106,7 +109,7 @@ def _least_of_inputs() -> Select[str, int]:
 
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
 _COLLECTED = _least_of_inputs()
-_SEATS = (
+_VAULT_SIGNERS = (
     select(VaultSigner)
     .where(VaultSigner.vault_id.in_(_IDS))
     .order_by(VaultSigner.vault_id, VaultSigner.key_index)
@@ -120,18 +123,18 @@ _TIPS = (
 )
 
 
-def _seats(db: Session, vault_ids: Iterable[str]) -> dict[str, list[VaultSigner]]:
+def _vault_signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[VaultSigner]]:
     found: dict[str, list[VaultSigner]] = defaultdict(list)
-    for seat in db.scalars(_SEATS, {"ids": list(vault_ids)}):
-        found[seat.vault_id].append(seat)
+    for signer in db.scalars(_VAULT_SIGNERS, {"ids": list(vault_ids)}):
+        found[signer.vault_id].append(signer)
     return found
 
 
-def _whose(proposal: Proposal, seats: Mapping[str, Sequence[VaultSigner]]) -> list[Place]:
+def _signers_of(proposal: Proposal, vault_signers: Mapping[str, Sequence[VaultSigner]]) -> list[Signer]:
     """A forward has one signer, its owner."""
     if proposal.profile_key_id is not None:
-        return [Place(proposal.profile_key_id, proposal.created_by)]
-    return [Place(seat.key_id, seat.user_id) for seat in seats[proposal.vault_id]]
+        return [Signer(proposal.profile_key_id, proposal.created_by)]
+    return [Signer(signer.key_id, signer.user_id) for signer in vault_signers[proposal.vault_id]]
 
 
 def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, Decision]]:
@@ -146,14 +149,14 @@ def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
     return {vault_id: int(height) for vault_id, height in found}
 
 
-def _signer(seat: Place, decision: Decision | None) -> wire.ProposalSigner:
+def _signer(signer: Signer, decision: Decision | None) -> wire.ProposalSigner:
     if decision is None:
-        return wire.ProposalSigner(key_id=seat.key_id, is_signed=False, user_id=str(seat.user_id))
+        return wire.ProposalSigner(key_id=signer.key_id, is_signed=False, user_id=str(signer.user_id))
     is_signed = decision.decision == "approve" and decision.is_complete
     return wire.ProposalSigner(
-        key_id=seat.key_id,
+        key_id=signer.key_id,
         is_signed=is_signed,
-        user_id=str(seat.user_id),
+        user_id=str(signer.user_id),
         signed_at=decision.decided_at if is_signed else None,
         decision=cast("DecisionWord", decision.decision),
     )
@@ -217,7 +220,7 @@ _REMEMBERED: Final = 32
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Purpose:
     """What a family is for. ``call_uid`` None: it deploys. ``contract_ids``: every version of the deployment."""
 
     contract: Contract
@@ -230,15 +233,15 @@ def proposed_calls(db: Session, proposals: Sequence[Proposal]) -> dict[str, Prop
     concerned = [proposal for proposal in proposals if proposal.tx_type in _OF_TOKENS]
     if not concerned:
         return {}
-    asked = _asked(db, {proposal.family_id for proposal in concerned})
+    purpose = _purposes(db, {proposal.family_id for proposal in concerned})
     return {
-        proposal.id: _proposed(proposal, asked[proposal.family_id])
+        proposal.id: _proposed(proposal, purpose[proposal.family_id])
         for proposal in concerned
-        if proposal.family_id in asked
+        if proposal.family_id in purpose
     }
 
 
-def _asked(db: Session, family_ids: Collection[str]) -> dict[str, _Asked]:
+def _purposes(db: Session, family_ids: Collection[str]) -> dict[str, _Purpose]:
     deploys = select(Contract).where(Contract.deploy_family_id.in_(family_ids))
     calls = (
         select(ContractCall.family_id, ContractCall.uid, Contract)
@@ -251,7 +254,7 @@ def _asked(db: Session, family_ids: Collection[str]) -> dict[str, _Asked]:
     found |= {family_id: (contract, uid) for family_id, uid, contract in db.execute(calls)}
     versions = _versions(db, {contract.deploy_family_id for contract, _ in found.values()})
     return {
-        family_id: _Asked(contract, uid, frozenset(versions[contract.deploy_family_id]))
+        family_id: _Purpose(contract, uid, frozenset(versions[contract.deploy_family_id]))
         for family_id, (contract, uid) in found.items()
     }
 
@@ -264,15 +267,15 @@ def _versions(db: Session, family_ids: Collection[str]) -> Mapping[str, Collecti
     return found
 
 
-def _proposed(proposal: Proposal, asked: _Asked) -> ProposedCall:
+def _proposed(proposal: Proposal, purpose: _Purpose) -> ProposedCall:
     payload = _payload(Psbt.parse(proposal.psbt))
     if payload is None:
         # The version that takes it back carries nothing.
-        return ProposedCall(asked.contract.uid, asked.call_uid)
+        return ProposedCall(purpose.contract.uid, purpose.call_uid)
     contract_id = proposal.txid_expected if isinstance(payload, Deploy) else payload.contract_id
-    bytecode = _parsed(asked.contract.bytecode) if contract_id in asked.contract_ids else None
-    decoded = decode_call(payload, contract_id, Network(asked.contract.chain), bytecode)
-    return ProposedCall(asked.contract.uid, asked.call_uid, decoded, [contract_id])
+    bytecode = _parsed(purpose.contract.bytecode) if contract_id in purpose.contract_ids else None
+    decoded = decode_call(payload, contract_id, Network(purpose.contract.chain), bytecode)
+    return ProposedCall(purpose.contract.uid, purpose.call_uid, decoded, [contract_id])
 
 
 def decode_call(

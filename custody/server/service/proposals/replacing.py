@@ -30,8 +30,8 @@ from custody.server.service.lifecycle import settle_family
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import moved_by_family
 from custody.server.service.proposals.coins import (
-    Holding,
-    Purse,
+    Utxo,
+    VaultCoins,
     coins_to_spend,
     has_tokens,
     lock_coins,
@@ -41,10 +41,10 @@ from custody.server.service.proposals.drafting import Draft, Parts, plan_of
 from custody.server.service.proposals.families import (
     TOKEN_KINDS,
     Family,
-    Standing,
+    FamilyState,
     change_of,
-    family_holdings,
     family_of,
+    family_utxos,
     find_proposal,
     read_same_intent,
     require_replaceable,
@@ -54,7 +54,7 @@ from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.stored_vaults import policy_of, vault_in
-from custody.server.service.webhook_events import told_of
+from custody.server.service.webhook_events import event_data
 from custody.server.store.models import Proposal, Vault
 from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
 
@@ -67,8 +67,8 @@ class Version:
 
     intent: Intent
     draft: Draft
-    added: tuple[Holding, ...]
-    standing: Standing
+    added: tuple[Utxo, ...]
+    state: FamilyState
 
 
 class Replacing:
@@ -103,14 +103,14 @@ class Replacing:
         intent = NOTHING if request.cancel else read_same_intent(request, family)
         quote = self._market.quote(vault.chain)
         plan = plan_of(policy_of(vault), intent, read_rate(request, quote))
-        held = family_holdings(db, family, cancel=request.cancel)
+        held = family_utxos(db, family, cancel=request.cancel)
         if request.fee_rate is not None:
             _require_outbidding(plan, len(held), family.rivals)
         chosen, settled = self._settle(db, family, intent, plan, held, quote.tip.height)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
         draft = self._build(db, family, intent, plan, chosen, settled, lock)
         draft = draft.distinct(db, quote.tip.height)
-        return Version(intent, draft, chosen[len(held) :], Standing.of(family, held))
+        return Version(intent, draft, chosen[len(held) :], FamilyState.of(family, held))
 
     def create(
         self,
@@ -134,7 +134,7 @@ class Replacing:
             self._limits.require_role(db, caller, access, movement)
         self._limits.require_vault(db, vault, movement)
         self._require_token_limits(db, caller, access, vault, terms)
-        lock_coins(db, vault.chain, [holding.outpoint for holding in version.added], original.family_id)
+        lock_coins(db, vault.chain, [utxo.outpoint for utxo in version.added], original.family_id)
         proposal = store_proposal(db, vault, draft, terms)
         settle_family(db, proposal)
         word = "takes back" if request.cancel else "replaces"
@@ -146,7 +146,7 @@ class Replacing:
             f"proposal {proposal.id} of vault {vault.id}, {terms.movement} sat with the fee, tx {proposal.txid_expected}, "
             f"{word} {original.id}",
             access=access,
-            told=told_of(proposal),
+            told=event_data(proposal),
         )
         self._changes.moved(db, proposal.workspace_id)
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
@@ -165,16 +165,16 @@ class Replacing:
         family: Family,
         intent: Intent,
         plan: Plan,
-        held: tuple[Holding, ...],
+        held: tuple[Utxo, ...],
         tip_height: int,
-    ) -> tuple[tuple[Holding, ...], ChangeAndFee]:
+    ) -> tuple[tuple[Utxo, ...], ChangeAndFee]:
         """The family's coins, and as few more as it takes: confirmed ones, for a replacement brings no unconfirmed coin of
         its own (BIP-125, rule 2), the largest first.
         """
-        spare: Sequence[Holding] = ()
+        spare: Sequence[Utxo] = ()
         chosen, rivals = held, family.rivals
         while True:
-            total = sum(holding.amount for holding in chosen)
+            total = sum(utxo.amount for utxo in chosen)
             # A token's transaction always leaves something at the vault's address: the next call begins with it.
             may_drop_change = bool(intent.outputs) and not family.is_of_token
             settled = settle_replacement(total, len(chosen), plan, rivals, pays=may_drop_change)
@@ -196,7 +196,7 @@ class Replacing:
         family: Family,
         intent: Intent,
         plan: Plan,
-        chosen: tuple[Holding, ...],
+        chosen: tuple[Utxo, ...],
         settled: ChangeAndFee,
         locktime: int,
     ) -> Draft:
@@ -224,10 +224,10 @@ class Replacing:
         family = family_of(db, original, vault)
         try:
             require_replaceable(db, original, cancel=request.cancel)
-            held = family_holdings(db, family, cancel=request.cancel)
+            held = family_utxos(db, family, cancel=request.cancel)
         except StateConflict as error:
             raise Outdated(error.detail) from error
-        if Standing.of(family, held) != version.standing:
+        if FamilyState.of(family, held) != version.state:
             raise Outdated("A version of it was made, finalised or ended meanwhile, or a coin has gone.")
         if version.added:
             require_unchanged(db, vault.chain, version.added)
@@ -277,14 +277,12 @@ def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: Creat
     return find_proposal(db, access, vault, request.replaces_psbt_id, "replaces_psbt_id")
 
 
-def _spare(
-    db: Session, vault: Vault, held: Iterable[Holding], plan: Plan, tip_height: int
-) -> Sequence[Holding]:
+def _spare(db: Session, vault: Vault, held: Iterable[Utxo], plan: Plan, tip_height: int) -> Sequence[Utxo]:
     """The vault's other coins. What a version that has ended had added is free, and among the family's all the same."""
-    own = {holding.outpoint for holding in held}
-    purse = Purse(vault.id, tip_height, avoids_address=has_tokens(db, vault))
-    pool = purse.pool(db, Tier.CONFIRMED, plan)
-    return largest_first(holding for holding in pool if holding.outpoint not in own)
+    own = {utxo.outpoint for utxo in held}
+    source = VaultCoins(vault.id, tip_height, avoids_address=has_tokens(db, vault))
+    pool = source.pool(db, Tier.CONFIRMED, plan)
+    return largest_first(utxo for utxo in pool if utxo.outpoint not in own)
 
 
 def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[PricedTransaction]) -> None:

@@ -28,7 +28,7 @@ from custody.server.service.proposals.records import collected_signatures
 from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.stored_vaults import policy_from
-from custody.server.service.webhook_events import told_of
+from custody.server.service.webhook_events import event_data
 from custody.server.store.models import (
     Decision,
     Key,
@@ -52,7 +52,7 @@ BROADCAST: Final = "broadcast"
 
 
 @dataclass(frozen=True)
-class Seat:
+class Signer:
     """The caller's part in a proposal. ``policy``: what its coins are of."""
 
     proposal: Proposal
@@ -81,11 +81,11 @@ class Signing:
 
         Raises NotFound, PermissionDenied, NotASigner, KeyIsRevoked.
         """
-        seat = seat_of(db, caller, access, db.get(Proposal, request.psbt_id))
+        signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id))
         if request.psbt_base64 is not None:
-            require_live_key(db, seat)
-        proposal = seat.proposal
-        return Sought(proposal.psbt, proposal.txid_expected, seat.policy, seat.fingerprint, proposal.m)
+            require_live_key(db, signer)
+        proposal = signer.proposal
+        return Sought(proposal.psbt, proposal.txid_expected, signer.policy, signer.fingerprint, proposal.m)
 
     def submit(
         self,
@@ -102,28 +102,28 @@ class Signing:
         PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or a newer version
         takes its place). Then nothing is kept.
         """
-        seat = seat_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
+        signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
         if verified is None:
-            return self._decline(db, caller, access, seat, request.reason)
-        require_live_key(db, seat)
-        if seat.proposal.psbt != verified.base:
+            return self._decline(db, caller, access, signer, request.reason)
+        require_live_key(db, signer)
+        if signer.proposal.psbt != verified.base:
             raise Outdated("Somebody else signed meanwhile.")
-        return self._approve(db, caller, access, seat, verified)
+        return self._approve(db, caller, access, signer, verified)
 
     def _approve(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, verified: Verified
+        self, db: Session, caller: Caller, access: WorkspaceAccess, signer: Signer, verified: Verified
     ) -> wire.SignPsbtResponse:
-        proposal, progress = seat.proposal, verified.progress
+        proposal, progress = signer.proposal, verified.progress
         if not verified.new:
             said = "This signature was recorded before."
             return self._answer(proposal, progress, verified.collected, said)
-        if seat.status is not Status.PENDING:
-            return self._too_late(db, seat)
+        if signer.status is not Status.PENDING:
+            return self._too_late(db, signer)
         require_newest(db, proposal)
         self._require_time_left(proposal)
-        self._keep(db, seat, verified)
-        told = told_of(proposal, user_id=caller.user_id, is_complete=progress.is_complete)
-        what = _described(seat, progress)
+        self._keep(db, signer, verified)
+        told = event_data(proposal, user_id=caller.user_id, is_complete=progress.is_complete)
+        what = _described(signer, progress)
         self._audit.record(
             db, caller, Category.SIGNING, "SIGNATURE_SUBMITTED", what, access=access, told=told
         )
@@ -142,33 +142,33 @@ class Signing:
         what = f"proposal {proposal.id}, tx {final.txid}"
         self._audit.record(db, caller, Category.SIGNING, "PROPOSAL_FINALISED", what, access=access)
 
-    def _too_late(self, db: Session, seat: Seat) -> wire.SignPsbtResponse:
-        if seat.status not in FINALISED:
-            raise StateConflict(f"The proposal is {seat.status}; it takes no more signatures.")
+    def _too_late(self, db: Session, signer: Signer) -> wire.SignPsbtResponse:
+        if signer.status not in FINALISED:
+            raise StateConflict(f"The proposal is {signer.status}; it takes no more signatures.")
         progress = SignerProgress((), ())
         said = "The threshold was met without this signature; it was not recorded."
-        return self._answer(seat.proposal, progress, _collected(db, seat.proposal), said)
+        return self._answer(signer.proposal, progress, _collected(db, signer.proposal), said)
 
     def _require_time_left(self, proposal: Proposal) -> None:
         if self._clock() >= proposal.expires_at:
             raise StateConflict("The proposal has expired.")
 
-    def _keep(self, db: Session, seat: Seat, verified: Verified) -> None:
-        seat.proposal.psbt = verified.signed
-        place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": self._clock()}
+    def _keep(self, db: Session, signer: Signer, verified: Verified) -> None:
+        signer.proposal.psbt = verified.signed
+        place = {"proposal_id": signer.proposal.id, "key_id": signer.key_id, "received_at": self._clock()}
         db.execute(insert(Signature), [{**place, **vars(signature)} for signature in verified.new])
-        self._decide(db, seat, "approve", is_complete=verified.progress.is_complete, reason=None)
-        self._lifecycle.touch(db, seat.proposal)
+        self._decide(db, signer, "approve", is_complete=verified.progress.is_complete, reason=None)
+        self._lifecycle.touch(db, signer.proposal)
 
     def _decide(
-        self, db: Session, seat: Seat, decision: str, *, is_complete: bool, reason: str | None
+        self, db: Session, signer: Signer, decision: str, *, is_complete: bool, reason: str | None
     ) -> None:
         """In the place of what the signer said before."""
         db.merge(
             Decision(
-                proposal_id=seat.proposal.id,
-                key_id=seat.key_id,
-                user_id=seat.user_id,
+                proposal_id=signer.proposal.id,
+                key_id=signer.key_id,
+                user_id=signer.user_id,
                 decision=decision,
                 is_complete=is_complete,
                 reason=reason,
@@ -177,23 +177,23 @@ class Signing:
         )
 
     def _decline(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, reason: str | None
+        self, db: Session, caller: Caller, access: WorkspaceAccess, signer: Signer, reason: str | None
     ) -> wire.SignPsbtResponse:
-        proposal, nothing = seat.proposal, SignerProgress((), ())
-        known = db.get(Decision, (proposal.id, seat.key_id))
+        proposal, nothing = signer.proposal, SignerProgress((), ())
+        known = db.get(Decision, (proposal.id, signer.key_id))
         if known is not None and known.decision == "approve":
             said = "You have signed: a decline cannot take a signature back."
             return self._answer(proposal, nothing, _collected(db, proposal), said)
         if known is not None:
             said = "Your decline was recorded before."
             return self._answer(proposal, nothing, _collected(db, proposal), said)
-        if seat.status is not Status.PENDING:
-            raise StateConflict(f"The proposal is {seat.status}; it can no longer be declined.")
-        self._decide(db, seat, "reject", is_complete=False, reason=reason)
+        if signer.status is not Status.PENDING:
+            raise StateConflict(f"The proposal is {signer.status}; it can no longer be declined.")
+        self._decide(db, signer, "reject", is_complete=False, reason=reason)
         self._lifecycle.touch(db, proposal)
         if threshold_lost(_declines(db, proposal), proposal.m, proposal.n):
             self._lifecycle.apply(db, proposal, Event.THRESHOLD_LOST)
-        told, what = told_of(proposal, user_id=caller.user_id), f"proposal {proposal.id}"
+        told, what = event_data(proposal, user_id=caller.user_id), f"proposal {proposal.id}"
         self._audit.record(db, caller, Category.SIGNING, "PROPOSAL_DECLINED", what, access=access, told=told)
         return self._answer(proposal, nothing, _collected(db, proposal), None)
 
@@ -225,31 +225,31 @@ def _declines(db: Session, proposal: Proposal) -> int:
     return db.scalar(query) or 0
 
 
-def _described(seat: Seat, progress: SignerProgress) -> str:
-    text = f"proposal {seat.proposal.id}, key {seat.key_id}"
+def _described(signer: Signer, progress: SignerProgress) -> str:
+    text = f"proposal {signer.proposal.id}, key {signer.key_id}"
     return text if progress.is_complete else f"{text}, inputs {', '.join(map(str, progress.signed))} only"
 
 
-def seat_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal | None) -> Seat:
+def signer_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal | None) -> Signer:
     """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
     if proposal is None or proposal.workspace_id != access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
     if proposal.profile_key_id is not None:
-        return _owners_seat(db, caller, proposal, proposal.profile_key_id)
+        return _owner(db, caller, proposal, proposal.profile_key_id)
     if not access.holds_any(APPROVER):
         raise PermissionDenied(
             f"Your role in this workspace does not carry {PermissionName.PAYMENT_APPROVE.value}."
         )
-    return _signers_seat(db, caller, proposal)
+    return _vault_signer(db, caller, proposal)
 
 
-def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Seat:
+def _owner(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Signer:
     """A forward moves one member's own money, and is nobody else's to sign or to decline: not the vault's signers' either."""
     if proposal.created_by != caller.user_id:
         raise NotASigner("A forward is signed by the member whose money it moves, and by nobody else.")
     key = db.get_one(Key, key_id)
     policy = profile_policy(db, key, db.get_one(Profile, key_id))
-    return Seat(
+    return Signer(
         proposal,
         policy,
         key.user_id,
@@ -260,12 +260,14 @@ def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -
     )
 
 
-def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
-    found = db.execute(_PLACE, {"user_id": caller.user_id, "vault_id": proposal.vault_id}).one_or_none()
+def _vault_signer(db: Session, caller: Caller, proposal: Proposal) -> Signer:
+    found = db.execute(
+        _VAULT_SIGNER, {"user_id": caller.user_id, "vault_id": proposal.vault_id}
+    ).one_or_none()
     if found is None:
         raise NotASigner("You are not a signer of this vault.")
     fingerprint, key_id, status, revoked_reason, descriptor, chain = found
-    return Seat(
+    return Signer(
         proposal,
         policy_from(descriptor, chain),
         caller.user_id,
@@ -276,7 +278,7 @@ def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
     )
 
 
-_PLACE = (
+_VAULT_SIGNER = (
     select(
         VaultSigner.fingerprint,
         Key.id,
@@ -291,29 +293,29 @@ _PLACE = (
 )
 
 
-def require_live_key(db: Session, seat: Seat) -> None:
+def require_live_key(db: Session, signer: Signer) -> None:
     """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed (P47).
 
     A forward goes into such a vault by itself, and the money of a device that was replaced has no other way.
     Raises KeyIsRevoked.
     """
-    if seat.is_active:
+    if signer.is_active:
         return
-    is_forward = seat.proposal.profile_key_id is not None
-    if may_move_on(cast("RevokedReason | None", seat.revoked_reason)) and (
-        is_forward or _stays_in_workspace(db, seat)
+    is_forward = signer.proposal.profile_key_id is not None
+    if may_move_on(cast("RevokedReason | None", signer.revoked_reason)) and (
+        is_forward or _stays_in_workspace(db, signer)
     ):
         return
     whose = "with this profile" if is_forward else "in this vault"
-    raise KeyIsRevoked(f"Your key {whose} was revoked ({seat.revoked_reason}).")
+    raise KeyIsRevoked(f"Your key {whose} was revoked ({signer.revoked_reason}).")
 
 
-def _stays_in_workspace(db: Session, seat: Seat) -> bool:
-    scripts = {output.script_pubkey for output in Psbt.parse(seat.proposal.psbt).outputs}
+def _stays_in_workspace(db: Session, signer: Signer) -> bool:
+    scripts = {output.script_pubkey for output in Psbt.parse(signer.proposal.psbt).outputs}
     known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
     query = known.where(
-        WatchedScript.chain == seat.policy.network.value,
+        WatchedScript.chain == signer.policy.network.value,
         WatchedScript.script_pubkey.in_(scripts),
-        Vault.workspace_id == seat.proposal.workspace_id,
+        Vault.workspace_id == signer.proposal.workspace_id,
     )
     return set(db.scalars(query)) == scripts

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.timing import PROPOSAL_LIFETIME
-from custody.server.service.proposals.coins import Holding
+from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.stored_vaults import GAP, watch_branch
@@ -68,30 +68,30 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
         created_at=terms.proposed_at,
         updated_at=terms.proposed_at,
     )
-    store_with_inputs(db, proposal, draft.holdings)
+    store_with_inputs(db, proposal, draft.utxos)
     _keep_change_address(db, vault, draft)
     return proposal
 
 
-def store_with_inputs(db: Session, proposal: Proposal, holdings: Sequence[Holding]) -> None:
-    """``holdings``: its coins, in the order of the PSBT's inputs. Where its transaction is another proposal's, Outdated ends this
+def store_with_inputs(db: Session, proposal: Proposal, utxos: Sequence[Utxo]) -> None:
+    """``utxos``: its coins, in the order of the PSBT's inputs. Where its transaction is another proposal's, Outdated ends this
     one.
     """
     db.add(proposal)
     with duplicates_refused(Outdated("The same transaction was proposed meanwhile.")):
         db.flush()
-    db.execute(insert(ProposalInput), [_input(proposal.id, *place) for place in enumerate(holdings)])
+    db.execute(insert(ProposalInput), [_input(proposal.id, *place) for place in enumerate(utxos)])
 
 
-def _input(proposal_id: str, index: int, holding: Holding) -> dict[str, object]:
+def _input(proposal_id: str, index: int, utxo: Utxo) -> dict[str, object]:
     return {
         "proposal_id": proposal_id,
         "input_index": index,
-        "txid": holding.txid,
-        "vout": holding.vout,
-        "amount_sats": holding.amount,
-        "branch": holding.branch,
-        "address_index": holding.address_index,
+        "txid": utxo.txid,
+        "vout": utxo.vout,
+        "amount_sats": utxo.amount,
+        "branch": utxo.branch,
+        "address_index": utxo.address_index,
     }
 
 

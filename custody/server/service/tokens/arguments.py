@@ -38,7 +38,7 @@ ADDRESS, AMOUNT = "/args/0/value", "/args/1/value"
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannedCall:
     """A call before its contract is known on chain. ``address_at``: where in the request the address stands."""
 
     function: Function
@@ -57,7 +57,7 @@ class Asked:
             raise _invalid(pointer, str(error), error.code) from error
 
 
-def read_call(request: CallContractRequest, network: Network) -> Asked:
+def read_call(request: CallContractRequest, network: Network) -> PlannedCall:
     """Raises Invalid, WrongNetworkAddress (P28)."""
     function = Function[request.function_name.upper()]
     expected = [
@@ -71,14 +71,14 @@ def read_call(request: CallContractRequest, network: Network) -> Asked:
     address = read_address(texts[0], network, ADDRESS) if texts else None
     for place, recipient in enumerate(request.recipients or ()):
         read_address(recipient, network, f"/recipients/{place}")
-    return Asked(function, tuple(request.args), address, numbers[0] if numbers else None)
+    return PlannedCall(function, tuple(request.args), address, numbers[0] if numbers else None)
 
 
-def read_listing(request: ContractWhitelistRequest, function: Function, network: Network) -> Asked:
+def read_listing(request: ContractWhitelistRequest, function: Function, network: Network) -> PlannedCall:
     """The same of the two calls with a path of their own. Raises Invalid, WrongNetworkAddress."""
     script = read_address(request.address, network, "/address")
     args = (TextArg(type="str", value=request.address),)
-    return Asked(function, args, script, None, "/address")
+    return PlannedCall(function, args, script, None, "/address")
 
 
 def read_address(text: str, network: Network, pointer: str) -> bytes:
@@ -111,27 +111,27 @@ def _invalid(pointer: str, sentence: str, code: str = "invalid") -> Invalid:
 _MOVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
 
 
-def require_reach(db: Session, vault: Vault, asked: Asked) -> None:
+def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> None:
     """A vault is its ``address`` to every token; its deposit and change addresses call nothing. Raises Invalid."""
-    if asked.function not in _MOVING or asked.address is None:
+    if planned.function not in _MOVING or planned.address is None:
         return
     owner = db.scalars(
         select(Vault)
         .join(WatchedScript, WatchedScript.vault_id == Vault.id)
         .where(
             WatchedScript.chain == vault.chain,
-            WatchedScript.script_pubkey == asked.address,
+            WatchedScript.script_pubkey == planned.address,
             # Whose the scripts of other workspaces are is told to nobody.
             Vault.workspace_id == vault.workspace_id,
         )
     ).one_or_none()
-    if owner is None or asked.address == address_script(owner):
+    if owner is None or planned.address == address_script(owner):
         return
     sentence = (
         f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls from its own address alone. "
         f"Use {owner.address}."
     )
-    raise Invalid(sentence, faults=(Fault(asked.address_at, sentence, "out-of-reach"),))
+    raise Invalid(sentence, faults=(Fault(planned.address_at, sentence, "out-of-reach"),))
 
 
 CALLER, ADDRESS_AT, STATE = "/wallet_id", "address", ""
@@ -187,15 +187,15 @@ def _calls(count: int) -> str:
     return "one call" if count == 1 else f"{count} calls"
 
 
-def refusal(failure: Failure, asked: Asked, *, waiting: int) -> CustodyError:
+def refusal(failure: Failure, planned: PlannedCall, *, waiting: int) -> CustodyError:
     """``waiting``: so many calls wait before it, without which it would have passed; 0 where it fails without them too."""
     kind, where, sentence = _ANSWERS[failure]
-    if failure is Failure.PAUSED and asked.function is Function.PAUSE:
+    if failure is Failure.PAUSED and planned.function is Function.PAUSE:
         kind, sentence = AlreadyPaused, "The token is paused already."
     if waiting:
         sentence = f"{sentence} So it will be once what waits before it is mined: {_calls(waiting)}."
         if failure is Failure.INSUFFICIENT_BALANCE:
             kind = LockedFunds
             sentence = f"The rest is reserved by what waits before it: {_calls(waiting)}."
-    pointer = asked.address_at if where == ADDRESS_AT else where
+    pointer = planned.address_at if where == ADDRESS_AT else where
     return kind(sentence, faults=(Fault(pointer, sentence, failure.value),))

@@ -29,13 +29,18 @@ from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.stored_vaults import vault_in
-from custody.server.service.token_status import standings
-from custody.server.service.tokens.arguments import Asked, read_call, read_listing, require_reach
+from custody.server.service.token_status import token_families
+from custody.server.service.tokens.arguments import (
+    PlannedCall,
+    read_call,
+    read_listing,
+    require_vault_address,
+)
 from custody.server.service.tokens.index_reading import require_current
 from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals, Wanted
 from custody.server.service.tokens.records import call_in, contract_in
 from custody.server.service.tokens.waiting import deployed_id, require_effect
-from custody.server.service.webhook_events import told_of
+from custody.server.service.webhook_events import event_data
 from custody.server.store.models import Contract, ContractCall, Proposal, Vault
 from multisig import Network
 from multisig.tokens import Function
@@ -57,7 +62,7 @@ class _Case:
 
     vault: Vault
     contract: Contract
-    asked: Asked
+    planned: PlannedCall
     contract_id: str
 
 
@@ -88,7 +93,7 @@ class Calling:
         IndexBehind.
         """
         case = _case(db, access, request, listing)
-        payload = require_effect(db, case.contract, case.contract_id, case.vault, case.asked)
+        payload = require_effect(db, case.contract, case.contract_id, case.vault, case.planned)
         quote = self._market.quote(case.vault.chain)
         rate = quote.rates[_priority(request)]
         return Drafted(
@@ -110,7 +115,7 @@ class Calling:
         VaultLimitExceeded, PolicyUnavailable.
         """
         case = _case(db, access, request, listing)
-        if require_effect(db, case.contract, case.contract_id, case.vault, case.asked) != drafted.payload:
+        if require_effect(db, case.contract, case.contract_id, case.vault, case.planned) != drafted.payload:
             raise Outdated("The token has another deployment now.")
         wanted = self._wanted(request, case, drafted)
         proposal = self._proposals.store(db, caller, access, case.vault, drafted.draft, wanted)
@@ -125,41 +130,41 @@ class Calling:
             f"call {call.uid}, {call.function_name} of contract {call.contract_uid} by vault {case.vault.id}, "
             f"proposal {proposal.id}, tx {proposal.txid_expected}",
             access=access,
-            told=told_of(proposal),
+            told=event_data(proposal),
         )
         self._changes.moved(db, proposal.workspace_id)
         return CallContractResponse(psbt_id=proposal.id, psbt_base64=drafted.draft.base64, call_uid=call.uid)
 
     def _wanted(self, request: CallRequest, case: _Case, drafted: Drafted) -> Wanted:
-        asked, now = case.asked, self._clock()
+        planned, now = case.planned, self._clock()
         named = request.recipients if isinstance(request, CallContractRequest) else None
         return Wanted(
             TxType.CALL,
             drafted.payload,
             Movement(drafted.draft.selection.fee, now),
-            movement_of(case.contract, case.vault, asked.function, asked.amount, asked.address, now),
+            movement_of(case.contract, case.vault, planned.function, planned.amount, planned.address, now),
             recipients=tuple(named or ()),
             contract_ids=(case.contract_id,),
             # The specification's table: minting and burning are measured by the vault's limit alone.
-            counts_for_role=asked.function not in FOR_VAULT - FOR_ROLE,
+            counts_for_role=planned.function not in FOR_VAULT - FOR_ROLE,
         )
 
 
 def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: Function | None) -> _Case:
     vault = vault_in(db, access, request.wallet_id)
     contract = contract_in(db, access, request.contract_uid)
-    asked = _asked(request, listing, Network(vault.chain))
-    _require_permission(access, asked.function)
-    require_reach(db, vault, asked)
+    planned = _planned(request, listing, Network(vault.chain))
+    _require_permission(access, planned.function)
+    require_vault_address(db, vault, planned)
     # What the index has not read yet may make the call useless: its fee would be spent for nothing.
     require_current(db, contract.chain)
     contract_id = deployed_id(db, contract)
     if contract_id is None:
         raise DeploymentNotConfirmed("The token's deployment has no confirmation, or lost it again.")
-    return _Case(vault, contract, asked, contract_id)
+    return _Case(vault, contract, planned, contract_id)
 
 
-def _asked(request: CallRequest, listing: Function | None, network: Network) -> Asked:
+def _planned(request: CallRequest, listing: Function | None, network: Network) -> PlannedCall:
     if isinstance(request, CallContractRequest):
         return read_call(request, network)
     assert listing is not None, "a request for a whitelist comes by the path of its function"
@@ -177,15 +182,15 @@ def _priority(request: CallRequest) -> Priority:
 
 
 def _call(case: _Case, proposal: Proposal) -> ContractCall:
-    asked = case.asked
+    planned = case.planned
     return ContractCall(
         contract_uid=case.contract.uid,
         workspace_id=case.vault.workspace_id,
         vault_id=case.vault.id,
-        function_name=asked.function.wire_name,
-        args=[arg.model_dump() for arg in asked.args],
-        amount=asked.amount,
-        address_script=asked.address,
+        function_name=planned.function.wire_name,
+        args=[arg.model_dump() for arg in planned.args],
+        amount=planned.amount,
+        address_script=planned.address,
         family_id=proposal.family_id,
         created_by=proposal.created_by,
         created_at=proposal.created_at,
@@ -204,21 +209,21 @@ class Resubmitting:
     ) -> ResubmitCallResponse:
         """Asked twice, it is due once. Raises NotFound, CallNotStalled."""
         call = call_in(db, access, call_uid)
-        standing = standings(db, access.chain, [call.family_id])[call.family_id]
-        if standing.status is not CallStatus.STALLED:
-            raise CallNotStalled(f"The call is {standing.status}: only a stalled one is sent again.")
-        enqueue(db, BROADCAST, standing.best.id, self._clock())
+        family = token_families(db, access.chain, [call.family_id])[call.family_id]
+        if family.status is not CallStatus.STALLED:
+            raise CallNotStalled(f"The call is {family.status}: only a stalled one is sent again.")
+        enqueue(db, BROADCAST, family.best.id, self._clock())
         self._audit.record(
             db,
             caller,
             Category.TOKENS,
             "CALL_RESUBMITTED",
-            f"call {call.uid}, proposal {standing.best.id}, tx {standing.best.txid_expected}",
+            f"call {call.uid}, proposal {family.best.id}, tx {family.best.txid_expected}",
             access=access,
         )
-        return ResubmitCallResponse(txid=standing.best.txid_expected, status=standing.status)
+        return ResubmitCallResponse(txid=family.best.txid_expected, status=family.status)
 
     def status(self, db: Session, access: WorkspaceAccess, call_uid: int) -> CallStatus:
         """As of now. Raises NotFound."""
         call = call_in(db, access, call_uid)
-        return standings(db, access.chain, [call.family_id])[call.family_id].status
+        return token_families(db, access.chain, [call.family_id])[call.family_id].status

@@ -21,7 +21,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.stored_vaults import address_script, vault_in
 from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals, Wanted
-from custody.server.service.webhook_events import told_of
+from custody.server.service.webhook_events import event_data
 from custody.server.store.models import AddressBookEntry, Contract, Proposal, Vault
 from multisig import Network, decode_address
 from multisig.errors import InvalidToken
@@ -32,7 +32,7 @@ from multisig.tokens.payload import check_holder
 
 
 @dataclass(frozen=True)
-class Blueprint:
+class TokenDraft:
     """A token that was drafted and not yet stored."""
 
     bytecode: Bytecode
@@ -56,7 +56,7 @@ class TokenCreating:
         self._drafter = drafter
         self._proposals = proposals
 
-    def draft(self, db: Session, access: WorkspaceAccess, request: CreateTokenRequest) -> Blueprint:
+    def draft(self, db: Session, access: WorkspaceAccess, request: CreateTokenRequest) -> TokenDraft:
         """It only reads: for a snapshot, so that no writer waits for it.
 
         Raises NotFound (vault); Invalid; TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable.
@@ -67,7 +67,7 @@ class TokenCreating:
         rate = quote.rates[request.priority or STANDARD_PRIORITY]
         payload = encode_payload(bytecode.deployment)
         draft = self._drafter.draft(db, vault, payload, rate, quote, vault_at="/vault_id")
-        return Blueprint(bytecode, draft)
+        return TokenDraft(bytecode, draft)
 
     def create(
         self,
@@ -75,21 +75,21 @@ class TokenCreating:
         caller: Caller,
         access: WorkspaceAccess,
         request: CreateTokenRequest,
-        blueprint: Blueprint,
+        token: TokenDraft,
     ) -> CreateTokenResponse:
         """The token, and a proposal that deploys it. Nothing reaches the network before its signers approve.
 
         Raises Outdated where a coin, or an entry of the address book, changed meanwhile; RoleLimitExceeded, VaultLimitExceeded
         and PolicyUnavailable, for the miner's fee.
         """
-        vault, draft = vault_in(db, access, request.vault_id), blueprint.draft
-        if bytecode_of(db, access, vault, request) != blueprint.bytecode:
+        vault, draft = vault_in(db, access, request.vault_id), token.draft
+        if bytecode_of(db, access, vault, request) != token.bytecode:
             raise Outdated("The address book has changed meanwhile.")
         movement = Movement(draft.selection.fee, self._clock())
-        payload = encode_payload(blueprint.bytecode.deployment)
+        payload = encode_payload(token.bytecode.deployment)
         wanted = Wanted(TxType.DEPLOY, payload, movement)
         proposal = self._proposals.store(db, caller, access, vault, draft, wanted)
-        contract = _contract(vault, blueprint.bytecode, proposal)
+        contract = _contract(vault, token.bytecode, proposal)
         db.add(contract)
         db.flush()
         self._audit.record(
@@ -100,7 +100,7 @@ class TokenCreating:
             f"contract {contract.uid}, {contract.ticker} of vault {vault.id}, bytecode {contract.bytecode_hash.hex()}, "
             f"proposal {proposal.id}, tx {proposal.txid_expected}",
             access=access,
-            told=told_of(proposal),
+            told=event_data(proposal),
         )
         self._changes.moved(db, proposal.workspace_id)
         return CreateTokenResponse(psbt_id=proposal.id, psbt_base64=draft.base64, contract_uid=contract.uid)

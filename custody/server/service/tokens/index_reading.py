@@ -13,7 +13,7 @@ from custody.schemas.asset_tokens import CallStatus
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import IndexBehind
 from custody.server.service.stored_vaults import vault_in
-from custody.server.service.token_status import Standing, standings
+from custody.server.service.token_status import TokenFamily, token_families
 from custody.server.store.models import (
     AddressBookEntry,
     ChainBlock,
@@ -212,12 +212,12 @@ class _Lists:
         addresses = [encode_address(script, self.network) or "" for script in (owner, *listed)]
         return [wire.ListedAddress(address=each, name=self.names.get(each, "")) for each in addresses]
 
-    def error_of(self, standing: Standing) -> str | None:
+    def error_of(self, family: TokenFamily) -> str | None:
         if self.trouble is not None:
             return self.trouble
-        if standing.status is not CallStatus.CONFIRMED:
+        if family.status is not CallStatus.CONFIRMED:
             return NOT_DEPLOYED
-        return None if standing.best.txid in self.owners else NOT_KNOWN
+        return None if family.best.txid in self.owners else NOT_KNOWN
 
 
 def workspace_whitelist(db: Session, access: WorkspaceAccess) -> wire.WorkspaceWhitelist:
@@ -228,12 +228,12 @@ def workspace_whitelist(db: Session, access: WorkspaceAccess) -> wire.WorkspaceW
         .where(Contract.workspace_id == access.workspace_id)
         .order_by(Contract.uid)
     ).all()
-    stands = standings(db, access.chain, [contract.deploy_family_id for contract, _ in rows])
-    lists = _read(db, access, stands.values())
+    families = token_families(db, access.chain, [contract.deploy_family_id for contract, _ in rows])
+    lists = _read(db, access, families.values())
     contracts = [
-        _whitelist(contract, vault_name, stands[contract.deploy_family_id], lists)
+        _whitelist(contract, vault_name, families[contract.deploy_family_id], lists)
         for contract, vault_name in rows
-        if stands[contract.deploy_family_id].status is not CallStatus.FAILED
+        if families[contract.deploy_family_id].status is not CallStatus.FAILED
     ]
     return wire.WorkspaceWhitelist(
         contracts=contracts,
@@ -242,8 +242,8 @@ def workspace_whitelist(db: Session, access: WorkspaceAccess) -> wire.WorkspaceW
     )
 
 
-def _read(db: Session, access: WorkspaceAccess, stands: Collection[Standing]) -> _Lists:
-    ids = [each.best.txid for each in stands if each.best.txid is not None]
+def _read(db: Session, access: WorkspaceAccess, families: Collection[TokenFamily]) -> _Lists:
+    ids = [each.best.txid for each in families if each.best.txid is not None]
     book = select(AddressBookEntry.address, AddressBookEntry.name).where(
         AddressBookEntry.workspace_id == access.workspace_id
     )
@@ -257,9 +257,9 @@ def _read(db: Session, access: WorkspaceAccess, stands: Collection[Standing]) ->
 
 
 def _whitelist(
-    contract: Contract, vault_name: str, standing: Standing, lists: _Lists
+    contract: Contract, vault_name: str, family: TokenFamily, lists: _Lists
 ) -> wire.ContractWhitelist:
-    error, contract_id = lists.error_of(standing), standing.best.txid
+    error, contract_id = lists.error_of(family), family.best.txid
     return wire.ContractWhitelist(
         contract_uid=contract.uid,
         symbol=contract.ticker,

@@ -35,8 +35,8 @@ from custody.server.service.backends import Quote
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import TokenMovement
 from custody.server.service.proposals.coins import (
-    Holding,
-    Purse,
+    Utxo,
+    VaultCoins,
     awaited_token_coin,
     coins_to_spend,
     has_locked_token_coin,
@@ -87,7 +87,7 @@ class TokenDrafter:
 
     def _choose(
         self, db: Session, vault: Vault, plan: Plan, tip_height: int, vault_at: str
-    ) -> Selection[Holding]:
+    ) -> Selection[Utxo]:
         """One coin at the address where one suffices, the smallest that does; else as few others as the fee takes."""
         own = [coin for coin in token_coins(db, vault, tip_height) if coin.amount > input_cost(plan)]
         if not own:
@@ -98,8 +98,8 @@ class TokenDrafter:
                 return alone
         others = self._others(db, vault, plan, tip_height, own[1:])
         for count in range(1, min(len(others), MAX_INPUTS - 1) + 1):
-            holdings = (own[0], *others[:count])
-            together = _settle(holdings, plan)
+            utxos = (own[0], *others[:count])
+            together = _settle(utxos, plan)
             if together is not None:
                 return together
         raise InsufficientFunds(
@@ -107,16 +107,16 @@ class TokenDrafter:
         )
 
     def _others(
-        self, db: Session, vault: Vault, plan: Plan, tip_height: int, own: Sequence[Holding]
-    ) -> list[Holding]:
+        self, db: Session, vault: Vault, plan: Plan, tip_height: int, own: Sequence[Utxo]
+    ) -> list[Utxo]:
         """Confirmed ones, the largest first; those at the address last, for each of them can begin a call."""
-        pool = Purse(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
+        pool = VaultCoins(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
         return [*largest_first(pool), *own]
 
 
-def _settle(holdings: Sequence[Holding], plan: Plan) -> Selection[Holding] | None:
+def _settle(utxos: Sequence[Utxo], plan: Plan) -> Selection[Utxo] | None:
     """With change: the next call begins with it."""
-    selection = settle(holdings, plan)
+    selection = settle(utxos, plan)
     return selection if selection is not None and selection.change else None
 
 
@@ -166,10 +166,10 @@ class TokenProposals:
         Raises Outdated where a coin has gone, or this transaction was proposed, meanwhile; LockedFunds, RoleLimitExceeded,
         VaultLimitExceeded, PolicyUnavailable.
         """
-        require_unchanged(db, vault.chain, draft.holdings)
+        require_unchanged(db, vault.chain, draft.utxos)
         self._require_limits(db, caller, access, vault, wanted)
         proposal_id = new_id(self._random)
-        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
+        lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
         terms = Terms(
             proposal_id,
             proposal_id,

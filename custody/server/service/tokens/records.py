@@ -15,7 +15,7 @@ from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
 from custody.server.service.stored_vaults import vault_in
-from custody.server.service.token_status import Standing, standings
+from custody.server.service.token_status import TokenFamily, token_families
 from custody.server.store.models import (
     Contract,
     ContractCall,
@@ -52,20 +52,20 @@ def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> 
     Of a token that another workspace made: only what the chain and the bytecode say.
     """
     contract, vault_id = _found(db, access, contract_uid)
-    standing = standings(db, contract.chain, [contract.deploy_family_id])[contract.deploy_family_id]
+    family = token_families(db, contract.chain, [contract.deploy_family_id])[contract.deploy_family_id]
     if vault_id is None:
         (record,) = contract_records(db, access.network, [contract])
     else:
-        record = _public(_contract_record(access.network, contract, standing, []), vault_id)
+        record = _public(_contract_record(access.network, contract, family, []), vault_id)
     return record.model_copy(
-        update={"bytecode": contract.bytecode.decode(), "deployment_hex": _deployment_hex(db, standing)}
+        update={"bytecode": contract.bytecode.decode(), "deployment_hex": _deployment_hex(db, family)}
     )
 
 
-def _deployment_hex(db: Session, standing: Standing) -> str | None:
-    if standing.best.txid is None:
+def _deployment_hex(db: Session, family: TokenFamily) -> str | None:
+    if family.best.txid is None:
         return None
-    raw = db.scalar(select(Proposal.final_tx).where(Proposal.id == standing.best.id))
+    raw = db.scalar(select(Proposal.final_tx).where(Proposal.id == family.best.id))
     return None if raw is None else raw.hex()
 
 
@@ -80,31 +80,31 @@ def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -
     """In the order given; all of one chain."""
     if not contracts:
         return []
-    stands = standings(db, contracts[0].chain, [contract.deploy_family_id for contract in contracts])
-    signers = _signers(db, contracts, stands)
+    families = token_families(db, contracts[0].chain, [contract.deploy_family_id for contract in contracts])
+    signers = _signers(db, contracts, families)
     return [
-        _contract_record(network, contract, stands[contract.deploy_family_id], signers[contract.uid])
+        _contract_record(network, contract, families[contract.deploy_family_id], signers[contract.uid])
         for contract in contracts
     ]
 
 
 def _contract_record(
-    network: str, contract: Contract, standing: Standing, signers: list[wire.ContractSigner]
+    network: str, contract: Contract, family: TokenFamily, signers: list[wire.ContractSigner]
 ) -> wire.Contract:
-    is_broadcast = standing.best.txid is not None
+    is_broadcast = family.best.txid is not None
     return wire.Contract(
         contract_uid=contract.uid,
         vault_id=contract.vault_id,
-        contract_id=standing.best.txid,
+        contract_id=family.best.txid,
         symbol=contract.ticker,
         icon=contract.icon,
         decimals=contract.decimals,
         total_supply=str(contract.total_supply),
         max_supply=str(contract.max_supply),
-        status=contract_status(standing.status),
+        status=contract_status(family.status),
         bytecode_hash=contract.bytecode_hash.hex() if is_broadcast else None,
         network=network if is_broadcast else None,
-        deploy_psbt_id=standing.best.id if is_broadcast else None,
+        deploy_psbt_id=family.best.id if is_broadcast else None,
         whitelist_enabled=contract.whitelist_enabled,
         signers=signers,
         name=contract.name,
@@ -117,15 +117,15 @@ def _public(record: wire.Contract, vault_id: str) -> wire.Contract:
 
 
 def _signers(
-    db: Session, contracts: Collection[Contract], stands: Mapping[str, Standing]
+    db: Session, contracts: Collection[Contract], families: Mapping[str, TokenFamily]
 ) -> dict[int, list[wire.ContractSigner]]:
     """Of each deployment: who may sign, and who signed the version that speaks for it."""
-    seats = defaultdict(list)
+    signers = defaultdict(list)
     wanted = {contract.vault_id for contract in contracts}
     query = select(VaultSigner).where(VaultSigner.vault_id.in_(wanted)).order_by(VaultSigner.key_index)
-    for seat in db.scalars(query):
-        seats[seat.vault_id].append(seat)
-    versions = [standing.best.id for standing in stands.values()]
+    for signer in db.scalars(query):
+        signers[signer.vault_id].append(signer)
+    versions = [family.best.id for family in families.values()]
     signed = set(
         db.execute(
             select(Decision.proposal_id, Decision.key_id).where(
@@ -136,11 +136,11 @@ def _signers(
     return {
         contract.uid: [
             wire.ContractSigner(
-                key_id=seat.key_id,
-                is_signed=(stands[contract.deploy_family_id].best.id, seat.key_id) in signed,
-                user_id=str(seat.user_id),
+                key_id=signer.key_id,
+                is_signed=(families[contract.deploy_family_id].best.id, signer.key_id) in signed,
+                user_id=str(signer.user_id),
             )
-            for seat in seats[contract.vault_id]
+            for signer in signers[contract.vault_id]
         ]
         for contract in contracts
     }
@@ -216,23 +216,23 @@ def _matching(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) 
 
 def call_records(db: Session, chain: str, calls: Sequence[ContractCall]) -> list[wire.ContractCall]:
     """In the order given."""
-    stands = standings(db, chain, [call.family_id for call in calls])
-    return [_call_record(call, stands[call.family_id]) for call in calls]
+    families = token_families(db, chain, [call.family_id for call in calls])
+    return [_call_record(call, families[call.family_id]) for call in calls]
 
 
-def _call_record(call: ContractCall, standing: Standing) -> wire.ContractCall:
+def _call_record(call: ContractCall, family: TokenFamily) -> wire.ContractCall:
     return wire.ContractCall(
         uid=call.uid,
-        status=standing.status,
+        status=family.status,
         contract_uid=call.contract_uid,
         wallet_id=call.vault_id,
         function_name=cast("wire.FunctionName", call.function_name),
         args=_ARGS.validate_python(call.args),
-        psbt_id=standing.best.id,
-        tx_id=standing.best.txid,
-        failure_reason=standing.reason,
+        psbt_id=family.best.id,
+        tx_id=family.best.txid,
+        failure_reason=family.reason,
         created_by=str(call.created_by),
         created_at=call.created_at,
-        updated_at=standing.updated_at,
-        confirmed_at=standing.confirmed_at,
+        updated_at=family.updated_at,
+        confirmed_at=family.confirmed_at,
     )

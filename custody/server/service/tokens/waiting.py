@@ -9,7 +9,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TxType
 from custody.server.domain.lifecycle import ENDED
 from custody.server.service.stored_vaults import address_script
-from custody.server.service.tokens.arguments import Asked, refusal
+from custody.server.service.tokens.arguments import PlannedCall, refusal
 from custody.server.service.tokens.index_reading import indexed_height, shared_height
 from custody.server.service.tokens.state import Cells, published_bytecode
 from custody.server.store.models import Contract, ContractCall, Proposal, TokenCell, Vault
@@ -21,7 +21,7 @@ _OPEN = tuple(sorted(status.value for status in set(Status) - ENDED - {Status.CO
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Simulation:
     """What is simulated on: the block after the last one that was read, and what waits for it."""
 
     height: int
@@ -29,29 +29,31 @@ class Outlook:
     bytecode_of: BytecodeOf
     waiting: tuple[TokenTransaction, ...]
 
-    def fate(self, call: TokenTransaction, *, alone: bool) -> Failure | None:
+    def failure_of(self, call: TokenTransaction, *, alone: bool) -> Failure | None:
         """Why it would have no effect, behind those that wait or as though none did."""
         before = () if alone else self.waiting
         outcome = simulate((*before, call), self.height, self.view, self.bytecode_of)[-1]
         return outcome.failure if outcome.known else Failure.UNKNOWN_CONTRACT
 
 
-def require_effect(db: Session, contract: Contract, contract_id: str, vault: Vault, asked: Asked) -> bytes:
+def require_effect(
+    db: Session, contract: Contract, contract_id: str, vault: Vault, planned: PlannedCall
+) -> bytes:
     """The payload of a call that would do what it says. Raises as `refusal` does, and Invalid."""
-    outlook = outlook_of(db, contract, vault.workspace_id)
-    payload = encode_payload(asked.call(contract_id))
+    simulation = simulation_of(db, contract, vault.workspace_id)
+    payload = encode_payload(planned.call(contract_id))
     call = TokenTransaction("", address_script(vault), payload)
-    failure = outlook.fate(call, alone=False)
+    failure = simulation.failure_of(call, alone=False)
     if failure is not None:
-        passes_alone = outlook.fate(call, alone=True) is None
-        raise refusal(failure, asked, waiting=len(outlook.waiting) if passes_alone else 0)
+        passes_alone = simulation.failure_of(call, alone=True) is None
+        raise refusal(failure, planned, waiting=len(simulation.waiting) if passes_alone else 0)
     return payload
 
 
-def outlook_of(db: Session, contract: Contract, workspace_id: int) -> Outlook:
+def simulation_of(db: Session, contract: Contract, workspace_id: int) -> Simulation:
     """As a call from the workspace would find it."""
     height = indexed_height(db, contract.chain)
-    return Outlook(
+    return Simulation(
         height + 1,
         Cells(db, contract.chain),
         published_bytecode(db, contract.chain),

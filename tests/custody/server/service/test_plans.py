@@ -22,7 +22,7 @@ from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.proposals.coins import (
     MATCHING,
     SMALL,
-    Purse,
+    VaultCoins,
     kept_for_tokens,
     lock_coins,
     require_unchanged,
@@ -32,7 +32,7 @@ from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.proposals import Filter
 from custody.server.service.stored_vaults import address_script, policy_of
 from custody.server.service.tokens.records import holding_vault
-from custody.server.service.tokens.waiting import outlook_of
+from custody.server.service.tokens.waiting import simulation_of
 from custody.server.store.models import (
     Contract,
     ContractCall,
@@ -208,10 +208,10 @@ def a_plan(db, desk):
 
 def drawing(db, desk):
     plan = a_plan(db, desk)
-    purse = Purse(desk.vault["id"], 200)
+    source = VaultCoins(desk.vault["id"], 200)
     for tier in Tier:
-        held = purse.pool(db, tier, plan)
-    purse.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
+        held = source.pool(db, tier, plan)
+    source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
     require_unchanged(db, "regtest", held[:20])
     kept_for_tokens(db, db.get_one(Vault, desk.vault["id"]), 200)
 
@@ -232,9 +232,9 @@ def calling(db, desk):
     contract = db.get_one(Contract, 1)
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     assert holding_vault(db, access, contract) == desk.vault["id"]
-    outlook = outlook_of(db, contract, desk.workspace_id)
-    assert outlook.waiting == ()
-    assert outlook.view.get("ff" * 32, Cell.OWNER) is None
+    simulation = simulation_of(db, contract, desk.workspace_id)
+    assert simulation.waiting == ()
+    assert simulation.view.get("ff" * 32, Cell.OWNER) is None
 
 
 def records(db, desk):
@@ -337,9 +337,9 @@ def test_coins_by_amount_are_walked_along_until_there_are_enough(old):
     """A vault may have any number of them: not even its own are all read, and sorted, for the largest hundred."""
     store = old.world.platform.services.store
     with statements(store) as seen, store.read() as db:
-        purse = Purse(old.vault["id"], 200)
+        source = VaultCoins(old.vault["id"], 200)
         for tier in Tier:
-            purse.pool(db, tier, a_plan(db, old))
+            source.pool(db, tier, a_plan(db, old))
     pools = [
         plan
         for (statement, _), plan in zip(seen, plans(store, seen), strict=True)

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.service.jobs.outbox import Done, Finish, Outbox, Task, enqueue
-from custody.server.service.jobs.workers import Crew, survive
+from custody.server.service.jobs.workers import OutboxThreads, survive
 from custody.server.store import Store
 from custody.server.store.models import Job
 from tests.support.platform import Clock
@@ -42,12 +42,14 @@ def work() -> Work:
 
 
 @pytest.fixture
-def crew_of(store: Store, work: Work) -> Callable[[int], Crew]:
-    def make(hands: int) -> Crew:
+def crew_of(store: Store, work: Work) -> Callable[[int], OutboxThreads]:
+    def make(threads: int) -> OutboxThreads:
         with store.write() as db:
             for subject in ("slow", *map(str, range(5)), "last"):
                 enqueue(db, "work", subject, Clock()())
-        return Crew(Outbox(store, Clock(), "one", {"work": work}), hands, lambda act: survive("crew", act))
+        return OutboxThreads(
+            Outbox(store, Clock(), "one", {"work": work}), threads, lambda act: survive("crew", act)
+        )
 
     return make
 
@@ -58,52 +60,52 @@ def open_subjects(store: Store) -> dict[str, str | None]:
 
 
 def test_a_slow_job_does_not_hold_up_the_others(
-    store: Store, work: Work, crew_of: Callable[[int], Crew]
+    store: Store, work: Work, crew_of: Callable[[int], OutboxThreads]
 ) -> None:
-    crew = crew_of(2)
-    crew.round()
+    pool = crew_of(2)
+    pool.round()
     assert work.others.wait(PATIENCE)
     assert work.began.is_set()
     work.go.set()
-    crew.stop()
-    crew.join(PATIENCE)
+    pool.stop()
+    pool.join(PATIENCE)
     assert open_subjects(store) == {}
 
 
-def test_one_hand_does_one_after_the_other(work: Work, crew_of: Callable[[int], Crew]) -> None:
-    crew = crew_of(1)
-    crew.round()
+def test_one_hand_does_one_after_the_other(work: Work, crew_of: Callable[[int], OutboxThreads]) -> None:
+    pool = crew_of(1)
+    pool.round()
     assert work.began.wait(PATIENCE)
-    crew.round()
+    pool.round()
     assert not work.others.is_set()
     work.go.set()
     assert work.others.wait(PATIENCE)
-    crew.stop()
-    crew.join(PATIENCE)
+    pool.stop()
+    pool.join(PATIENCE)
 
 
 def test_told_to_stop_it_ends_what_is_under_way_and_takes_nothing_more(
-    store: Store, work: Work, crew_of: Callable[[int], Crew]
+    store: Store, work: Work, crew_of: Callable[[int], OutboxThreads]
 ) -> None:
-    crew = crew_of(1)
-    crew.round()
+    pool = crew_of(1)
+    pool.round()
     assert work.began.wait(PATIENCE)
-    crew.stop()
+    pool.stop()
     work.go.set()
-    crew.join(PATIENCE)
-    crew.round()
+    pool.join(PATIENCE)
+    pool.round()
     assert open_subjects(store) == dict.fromkeys((*map(str, range(5)), "last"))
 
 
 def test_what_does_not_end_in_time_is_given_back(
-    store: Store, work: Work, crew_of: Callable[[int], Crew]
+    store: Store, work: Work, crew_of: Callable[[int], OutboxThreads]
 ) -> None:
-    crew = crew_of(1)
-    crew.round()
+    pool = crew_of(1)
+    pool.round()
     assert work.began.wait(PATIENCE)
     assert open_subjects(store)["slow"] == "one"
-    crew.stop()
-    crew.join(0.01)
+    pool.stop()
+    pool.join(0.01)
     assert open_subjects(store)["slow"] is None
     work.go.set()
-    crew.join(PATIENCE)
+    pool.join(PATIENCE)

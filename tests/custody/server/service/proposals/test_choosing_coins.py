@@ -15,7 +15,7 @@ from custody.server.domain import selection
 from custody.server.domain.errors import InsufficientFunds, LockedFunds
 from custody.server.domain.selection import Candidate, Plan, select_coins
 from custody.server.service.proposals import coins
-from custody.server.service.proposals.coins import Purse, lock_coins
+from custody.server.service.proposals.coins import VaultCoins, lock_coins
 from custody.server.service.proposals.drafting import choose_coins
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, Vault, WatchedScript
 from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
@@ -121,7 +121,7 @@ def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, targ
         everything, free = in_memory(db, rows)
         unbounded = select_coins(free, wanted, random.Random(dice))
         try:
-            pool, chosen = choose_coins(db, Purse(vault.id, TIP), wanted, random.Random(dice))
+            pool, chosen = choose_coins(db, VaultCoins(vault.id, TIP), wanted, random.Random(dice))
         except LockedFunds:
             assert unbounded is None
             assert select_coins(everything, wanted, random.Random(dice)) is not None
@@ -198,22 +198,22 @@ def between(desk, monkeypatch, act, times=1):
 
 
 def taken(db, draft):
-    lock_coins(db, "regtest", [holding.outpoint for holding in draft.holdings], "faster")
+    lock_coins(db, "regtest", [utxo.outpoint for utxo in draft.utxos], "faster")
 
 
 def spent(db, draft):
-    for holding in draft.holdings:
-        db.get_one(ChainCoin, ("regtest", holding.outpoint.txid, holding.outpoint.vout)).spent_by = "ab" * 32
+    for utxo in draft.utxos:
+        db.get_one(ChainCoin, ("regtest", utxo.outpoint.txid, utxo.outpoint.vout)).spent_by = "ab" * 32
 
 
 def reorganised(db, draft):
-    for holding in draft.holdings:
-        db.get_one(ChainCoin, ("regtest", holding.outpoint.txid, holding.outpoint.vout)).height = None
+    for utxo in draft.utxos:
+        db.get_one(ChainCoin, ("regtest", utxo.outpoint.txid, utxo.outpoint.vout)).height = None
 
 
 def forgotten(db, draft):
-    for holding in draft.holdings:
-        db.execute(delete(ChainCoin).where(ChainCoin.txid == holding.outpoint.txid))
+    for utxo in draft.utxos:
+        db.execute(delete(ChainCoin).where(ChainCoin.txid == utxo.outpoint.txid))
 
 
 @pytest.mark.parametrize("happens", [taken, spent, reorganised, forgotten])
@@ -222,7 +222,7 @@ def test_coins_that_go_between_the_draft_and_the_turn_are_not_proposed(desk, mon
     with between(desk, monkeypatch, happens) as drafted:
         created = ok(desk.propose(200_000))
     assert len(drafted) == 2
-    gone = {holding.outpoint for holding in drafted[0].draft.holdings}
+    gone = {utxo.outpoint for utxo in drafted[0].draft.utxos}
     assert gone.isdisjoint(item.outpoint for item in Psbt.parse(created["psbt_base64"]).inputs)
 
 
@@ -232,7 +232,7 @@ def test_where_somebody_is_always_faster_it_is_drafted_in_the_turn_itself(desk, 
         created = ok(desk.propose(200_000))
     assert len(drafted) == 4
     (item,) = Psbt.parse(created["psbt_base64"]).inputs
-    assert item.outpoint == drafted[-1].draft.holdings[0].outpoint
+    assert item.outpoint == drafted[-1].draft.utxos[0].outpoint
 
 
 def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded, monkeypatch):
