@@ -61,7 +61,7 @@ class Vaults:
         KeyAccountsExhausted.
         """
         if request.network != access.network:
-            raise _invalid("/network", f"The workspace is on {access.network}.")
+            raise Invalid.at("/network", f"The workspace is on {access.network}.")
         limit = _limit(request.transaction_limit)
         self._require_free_name(db, access, request.name)
         taken = [
@@ -107,10 +107,10 @@ class Vaults:
             Membership.workspace_id == access.workspace_id, Membership.user_id == user_id
         )
         if db.scalars(member).first() is None:
-            raise _invalid(pointer, f"User {user_id} is not a member of this workspace.")
+            raise Invalid.at(pointer, f"User {user_id} is not a member of this workspace.")
         key = active_key(db, user_id, access.network)
         if key is None:
-            raise _invalid(pointer, f"User {user_id} has no active key on {access.network}.")
+            raise Invalid.at(pointer, f"User {user_id} has no active key on {access.network}.")
         account = db.scalars(
             select(KeyAccount)
             .where(KeyAccount.key_id == key.id, KeyAccount.vault_id.is_(None))
@@ -182,7 +182,7 @@ def _policy(access: WorkspaceAccess, m: int, taken: list[tuple[Key, KeyAccount]]
     try:
         return Policy(Network(access.chain), m, tuple(_origin_key(key, account) for key, account in taken))
     except MultisigError as error:
-        raise _invalid("/signers", f"{error} {error.hint}") from error
+        raise Invalid.at("/signers", f"{error} {error.hint}") from error
 
 
 def _origin_key(key: Key, account: KeyAccount) -> OriginKey:
@@ -208,11 +208,7 @@ def _limit(text: str) -> Sats:
     try:
         return parse_btc(text)
     except InvalidAmount as error:
-        raise _invalid("/transaction_limit", str(error)) from error
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))
+        raise Invalid.at("/transaction_limit", str(error)) from error
 
 
 def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[wire.Vault]:

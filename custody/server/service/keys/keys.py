@@ -13,7 +13,6 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import (
-    Fault,
     Invalid,
     KeyAlreadyActive,
     RateLimited,
@@ -158,7 +157,7 @@ class Keys:
     def _top_up(self, db: Session, caller: Caller, key: Key, offered: OfferedKey) -> wire.Key:
         if key.master_fingerprint != offered.fingerprint.hex:
             sentence = "The key is registered with another fingerprint."
-            raise Invalid(sentence, faults=(Fault("/master_fingerprint", sentence),))
+            raise Invalid.at("/master_fingerprint", sentence)
         added = self._add_accounts(db, key, offered)
         if added:
             key.updated_at = self._clock()
@@ -177,7 +176,7 @@ class Keys:
         for account in offered.accounts:
             if known.get(account.account, str(account.xpub)) != str(account.xpub):
                 sentence = f"Account {account.account} is registered with another xpub."
-                raise Invalid(sentence, faults=(Fault("/vault_accounts", sentence),))
+                raise Invalid.at("/vault_accounts", sentence)
             if account.account not in known and str(account.xpub) not in taken:
                 fresh.append(account)
         db.add_all(
@@ -199,7 +198,7 @@ class Keys:
         known = db.get(Profile, key.id)
         if known is not None and known.xpub != str(xpub):
             sentence = "The profile of this key is registered with another xpub."
-            raise Invalid(sentence, faults=(Fault("/profile/xpub", sentence),))
+            raise Invalid.at("/profile/xpub", sentence)
         if known is None:
             script = scripts_of(str(xpub)).receive
             require_free_profile(db, key, script)
@@ -270,4 +269,4 @@ def key_shape(db: Session, key: Key) -> wire.Key:
 
 
 def _bad_proof(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence, "bad-proof"),))
+    return Invalid.at(pointer, sentence, "bad-proof")

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import limits as wire
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import Fault, Invalid, NotFound, PolicyUnavailable
+from custody.server.domain.errors import Invalid, NotFound, PolicyUnavailable
 from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
@@ -49,7 +49,7 @@ class LimitAdministration:
         if member is None:
             raise NotFound("There is no such member in this workspace.")
         if member.role_id != role.id:
-            raise _invalid("role_id", f"User {query.uuid} holds another role in this workspace.")
+            raise Invalid.at("/role_id", f"User {query.uuid} holds another role in this workspace.")
         return self._limits.fits_role(db, access.workspace_id, role.id, query.uuid, amount)
 
     def replace_of_role(
@@ -155,8 +155,4 @@ def _amount(field: str, text: str) -> Sats:
     try:
         return parse_btc(text)
     except InvalidAmount as error:
-        raise _invalid(field, str(error)) from error
-
-
-def _invalid(field: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(f"/{field}", sentence),))
+        raise Invalid.at(f"/{field}", str(error)) from error

@@ -15,7 +15,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
-from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, StateConflict
+from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
 from custody.server.domain.fees import MAX_FEE, PricedTransaction, fee_for_parents
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource, Selection
@@ -198,11 +198,7 @@ def _makers(db: Session, proposal: Proposal) -> Sequence[Proposal]:
 def _fee(parents: Sequence[PricedTransaction], vsize: int, rate: FeeRate) -> Sats:
     fee = fee_for_parents(parents, vsize, rate)
     if fee is None:
-        raise _invalid("/fee_rate", f"It pays {rate} already: ask for a higher rate.")
+        raise Invalid.at("/fee_rate", f"It pays {rate} already: ask for a higher rate.")
     if fee > MAX_FEE:
-        raise _invalid("/fee_rate", f"The fee of {fee} sat is above the cap of {MAX_FEE} sat.")
+        raise Invalid.at("/fee_rate", f"The fee of {fee} sat is above the cap of {MAX_FEE} sat.")
     return fee
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -9,7 +9,7 @@ from typing import TypeGuard
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, LockedFunds
+from custody.server.domain.errors import InsufficientFunds, Invalid, LockedFunds
 from custody.server.domain.fees import MAX_FEE
 from custody.server.domain.ports import Clock
 from custody.server.domain.selection import (
@@ -170,7 +170,7 @@ class Drafter:
                 draft = self._build(db, vault, intent, plan, quote, fewest, kept)
             except PsbtTooLarge as error:
                 sentence = f"{len(fewest.coins)} coins and the transactions that made them are more than a device takes: {error}"
-                raise Invalid(sentence, faults=(Fault("/amounts_sats", sentence, error.code),)) from error
+                raise Invalid.at("/amounts_sats", sentence, error.code) from error
         return draft.distinct(db, quote.tip.height) if distinct else draft
 
     def _build(
@@ -264,7 +264,7 @@ def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
 def require_sane_fee(selection: Selection[Utxo]) -> None:
     if selection.fee > MAX_FEE:
         sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
-        raise Invalid(sentence, faults=(Fault("/fee_rate", sentence, "fee-too-high"),))
+        raise Invalid.at("/fee_rate", sentence, "fee-too-high")
 
 
 def _too_little(db: Session, source: VaultCoins, plan: Plan) -> LockedFunds | InsufficientFunds:

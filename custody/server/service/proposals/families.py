@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.caller import WorkspaceAccess
-from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
+from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.fees import PricedTransaction
 from custody.server.domain.lifecycle import REPLACEABLE
 from custody.server.service.lifecycle import Coin, coins_of, holds_coins_clause, members_of, newer_than
@@ -60,7 +60,7 @@ def find_proposal(db: Session, access: WorkspaceAccess, vault: Vault, psbt_id: s
     if proposal is None or proposal.workspace_id != access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
     if proposal.vault_id != vault.id:
-        raise _invalid("/wallet_id", f"The proposal in {pointer} is of another vault.")
+        raise Invalid.at("/wallet_id", f"The proposal in {pointer} is of another vault.")
     return proposal
 
 
@@ -136,9 +136,9 @@ def read_same_intent(request: CreatePsbtRequest, family: Family) -> Intent:
         return known
     given = read_intent(request, Network(family.vault.chain))
     if sorted(_outputs(given)) != sorted(_outputs(known)):
-        raise _invalid("/recipients", "A replacement pays the same recipients the same amounts.")
+        raise Invalid.at("/recipients", "A replacement pays the same recipients the same amounts.")
     if given.op_return not in {None, known.op_return}:
-        raise _invalid("/op_return", "A replacement carries the same data.")
+        raise Invalid.at("/op_return", "A replacement carries the same data.")
     return known
 
 
@@ -231,7 +231,3 @@ def priced(member: Proposal, vault: Vault) -> PricedTransaction:
     if member.final_tx is not None:
         vsize = min(vsize, Transaction.parse(member.final_tx).vsize)
     return PricedTransaction(Sats(member.fee_sats), vsize)
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))

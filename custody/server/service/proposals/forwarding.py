@@ -15,7 +15,6 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import (
-    Fault,
     InsufficientFunds,
     Invalid,
     KeyIsRevoked,
@@ -175,7 +174,7 @@ class Forwarding:
         LockedFunds, ChainUnavailable.
         """
         if request.network != access.network:
-            raise _invalid("/network", f"The workspace is on {access.network}.")
+            raise Invalid.at("/network", f"The workspace is on {access.network}.")
         vault = vault_in(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
         policy = own.policy(db)
@@ -211,7 +210,7 @@ class Forwarding:
         except PsbtTooLarge as error:
             # Whoever pays the profile chooses how large the previous transactions are that the device must see.
             sentence = f"{len(utxos)} coins and the transactions that made them are more than a device takes: {error}"
-            raise Invalid(sentence, faults=(Fault("/amount_sats", sentence, error.code),)) from error
+            raise Invalid.at("/amount_sats", sentence, error.code) from error
         own = parts.distinct(db, built.psbt, quote.tip.height)
         return built if own is parts else own.build()
 
@@ -297,7 +296,7 @@ def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: s
     meant = [own for own in owned if own.scripts.receive == script]
     if not meant:
         sentence = "This is not the address of a profile that you registered on this network."
-        raise WalletAddressMismatch(sentence, faults=(Fault("/wallet_address", sentence, "mismatch"),))
+        raise WalletAddressMismatch.at("/wallet_address", sentence, "mismatch")
     able = next((own for own in meant if own.can_forward), None)
     if able is None:
         raise KeyIsRevoked(f"The key of this profile was revoked ({meant[0].key.revoked_reason}).")
@@ -342,7 +341,3 @@ def _choose(
     what = "The balance" if wish.amount is None else f"{wish.amount} sat and the fee of {wish.fee} sat"
     waiting = "" if wish.allow_unconfirmed else " Unconfirmed deposits are spent with allow_unconfirmed only."
     raise InsufficientFunds(f"{what} cannot be forwarded: {free} sat can be spent.{waiting}")
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -11,7 +11,7 @@ from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
-from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
+from custody.server.domain.errors import CustodyError, Invalid, NotFound
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
@@ -261,9 +261,5 @@ def _has_decided(user_id: int) -> Exists:
 def _position(db: Session, access: WorkspaceAccess, proposal_id: str) -> tuple[object, str]:
     proposal = db.get(Proposal, proposal_id)
     if proposal is None or proposal.workspace_id != access.workspace_id:
-        raise _invalid("/after", "There is no such proposal in this workspace.")
+        raise Invalid.at("/after", "There is no such proposal in this workspace.")
     return proposal.created_at, proposal.id
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))

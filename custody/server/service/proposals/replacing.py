@@ -13,7 +13,7 @@ from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxT
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
-from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, StateConflict
+from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
 from custody.server.domain.fees import (
     MAX_FEE,
     ChangeAndFee,
@@ -201,7 +201,7 @@ class Replacing:
         locktime: int,
     ) -> Draft:
         if settled.fee > MAX_FEE:
-            raise _invalid("/fee_rate", f"The fee of {settled.fee} sat is above the cap of {MAX_FEE} sat.")
+            raise Invalid.at("/fee_rate", f"The fee of {settled.fee} sat is above the cap of {MAX_FEE} sat.")
         vault = family.vault
         outputs: list[TxOut | ChangeTo] = list(intent.outputs)
         if settled.change:
@@ -213,7 +213,7 @@ class Replacing:
         try:
             built = parts.build()
         except PsbtTooLarge as error:
-            raise _invalid(
+            raise Invalid.at(
                 "/replaces_psbt_id", f"With more coins it is more than a device takes: {error}"
             ) from error
         return Draft(built, selection, plan.vsize(len(chosen), settled.change > 0), parts)
@@ -289,12 +289,8 @@ def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[PricedTransact
     rivals = tuple(rivals)
     least = least_rate(rivals, plan.vsize(inputs, True))  # noqa: FBT003 - the shape Plan asks for
     if plan.rate < least:
-        raise _invalid(
+        raise Invalid.at(
             "/fee_rate",
             f"To take its place with every node it has to pay {least} at least (BIP-125: more than what it replaces, and its "
             "own way beside).",
         )
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from custody.schemas import proposals as wire
 from custody.server.chain.engine import verify_transaction
-from custody.server.domain.errors import Fault, Invalid, NotASigner, PsbtDiffers, SignatureInvalid
+from custody.server.domain.errors import Invalid, NotASigner, PsbtDiffers, SignatureInvalid
 from multisig import (
     BadSignature,
     Fingerprint,
@@ -104,7 +104,7 @@ def _parse(text: str) -> Psbt:
         return Psbt.parse(text)
     except (InvalidPsbt, PsbtTooLarge) as error:
         sentence = str(error)
-        raise Invalid(sentence, faults=(Fault("/psbt_base64", sentence, error.code),)) from error
+        raise Invalid.at("/psbt_base64", sentence, error.code) from error
 
 
 def _accept(base: Psbt, returned: Psbt, sought: Sought) -> ProvenSpend:
@@ -116,7 +116,7 @@ def _accept(base: Psbt, returned: Psbt, sought: Sought) -> ProvenSpend:
         raise NotASigner(str(error)) from error
     except BadSignature as error:
         pointer = "/psbt_base64"
-        raise SignatureInvalid(str(error), faults=(Fault(pointer, str(error), error.code),)) from error
+        raise SignatureInvalid.at(pointer, str(error), error.code) from error
 
 
 def final_transaction(signed: ProvenSpend) -> Transaction:

@@ -54,7 +54,7 @@ class PlannedCall:
             return Call(contract_id=contract_id, function=self.function, amount=amount, address=self.address)
         except InvalidToken as error:
             pointer = AMOUNT if amount == 0 else self.address_at
-            raise _invalid(pointer, str(error), error.code) from error
+            raise Invalid.at(pointer, str(error), error.code) from error
 
 
 def read_call(request: CallContractRequest, network: Network) -> PlannedCall:
@@ -65,7 +65,7 @@ def read_call(request: CallContractRequest, network: Network) -> PlannedCall:
     ]
     given = [arg.type for arg in request.args]
     if given != expected:
-        raise _invalid("/args", f"{function.wire_name} takes {_words(function)}.")
+        raise Invalid.at("/args", f"{function.wire_name} takes {_words(function)}.")
     texts = [arg.value for arg in request.args if isinstance(arg, TextArg)]
     numbers = [arg.value for arg in request.args if isinstance(arg, NumberArg)]
     address = read_address(texts[0], network, ADDRESS) if texts else None
@@ -86,11 +86,9 @@ def read_address(text: str, network: Network, pointer: str) -> bytes:
     try:
         return decode_address(text, network)
     except WrongNetwork as error:
-        raise WrongNetworkAddress(
-            str(error), faults=(Fault(pointer, str(error), "wrong-network"),)
-        ) from error
+        raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
     except InvalidAddress as error:
-        raise _invalid(pointer, str(error), error.code) from error
+        raise Invalid.at(pointer, str(error), error.code) from error
 
 
 def _words(function: Function) -> str:
@@ -101,10 +99,6 @@ def _words(function: Function) -> str:
             return "one argument: a str, the address"
         case _:
             return "no arguments"
-
-
-def _invalid(pointer: str, sentence: str, code: str = "invalid") -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence, code),))
 
 
 # What they bring to the address can leave it only by a call from there.
@@ -131,7 +125,7 @@ def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> No
         f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls from its own address alone. "
         f"Use {owner.address}."
     )
-    raise Invalid(sentence, faults=(Fault(planned.address_at, sentence, "out-of-reach"),))
+    raise Invalid.at(planned.address_at, sentence, "out-of-reach")
 
 
 CALLER, ADDRESS_AT, STATE = "/wallet_id", "address", ""

@@ -10,7 +10,7 @@ from custody.schemas.asset_tokens import CreateTokenRequest, CreateTokenResponse
 from custody.schemas.proposals import TxType
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import Fault, Invalid
+from custody.server.domain.errors import Invalid
 from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
@@ -129,7 +129,7 @@ def _contract(vault: Vault, bytecode: Bytecode, proposal: Proposal) -> Contract:
 def bytecode_of(db: Session, access: WorkspaceAccess, vault: Vault, request: CreateTokenRequest) -> Bytecode:
     """The vault's address is the owner. Raises Invalid, which names the field; of a supply, the largest there can be."""
     if request.network != vault.network:
-        raise _invalid("/network", f"The vault is on {vault.network}.")
+        raise Invalid.at("/network", f"The vault is on {vault.network}.")
     total, maximum = int(request.total_supply), int(request.max_supply)
     _check("/token_name", lambda: check_name(request.token_name))
     _check("/ticker", lambda: check_ticker(request.ticker))
@@ -160,7 +160,7 @@ def _whitelist(db: Session, access: WorkspaceAccess, vault: Vault, uids: Sequenc
     for place, uid in enumerate(uids):
         pointer = f"/white_list_ids/{place}"
         if uid not in known:
-            raise _invalid(pointer, "There is no such entry in this workspace's address book.")
+            raise Invalid.at(pointer, "There is no such entry in this workspace's address book.")
         script = decode_address(known[uid], Network(vault.chain))
         _check(pointer, lambda script=script: check_holder(script))  # type: ignore[misc]
         scripts.add(script)
@@ -171,8 +171,4 @@ def _check(pointer: str, rule: Callable[[], None]) -> None:
     try:
         rule()
     except InvalidToken as error:
-        raise _invalid(pointer, str(error), error.code) from error
-
-
-def _invalid(pointer: str, sentence: str, code: str = "invalid") -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence, code),))
+        raise Invalid.at(pointer, str(error), error.code) from error

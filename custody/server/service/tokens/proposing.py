@@ -82,7 +82,7 @@ class TokenDrafter:
             draft = Draft(parts.build(), selection, vsize, parts)
         except PsbtTooLarge as error:
             sentence = f"The coins at the vault's address are more than a device takes: {error}"
-            raise Invalid(sentence, faults=(Fault(vault_at, sentence, error.code),)) from error
+            raise Invalid.at(vault_at, sentence, error.code) from error
         return draft.distinct(db, quote.tip.height)
 
     def _choose(
