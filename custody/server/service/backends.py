@@ -1,4 +1,6 @@
-"""The chains' backends as one process knows them: which of them answer, and the tip and the rates that each gave last."""
+"""The chains' backends as one process knows them: which of them answer, and the tip and the rates that each
+gave last.
+"""
 
 import threading
 from collections.abc import Mapping
@@ -86,7 +88,9 @@ def _ask(backend: ChainBackend) -> Quote:
 
 
 class Market:
-    """The watcher refreshes it at every look; whoever comes before that asks the backend."""
+    """The last tip and rates of each chain. The watcher refreshes them at every look; before the first one, a
+    caller asks the backend.
+    """
 
     def __init__(self, backends: Backends, reachability: Reachability) -> None:
         self._backends = backends

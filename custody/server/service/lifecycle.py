@@ -1,8 +1,9 @@
 """Moving a proposal along its table, with what each step brings with it; and the family that it belongs to.
 
-A proposal and its replacements are one family, whose coins are locked once, and of whose members one at most is mined. Every member
-spends the coins of those before it, so that any two of them exclude each other (ADR 15). What is locked is worked out anew from who
-holds what whenever a member ends or comes back: no member frees what another one lives on.
+A proposal and its replacements are one family, whose coins are locked once, and of whose members one at most
+is mined. Every member spends the coins of those before it, so that any two of them exclude each other (ADR
+15). What is locked is worked out anew from who holds what whenever a member ends or comes back: no member
+frees what another one lives on.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +30,8 @@ class Lifecycle:
         self._events = events
 
     def apply(self, db: Session, proposal: Proposal, event: Event) -> Status:
-        """The proposal's new status; its coins are free where it has ended and no other member of its family needs them.
+        """The proposal's new status; its coins are free where it has ended and no other member of its family
+        needs them.
 
         Raises IllegalTransition.
         """
@@ -47,12 +49,12 @@ class Lifecycle:
         return status
 
     def touch(self, db: Session, proposal: Proposal) -> None:
-        """Something about it changed that readers wait for."""
+        """Something has changed that readers wait for."""
         proposal.updated_at = self._clock()
         self.show(db, proposal)
 
     def show(self, db: Session, proposal: Proposal) -> None:
-        """Readers see other words, and it stands as it did."""
+        """Readers see other words; its status and ``updated_at`` stay."""
         db.flush()
         self._changes.moved(db, proposal.workspace_id)
 
@@ -80,8 +82,8 @@ _MEMBERS = select(Proposal).where(Proposal.family_id == bindparam("family_id"))
 
 
 def age_in_family(proposal: Proposal) -> tuple[int, str]:
-    """Each version pays more than all before it, by the rules of replacement. Their times tell less: the clocks of two
-    processes differ, and a payment must not become newer than what takes it back.
+    """By fee: by the rules of replacement, each version pays more than all before it. Times tell less: the
+    clocks of two processes differ, and a payment must not become newer than the version that takes it back.
     """
     return proposal.fee_sats, proposal.id
 
@@ -94,7 +96,7 @@ def newer_than(db: Session, proposal: Proposal) -> list[Proposal]:
 
 
 def taken_back_by(db: Session, proposal: Proposal) -> Proposal | None:
-    """A newer version that returns its coins to the vault, if it pays anybody."""
+    """A newer version that returns its coins to the vault, where this one pays a recipient."""
     if proposal.replaced_by_id is None or not _pays(proposal):
         return None
     return next((newer for newer in newer_than(db, proposal) if not _pays(newer)), None)
@@ -105,7 +107,8 @@ def _pays(proposal: Proposal) -> bool:
 
 
 def require_newest(db: Session, proposal: Proposal) -> None:
-    """Signatures are taken for the newest version only: what is taken back must not be completed here after all.
+    """Signatures are taken for the newest version only: what is taken back must not be completed here after
+    all.
 
     Raises StateConflict.
     """
@@ -115,7 +118,9 @@ def require_newest(db: Session, proposal: Proposal) -> None:
 
 
 def settle_family(db: Session, proposal: Proposal) -> None:
-    """After one of its members ended or came back: locks the coins of those that hold any, and frees the rest."""
+    """After one of its members ended or came back: locks the coins of those that hold any, and frees the
+    rest.
+    """
     db.flush()
     members = members_of(db, proposal.family_id)
     _link(members)
@@ -149,7 +154,9 @@ def _link(members: Sequence[Proposal]) -> None:
 
 
 def _hand_over(db: Session, chain: str, coin: Coin, former: str) -> None:
-    """Another family may live on it too: its signers took a transaction to the network that the platform had given up."""
+    """Another family may hold the coin too: its signers sent a transaction to the network that the platform
+    had given up.
+    """
     txid, vout = coin
     query = (
         select(Proposal.family_id)

@@ -1,5 +1,5 @@
-"""A stored vault: found in its workspace, as the policy that derives its scripts, which of them the chain is watched for, and what
-it holds.
+"""A stored vault: found in its workspace, as the policy that derives its scripts, which of them the chain is
+watched for, and what it holds.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,7 +17,8 @@ from multisig import Vault as Policy
 
 # Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
 CACHED_POLICIES = 1_024
-# The vault's ``address`` on record. Deposits go there; change never does, but for that of a token's transactions.
+# The vault's ``address`` on record. Deposits go there; change never does, but for that of a token's
+# transactions.
 ADDRESS_INDEX = 0
 # BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
 GAP = 20
@@ -31,7 +32,7 @@ def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
     return vault
 
 
-# --- scripts -------------------------------------------------------------------------------------------------------
+# --- scripts ------------------------------------------------------------------------------------------------
 
 
 def policy_of(vault: Vault) -> Policy:
@@ -46,7 +47,9 @@ def policy_from(descriptor: str, chain: str) -> Policy:
 
 
 def address_script(vault: Vault) -> bytes:
-    """The output script of the vault's ``address``, by which tokens know the vault as holder, owner and caller."""
+    """The output script of the vault's ``address``, by which tokens know the vault as holder, owner and
+    caller.
+    """
     return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
 
 
@@ -88,7 +91,7 @@ _LAST_WATCHED = select(func.max(WatchedScript.address_index)).where(
 _WATCH = insert(table_of(WatchedScript))
 
 
-# --- balances ------------------------------------------------------------------------------------------------------
+# --- balances -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""How the families of deployments and calls stand, for many at once: their proposals beside what the index says of them."""
+"""The status of deployments and calls of tokens, for many at once: their proposals beside what the index of
+tokens says of them.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -40,9 +42,10 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenFamily:
-    """``best``: the version that speaks for the family. ``confirmed_at``: the time of its block, where it has its effect.
+    """A deployment or a call: its family of proposals. ``best``: the version that speaks for the family.
+    ``confirmed_at``: the time of its block, where it had its effect.
 
-    ``txids``: every version's, broadcast or not.
+    ``txids``: of every version, broadcast or not.
     """
 
     best: Version
@@ -112,7 +115,9 @@ def _version(row: Iterable[object]) -> Version:
 
 
 def _judged(db: Session, chain: str, confirmed: Collection[Version]) -> dict[str, Judged]:
-    """By the proposal's id; only where the index read it in the block that the proposal names: both follow the chain alone."""
+    """By the proposal's id; only where the index read it in the block that the proposal names: both follow
+    the chain alone.
+    """
     if not confirmed:
         return {}
     rows = db.execute(_transactions(chain, [version.txid_expected for version in confirmed]))

@@ -57,8 +57,8 @@ class Vaults:
     ) -> wire.Vault:
         """A vault on each signer's lowest unused BIP-48 account, which no vault ever takes again.
 
-        Raises Invalid (network, limit, a signer without place or active key), StateConflict (the name is taken),
-        KeyAccountsExhausted.
+        Raises Invalid (network, limit, a signer without place or active key), StateConflict (the name is
+        taken), KeyAccountsExhausted.
         """
         if request.network != access.network:
             raise Invalid.at("/network", f"The workspace is on {access.network}.")
@@ -121,7 +121,8 @@ class Vaults:
         if account is None:
             raise KeyAccountsExhausted(
                 f"Every vault account that user {user_id} has registered is used by another vault. "
-                "Each vault takes one of each signer's: ask that signer to register more, with `signerd register`.",
+                "Each vault takes one of each signer's: ask that signer to register more, with `signerd "
+                "register`.",
                 faults=(Fault(pointer, "No unused account is left.", "exhausted"),),
             )
         return key, account
@@ -198,8 +199,10 @@ def _warnings(policy: Policy) -> list[str] | None:
         return None
     m, n = policy.threshold, len(policy.cosigners)
     told = (
-        f"{m} of {n} signers are enough, so that two groups without a member in common can each pay the same invoice from "
-        f"different coins, and no signer's machine sees both. With {n // 2 + 1} of {n} every two groups share a signer."
+        f"{m} of {n} signers are enough, so that two groups without a member in common can each pay the "
+        "same invoice from "
+        f"different coins, and no signer's machine sees both. With {n // 2 + 1} of {n} every two groups "
+        "share a signer."
     )
     return [told]
 

@@ -1,4 +1,6 @@
-"""What webhooks are told: events, written in the transaction of what happened, with a delivery for each webhook that wants them."""
+"""What webhooks are told: events, written in the transaction of what happened, with a delivery for each
+webhook that wants them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,17 +36,19 @@ class WebhookEvents:
         self._random = random
 
     def tell(self, db: Session, workspace_id: int, kind: EventKind, data: Mapping[str, Any]) -> None:
-        """Where no webhook of the workspace wants to know, this is one look at an index, and nothing is written."""
+        """Where no webhook of the workspace wants this kind, this is one look at an index, and nothing is
+        written.
+        """
         wanted_by = self._wanting(db, workspace_id, kind)
         if wanted_by:
             self._write(db, workspace_id, kind, data, wanted_by)
 
     def are_wanted(self, db: Session, workspace_id: int, kind: EventKind) -> bool:
-        """For whoever has to look further before it can tell."""
+        """For callers that have to read more before they can tell."""
         return bool(self._wanting(db, workspace_id, kind))
 
     def ping(self, db: Session, webhook: Webhook) -> WebhookDelivery:
-        """To this one alone, whatever it wants otherwise."""
+        """To this webhook alone, whatever kinds it wants."""
         data = {"webhook_id": webhook.id}
         (delivery_id,) = self._write(db, webhook.workspace_id, EventKind.PING, data, [webhook.id])
         return db.get_one(WebhookDelivery, delivery_id)
@@ -63,8 +67,8 @@ class WebhookEvents:
         data: Mapping[str, Any],
         webhooks: Sequence[str],
     ) -> list[str]:
-        """The deliveries' ids. Three statements, however many webhooks: a block may bring thousands of deposits, and all writers
-        wait for the one who stores them.
+        """The deliveries' ids. Three statements, however many webhooks: a block may bring thousands of
+        deposits, and all writers wait for the one who stores them.
         """
         now, event_id = self._clock(), new_id(self._random)
         event = {
@@ -103,7 +107,9 @@ _LISTENING = (
 
 
 def _next_sequence(db: Session, workspace_id: int) -> int:
-    """One writer at a time (ADR 13): nobody takes the same one, and it is the order in which transactions commit."""
+    """There is one writer at a time (ADR 13): no two events have the same number, and the numbers follow the
+    order of the commits.
+    """
     newest = select(func.max(WebhookEvent.sequence)).where(WebhookEvent.workspace_id == workspace_id)
     return (db.scalar(newest) or 0) + 1
 
@@ -125,13 +131,15 @@ def event_data(proposal: Proposal, **more: object) -> dict[str, Any]:
 
 
 def tell_status(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
-    """It has come to the status that it is in."""
+    """It has come to its present status."""
     kind = kind_of_status(ProposalStatus(proposal.status))
     events.tell(db, proposal.workspace_id, kind, event_data(proposal))
 
 
 def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:
-    """Every workspace in whose vaults the key has a place: there it counts no more, or only to move coins on."""
+    """To each workspace with a vault that the key signs for: it no longer counts there, or only to move coins
+    on.
+    """
     places = (
         select(Vault.workspace_id, Vault.id)
         .join(VaultSigner, VaultSigner.vault_id == Vault.id)
@@ -153,7 +161,9 @@ def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:
 
 @dataclass(frozen=True)
 class Deposits:
-    """Tells of coins that came to a vault otherwise than by a proposal of its own, which tells of itself."""
+    """Events of coins that came to a vault otherwise than by its own proposals, which have events of their
+    own.
+    """
 
     events: WebhookEvents
 
@@ -187,7 +197,9 @@ class Deposits:
 
 
 def _is_own(db: Session, coin: ChainCoin) -> bool:
-    """Change, and what the vault pays to itself. A forward comes from a member's profile: to the vault it is a deposit."""
+    """Change, and what the vault pays to itself. A forward comes from a member's profile: to the vault it is
+    a deposit.
+    """
     query = select(Proposal.id).where(
         Proposal.txid_expected == coin.txid,
         Proposal.vault_id == coin.vault_id,

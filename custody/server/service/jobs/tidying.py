@@ -1,6 +1,7 @@
 """Housekeeping: ending what has waited too long, and deleting what is over.
 
-Strangers can cause rows to be stored, their addresses among them: those must not stay for ever. Each transaction takes one batch.
+Strangers can cause rows to be stored, their addresses among them: those must not stay for ever. Each
+transaction takes one batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +21,8 @@ from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshT
 INTERVAL: Final = timedelta(hours=1)
 # One transaction stays short however much is over.
 BATCH: Final = 500
-# A week shows an operator when it was that broadcasts were late. What names people goes sooner, by a part of its own.
+# A week shows an operator when it was that broadcasts were late. What names people goes sooner, by a part of
+# its own.
 DONE_JOB_KEPT: Final = timedelta(days=7)
 # What was given up, until an operator has looked.
 DEAD_JOB_KEPT: Final = timedelta(days=30)
@@ -32,7 +34,9 @@ Part = Callable[[Session, datetime], int]
 
 
 class Tidying:
-    """Every hour, by the process that sweeps. One that has just taken over begins at once: there is little to be found."""
+    """Every hour, by the process that sweeps. One that has just taken over begins at once: there is little to
+    be found.
+    """
 
     def __init__(self, store: Store, clock: Clock, parts: Sequence[Part]) -> None:
         self._store = store
@@ -70,7 +74,7 @@ def _jobs(db: Session, now: datetime) -> int:
 
 
 def _challenges(db: Session, now: datetime) -> int:
-    """Those that count against their account no more."""
+    """Those that no longer count against their account."""
     over = OtpChallenge.created_at <= now - OTP_WINDOW
     found = db.scalars(select(OtpChallenge.id).where(over).limit(BATCH)).all()
     db.execute(delete(OtpChallenge).where(OtpChallenge.id.in_(found)))
@@ -78,7 +82,7 @@ def _challenges(db: Session, now: datetime) -> int:
 
 
 def _sessions(db: Session, now: datetime) -> int:
-    """Those that nobody can renew any more, ended or not, with their tokens."""
+    """Those that can no longer be renewed, ended or not, with their tokens."""
     over = SignInSession.last_used_at <= now - SESSION_KEPT
     found = db.scalars(select(SignInSession.id).where(over).limit(BATCH)).all()
     for table in (AccessToken, RefreshToken):
@@ -105,7 +109,7 @@ class Sweep(Protocol):
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Several, one after the other. One that fails keeps none of the others: it is raised when all are through."""
+    """Several, one after the other. A failure does not stop the others: it is raised after the last one."""
 
     parts: Sequence[Sweep]
 
@@ -125,7 +129,9 @@ class Sweeps:
 
 
 def sweep(store: Store, due: Select[Row], end: Callable[[Session, Row], None]) -> int:
-    """Ends every row that ``due`` finds, which it must not find any more afterwards; how many those were."""
+    """Ends every row that ``due`` finds, and returns how many. A row that was ended must no longer match
+    ``due``.
+    """
     count = 0
     while done := _sweep_batch(store, due.limit(SWEPT_AT_ONCE), end):
         count += done

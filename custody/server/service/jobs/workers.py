@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 # Jobs of this process are done at once; this is for retries that fall due and for other processes' jobs.
 OUTBOX_SECONDS: Final = 0.25
-# What is under way when the process is told to stop may take this long; what does not end by then is given back.
+# What is under way when the process is told to stop may take this long; the rest is given back.
 JOIN_SECONDS: Final = 10.0
 
 
@@ -28,9 +28,11 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Loop:
-    """``round`` again and again, at most ``seconds`` apart; where it ``wakes``, at once after a commit of this process.
+    """``round`` again and again, at most ``seconds`` apart; where it ``wakes``, at once after a commit of
+    this process.
 
-    When the process stops: ``stop`` at once, ``join`` with the seconds that it may take, and ``release`` at the end.
+    When the process stops: ``stop`` at once, ``join`` with the seconds that it may take, and ``release`` at
+    the end.
     """
 
     name: str
@@ -60,7 +62,9 @@ def alone(name: str, lead: Lead, act: Callable[[], object], seconds: float) -> L
 
 
 class Workers:
-    """Started and stopped with the process. Stopping waits for what is under way; a kill loses nothing either."""
+    """Started and stopped with the process. Stopping waits for what is under way; a kill loses nothing
+    either.
+    """
 
     def __init__(self, loops: Sequence[Loop], changes: Changes) -> None:
         self._loops = loops
@@ -91,7 +95,7 @@ class Workers:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         for loop in self._loops:
-            survive(loop.name, lambda loop=loop: loop.join(max(0.0, deadline - time.monotonic())))  # type: ignore[misc]
+            survive(loop.name, partial(loop.join, max(0.0, deadline - time.monotonic())))
             survive(loop.name, loop.release)
 
     def _run(self, loop: Loop) -> None:
@@ -105,7 +109,7 @@ class Workers:
 
 
 def survive(what: str, act: Callable[[], object]) -> None:
-    """Whatever goes wrong in one round, the next one comes."""
+    """A failure in one round does not stop the next one."""
     try:
         act()
     except ChainUnavailable as error:
@@ -139,7 +143,8 @@ class OutboxThreads:
             task = self._begin()
             if task is None:
                 return
-            # A daemon thread: what hangs in a handler beyond its deadline does not keep the process from ending.
+            # A daemon thread: what hangs in a handler beyond its deadline does not keep the process from
+            # ending.
             threading.Thread(target=self._work, args=(task,), name=f"job {task.kind}", daemon=True).start()
 
     def stop(self) -> None:
@@ -147,7 +152,9 @@ class OutboxThreads:
         self._stopping.set()
 
     def join(self, seconds: float) -> None:
-        """Waits for what is under way; what takes longer is given back at once, and somebody else does it again."""
+        """Waits for what is under way; what takes longer is given back at once, and somebody else does it
+        again.
+        """
         deadline = time.monotonic() + seconds
         for _ in range(self._count):
             if not self._free.acquire(timeout=max(0.0, deadline - time.monotonic())):

@@ -1,4 +1,6 @@
-"""Registering a device's keys with proof that the caller holds it, and the signing profile that comes with them."""
+"""Registering a device's keys with proof that the caller holds it, and the signing profile that comes with
+them.
+"""
 
 from datetime import datetime, timedelta
 
@@ -115,7 +117,7 @@ class Keys:
         row.used_at = now
 
     def _check_free(self, db: Session, offered: OfferedKey) -> None:
-        """Asked last, and of a proven holder: nobody learns whose device it is by offering its xpub."""
+        """Last, once possession is proven: offering an xpub tells no one whose device it is."""
         taken = select(Key.id).where(Key.xpub == str(offered.xpub), Key.status == "active")
         if db.scalars(taken).first() is not None:
             raise StateConflict("This device is registered by another account.")
@@ -228,7 +230,9 @@ def _taken_xpubs(db: Session, offered: OfferedKey) -> set[str]:
 
 
 def _check_accounts_free(db: Session, key: Key, offered: OfferedKey) -> None:
-    """The proof covers account 0 alone: the others must not be another person's, who would then hold two places."""
+    """The proof covers account 0 alone. The others must not be another member's, who would then be two
+    signers of a vault.
+    """
     query = (
         select(KeyAccount.account)
         .join(Key, Key.id == KeyAccount.key_id)

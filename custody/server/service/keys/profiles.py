@@ -1,4 +1,6 @@
-"""A member's own profile: the account that came with a key, which of its scripts the chain is watched for, and what it holds."""
+"""A member's own profile: the account that came with a key, which of its scripts the chain is watched for,
+and what it holds.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,10 +30,11 @@ from multisig import (
 )
 from multisig import Profile as Policy
 
-# The change of a forward with a fixed amount always goes to the first change address, m/84h/…/1/0. A Ledger takes an output for
-# change on the change branch alone, and a Trezor and a Coldcard take it there too: sent back to the profile's address it would
-# stand on a Ledger's screen as a second payment. One change address is enough where there is one address to receive; both are
-# where every wallet that restores the account looks first (BIP-84, BIP-44).
+# The change of a forward with a fixed amount always goes to the first change address, m/84h/…/1/0. A Ledger
+# takes an output for change on the change branch alone, and a Trezor and a Coldcard take it there too: sent
+# back to the profile's address it would stand on a Ledger's screen as a second payment. One change address is
+# enough where there is one address to receive; both are where every wallet that restores the account looks
+# first (BIP-84, BIP-44).
 CHANGE_INDEX = 0
 # Deriving takes two multiplications on the curve; a balance asks for them at every look.
 CACHED_PROFILES = 4_096
@@ -53,9 +56,11 @@ def scripts_of(xpub: str) -> ProfileScripts:
 
 
 def watch_profile(db: Session, network: str, profile: Profile) -> None:
-    """From now on, and for ever: money may come to it after its key was revoked. Nothing where it is watched already.
+    """From now on, and for ever: it may receive money after its key was revoked. Nothing where it is watched
+    already.
 
-    While no workspace is on the network, the chain behind it is not known; `watch_profiles` makes up for it then.
+    While no workspace is on the network, the chain behind it is not known; `watch_profiles` makes up for it
+    then.
     """
     chain = _chain_of(db, network)
     if chain is not None:
@@ -130,10 +135,12 @@ def own_profiles(db: Session, user_id: int, network: str) -> list[OwnProfile]:
 
 
 def require_free_profile(db: Session, key: Key, receive_script: bytes) -> None:
-    """A profile is one person's: whoever else could name it would see what it holds, and could hold its coins with forwards.
+    """A profile is one member's: another who could name it would see what it holds, and could lock its coins
+    with forwards.
 
-    The proof of a registration covers the key for vaults, not the profile, so who came first has it. Where that was not its
-    owner, the operator marks the other's key lost: a lost key holds no profile. Raises StateConflict.
+    The proof of a registration covers the key for vaults, not the profile, so that the first to register it
+    has it. Where that was not its owner, the operator marks the other's key lost: a lost key has no profile.
+    Raises StateConflict.
     """
     query = (
         select(Key)
@@ -147,7 +154,9 @@ def require_free_profile(db: Session, key: Key, receive_script: bytes) -> None:
 
 
 def profile_policy(db: Session, key: Key, profile: Profile) -> Policy:
-    """The profile as a policy on the chain behind the key's network. Raises NotFound where no workspace is on it."""
+    """The profile as a policy on the chain behind the key's network. Raises NotFound where no workspace is on
+    it.
+    """
     origin = KeyOrigin(
         Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(profile.derivation_base_path)
     )
@@ -170,7 +179,9 @@ def _shape(db: Session, own: OwnProfile, network: ApiNetwork) -> wire.SigningPro
 
 
 def chain_of_network(db: Session, network: str) -> Network:
-    """The chain behind an API network: one for the whole platform. Raises NotFound while no workspace is on it."""
+    """The chain behind an API network: one for the whole platform. Raises NotFound while no workspace is on
+    it.
+    """
     chain = _chain_of(db, network)
     if chain is None:
         raise NotFound(f"No workspace of this platform is on {network}.")

@@ -1,4 +1,6 @@
-"""Reading, checking and replacing the limits of roles and vaults, each in the workspace that the request names."""
+"""Reading, checking and replacing the limits of roles and vaults, each in the workspace that the request
+names.
+"""
 
 from dataclasses import replace
 
@@ -21,7 +23,9 @@ from multisig import InvalidAmount, Sats, parse_btc
 
 
 class LimitAdministration:
-    """Raises PolicyUnavailable wherever policies cannot be read or replaced, but for ``of_vault``, which says so."""
+    """Raises PolicyUnavailable where policies cannot be read or replaced; ``of_vault`` returns that as its
+    answer.
+    """
 
     def __init__(self, clock: Clock, audit: AuditLog, policies: PolicyStore, limits: Limits) -> None:
         self._clock = clock
@@ -29,7 +33,7 @@ class LimitAdministration:
         self._policies = policies
         self._limits = limits
 
-    # --- roles -----------------------------------------------------------------------------------------------------
+    # --- roles ----------------------------------------------------------------------------------------------
 
     def of_caller(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.MyLimits:
         return self._limits.of_caller(db, caller, access)
@@ -76,7 +80,7 @@ class LimitAdministration:
         )
         return shown
 
-    # --- vaults ----------------------------------------------------------------------------------------------------
+    # --- vaults ---------------------------------------------------------------------------------------------
 
     def of_vault(
         self, db: Session, access: WorkspaceAccess, vault_id: str
@@ -96,7 +100,9 @@ class LimitAdministration:
     def replace_of_vault(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateVaultRequest
     ) -> wire.VaultLimits:
-        """Counts for the next movement; what the limit bounds stays as the operator has set it. Raises NotFound, Invalid."""
+        """Counts for the next movement; what the limit bounds stays as the operator has set it. Raises
+        NotFound, Invalid.
+        """
         vault = vault_in(db, access, request.vault_id)
         limit = _amount("transaction_limit", request.transaction_limit)
         before = self._policies.of_vaults(db, [vault.id])[vault.id]
@@ -104,7 +110,9 @@ class LimitAdministration:
         return self._replace_of_vault(db, caller, access, vault, before, after)
 
     def bound_cycle(self, db: Session, vault_id: str, *, is_per_cycle: bool) -> wire.VaultLimits:
-        """The operator's switch: whether the vault's limit bounds the sum of a cycle, or each movement. Raises NotFound."""
+        """The operator's switch: whether the vault's limit bounds the sum of a cycle, or each movement.
+        Raises NotFound.
+        """
         vault = db.get(Vault, vault_id)
         if vault is None:
             raise NotFound(f"There is no vault {vault_id}.")

@@ -1,7 +1,7 @@
 """Spending limits: accepting movements, and showing what is used.
 
-A movement is measured and reserved in one transaction, and one writer at a time has the database (ADR 13): of two movements that
-would breach a limit together, the second is measured with the first in the sum (P17).
+A movement is measured and reserved in one transaction, and one writer at a time has the database (ADR 13): of
+two movements that would breach a limit together, the second is measured with the first in the sum (P17).
 """
 
 from collections import defaultdict
@@ -49,8 +49,8 @@ from multisig import Sats
 class Movement:
     """What would leave a vault, the fee included. ``proposed_at``: the moment that its record will carry.
 
-    ``family_id``: the movement that it is another version of, if any. Versions share a coin, so that one of them at most
-    is mined; else they are two movements.
+    ``family_id``: the movement that it is another version of, if any. Versions share a coin, so that one of
+    them at most is mined; else they are two movements.
     """
 
     amount: Sats
@@ -76,7 +76,9 @@ class Limits:
     def require(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: Movement
     ) -> None:
-        """Both of what follows, and all of it asked together. Raises RoleLimitExceeded, VaultLimitExceeded."""
+        """The limits of the role and of the vault, in as few queries as possible. Raises RoleLimitExceeded,
+        VaultLimitExceeded.
+        """
         role, own = self._policies.of_movement(db, access.role_id, vault.id)
         moment = movement.proposed_at
         whose = Whose(
@@ -89,7 +91,9 @@ class Limits:
             _require_vault(db, vault, own, movement)
 
     def require_role(self, db: Session, caller: Caller, access: WorkspaceAccess, movement: Movement) -> None:
-        """What the caller moves in this workspace and cycle must fit the limit of their role. Raises RoleLimitExceeded."""
+        """What the caller moves in this workspace and cycle must fit the limit of their role. Raises
+        RoleLimitExceeded.
+        """
         policy = self._policies.of_role(db, access.role_id)
         since = policy.cycle.start(movement.proposed_at)
         if not _fits_surely(policy, most_of_member(db, access.workspace_id, caller.user_id, since), movement):
@@ -111,7 +115,9 @@ class Limits:
     def require_token(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: TokenMovement
     ) -> None:
-        """What is moved of a token must fit the limits in whole tokens. Raises RoleLimitExceeded, VaultLimitExceeded."""
+        """What is moved of a token must fit the limits in whole tokens. Raises RoleLimitExceeded,
+        VaultLimitExceeded.
+        """
         if movement.for_role:
             policy = of_token(self._policies.of_role(db, access.role_id), movement.decimals)
             since = policy.cycle.start(movement.proposed_at)
@@ -164,7 +170,7 @@ class Limits:
         return fits(policy, usage_of_member(db, workspace_id, user_id, policy.cycle.start(now)), amount)
 
     def fits_vault(self, db: Session, vault: Vault, amount: Sats) -> bool:
-        """Whether a movement of the amount, fee included, would fit the vault's limit now. Reserves nothing."""
+        """Whether a movement, fee included, would fit the vault's limit now. Reserves nothing."""
         now, policy = self._clock(), self._of(db, vault)
         return fits(policy, usage_of_vault(db, vault.id, policy.cycle.start(now)), amount)
 
@@ -172,12 +178,13 @@ class Limits:
 def _require_role(
     db: Session, caller: Caller, access: WorkspaceAccess, policy: SpendingPolicy, movement: Movement
 ) -> None:
-    """By what exactly counts."""
+    """By the exact sum."""
     since = policy.cycle.start(movement.proposed_at)
     usage = usage_of_member(db, access.workspace_id, caller.user_id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
         raise RoleLimitExceeded(
-            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: your role's limit is "
+            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: your role's limit "
+            "is "
             f"{in_btc(policy.limit)} BTC a cycle, of which {in_btc(usage.used)} BTC are used.",
             figures=_figures(policy, usage, movement),
         )
@@ -190,15 +197,17 @@ def _require_vault(db: Session, vault: Vault, policy: SpendingPolicy, movement: 
     if not fits(policy, usage, movement.amount):
         used = f" a cycle, of which {in_btc(usage.used)} BTC are used" if policy.is_per_cycle else ""
         raise VaultLimitExceeded(
-            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: the vault's limit is "
+            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: the vault's limit "
+            "is "
             f"{in_btc(policy.limit)} BTC{used}.",
             figures=_figures(policy, usage, movement),
         )
 
 
 def _fits_surely(policy: SpendingPolicy, most: int, movement: Movement) -> bool:
-    """Whether it fits even if all that was ever proposed in the cycle still counted: most movements are far below a limit, and
-    what exactly counts (one version of each, those that ended no more) takes the longer the more there are.
+    """Whether it would fit even if everything that was ever proposed in the cycle still counted. Most
+    movements are far below a limit; the exact sum (one version of each, without most ended ones) takes the
+    longer the more there are.
     """
     return fits(policy, Usage(others=most), movement.amount)
 
@@ -245,7 +254,9 @@ def _figures(policy: SpendingPolicy, usage: Usage, movement: Movement) -> dict[s
 def assets_of_vaults(
     db: Session, policies: Mapping[str, SpendingPolicy], now: datetime
 ) -> dict[str, list[wire.AssetLimits]]:
-    """By vault id, for every vault that has a policy here; the oldest token first, and none that the vault did not move."""
+    """By vault id, for every vault that has a policy here; the oldest token first, and none that the vault
+    did not move.
+    """
     moved = _moved(db, policies, now)
     contract_ids = _contract_ids(db, moved)
     found: dict[str, list[wire.AssetLimits]] = {vault_id: [] for vault_id in policies}

@@ -1,5 +1,5 @@
-"""What a member or a vault has moved in the current cycle, summed by the database: bitcoin, and each token in raw units
-(docs/limits.md).
+"""What a member or a vault has moved in the current cycle, summed by the database: bitcoin, and each token in
+raw units (docs/limits.md).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -43,7 +43,8 @@ _ENDED = tuple(sorted(status.value for status in ENDED))
 def usage_of_member(
     db: Session, workspace_id: int, user_id: int, since: datetime, family_id: str | None = None
 ) -> Usage:
-    """What the member proposed in the workspace since then, whatever role they held and whether they are still in it.
+    """What the member proposed in the workspace since then, whatever role they held and whether they are
+    still in it.
 
     ``family_id``: the movement that a new version would belong to.
     """
@@ -52,13 +53,13 @@ def usage_of_member(
 
 
 def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str | None = None) -> Usage:
-    """What was proposed from the vault since then, by whomever."""
+    """What was proposed from the vault since then, by any member."""
     return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since, "family_id": family_id})
 
 
 def most_of_member(db: Session, workspace_id: int, user_id: int, since: datetime) -> int:
-    """No less than ``usage_of_member``: every version counts, and the ended ones too. One index holds all that is added up,
-    so that it takes a twentieth of the time.
+    """At least ``usage_of_member``: every version counts, and the ended ones too. One index has all that is
+    summed, which takes a twentieth of the time.
     """
     values = {"workspace_id": workspace_id, "user_id": user_id, "members_since": since}
     return db.scalar(_MEMBERS, values) or 0
@@ -105,10 +106,11 @@ def _sums(whose: ColumnElement[bool]) -> Select[int, int]:
 
 
 def counts() -> ColumnElement[bool]:
-    """Every version that may still be mined, was, or is on its way: a replaced one too, for nodes may prefer it yet.
+    """Every version that may still be mined, was, or is on its way: a replaced one too, for nodes may still
+    prefer it.
 
-    An ended one holds nothing, unless it was cancelled with signatures out and keeps its coins, or its signers took it to the
-    network by themselves.
+    An ended one holds nothing, unless it was cancelled with signatures handed out and keeps its coins, or its
+    signers sent it to the network themselves.
     """
     return or_(holds_coins_clause(), and_(Proposal.status.in_(_ENDED), _left_anyway()))
 
@@ -154,7 +156,9 @@ LOW_HALF = (1 << HALF_BITS) - 1
 
 @dataclass(frozen=True)
 class TokenMovement:
-    """``amount`` raw units of a token. ``for_role``: whether it counts for the member too. ``family_id`` as of any movement."""
+    """``amount`` raw units of a token. ``for_role``: whether it counts for the member too. ``family_id`` as
+    of any movement.
+    """
 
     contract_uid: int
     ticker: str
@@ -218,7 +222,7 @@ def token_usage_of_member(
 
 
 def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: TokenMovement) -> Usage:
-    """What was proposed to transfer, mint and burn of it from the vault since then, by whomever."""
+    """What any member proposed to transfer, mint and burn of it from the vault since then."""
     return _token_usage(db, _TOKEN_OF_VAULT, {"vault_ids": [vault_id], "since": since}, movement)
 
 
@@ -253,7 +257,9 @@ def _joined(high: int, low: int, held_high: int, held_low: int) -> Usage:
 
 
 def _token_sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[int, int, int, int]:
-    """The halves of what other families moved, then of what the movement's own did: of all tokens, unless it is narrowed."""
+    """The halves of what other families moved, then of what the movement's own did: of all tokens, unless it
+    is narrowed.
+    """
     families = (
         select(Proposal.family_id)
         .where(
@@ -295,7 +301,8 @@ _TOKEN_OF_MEMBER = _token_sums(
     and_(Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")),
     FOR_ROLE,
 ).where(_OF_ONE_TOKEN)
-# What a vault's record shows and what a movement is measured by are one statement, grouped and narrowed: they cannot differ.
+# What a vault's record shows and what a movement is measured by are one statement, once grouped and once
+# narrowed: they cannot differ.
 _MOVED_BY_VAULTS = _token_sums(Proposal.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
 _TOKEN_OF_VAULT = _MOVED_BY_VAULTS.where(_OF_ONE_TOKEN)
 _OF_VAULTS = (

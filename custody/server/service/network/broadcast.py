@@ -1,5 +1,5 @@
-"""Offering final transactions to the network until it takes them; and now and then again what waits in the mempool, for nodes forget,
-restart, or have never heard of it (P37).
+"""Offering final transactions to the network until it takes them; and now and then again what waits in the
+mempool, for nodes forget, restart, or have never heard of it (P37).
 """
 
 from datetime import datetime, timedelta
@@ -28,13 +28,15 @@ from multisig import Transaction
 
 log = structlog.get_logger()
 
-# No later block, mempool or other node makes these acceptable. A fee above one node's cap is not among them: the
-# transaction is valid and signed, so its coins must stay locked, or the payment could be made twice.
+# No later block, mempool or other node makes these acceptable. A fee above one node's cap is not among them:
+# the transaction is valid and signed, so its coins must stay locked, or the payment could be made twice.
 FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
 
 
 class Broadcaster:
-    """The handler of broadcast jobs. Idempotent by txid: done twice, after a crash or by two workers, it is done once."""
+    """The handler of broadcast jobs. Idempotent by txid: done twice, after a crash or by two workers, it is
+    done once.
+    """
 
     def __init__(self, store: Store, backends: Backends, audit: AuditLog, lifecycle: Lifecycle) -> None:
         self._store = store
@@ -63,7 +65,9 @@ class Broadcaster:
             return error
 
     def _withhold(self, db: Session, proposal_id: str) -> Verdict:
-        """Somebody wants its coins back: until that is done or given up, we are not the one who sends it."""
+        """A newer version takes its coins back: until that is done or given up, the platform does not send
+        this one.
+        """
         proposal = db.get_one(Proposal, proposal_id, with_for_update=True)
         back = taken_back_by(db, proposal)
         if back is None:
@@ -126,7 +130,9 @@ class Broadcaster:
             self._note(db, proposal, "BROADCAST_STALLED", code)
 
     def _reword(self, db: Session, proposal: Proposal, reason: str) -> None:
-        """Tried again in vain: it stands as it did since it stalled, or no alarm would ever see for how long."""
+        """Another failure to broadcast it. ``updated_at`` stays as it was when the broadcast stalled, for
+        alarms go by it.
+        """
         if proposal.failure_reason != reason:
             proposal.failure_reason = reason
             self._lifecycle.show(db, proposal)
@@ -139,7 +145,7 @@ class Broadcaster:
         )
 
     def _tell(self, db: Session, proposal: Proposal, refused: Refused) -> None:
-        """It was on the network, and our node does not take it back: the record says so, and what to do."""
+        """It was on the network, and our node does not accept it again: its record says so."""
         if Status(proposal.status) is Status.BROADCASTING and proposal.failure_code != refused.code.value:
             proposal.failure_code, proposal.failure_reason = refused.code.value, _in_words(refused)
             self._lifecycle.touch(db, proposal)
@@ -170,7 +176,9 @@ def _in_a_word(outcome: Outcome | ChainUnavailable) -> str:
 
 
 def _offer(backend: ChainBackend, transaction: Transaction) -> Outcome:
-    """The node's own acceptance test first: what it refuses is not sent. What waits there already is sent on once more."""
+    """The node's own acceptance test first: what it refuses is not sent. What waits in the mempool is relayed
+    once more.
+    """
     tested = backend.test_accept(transaction)
     is_waiting = isinstance(tested, AlreadyKnown) and not tested.confirmed
     return backend.broadcast(transaction) if isinstance(tested, Accepted) or is_waiting else tested
@@ -179,21 +187,24 @@ def _offer(backend: ChainBackend, transaction: Transaction) -> Outcome:
 def _in_words(refused: Refused) -> str:
     if refused.code is RefusalCode.FEE_TOO_LOW:
         return (
-            f"{refused.reason}. Nodes ask for more than it pays: it is offered again, and create-psbt with replaces_psbt_id "
+            f"{refused.reason}. Nodes ask for more than it pays: it is offered again, and create-psbt with "
+            "replaces_psbt_id "
             "raises its fee."
         )
     return refused.reason
 
 
-# Core's wallet offers its own again every 12 to 36 hours, for privacy. Ours are known to be ours by whoever pays us, and a
-# payment that a node lost should not wait for the next block.
+# Core's wallet rebroadcasts every 12 to 36 hours, for privacy. Our payees know which transactions are ours,
+# and a payment that a node lost should not wait for the next block.
 LEAST = timedelta(minutes=10)
-# Not all of several platforms at one moment, nor at one that can be foretold.
+# So that several platforms do not do it at one moment, and the moment cannot be foretold.
 JITTER_SECONDS = 600
 
 
 class Rebroadcast:
-    """Beside each block, when the watcher offers what is not in the mempool: here everything that is not confirmed."""
+    """Everything that waits in the mempool, now and then. At each block the watcher only offers what has left
+    the mempool.
+    """
 
     def __init__(self, store: Store, clock: Clock, random: RandomBytes) -> None:
         self._store = store

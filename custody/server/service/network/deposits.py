@@ -1,4 +1,6 @@
-"""Keeping the stored coins as the chain shows them: deposits, spends, and what a reorganisation or eviction takes back."""
+"""Keeping the stored coins as the chain shows them: deposits, spends, and what a reorganisation or eviction
+takes back.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -71,7 +73,9 @@ class Coins:
         return [coin for each in which for coin in db.scalars(ours.where(each))]
 
     def _news(self, db: Session, outputs: Iterable[FoundOutput]) -> list[FoundOutput]:
-        """What is not stored as it is. Whoever takes over reads all there ever was, and everybody's writes wait for it."""
+        """Outputs that are not stored as they are. A process that takes over reads all that ever were, and
+        other writes wait for it.
+        """
         outputs = tuple(outputs)
         query = select(
             ChainCoin.txid,
@@ -123,7 +127,7 @@ class Coins:
         return coin
 
     def _take_back(self, db: Session, coin: ChainCoin, fork: int) -> None:
-        """The snapshot does not show it: the coin itself is gone, or only what had spent it."""
+        """The snapshot does not show it: the coin itself is gone, or only the transaction that spent it."""
         if coin.height is None or coin.height > fork:
             self.told.removed(db, coin)
             db.delete(coin)
@@ -131,7 +135,9 @@ class Coins:
             coin.spent_by = coin.spent_height = None
 
     def _forget(self, db: Session, txids: set[str]) -> None:
-        """The bytes of what made no coin that is left: whoever replaces, or invents, deposits would fill the disk with them."""
+        """The bytes of transactions that made no coin that is left: else replaced deposits would fill the
+        disk.
+        """
         coins = select(ChainCoin.txid).where(ChainCoin.chain == self.chain)
         for some in chunks(txids):
             left = set(db.scalars(coins.where(ChainCoin.txid.in_(some))))

@@ -1,7 +1,7 @@
 """Moving proposals along by what the chain shows of their coins.
 
-A new snapshot of the chain names the proposals that it may have moved; each one's coins, the transactions that made them and the other
-versions of the proposal tell where its transaction is.
+A new snapshot of the chain names the proposals that it may have moved; each one's coins, the transactions
+that made them and the other versions of the proposal tell where its transaction is.
 """
 
 from collections import defaultdict
@@ -140,7 +140,9 @@ class Sightings:
 
 
 def _may_reopen(db: Session, chain: str, proposal: Proposal) -> bool:
-    """It is offered to the network again: not without a final transaction, and not where another proposal has its coin."""
+    """It is offered to the network again: not without a final transaction, and not where another proposal has
+    its coin.
+    """
     return proposal.final_tx is not None and not coin_is_taken(db, chain, proposal)
 
 
@@ -151,7 +153,9 @@ def _loss(winner: Proposal | None) -> tuple[str, str]:
 
 
 def _keep_final(proposal: Proposal, transaction: Transaction) -> None:
-    """Signers put it together without the platform: with it, the platform can offer it again after a reorganisation."""
+    """Signers put it together without the platform: with it, the platform can offer it again after a
+    reorganisation.
+    """
     psbt = Psbt.parse(proposal.psbt)
     spent = [
         item.non_witness_utxo.outputs[item.outpoint.vout]
@@ -161,7 +165,7 @@ def _keep_final(proposal: Proposal, transaction: Transaction) -> None:
     try:
         verify_transaction(transaction, spent)
     except InvalidSpend as error:
-        # Whoever tells us of it may tell us another witness.
+        # The source of the transaction may give another witness next time.
         log.warning("transaction not kept", proposal=proposal.id, reason=str(error))
         return
     proposal.final_tx = transaction.serialize()
@@ -191,9 +195,11 @@ def without_final(db: Session, chain: str, txids: Collection[str]) -> set[str]:
 
 
 def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) -> list[Proposal]:
-    """Whatever is on its way, whatever waits and lost a coin, and what had ended and is seen after all.
+    """Proposals that are on their way, that wait and have lost a coin, and ended ones whose transaction is
+    seen.
 
-    A family after the one whose change it spends, and in each the newest first: what became of those decides about the rest.
+    A family after the one whose change it spends, and the newest of each first: what became of those decides
+    about the others.
     """
     on_chain = select(Proposal).join(Vault, Vault.id == Proposal.vault_id).where(Vault.chain == chain)
     which = [Proposal.status.in_(IN_FLIGHT), Proposal.keeps_coins]
@@ -201,7 +207,7 @@ def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) 
         # Confirmed ones alone have a height.
         which.append(Proposal.block_height > snapshot.fork)
         which.append(and_(Proposal.status == Status.INVALIDATED.value, Proposal.final_tx.is_not(None)))
-    # One by one: each has its index, and what has ended for good is not looked through.
+    # One by one: each has its index, and proposals that have ended for good are not read.
     found = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
     found |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
     for some in chunks(spenders(snapshot)):
@@ -211,7 +217,7 @@ def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) 
 
 
 def children_of(db: Session, proposal: Proposal) -> list[Proposal]:
-    """Whatever spends an output of its transaction."""
+    """All that spend an output of its transaction."""
     spending = select(ProposalInput.proposal_id).where(ProposalInput.txid == proposal.txid_expected)
     return in_order(db, db.scalars(select(Proposal).where(Proposal.id.in_(spending))))
 
@@ -246,7 +252,9 @@ def coins_by_proposal(
 
 
 def _waiting_and_spent(db: Session, snapshot: Snapshot) -> Iterator[Proposal]:
-    """What waits for signatures and spends a coin that the snapshot shows as spent. What is older was seen before."""
+    """Proposals that wait for signatures and spend a coin that the snapshot shows as spent. Older spends were
+    seen before.
+    """
     spent = {
         (found.outpoint.txid, found.outpoint.vout) for found in snapshot.outputs if found.spent is not None
     }
@@ -264,7 +272,7 @@ def _waiting_and_spent(db: Session, snapshot: Snapshot) -> Iterator[Proposal]:
 def observe(
     db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None], hash_at: Mapping[int, str]
 ) -> Observation:
-    """`coins` are the proposal's inputs in order; None for one that the chain does not show at all."""
+    """`coins` are the inputs of the proposal in order; None for one that the chain does not show."""
     spent = [coin for coin in coins if coin is not None and coin.spent_by is not None]
     ours = [coin for coin in spent if coin.spent_by == proposal.txid_expected]
     if any(coin.spent_height is not None for coin in spent if coin not in ours):
@@ -287,14 +295,18 @@ def _absent(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) 
 
 
 def is_outbid(db: Session, proposal: Proposal) -> bool:
-    """A newer version is on the network. An older one never takes a newer one's place: it pays less, and is not offered again."""
+    """A newer version is on the network. An older one never takes a newer one's place: it pays less, and is
+    not offered again.
+    """
     if proposal.replaced_by_id is None:
         return False
     return any(Status(newer.status) is Status.BROADCASTING for newer in newer_than(db, proposal))
 
 
 def _lost_a_parent(db: Session, proposal: Proposal) -> bool:
-    """Of ours: it can no longer be mined. What became of a stranger's transaction nobody tells us."""
+    """A proposal of ours that made one of its coins can no longer be mined. Of other transactions that is not
+    known.
+    """
     query = (
         select(Proposal.id)
         .join(ProposalInput, ProposalInput.txid == Proposal.txid_expected)
@@ -304,8 +316,9 @@ def _lost_a_parent(db: Session, proposal: Proposal) -> bool:
 
 
 def _lost_a_deposit(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> bool:
-    """A forward may spend a deposit that waits, and whoever made it may take it back. Its other coins are free then: it pays
-    its owner's money into a vault, so that another one in its place pays nobody twice. Where it is seen after all, it lives.
+    """A forward may spend an unconfirmed deposit, which its sender may take back. The forward's other coins
+    are free then: it pays its owner's money into a vault, so that another forward in its place pays no one
+    twice. Where it is seen after all, it is reopened.
     """
     if proposal.profile_key_id is None:
         return False
@@ -317,7 +330,7 @@ def _lost_a_deposit(db: Session, proposal: Proposal, coins: Sequence[ChainCoin |
 
 
 def coin_is_taken(db: Session, chain: str, proposal: Proposal) -> bool:
-    """Whether another family has locked a coin of it meanwhile."""
+    """Whether another family has locked one of its coins since."""
     places = select(ProposalInput).where(ProposalInput.proposal_id == proposal.id)
     for place in db.scalars(places):
         lock = db.get(CoinLock, (chain, place.txid, place.vout))

@@ -21,9 +21,10 @@ from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import OPERATOR
 from custody.server.store.models import Job
 
-# A signed payment, whose coins are locked, waits as long as it takes for a node that takes it: never given up (P14).
+# A signed payment, whose coins are locked, waits as long as it takes for a node that takes it: never given up
+# (P14).
 ENDLESS: Final = frozenset({BROADCAST})
-# A command asked, saw the end or gave up: nobody waits for a second try.
+# The command that asked has seen the end or given up: there is no second try.
 ONCE: Final = frozenset({MINE, FUND})
 # One look is a screen, and one command one transaction.
 MAX_JOBS: Final = 100
@@ -136,7 +137,8 @@ class JobAdministration:
         job = _find(db, job_id)
         if job.dead_at is None and job.kind in ENDLESS:
             raise StateConflict(
-                f"A signed payment waits in job {job.id}: it is tried until the network takes it, or its proposal ends."
+                f"A signed payment waits in job {job.id}: it is tried until the network takes it, or its "
+                "proposal ends."
             )
         if job.dead_at is None and job.lease_owner is not None:
             raise StateConflict(f"A worker is about job {job.id} right now.")

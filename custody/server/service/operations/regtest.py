@@ -1,5 +1,7 @@
-"""What an operator asks of a running server from the command line, through the outbox: mine and fund on the embedded
-chain. Whoever can write the platform's own database may do this, and nobody else.
+"""What an operator asks of a running server from the command line, through the outbox: mining and funding on
+the embedded chain.
+
+Only users who can write the platform's own database can do this.
 """
 
 import time
@@ -94,7 +96,7 @@ class Operator:
             return None if job.done_at is None else dict(job.payload["result"])
 
     def _withdraw(self, kind: str, subject: str) -> None:
-        """A server that starts later must not do what nobody waits for any more."""
+        """A server that starts later must not do what the command no longer waits for."""
         with self._store.write() as db:
             job = db.scalars(_job(kind, subject)).one()
             if job.done_at is None:

@@ -1,7 +1,8 @@
-"""A child that pays for its parent: our own unconfirmed change, sent to the vault again at a fee that miners take both for.
+"""A child that pays for its parent: the parent's unconfirmed change, sent to the vault again at a fee for
+which miners take both (CPFP).
 
-For a transaction whose signers cannot be asked again for the same coins. The child is a family of its own, for it is no other
-version of the payment: it confirms with its parent or not at all.
+For a transaction whose signers cannot be asked again for the same coins. The child is a family of its own,
+for it is no version of the payment: it confirms with its parent or not at all.
 """
 
 from collections.abc import Sequence
@@ -77,8 +78,9 @@ class Accelerating:
     def draft(self, db: Session, access: WorkspaceAccess, request: CreatePsbtRequest) -> Child:
         """It only reads: for a snapshot.
 
-        Raises NotFound; StateConflict (not on the network, or no change that is free); Invalid (it pays the rate already, or
-        the fee would be above the cap); InsufficientFunds (the change is too small); ChainUnavailable.
+        Raises NotFound; StateConflict (not on the network, or no change that is free); Invalid (it pays the
+        rate already, or the fee would be above the cap); InsufficientFunds (the change is too small);
+        ChainUnavailable.
         """
         assert request.accelerates_psbt_id is not None, "whoever calls this asks for a child"
         vault = vault_in(db, access, request.wallet_id)
@@ -103,8 +105,8 @@ class Accelerating:
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: CreatePsbtRequest, child: Child
     ) -> CreatePsbtResponse:
-        """Raises Outdated where the change has gone, or this transaction was proposed, meanwhile; RoleLimitExceeded,
-        VaultLimitExceeded, PolicyUnavailable.
+        """Raises Outdated where the change has gone, or this transaction was proposed, meanwhile;
+        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, child.draft.utxos)
@@ -125,7 +127,8 @@ class Accelerating:
             caller,
             Category.PROPOSALS,
             "PROPOSAL_CREATED",
-            f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat of fee, tx {proposal.txid_expected}, "
+            f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat of fee, tx "
+            f"{proposal.txid_expected}, "
             f"accelerates {child.parent_id}",
             access=access,
             told=event_data(proposal),
@@ -135,14 +138,15 @@ class Accelerating:
 
 
 def _free_change(db: Session, vault: Vault, parent: Proposal) -> Utxo:
-    """The parent's change, where it is in the mempool and nobody spends it."""
+    """The parent's change, where it is in the mempool and no transaction spends it."""
     if Status(parent.status) is not Status.BROADCASTING:
         raise StateConflict(
             f"The proposal is {parent.status}; only one that waits in the mempool is accelerated."
         )
     if parent.replaced_by_id is not None:
         raise StateConflict(
-            f"It was replaced by {parent.replaced_by_id}, and its change goes with it: accelerate or end that one."
+            f"It was replaced by {parent.replaced_by_id}, and its change goes with it: accelerate or end "
+            "that one."
         )
     change = change_of(parent)
     row = None if change is None else db.scalars(_unspent(vault, parent, change.vout)).one_or_none()
@@ -164,14 +168,16 @@ def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:
 
 
 def _way_back(coin: Utxo, vault: Vault) -> tuple[int, int]:
-    """Where the child's change goes: what a token's transaction left at the vault's own address returns there."""
+    """Where the child's change goes: what a token's transaction left at the vault's own address returns
+    there.
+    """
     if coin.branch == RECEIVE:
         return coin.branch, coin.address_index
     return CHANGE, vault.next_change_index
 
 
 def _unconfirmed(db: Session, vault: Vault, parent: Proposal) -> list[PricedTransaction]:
-    """The parent and whatever of ours it hangs on: miners take them together or not at all."""
+    """The parent and its unconfirmed ancestors among our proposals: miners take all or none."""
     found: dict[str, PricedTransaction] = {}
     waiting: list[Proposal] = [parent]
     while waiting and len(found) < MAX_ANCESTORS:

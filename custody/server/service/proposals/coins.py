@@ -1,10 +1,10 @@
 """A vault's coins: which may be spent, and locking the chosen ones.
 
-Anyone can send coins to a vault, so it may hold any number of them. A bounded number is read: a selection needs the largest, those about
-as large as what is paid, and a few small ones.
+Anyone can send coins to a vault, so it may hold any number of them. A bounded number is read: a selection
+needs the largest, those about as large as what is paid, and a few small ones.
 
-The coins at a vault's own ``address`` matter to its tokens: a token's transaction begins with one, for its first input tells who calls
-(CPT-1).
+The coins at a vault's own ``address`` matter to its tokens: a token's transaction begins with one, for its
+first input tells who calls (CPT-1).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,8 @@ from multisig.tokens.machine import Cell
 _Coins = Select[str, int, int, int | None, int, int]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
-# Coins that nearly every selection can be made from, the largest of them; where it cannot, as many as a transaction takes are read.
+# Nearly every selection can be made from this many of the largest coins; where it cannot, as many as a
+# transaction takes are read.
 LARGEST = 40
 # Coins that alone pay for everything, the smallest of them: one may do without change.
 MATCHING = 20
@@ -69,7 +70,8 @@ NO_INDEX = -1
 class Utxo(NamedTuple):
     """A coin, the height at which it was seen, and where in the vault it is.
 
-    As a question answers it, for a draft chooses among some sixty: whatever is worked out of one is worked out when somebody asks.
+    A row of a query as it is: a draft chooses among some sixty, so that nothing is derived before it is
+    needed.
     """
 
     txid: str
@@ -90,14 +92,18 @@ def utxo_of(coin: ChainCoin) -> Utxo:
 
 @dataclass(frozen=True)
 class VaultCoins:
-    """A vault's unspent, mature coins, at a tip. ``avoids_address``: but for those at its own ``address``, the first one."""
+    """A vault's unspent, mature coins, at a tip. ``avoids_address``: without those at the vault's own
+    ``address``.
+    """
 
     vault_id: str
     tip_height: int
     avoids_address: bool = False
 
     def pools(self, db: Session, tier: Tier, plan: Plan) -> Iterator[list[Utxo]]:
-        """Coins of the tier to make a selection from: some; where it cannot be made from those, `pool`."""
+        """Coins of the tier to select from: a few first, and then, where no selection can be made from those,
+        `pool`.
+        """
         some = self._pool(db, tier, plan, LARGEST)
         yield some
         if len(some) >= LARGEST:
@@ -106,14 +112,14 @@ class VaultCoins:
     def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Utxo]:
         """Coins of the tier from which a selection can be made whenever it can be made from all of them.
 
-        ``with_locked``: also of those that proposals hold.
+        ``with_locked``: also coins that proposals hold.
         """
         return self._pool(db, tier, plan, MAX_INPUTS, with_locked=with_locked)
 
     def _pool(
         self, db: Session, tier: Tier, plan: Plan, count: int, *, with_locked: bool = False
     ) -> list[Utxo]:
-        """So many of the largest, and a few of those that a selection would rather take."""
+        """The ``count`` largest, and a few that a selection prefers."""
         cost = input_cost(plan)
         largest = self._found(db, _largest(tier, count, with_locked=with_locked), cost + 1)
         if len(largest) < count or with_locked:
@@ -125,16 +131,16 @@ class VaultCoins:
         return list(dict.fromkeys((*largest, *matching, *small)))
 
     def _found(self, db: Session, coins: _Coins, least: int) -> list[Utxo]:
-        """Of at least so many sat each."""
+        """Those of at least ``least`` sat."""
         return list(starmap(Utxo, db.execute(coins, {**self._values, "least": least})))
 
     def spendable(self, db: Session) -> Sats:
-        """What all coins come to that may be spent and that no proposal holds."""
+        """The sum of all coins that may be spent and that no proposal holds."""
         return Sats(int(db.scalar(_spendable(), self._values) or 0))
 
     @property
     def _values(self) -> dict[str, object]:
-        """What the statements below are asked with."""
+        """The values that the statements below are run with."""
         depths = {"mature": COINBASE_MATURITY, "foreign": FOREIGN_DEPTH, "own": OWN_CHANGE_DEPTH}
         heights = {f"{name}_height": self.tip_height + 1 - depth for name, depth in depths.items()}
         avoided = 0 if self.avoids_address else NO_INDEX
@@ -161,7 +167,7 @@ def _spendable() -> Select[int]:
 
 
 def _candidates(tier: Tier) -> _Coins:
-    """Of at least so much: a `Utxo` each."""
+    """A `Utxo` for each coin of at least ``least`` sat."""
     return select(
         ChainCoin.txid,
         ChainCoin.vout,
@@ -196,8 +202,8 @@ def _is_of(tier: Tier) -> ColumnElement[bool]:
 def _is_own_change() -> ColumnElement[bool]:
     """Told from coins that others sent.
 
-    What a member forwards into the vault is a deposit like any other's: its maker could take it back while it waits. Change
-    that a newer version of its payment would do away with is nothing to build upon.
+    What a member forwards into the vault is a deposit like any other's: its maker could take it back while it
+    waits. Change that a newer version of its payment would do away with is nothing to build upon.
     """
     makers = select(Proposal.id).where(
         Proposal.txid_expected == ChainCoin.txid,
@@ -220,17 +226,18 @@ def is_locked() -> ColumnElement[bool]:
 
 
 def _is_there(query: Select[str]) -> ColumnElement[bool]:
-    """As EXISTS, but asked for each coin that is looked at: PostgreSQL would read all of what there is into a hash first.
+    """As EXISTS, but looked up for each coin: PostgreSQL would read the whole inner table into a hash first.
 
-    It guesses that one coin in two passes. Of an IS NULL it would guess one in two hundred, and then read and sort all of a
-    vault's coins rather than walk along them until there are enough.
+    The planner then guesses that one coin in two passes. For IS NULL it would guess one in two hundred, and
+    read and sort all of a vault's coins instead of walking along an index until there are enough.
     """
     found = query.with_only_columns(true()).limit(1).scalar_subquery()
     return func.coalesce(found, false())
 
 
 def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
-    """In the transaction that locks them: whether every coin is still unspent, free, and where it was in the chain.
+    """In the transaction that locks them: whether every coin is still unspent, free, and where it was in the
+    chain.
 
     Raises Outdated.
     """
@@ -266,7 +273,9 @@ def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
 
 
 def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
-    """All of them or none. Where another family holds one, LockedFunds ends the transaction: the database decides (P16)."""
+    """All of them or none. Where another family holds one, LockedFunds ends the transaction: the database
+    decides (P16).
+    """
     rows = [
         {"chain": chain, "txid": outpoint.txid, "vout": outpoint.vout, "family_id": family_id}
         for outpoint in outpoints
@@ -307,7 +316,9 @@ WORTH_KEEPING = Sats(10_000)
 
 
 class AwaitedCoin(NamedTuple):
-    """A coin in no block yet. ``proposal_id``: of the vault's own proposal that made it, None where it is a deposit."""
+    """A coin in no block yet. ``proposal_id``: of the vault's own proposal that made it, None where it is a
+    deposit.
+    """
 
     proposal_id: str | None
 
@@ -323,7 +334,7 @@ def has_locked_token_coin(db: Session, vault: Vault, tip_height: int) -> bool:
 
 
 def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | None:
-    """A coin at the vault's address of at least so much, in no block yet, that no proposal holds.
+    """An unconfirmed coin at the vault's address of at least ``least`` sat that no proposal holds.
 
     The vault's own before what others sent: they may take theirs back.
     """
@@ -332,7 +343,8 @@ def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | 
 
 
 def kept_for_tokens(db: Session, vault: Vault, tip_height: int, outputs: Iterable[TxOut] = ()) -> Utxo | None:
-    """The coin that a send leaves at the vault's address, where tokens need one: the smallest that pays for a call, else the largest.
+    """The coin that a send leaves at the vault's address, where tokens need one: the smallest that pays for a
+    call, else the largest.
 
     None where the send itself pays something there.
     """
@@ -347,7 +359,9 @@ def kept_for_tokens(db: Session, vault: Vault, tip_height: int, outputs: Iterabl
 
 
 def has_tokens(db: Session, vault: Vault) -> bool:
-    """Whether it made one, or owns or holds one of its workspace: what a stranger sends or hands it reserves nothing."""
+    """Whether the vault made a token, or owns or holds one of its workspace. A token that a stranger sends to
+    the vault reserves no coin.
+    """
     values = {
         "vault_id": vault.id,
         "workspace_id": vault.workspace_id,
@@ -389,7 +403,8 @@ def _coins_at_address() -> Select[str, int, int, int | None, bool]:
             or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height")),
         )
         .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
-        # Whoever knows the address may send any number: what proposals hold of the largest is told apart here.
+        # Anyone can send any number of coins to the address: those that proposals hold are told apart here,
+        # among the largest.
         .limit(2 * MAX_INPUTS)
     )
 
@@ -417,7 +432,8 @@ def _awaited_at_address() -> Select[Any]:
 
 
 def _any_token() -> Select[bool]:
-    # Looked for by the workspace's own tokens, each by its key: anybody may send the vault any number of others.
+    # Looked up by the workspace's own tokens, each by its key: anyone can send the vault any number of other
+    # tokens.
     of_workspace = (
         select(Proposal.txid_expected)
         .join(Contract, Contract.deploy_family_id == Proposal.family_id)

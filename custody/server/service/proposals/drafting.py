@@ -1,4 +1,6 @@
-"""From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here only reads: a snapshot is enough."""
+"""From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here only reads: a
+snapshot is enough.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -51,8 +53,8 @@ from multisig import Vault as Policy
 class Draft:
     """A transaction that is ready to be proposed. ``selection``: its coins, in the order of its inputs.
 
-    ``kept``: a coin that has to stay where it is while these are spent. ``txid`` is worked out with the draft: nobody waits for
-    it in the writers' turn.
+    ``kept``: a coin that has to stay unspent while these are spent. ``txid`` is computed with the draft,
+    before the write lock is taken.
     """
 
     built: Built
@@ -80,7 +82,7 @@ class Draft:
 
     @property
     def needed(self) -> tuple[Utxo, ...]:
-        """What has to be as it was when this is stored: its coins, and the one that stays."""
+        """What has to be unchanged when this is stored: its coins, and the one that stays."""
         return self.utxos if self.kept is None else (*self.utxos, self.kept)
 
     @property
@@ -93,12 +95,14 @@ class Draft:
         return self.parts.change_index
 
     def with_change_at(self, index: int) -> "Draft":
-        """The same, with the change at another of the vault's addresses: the one meant was taken meanwhile."""
+        """The same, with the change at another of the vault's addresses: another proposal has taken the first
+        one.
+        """
         parts = self.parts.with_change_at(index)
         return replace(self, built=parts.build(), parts=parts)
 
     def distinct(self, db: Session, tip_height: int) -> "Draft":
-        """The same, as a transaction that no proposal is yet."""
+        """The same, as a transaction that no proposal has yet."""
         parts = self.parts.distinct(db, self.psbt, tip_height)
         return self if parts is self.parts else replace(self, built=parts.build(), parts=parts)
 
@@ -114,7 +118,9 @@ class Parts:
 
     @property
     def change_index(self) -> int | None:
-        """Of a token's transaction None: its change returns to the vault's first address, and uses up no place."""
+        """Of a token's transaction None: its change returns to the vault's first address, and uses up no
+        place.
+        """
         return next((item.index for item in self.outputs if _is_change(item)), None)
 
     def with_change_at(self, index: int) -> "Parts":
@@ -122,7 +128,9 @@ class Parts:
         return replace(self, outputs=tuple(outputs))
 
     def distinct(self, db: Session, psbt: Psbt, tip_height: int) -> "Parts":
-        """What no proposal was built from yet; themselves where that is so. ``psbt``: what they build."""
+        """Parts of a transaction that no proposal has yet; these where that is so. ``psbt``: what these
+        build.
+        """
         locktime = free_locktime(db, psbt.tx, tip_height)
         return self if locktime == self.locktime else replace(self, locktime=locktime)
 
@@ -151,11 +159,11 @@ class Drafter:
         distinct: bool,
     ) -> Draft:
         """The change, if any, goes to the vault's next change index. Before anything is stored, the coins
-        (`require_unchanged`) and that index have to be looked at again where this was a snapshot. ``distinct``: whether it must
-        be a transaction that no proposal is yet.
+        (`require_unchanged`) and that index have to be looked at again where this was a snapshot.
+        ``distinct``: whether it must be a transaction that no proposal is yet.
 
-        Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not even
-        those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
+        Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not
+        even those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
         source = VaultCoins(vault.id, quote.tip.height)
@@ -164,12 +172,15 @@ class Drafter:
         try:
             draft = self._build(db, vault, intent, plan, quote, selection, kept)
         except PsbtTooLarge:
-            # Whoever pays the vault chooses how large the previous transactions are that the devices must see.
+            # Payers choose how large the previous transactions are, which devices have to read.
             fewest = select_fewest(pool, plan) or selection
             try:
                 draft = self._build(db, vault, intent, plan, quote, fewest, kept)
             except PsbtTooLarge as error:
-                sentence = f"{len(fewest.coins)} coins and the transactions that made them are more than a device takes: {error}"
+                sentence = (
+                    f"{len(fewest.coins)} coins and the transactions that made them are more than a device "
+                    f"takes: {error}"
+                )
                 raise Invalid.at("/amounts_sats", sentence, error.code) from error
         return draft.distinct(db, quote.tip.height) if distinct else draft
 
@@ -196,7 +207,7 @@ class Drafter:
     def _outputs(
         self, outputs: Sequence[TxOut], selection: Selection[Utxo], change_index: int
     ) -> tuple[TxOut | ChangeTo, ...]:
-        """The change stands anywhere among the others, so that its place tells nothing."""
+        """The change goes to a random position, so that its position tells nothing."""
         placed: list[TxOut | ChangeTo] = list(outputs)
         if selection.change:
             place = self._rng.randrange(len(placed) + 1)
@@ -216,7 +227,7 @@ def choose_coins(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource)
 
 
 def _choose(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept: Utxo | None) -> _Choice:
-    """Where a coin is kept for the vault's tokens, others at its address are taken last, and that one never."""
+    """Of the coins at the vault's address, others are taken last, and the one kept for its tokens never."""
     if kept is None:
         return choose_coins(db, source, plan, rng)
     found = _try_to_choose(db, replace(source, avoids_address=True), plan, rng, kept)
@@ -225,8 +236,10 @@ def _choose(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept
         return found
     choose_coins(db, source, plan, rng)
     raise InsufficientFunds(
-        f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.amount} sat that the "
-        "vault keeps at its address for its tokens. Pay something back to that address with the same send, or less."
+        f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.amount} "
+        "sat that the "
+        "vault keeps at its address for its tokens. Pay something back to that address with the same send, "
+        "or less."
     )
 
 
@@ -252,7 +265,8 @@ def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
     def vsize(inputs: int, with_change: bool) -> int:
         return estimate_vsize(policy, inputs, [*scripts, change_script] if with_change else scripts)
 
-    cost_of_spending = rate.fee_for(vsize(2, False) - vsize(1, False))  # noqa: FBT003 - the shape Plan asks for
+    one_input, two_inputs = (vsize(count, False) for count in (1, 2))  # noqa: FBT003 - as Plan calls it
+    cost_of_spending = rate.fee_for(two_inputs - one_input)
     return Plan(
         target=intent.total,
         rate=rate,
@@ -278,17 +292,20 @@ def _too_little(db: Session, source: VaultCoins, plan: Plan) -> LockedFunds | In
             "deposits cannot."
         )
     return InsufficientFunds(
-        f"{plan.target} sat and the fee are more than one transaction can bring together of the {spendable} sat that can be "
+        f"{plan.target} sat and the fee are more than one transaction can bring together of the {spendable} "
+        "sat that can be "
         f"spent: it takes {MAX_INPUTS} coins at most, and none that costs more than it holds."
     )
 
 
 def free_locktime(db: Session, tx: Transaction, tip_height: int) -> int:
-    """The transaction's own where no proposal has this transaction yet, ended ones included; else the next one with which none has.
+    """The transaction's own where no proposal has this transaction yet, ended ones included; else the next
+    one with which none has.
 
-    No two proposals are one transaction. A member who proposes the same again, once the first has ended, would get the same coins,
-    outputs and txid, and what the chain says of one proposal it would say of both. Where nothing else is free, the lock time is: a
-    forward's amounts and fee are its maker's, and without change there is no output to take a satoshi from.
+    No two proposals are one transaction. A member who proposes the same again, once the first has ended,
+    would get the same coins, outputs and txid, and what the chain says of one proposal it would say of both.
+    Where nothing else is free, the lock time is: a forward's amounts and fee are its maker's, and without
+    change there is no output to take a satoshi from.
     """
     others = other_locktimes(tip_height)
     looked_at = [tx.locktime]

@@ -1,8 +1,8 @@
 """Ending proposals that wait for signatures: their cancellation, and their expiry.
 
-Cancelling is soft: a signature that was handed out stays valid (ADR 15). Where there is one, the coins stay locked, so that no other
-payment depends on them and a self-spend can still take them back: until that is confirmed, a member frees them, or the proposal would
-have expired.
+Cancelling is soft: a signature that was handed out stays valid (ADR 15). Where there is one, the coins stay
+locked, so that no other payment depends on them and a self-spend can still take them back: until that is
+confirmed, a member frees them, or the proposal would have expired.
 """
 
 from sqlalchemy import func, select
@@ -35,7 +35,7 @@ class Cancelling:
     def cancel(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: CancelPsbtRequest
     ) -> CancelPsbtResponse:
-        """By whoever manages the workspace, or made it. Repeated, it changes nothing.
+        """By its maker, or by a manager of the workspace. Repeated, it changes nothing.
 
         Raises NotFound, PermissionDenied, StateConflict (it is no longer pending).
         """
@@ -107,7 +107,9 @@ class KeptCoins:
 
 
 def released_signatures(db: Session, proposal: Proposal) -> int:
-    """How many signers' signatures were handed out with its PSBT, if only on one input each; of lost keys too."""
+    """How many signers' signatures were handed out with its PSBT, if only on one input each; of lost keys
+    too.
+    """
     query = select(func.count(func.distinct(Signature.key_id))).where(Signature.proposal_id == proposal.id)
     return (db.scalar(query) or 0) + proposal.withdrawn_signatures
 
@@ -147,10 +149,14 @@ def _answer(db: Session, proposal: Proposal) -> CancelPsbtResponse:
 def _in_words(proposal: Proposal, out: int) -> str:
     if not out:
         return "No signature of it is out; its coins are free."
-    said = f"{out} of {proposal.m} signatures are out and stay valid: whoever holds enough of them can still send it."
+    said = (
+        f"{out} of {proposal.m} signatures are out and stay valid: whoever holds enough of them can still "
+        "send it."
+    )
     if proposal.keeps_coins:
         return (
-            f"{said} Its coins stay locked until a self-spend (create-psbt with replaces_psbt_id and cancel) is confirmed, "
+            f"{said} Its coins stay locked until a self-spend (create-psbt with replaces_psbt_id and "
+            "cancel) is confirmed, "
             "or cancel-psbt with release_coins frees them."
         )
     return f"{said} Its coins are free: pay nobody again before it cannot be sent any more."

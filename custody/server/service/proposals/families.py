@@ -1,4 +1,6 @@
-"""What a replacement is made from: the proposal that it follows, the coins of its family, and what that family asked for."""
+"""What a replacement is made from: the proposal that it follows, the coins of its family, and what that
+family asked for.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,7 +39,7 @@ TOKEN_KINDS = frozenset({TxType.DEPLOY, TxType.CALL})
 
 @dataclass(frozen=True)
 class Family:
-    """A proposal that may be replaced, with whatever was made of it before."""
+    """A proposal that may be replaced, with all versions that were made of it."""
 
     original: Proposal
     members: Sequence[Proposal]
@@ -50,7 +52,9 @@ class Family:
 
     @property
     def rivals(self) -> tuple[PricedTransaction, ...]:
-        """All that were ever made: signatures of ended ones may be out, and must not win in the end."""
+        """Every version that was ever made: signatures of ended ones may have been handed out, and must not
+        win in the end.
+        """
         return tuple(priced(member, self.vault) for member in self.members)
 
 
@@ -66,7 +70,9 @@ def find_proposal(db: Session, access: WorkspaceAccess, vault: Vault, psbt_id: s
 
 @dataclass(frozen=True)
 class FamilyState:
-    """All of a family that a version of it was drafted from: its members, which of them are finalised, and their coins."""
+    """All of a family that a version of it was drafted from: its members, which of them are finalised, and
+    their coins.
+    """
 
     members: frozenset[tuple[str, bool]]
     coins: frozenset[OutPoint]
@@ -82,13 +88,15 @@ def family_of(db: Session, original: Proposal, vault: Vault) -> Family:
 
 
 def may_be_replaced(proposal: Proposal) -> bool:
-    """So far as its own record tells: not every coin need be there still."""
+    """As far as its own record tells: its coins may have been spent."""
     waits = Status(proposal.status) in REPLACEABLE or proposal.keeps_coins
     return waits and TxType(proposal.tx_type) in KINDS and proposal.replaced_by_id is None
 
 
 def require_replaceable(db: Session, original: Proposal, *, cancel: bool) -> None:
-    """Raises StateConflict: it has ended, is confirmed, is not the newest, or its change is spoken for."""
+    """Raises StateConflict: it has ended, is confirmed, is not the newest, or another proposal spends its
+    change.
+    """
     if TxType(original.tx_type) not in KINDS:
         raise StateConflict(f"A proposal of the kind {original.tx_type} is not replaced.")
     newer = newer_than(db, original)
@@ -103,9 +111,9 @@ def require_replaceable(db: Session, original: Proposal, *, cancel: bool) -> Non
 
 
 def _require_childless(db: Session, original: Proposal) -> None:
-    """Whatever spends its change could never be mined once it is replaced.
+    """A proposal that spends its change could never be mined once it is replaced.
 
-    Not what others spend of it: whoever was paid must not be able to keep a payment from being taken back.
+    What others spend of it does not count: a payee must not be able to prevent that a payment is taken back.
     """
     made = {member.txid_expected for member in members_of(db, original.family_id)}
     query = (
@@ -124,7 +132,8 @@ def _require_childless(db: Session, original: Proposal) -> None:
     child = db.scalars(query).first()
     if child is not None:
         raise StateConflict(
-            f"Proposal {child} spends its unconfirmed change, and would be lost with it: pay for both by accelerating "
+            f"Proposal {child} spends its unconfirmed change, and would be lost with it: pay for both by "
+            "accelerating "
             f"{child}, or end that one first."
         )
 
@@ -159,13 +168,15 @@ def _intent_of(family: Family) -> Intent:
 
 
 def family_utxos(db: Session, family: Family, *, cancel: bool) -> tuple[Utxo, ...]:
-    """Every coin of the original in the order of its inputs, and those of the other members that nobody else holds: any two
-    versions then share coins, and whoever signed an earlier one sees that the new one excludes it.
+    """Every coin of the original in the order of its inputs, and those of the other members that no other
+    family holds. Any two versions then share coins, and a signer of an earlier one sees that the new one
+    excludes it.
 
-    A coin may have left the chain for good: a deposit that a reorganisation took back. The others would wait for it for ever,
-    unless a cancel may do with what is left; as long as each version has a coin among it, it excludes them all the same.
+    A coin may have left the chain for good: a deposit that a reorganisation took back. The others would wait
+    for it for ever, unless a cancel may use what is left. As long as each version has a coin among those, the
+    cancel excludes them all.
 
-    Raises StateConflict where a coin of the original is not there.
+    Raises StateConflict where a coin of the original is missing.
     """
     inputs = _inputs_of(db, family.original)
     own = set(inputs)
@@ -189,7 +200,7 @@ def _inputs_of(db: Session, original: Proposal) -> list[Coin]:
 
 
 def _are_gone(db: Session, family: Family, missing: set[Coin], left: set[Coin]) -> bool:
-    """Whether the chain shows none of them, spent or not, and every version has one of those that are left."""
+    """Whether the chain shows none of them, spent or not, and every version has one of those left."""
     shown = {(row.txid, row.vout) for row, _ in db.execute(_with_locks(family.vault.chain, missing))}
     each_has_one = all(coins_of(db, [member.id]) & left for member in family.members)
     return not missing & shown and each_has_one
@@ -213,8 +224,8 @@ class ChangeOutput(NamedTuple):
 
 
 def change_of(proposal: Proposal) -> ChangeOutput | None:
-    """By its PSBT, in which the change alone has origins, whatever the proposal is: that of a token's transaction, and of all
-    that comes after it, is at the vault's first address. None where it has none.
+    """Read from its PSBT, in which only the change has key origins. A token's transaction, and every version
+    of it, has its change at the vault's first address. None where there is no change.
     """
     for vout, output in enumerate(Psbt.parse(proposal.psbt).outputs):
         for origin in output.derivations.values():
@@ -224,7 +235,9 @@ def change_of(proposal: Proposal) -> ChangeOutput | None:
 
 
 def priced(member: Proposal, vault: Vault) -> PricedTransaction:
-    """By its real size where that is known: signatures are a byte or two smaller than estimated, and the rate higher."""
+    """By its real size where that is known: signatures are a byte or two smaller than estimated, and the rate
+    higher.
+    """
     psbt = Psbt.parse(member.psbt)
     scripts = [output.script_pubkey for output in psbt.outputs]
     vsize = estimate_vsize(policy_of(vault), len(psbt.inputs), scripts)

@@ -1,4 +1,5 @@
-"""Forwards: a member's own money from the profile into one of the workspace's vaults, as a proposal that its owner alone signs.
+"""Forwards: a member's own money from the profile into one of the workspace's vaults, as a proposal that its
+owner alone signs.
 
 A forward counts against no limit: limits measure what leaves a vault, and this comes in (docs/limits.md).
 """
@@ -77,7 +78,9 @@ class ProfileCoins:
     tip_height: int
 
     def pool(self, db: Session) -> dict[Candidate, Utxo]:
-        """Those that no proposal holds: the largest confirmed ones, changes of our own, and unconfirmed deposits."""
+        """Those that no proposal holds: the largest confirmed ones, changes of our own, and unconfirmed
+        deposits.
+        """
         waiting, own = ChainCoin.height.is_(None), self._is_own_change()
         kinds = (~waiting, and_(waiting, own), and_(waiting, ~own))
         return {
@@ -119,7 +122,9 @@ class ProfileCoins:
         )
 
     def _is_own_change(self) -> ColumnElement[bool]:
-        """The change of a forward whose every coin is confirmed: a chain of unconfirmed deposits does not end with one of ours."""
+        """The change of a forward whose every coin is confirmed: a chain of unconfirmed deposits does not end
+        with one of ours.
+        """
         spent = aliased(ChainCoin)
         is_confirmed = exists().where(
             spent.chain == self.chain,
@@ -168,18 +173,19 @@ class Forwarding:
     def draft(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: ForwardToVaultRequest
     ) -> ForwardDraft:
-        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for it.
+        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for
+        it.
 
-        Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust, InsufficientFunds,
-        LockedFunds, ChainUnavailable.
+        Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust,
+        InsufficientFunds, LockedFunds, ChainUnavailable.
         """
         if request.network != access.network:
             raise Invalid.at("/network", f"The workspace is on {access.network}.")
         vault = vault_in(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
         policy = own.policy(db)
-        # An address is used up when the chain shows a payment to it: forwards that are never signed must not open gaps in
-        # the chain of addresses, beyond which a wallet that restores the vault would not look.
+        # An address is used up when the chain shows a payment to it: forwards that are never signed must not
+        # open gaps in the chain of addresses, beyond which a wallet that restores the vault would not look.
         pays = policy_of(vault).script_pubkey(RECEIVE, vault.next_receive_index)
         quote = self._market.quote(vault.chain)
         sizes, wish = _sizes(policy, pays), _wish(request)
@@ -208,8 +214,11 @@ class Forwarding:
         try:
             built = parts.build()
         except PsbtTooLarge as error:
-            # Whoever pays the profile chooses how large the previous transactions are that the device must see.
-            sentence = f"{len(utxos)} coins and the transactions that made them are more than a device takes: {error}"
+            # Payers choose how large the previous transactions are, which the device has to read.
+            sentence = (
+                f"{len(utxos)} coins and the transactions that made them are more than a device takes: "
+                f"{error}"
+            )
             raise Invalid.at("/amount_sats", sentence, error.code) from error
         own = parts.distinct(db, built.psbt, quote.tip.height)
         return built if own is parts else own.build()
@@ -224,8 +233,8 @@ class Forwarding:
     ) -> CreatePsbtResponse:
         """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
 
-        Raises Outdated where a coin of the draft has gone, this transaction was proposed, or the vault's address was paid
-        meanwhile; NotFound (vault), WalletAddressMismatch, KeyIsRevoked.
+        Raises Outdated where a coin of the draft has gone, this transaction was proposed, or the vault's
+        address was paid meanwhile; NotFound (vault), WalletAddressMismatch, KeyIsRevoked.
         """
         vault = vault_in(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
@@ -282,9 +291,9 @@ class Forwarding:
 
 
 def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: str | None) -> OwnProfile:
-    """The active key's, or the one at the address: a replaced device's money has no other way out.
+    """The active key's, or the one at the address: the money of a replaced device has no other way out.
 
-    One device may have been registered several times; what its best standing allows is allowed.
+    One device may have been registered several times: where one of its keys may forward, that one does.
     """
     owned = own_profiles(db, caller.user_id, access.network)
     if address is None:
@@ -327,7 +336,9 @@ def _sizes(policy: Policy, pays: bytes) -> Sizes:
 def _choose(
     db: Session, source: ProfileCoins, wish: ForwardTerms, sizes: Sizes
 ) -> tuple[tuple[Utxo, ...], Allocation]:
-    """Raises as `allocate`; LockedFunds where the coins are there but held by other forwards; InsufficientFunds."""
+    """Raises as `allocate`; LockedFunds where the coins are there but held by other forwards;
+    InsufficientFunds.
+    """
     pool = source.pool(db)
     found = allocate([*pool], wish, sizes)
     if found is not None:

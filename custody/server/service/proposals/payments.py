@@ -33,7 +33,7 @@ class Payment:
 
 @dataclass(frozen=True)
 class Intent:
-    """Everything a send is asked to put into its outputs."""
+    """What a send puts into its outputs."""
 
     payments: tuple[Payment, ...]
     op_return: bytes | None
@@ -87,7 +87,7 @@ def _script(address: str, network: Network, pointer: str) -> bytes:
 
 
 def read_rate(request: CreatePsbtRequest, quote: Quote) -> FeeRate:
-    """The rate that is asked for, or the priority's. Raises Invalid below the floor and above the cap (P48)."""
+    """The requested rate, or that of the priority. Raises Invalid below the floor and above the cap (P48)."""
     if request.fee_rate is None:
         return quote.rates[request.priority or STANDARD_PRIORITY]
     if request.priority is not None:

@@ -27,14 +27,14 @@ from custody.server.service.webhook_events import event_data
 from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import Network, Sats
 
-# A list costs the same however many proposals a workspace made in its years; whoever pages through them sees where they end.
+# A page costs the same however many proposals a workspace has made.
 MAX_COUNTED = 1_000
 
 
 @dataclass(frozen=True)
 class Page:
-    """A slice of a workspace's proposals, newest last. `total` counts what the filter matches without the slice; where it is
-    not `is_exact` there are more.
+    """A slice of a workspace's proposals, newest last. `total` counts what the filter matches without the
+    slice; where it is not `is_exact` there are more.
     """
 
     items: list[wire.Proposal]
@@ -45,7 +45,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which proposals to list. `awaiting` is a user whose decision they wait for; `after` the last id seen."""
+    """Which proposals to list. `awaiting`: a user whose decision they wait for; `after`: the last id seen."""
 
     status: ProposalStatus | None
     awaiting: int | None
@@ -55,7 +55,9 @@ class Filter:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments to itself do not."""
+    """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments
+    to itself do not.
+    """
 
     intent: Intent
     draft: Draft
@@ -90,14 +92,16 @@ class Proposals:
         *,
         tries: int = 0,
     ) -> Prepared:
-        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for it.
+        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for
+        it.
 
-        ``tries``: how often that was in vain. Whether its transaction was proposed before is asked from the second time on, for
-        hardly any was, and none is stored twice.
+        ``tries``: how often a draft was outdated when it was to be stored. Only from the second try on is it
+        checked that no proposal has this transaction: hardly ever one has, and the database stores none
+        twice.
 
-        A movement that is above a limit by what it pays is refused for that, whatever coins there are. Raises NotFound
-        (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded, InsufficientFunds, LockedFunds,
-        PolicyUnavailable, ChainUnavailable.
+        A movement whose payments alone are above a limit is refused for that, whatever coins there are.
+        Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded,
+        InsufficientFunds, LockedFunds, PolicyUnavailable, ChainUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         intent = read_intent(request, Network(vault.chain))
@@ -108,7 +112,8 @@ class Proposals:
             draft = self._drafter.draft(db, vault, intent, rate, quote, distinct=tries > 0)
         except CustodyError:
             paid = _paid_elsewhere(db, vault, intent)
-            # What was drafted is measured when it is stored, fee and all: the sums of a cycle are not read twice.
+            # What was drafted is measured when it is stored, fee and all: the sums of a cycle are not read
+            # twice.
             least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
             self._limits.require(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
             raise
@@ -124,8 +129,8 @@ class Proposals:
     ) -> wire.CreatePsbtResponse:
         """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
 
-        Raises Outdated where a coin of the draft has gone, or this transaction was proposed, meanwhile; NotFound (vault),
-        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+        Raises Outdated where a coin of the draft has gone, or this transaction was proposed, meanwhile;
+        NotFound (vault), RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, prepared.draft.needed)
@@ -174,7 +179,7 @@ class Proposals:
         return store_proposal(db, vault, draft, terms)
 
     def find(self, db: Session, proposal_id: str) -> Proposal:
-        """The stored proposal, whosever it is: the caller checks the workspace. Raises NotFound."""
+        """A stored proposal of any workspace: the caller checks the workspace. Raises NotFound."""
         proposal = db.get(Proposal, proposal_id)
         if proposal is None:
             raise no_such_proposal()

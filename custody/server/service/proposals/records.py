@@ -221,7 +221,7 @@ _REMEMBERED: Final = 32
 
 @dataclass(frozen=True)
 class _Purpose:
-    """What a family is for. ``call_uid`` None: it deploys. ``contract_ids``: every version of the deployment."""
+    """What a family is for. ``call_uid`` None: a deployment. ``contract_ids``: its every version."""
 
     contract: Contract
     call_uid: int | None
@@ -281,7 +281,7 @@ def _proposed(proposal: Proposal, purpose: _Purpose) -> ProposedCall:
 def decode_call(
     payload: Payload, contract_id: str | None, network: Network, bytecode: Bytecode | None
 ) -> DecodedCall:
-    """A payload as the record shows it. ``bytecode`` None: only raw units can be told.
+    """A payload as the record shows it. Without ``bytecode``, amounts are given in raw units only.
 
     Raises InvalidToken for a deployment that is not of this bytecode.
     """

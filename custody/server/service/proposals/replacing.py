@@ -1,7 +1,8 @@
 """Fee bumps, and taking a payment back: a new version of a proposal, of the same family (ADR 15).
 
-A bump spends every coin of what it replaces, pays the same and raises only the fee, out of the change. A cancel spends the
-same coins and pays everything back to the vault. Of all the versions one at most can be mined.
+A bump spends every coin of what it replaces, pays the same and raises only the fee, out of the change. A
+cancel spends the same coins and pays everything back to the vault. Of all the versions one at most can be
+mined.
 """
 
 from collections.abc import Iterable, Sequence
@@ -93,8 +94,9 @@ class Replacing:
     def draft(self, db: Session, access: WorkspaceAccess, request: CreatePsbtRequest) -> Version:
         """It only reads: for a snapshot, so that no writer waits for it.
 
-        Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (pays otherwise, a rate that is too low or
-        too high); InsufficientFunds (the change does not pay for it, nor do the vault's other coins); ChainUnavailable.
+        Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (pays otherwise, a rate
+        that is too low or too high); InsufficientFunds (the change does not pay for it, nor do the vault's
+        other coins); ChainUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         original = _original(db, access, vault, request)
@@ -120,10 +122,11 @@ class Replacing:
         request: CreatePsbtRequest,
         version: Version,
     ) -> CreatePsbtResponse:
-        """PENDING beside what it is to replace, whose status changes when the chain says so.
+        """PENDING, beside the version that it is to replace: that one's status changes when the chain shows
+        it.
 
-        Raises Outdated where its family or a coin that it added has changed, or this transaction was proposed, meanwhile;
-        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+        Raises Outdated where its family or a coin that it added has changed, or this transaction was
+        proposed, in the meantime; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         original = _original(db, access, vault, request)
@@ -143,7 +146,8 @@ class Replacing:
             caller,
             Category.PROPOSALS,
             "PROPOSAL_CREATED",
-            f"proposal {proposal.id} of vault {vault.id}, {terms.movement} sat with the fee, tx {proposal.txid_expected}, "
+            f"proposal {proposal.id} of vault {vault.id}, {terms.movement} sat with the fee, tx "
+            f"{proposal.txid_expected}, "
             f"{word} {original.id}",
             access=access,
             told=event_data(proposal),
@@ -154,7 +158,7 @@ class Replacing:
     def _require_token_limits(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, terms: Terms
     ) -> None:
-        """A new version of a call moves what the first did, and counts for whoever proposes it."""
+        """A new version of a call moves what the first did, and counts for the member who proposes it."""
         moved = moved_by_family(db, vault, terms.family_id, terms.proposed_at)
         if moved is not None and terms.tx_type is TxType.CALL:
             self._limits.require_token(db, caller, access, vault, moved)
@@ -168,14 +172,15 @@ class Replacing:
         held: tuple[Utxo, ...],
         tip_height: int,
     ) -> tuple[tuple[Utxo, ...], ChangeAndFee]:
-        """The family's coins, and as few more as it takes: confirmed ones, for a replacement brings no unconfirmed coin of
-        its own (BIP-125, rule 2), the largest first.
+        """The family's coins, and as few more as it takes: confirmed ones, for a replacement brings no
+        unconfirmed coin of its own (BIP-125, rule 2), the largest first.
         """
         spare: Sequence[Utxo] = ()
         chosen, rivals = held, family.rivals
         while True:
             total = sum(utxo.amount for utxo in chosen)
-            # A token's transaction always leaves something at the vault's address: the next call begins with it.
+            # A token's transaction always leaves something at the vault's address: the next call begins with
+            # it.
             may_drop_change = bool(intent.outputs) and not family.is_of_token
             settled = settle_replacement(total, len(chosen), plan, rivals, pays=may_drop_change)
             if settled is not None:
@@ -185,7 +190,8 @@ class Replacing:
             added = len(chosen) - len(held)
             if added == len(spare) or len(chosen) >= MAX_INPUTS:
                 raise InsufficientFunds(
-                    f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's other confirmed "
+                    f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's "
+                    "other confirmed "
                     "coins pay for that."
                 )
             chosen = (*held, *spare[: added + 1])
@@ -278,7 +284,9 @@ def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: Creat
 
 
 def _spare(db: Session, vault: Vault, held: Iterable[Utxo], plan: Plan, tip_height: int) -> Sequence[Utxo]:
-    """The vault's other coins. What a version that has ended had added is free, and among the family's all the same."""
+    """The vault's other coins. What a version that has ended had added is free, and among the family's all
+    the same.
+    """
     own = {utxo.outpoint for utxo in held}
     source = VaultCoins(vault.id, tip_height, avoids_address=has_tokens(db, vault))
     pool = source.pool(db, Tier.CONFIRMED, plan)
@@ -291,6 +299,7 @@ def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[PricedTransact
     if plan.rate < least:
         raise Invalid.at(
             "/fee_rate",
-            f"To take its place with every node it has to pay {least} at least (BIP-125: more than what it replaces, and its "
+            f"To take its place with every node it has to pay {least} at least (BIP-125: more than what it "
+            "replaces, and its "
             "own way beside).",
         )

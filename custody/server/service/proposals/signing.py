@@ -1,7 +1,7 @@
 """Approvals and declines, by a signer of the vault or, for a forward, by the owner of the profile.
 
-Every submitted signature is verified before anything of it is kept. The approval that meets the threshold stores the final transaction
-and queues its broadcast in the same transaction.
+Every submitted signature is verified before anything of it is kept. The approval that meets the threshold
+stores the final transaction and queues its broadcast in the same transaction.
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ BROADCAST: Final = "broadcast"
 
 @dataclass(frozen=True)
 class Signer:
-    """The caller's part in a proposal. ``policy``: what its coins are of."""
+    """The caller as a signer of a proposal. ``policy``: what its coins are of."""
 
     proposal: Proposal
     policy: Policy
@@ -77,7 +77,8 @@ class Signing:
     def expect(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SignPsbtRequest
     ) -> Sought:
-        """What the caller is asked to sign. For a snapshot, before the PSBT is read: only who may sign has that done.
+        """What the caller has to sign. For a snapshot, before the PSBT is read: it is read for callers only
+        who may sign.
 
         Raises NotFound, PermissionDenied, NotASigner, KeyIsRevoked.
         """
@@ -95,12 +96,13 @@ class Signing:
         request: wire.SignPsbtRequest,
         verified: Verified | None,
     ) -> wire.SignPsbtResponse:
-        """Records the caller's decision. The approval that meets the threshold puts the transaction into the outbox, all in
-        the transaction of `db`. ``verified``: what `verify_returned` made of the PSBT; None for a decline.
+        """Records the caller's decision. The approval that meets the threshold puts the transaction into the
+        outbox, all in the transaction of `db`. ``verified``: what `verify_returned` made of the PSBT; None
+        for a decline.
 
-        Raises Outdated where the proposal has other signatures by now than those that it was verified beside. Raises NotFound;
-        PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or a newer version
-        takes its place). Then nothing is kept.
+        Raises Outdated where the proposal has other signatures by now than those that it was verified beside.
+        Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or
+        a newer version takes its place). Then nothing is kept.
         """
         signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
         if verified is None:
@@ -163,7 +165,7 @@ class Signing:
     def _decide(
         self, db: Session, signer: Signer, decision: str, *, is_complete: bool, reason: str | None
     ) -> None:
-        """In the place of what the signer said before."""
+        """Replaces what the signer decided before."""
         db.merge(
             Decision(
                 proposal_id=signer.proposal.id,
@@ -216,7 +218,7 @@ class Signing:
 
 
 def _collected(db: Session, proposal: Proposal) -> int:
-    """By what is stored."""
+    """As stored."""
     return collected_signatures(db, [proposal.id])[proposal.id]
 
 
@@ -244,7 +246,9 @@ def signer_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: Pr
 
 
 def _owner(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Signer:
-    """A forward moves one member's own money, and is nobody else's to sign or to decline: not the vault's signers' either."""
+    """A forward moves one member's own money: only that member signs or declines it, and no signer of the
+    vault.
+    """
     if proposal.created_by != caller.user_id:
         raise NotASigner("A forward is signed by the member whose money it moves, and by nobody else.")
     key = db.get_one(Key, key_id)
@@ -294,7 +298,8 @@ _VAULT_SIGNER = (
 
 
 def require_live_key(db: Session, signer: Signer) -> None:
-    """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed (P47).
+    """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed
+    (P47).
 
     A forward goes into such a vault by itself, and the money of a device that was replaced has no other way.
     Raises KeyIsRevoked.

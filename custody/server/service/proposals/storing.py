@@ -41,7 +41,9 @@ class Terms:
 
 
 def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
-    """PENDING. Its coins are the caller's to lock. Where its transaction is another proposal's, Outdated ends this one."""
+    """PENDING. Its coins are the caller's to lock. Where its transaction is another proposal's, Outdated ends
+    this one.
+    """
     proposal = Proposal(
         id=terms.id,
         family_id=terms.family_id,
@@ -74,8 +76,8 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
 
 
 def store_with_inputs(db: Session, proposal: Proposal, utxos: Sequence[Utxo]) -> None:
-    """``utxos``: its coins, in the order of the PSBT's inputs. Where its transaction is another proposal's, Outdated ends this
-    one.
+    """``utxos``: its coins, in the order of the PSBT's inputs. Where its transaction is another proposal's,
+    Outdated ends this one.
     """
     db.add(proposal)
     with duplicates_refused(Outdated("The same transaction was proposed meanwhile.")):
@@ -96,16 +98,20 @@ def _input(proposal_id: str, index: int, utxo: Utxo) -> dict[str, object]:
 
 
 def _keep_change_address(db: Session, vault: Vault, draft: Draft) -> None:
-    """A replacement's change goes where the replaced one's went; else to an address that nobody was given yet."""
+    """A replacement's change goes where the replaced one's went; else to an address that was not given out
+    yet.
+    """
     if draft.change_index is not None and draft.change_index >= vault.next_change_index:
         watch_branch(db, vault, CHANGE, use_change_index(db, vault, draft.change_index))
 
 
 def use_change_index(db: Session, vault: Vault, index: int) -> int:
-    """The vault's next one. A proposal's change goes there: the next one's to the next, unless too many were proposed and never sent.
+    """The next change index of the vault, once a proposal's change goes to ``index``. It stays where too many
+    proposals were made and never sent.
 
-    A wallet that restores the vault stops looking after ``GAP`` addresses that nobody used. Whoever makes proposals and ends
-    them must not bring anybody's change beyond that: then an address is given twice, which only tells that both are ours.
+    A wallet that restores the vault stops looking after ``GAP`` unused addresses. A member who makes
+    proposals and ends them must not move the vault's change beyond that: then an address is given out twice,
+    which only tells that both outputs are ours.
     """
     following = index + 1
     if following < GAP or _is_used_from(db, vault, following - GAP):
@@ -122,7 +128,7 @@ _USED = (
     select(ChainCoin.vout)
     .where(
         ChainCoin.vault_id == bindparam("vault_id"),
-        # As it stands in the index's condition, or SQLite would not take it.
+        # As the index's condition has it, or SQLite would not use the index.
         ChainCoin.branch == literal_column(str(CHANGE)),
         ChainCoin.address_index >= bindparam("least"),
     )

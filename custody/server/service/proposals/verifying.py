@@ -1,6 +1,8 @@
-"""Reading and verifying what a signer sends back: the work that needs no transaction, and for which no writer should wait.
+"""Reading and verifying what a signer sends back: the work that needs no transaction, and for which no writer
+should wait.
 
-Two megabytes of outputs take a second to read, and a hundred inputs a tenth of one to verify and to run through the consensus engine.
+Two megabytes of outputs take a second to read, and a hundred inputs a tenth of one to verify and to run
+through the consensus engine.
 """
 
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ from multisig import (
 
 @dataclass(frozen=True)
 class Sought:
-    """What a signer is asked for: ``psbt`` is the proposal's as it is stored, with the signatures that others gave."""
+    """What a signer has to sign. ``psbt``: the proposal's as stored, with the signatures of others."""
 
     psbt: bytes
     txid: str
@@ -46,10 +48,11 @@ class NewSignature:
 
 @dataclass(frozen=True)
 class Verified:
-    """What a signer gave, every signature verified against ``base``, and good for as long as the proposal's PSBT is that.
+    """What a signer gave, every signature verified against ``base``, and good for as long as the proposal's
+    PSBT is that.
 
-    ``signed`` is that PSBT with what is ``new``, and has ``collected`` signatures at every input at least; ``final`` the whole
-    transaction, where it has what it takes.
+    ``signed`` is that PSBT with what is ``new``, and has ``collected`` signatures at every input at least;
+    ``final`` the whole transaction, where it has what it takes.
     """
 
     base: bytes
@@ -61,7 +64,9 @@ class Verified:
 
 
 def read_returned(request: wire.SignPsbtRequest, txid: str) -> Psbt | None:
-    """The PSBT that came back, which is about that transaction; None for a decline. Raises Invalid, PsbtDiffers."""
+    """The PSBT that came back, which is about that transaction; None for a decline. Raises Invalid,
+    PsbtDiffers.
+    """
     if request.psbt_base64 is None:
         return None
     returned = _parse(request.psbt_base64)
@@ -71,7 +76,9 @@ def read_returned(request: wire.SignPsbtRequest, txid: str) -> Psbt | None:
 
 
 def verify_returned(returned: Psbt | None, sought: Sought) -> Verified | None:
-    """None for a decline. Raises PsbtDiffers; NotASigner (another's signature); SignatureInvalid; InvalidSpend, which is a fault of ours."""
+    """None for a decline. Raises PsbtDiffers; NotASigner (another's signature); SignatureInvalid;
+    InvalidSpend, which is a fault of ours.
+    """
     if returned is None:
         return None
     base = Psbt.parse(sought.psbt)
@@ -122,8 +129,8 @@ def _accept(base: Psbt, returned: Psbt, sought: Sought) -> ProvenSpend:
 def final_transaction(signed: ProvenSpend) -> Transaction:
     """Of one whose every input has M verified signatures. It needs no database.
 
-    Raises InvalidSpend where the consensus engine refuses what our own checks let pass: a fault of ours, which
-    must never reach the network.
+    Raises InvalidSpend where the consensus engine refuses what our own checks let pass: a fault of ours,
+    which must never reach the network.
     """
     transaction = signed.finalise()
     verify_transaction(transaction, _spent_outputs(signed.psbt))

@@ -1,4 +1,6 @@
-"""The arguments of a call, checked: their number, order and types, the address, and whether the call can have an effect there."""
+"""The arguments of a call, checked: their number, order and types, the address, and whether the call can have
+an effect there.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +41,7 @@ ADDRESS, AMOUNT = "/args/0/value", "/args/1/value"
 
 @dataclass(frozen=True)
 class PlannedCall:
-    """A call before its contract is known on chain. ``address_at``: where in the request the address stands."""
+    """A call before its contract is known on chain. ``address_at``: where the request has the address."""
 
     function: Function
     args: tuple[CallArg, ...]
@@ -75,7 +77,7 @@ def read_call(request: CallContractRequest, network: Network) -> PlannedCall:
 
 
 def read_listing(request: ContractWhitelistRequest, function: Function, network: Network) -> PlannedCall:
-    """The same of the two calls with a path of their own. Raises Invalid, WrongNetworkAddress."""
+    """The same for the two calls with a path of their own. Raises Invalid, WrongNetworkAddress."""
     script = read_address(request.address, network, "/address")
     args = (TextArg(type="str", value=request.address),)
     return PlannedCall(function, args, script, None, "/address")
@@ -106,7 +108,11 @@ _MOVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSH
 
 
 def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> None:
-    """A vault is its ``address`` to every token; its deposit and change addresses call nothing. Raises Invalid."""
+    """A vault is its ``address`` to every token: it calls from there alone, and tokens at its other scripts
+    could not be moved again.
+
+    Raises Invalid where a call would bring them to such a script of one of the workspace's vaults.
+    """
     if planned.function not in _MOVING or planned.address is None:
         return
     owner = db.scalars(
@@ -115,14 +121,15 @@ def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> No
         .where(
             WatchedScript.chain == vault.chain,
             WatchedScript.script_pubkey == planned.address,
-            # Whose the scripts of other workspaces are is told to nobody.
+            # No caller learns which scripts other workspaces have.
             Vault.workspace_id == vault.workspace_id,
         )
     ).one_or_none()
     if owner is None or planned.address == address_script(owner):
         return
     sentence = (
-        f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls from its own address alone. "
+        f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls from its own "
+        "address alone. "
         f"Use {owner.address}."
     )
     raise Invalid.at(planned.address_at, sentence, "out-of-reach")
@@ -182,7 +189,11 @@ def _calls(count: int) -> str:
 
 
 def refusal(failure: Failure, planned: PlannedCall, *, waiting: int) -> CustodyError:
-    """``waiting``: so many calls wait before it, without which it would have passed; 0 where it fails without them too."""
+    """What the call would break, as an error (docs/tokens.md).
+
+    ``waiting``: how many calls wait before it, if it fails only because of them; 0 where it fails without
+    them too.
+    """
     kind, where, sentence = _ANSWERS[failure]
     if failure is Failure.PAUSED and planned.function is Function.PAUSE:
         kind, sentence = AlreadyPaused, "The token is paused already."

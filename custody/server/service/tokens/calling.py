@@ -58,7 +58,7 @@ class Drafted:
 
 @dataclass(frozen=True)
 class _Case:
-    """A call with what it is about."""
+    """A call with what it concerns."""
 
     vault: Vault
     contract: Contract
@@ -86,11 +86,12 @@ class Calling:
     def draft(
         self, db: Session, access: WorkspaceAccess, request: CallRequest, listing: Function | None = None
     ) -> Drafted:
-        """It only reads: for a snapshot. ``listing``: the function, where the path names it and not the request.
+        """It only reads: for a snapshot. ``listing``: the function, where the path names it and not the
+        request.
 
-        Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress; DeploymentNotConfirmed, and the rule
-        that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable;
-        IndexBehind.
+        Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress;
+        DeploymentNotConfirmed, and the rule that the call would break (`refusal`); TokenCoinMissing,
+        LockedFunds, InsufficientFunds; ChainUnavailable; IndexBehind.
         """
         case = _case(db, access, request, listing)
         payload = require_effect(db, case.contract, case.contract_id, case.vault, case.planned)
@@ -109,10 +110,11 @@ class Calling:
         drafted: Drafted,
         listing: Function | None = None,
     ) -> CallContractResponse:
-        """The call is judged once more, behind what others have proposed meanwhile: here writers take turns.
+        """The call is judged again, behind the calls that others have proposed since it was drafted: no other
+        writer comes between now.
 
-        Raises as `draft`; Outdated where a coin has gone, or another deployment confirmed; RoleLimitExceeded,
-        VaultLimitExceeded, PolicyUnavailable.
+        Raises as `draft`; Outdated where a coin has gone, or another deployment was confirmed;
+        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         case = _case(db, access, request, listing)
         if require_effect(db, case.contract, case.contract_id, case.vault, case.planned) != drafted.payload:
@@ -127,7 +129,8 @@ class Calling:
             caller,
             Category.TOKENS,
             "TOKEN_CALLED",
-            f"call {call.uid}, {call.function_name} of contract {call.contract_uid} by vault {case.vault.id}, "
+            f"call {call.uid}, {call.function_name} of contract {call.contract_uid} by vault "
+            f"{case.vault.id}, "
             f"proposal {proposal.id}, tx {proposal.txid_expected}",
             access=access,
             told=event_data(proposal),
@@ -156,7 +159,8 @@ def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: F
     planned = _planned(request, listing, Network(vault.chain))
     _require_permission(access, planned.function)
     require_vault_address(db, vault, planned)
-    # What the index has not read yet may make the call useless: its fee would be spent for nothing.
+    # A block that the index has not read may leave the call without effect: its fee would be spent for
+    # nothing.
     require_current(db, contract.chain)
     contract_id = deployed_id(db, contract)
     if contract_id is None:
@@ -198,7 +202,10 @@ def _call(case: _Case, proposal: Proposal) -> ContractCall:
 
 
 class Resubmitting:
-    """Nothing is signed and nothing is built: the final transaction that is stored is offered once more, by its txid."""
+    """Sending a call again that stalled before it reached the network (P15).
+
+    Nothing is signed and nothing is built: the stored final transaction is offered again, by its txid.
+    """
 
     def __init__(self, clock: Clock, audit: AuditLog) -> None:
         self._clock = clock

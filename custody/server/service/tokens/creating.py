@@ -79,8 +79,8 @@ class TokenCreating:
     ) -> CreateTokenResponse:
         """The token, and a proposal that deploys it. Nothing reaches the network before its signers approve.
 
-        Raises Outdated where a coin, or an entry of the address book, changed meanwhile; RoleLimitExceeded, VaultLimitExceeded
-        and PolicyUnavailable, for the miner's fee.
+        Raises Outdated where a coin, or an entry of the address book, has changed since; for the fee,
+        RoleLimitExceeded, VaultLimitExceeded and PolicyUnavailable.
         """
         vault, draft = vault_in(db, access, request.vault_id), token.draft
         if bytecode_of(db, access, vault, request) != token.bytecode:
@@ -97,7 +97,8 @@ class TokenCreating:
             caller,
             Category.TOKENS,
             "TOKEN_CREATED",
-            f"contract {contract.uid}, {contract.ticker} of vault {vault.id}, bytecode {contract.bytecode_hash.hex()}, "
+            f"contract {contract.uid}, {contract.ticker} of vault {vault.id}, bytecode "
+            f"{contract.bytecode_hash.hex()}, "
             f"proposal {proposal.id}, tx {proposal.txid_expected}",
             access=access,
             told=event_data(proposal),
@@ -127,7 +128,7 @@ def _contract(vault: Vault, bytecode: Bytecode, proposal: Proposal) -> Contract:
 
 
 def bytecode_of(db: Session, access: WorkspaceAccess, vault: Vault, request: CreateTokenRequest) -> Bytecode:
-    """The vault's address is the owner. Raises Invalid, which names the field; of a supply, the largest there can be."""
+    """The vault's address is the owner. Raises Invalid, which names the field."""
     if request.network != vault.network:
         raise Invalid.at("/network", f"The vault is on {vault.network}.")
     total, maximum = int(request.total_supply), int(request.max_supply)

@@ -1,5 +1,5 @@
-"""What the index of tokens tells: how far it has read, what vaults hold and own, and who is whitelisted. What it does not know is never
-shown as zero.
+"""What the index of tokens tells: how far it has read, what vaults hold and own, and who is whitelisted. What
+it does not know is never shown as zero.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,13 +26,14 @@ from custody.server.store.models import (
 from multisig import Network, decode_address, encode_address
 from multisig.tokens.machine import Cell
 
-# The watcher and the indexer look at the chain on their own, and a new block is in one a moment before the other.
+# The watcher and the indexer read the chain independently: one may have a new block a moment before the
+# other.
 BLOCKS_ON_THE_WAY = 1
 
 
 def require_current(db: Session, chain: str) -> None:
-    """Raises IndexBehind where the index is so far behind the chain, or on a branch that the chain has left, that its figures are of
-    another day.
+    """Raises IndexBehind where the index is so far behind the chain, or on a branch that the chain has left,
+    that its figures are out of date.
     """
     trouble = why_behind(db, chain)
     if trouble is not None:
@@ -42,8 +43,8 @@ def require_current(db: Session, chain: str) -> None:
 def why_behind(db: Session, chain: str) -> str | None:
     """In words; None where it is not.
 
-    A height says nothing of the branch: after a reorganisation that the watcher saw, the index may stand as high on the one that
-    was left. So both must have the same block where the lower of them is.
+    A height does not identify the branch: after a reorganisation that the watcher saw, the index may have the
+    same height on the branch that was left. So both must have the same block at the lower of their heights.
     """
     tip = db.scalar(select(func.max(ChainBlock.height)).where(ChainBlock.chain == chain))
     if tip is None:
@@ -98,7 +99,7 @@ def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> d
 def numbers_of(
     db: Session, chain: str, contract_ids: Collection[str], cell: Cell, holder: bytes = b""
 ) -> dict[str, int]:
-    """That cell of each token; absent where it holds nothing."""
+    """That cell of each token; no entry where it holds nothing."""
     return (
         _numbers(db, TokenCell.contract_id.in_(contract_ids), *_at(chain, cell, holder))
         if contract_ids
@@ -154,8 +155,8 @@ def _numbers(db: Session, *where: ColumnElement[bool]) -> dict[str, int]:
 def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.TokenBalance]:
     """Of every token that the vault's address holds or owns, the oldest contract first.
 
-    Of what others hold of a token here, nothing is said but how much there is. A token whose bytecode is not known has no
-    balance that anybody could tell, and is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
+    Of other holders of a token only the total supply is shown. A token whose bytecode is not known has no
+    known balance, and is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
     """
     vault = vault_in(db, access, vault_id)
     require_current(db, vault.chain)
@@ -197,7 +198,7 @@ NOT_KNOWN = "The index of tokens does not know the token's state."
 
 @dataclass(frozen=True)
 class _Lists:
-    """What one answer is made of. ``trouble``: why nothing of the index can be told."""
+    """What one answer is made of. ``trouble``: why the index cannot be used."""
 
     names: Mapping[str, str]
     owners: Mapping[str, bytes]
@@ -206,7 +207,7 @@ class _Lists:
     trouble: str | None
 
     def entries(self, contract_id: str) -> list[wire.ListedAddress]:
-        """The owner first, who may always receive; a list may name the owner, too, who is told once."""
+        """The owner first, who may always receive, and once only: a list may name the owner, too."""
         owner = self.owners[contract_id]
         listed = [script for script in self.listed.get(contract_id, ()) if script != owner]
         addresses = [encode_address(script, self.network) or "" for script in (owner, *listed)]
@@ -221,7 +222,7 @@ class _Lists:
 
 
 def workspace_whitelist(db: Session, access: WorkspaceAccess) -> wire.WorkspaceWhitelist:
-    """Of every token of the workspace but those whose deployment failed, which never came to be."""
+    """Of every token of the workspace, without those whose deployment failed: they do not exist."""
     rows = db.execute(
         select(Contract, Vault.name)
         .join(Vault, Vault.id == Contract.vault_id)
@@ -285,7 +286,7 @@ def _aggregate(contracts: Sequence[wire.ContractWhitelist]) -> list[wire.Whiteli
 
 
 def _vault_errors(contracts: Sequence[wire.ContractWhitelist], trouble: str | None) -> list[wire.VaultError]:
-    """Where the index is behind, nothing can be told of any vault that has tokens."""
+    """Where the index is behind, an error for every vault that has tokens."""
     if trouble is None:
         return []
     vaults = dict.fromkeys(contract.vault_id for contract in contracts)

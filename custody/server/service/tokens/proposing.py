@@ -1,6 +1,7 @@
 """Drafting and storing a token's proposal.
 
-Its transaction begins with a coin at the vault's address, carries the payload, and returns its change to that address.
+Its transaction begins with a coin at the vault's address, carries the payload, and returns its change to that
+address.
 """
 
 from collections.abc import Sequence
@@ -64,8 +65,8 @@ class TokenDrafter:
 
         ``vault_at``: where the request names the vault.
 
-        Raises TokenCoinMissing, TokenCoinUnconfirmed; LockedFunds where the coins at the address are held; InsufficientFunds;
-        Invalid (the fee is above the cap, or the PSBT larger than devices take).
+        Raises TokenCoinMissing, TokenCoinUnconfirmed; LockedFunds where the coins at the address are held;
+        InsufficientFunds; Invalid (the fee is above the cap, or the PSBT larger than devices take).
         """
         intent = Intent((), payload)
         plan = plan_of(policy_of(vault), intent, rate)
@@ -88,7 +89,9 @@ class TokenDrafter:
     def _choose(
         self, db: Session, vault: Vault, plan: Plan, tip_height: int, vault_at: str
     ) -> Selection[Utxo]:
-        """One coin at the address where one suffices, the smallest that does; else as few others as the fee takes."""
+        """One coin at the address where one suffices, the smallest that does; else with as few others as the
+        fee takes.
+        """
         own = [coin for coin in token_coins(db, vault, tip_height) if coin.amount > input_cost(plan)]
         if not own:
             raise _no_coin(db, vault, plan, tip_height, vault_at)
@@ -103,7 +106,8 @@ class TokenDrafter:
             if together is not None:
                 return together
         raise InsufficientFunds(
-            "The vault's confirmed coins that no proposal holds do not pay the fee and leave something at its address."
+            "The vault's confirmed coins that no proposal holds do not pay the fee and leave something at "
+            "its address."
         )
 
     def _others(
@@ -125,7 +129,8 @@ def _no_coin(
 ) -> LockedFunds | TokenCoinMissing:
     if has_locked_token_coin(db, vault, tip_height):
         return LockedFunds(
-            f"The coins at {vault.address}, with which a token's transaction begins, are held by other proposals."
+            f"The coins at {vault.address}, with which a token's transaction begins, are held by other "
+            "proposals."
         )
     awaited = awaited_token_coin(db, vault, Sats(input_cost(plan) + 1))
     if awaited is None:
@@ -142,7 +147,9 @@ def _no_coin(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a token's proposal says beside its transaction. ``movement``: of satoshi, its fee; ``moved``: of the token."""
+    """What a token's proposal says beside its transaction. ``movement``: of satoshi, its fee; ``moved``: of
+    the token.
+    """
 
     tx_type: TxType
     payload: bytes
@@ -163,8 +170,8 @@ class TokenProposals:
     ) -> Proposal:
         """PENDING, the first of its family.
 
-        Raises Outdated where a coin has gone, or this transaction was proposed, meanwhile; LockedFunds, RoleLimitExceeded,
-        VaultLimitExceeded, PolicyUnavailable.
+        Raises Outdated where a coin has gone, or this transaction was proposed, since it was drafted;
+        LockedFunds, RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         require_unchanged(db, vault.chain, draft.utxos)
         self._require_limits(db, caller, access, vault, wanted)

@@ -30,7 +30,9 @@ from multisig.tokens.machine import Cell
 
 
 def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Contract:
-    """One that the workspace made, or that its vaults hold or own by now. Raises NotFound for all others (P24)."""
+    """One that the workspace made, or that its vaults hold or own by now. Raises NotFound for all others
+    (P24).
+    """
     contract, _vault_id = _found(db, access, contract_uid)
     return contract
 
@@ -147,8 +149,8 @@ def _signers(
 
 
 def holding_vault(db: Session, access: WorkspaceAccess, contract: Contract) -> str | None:
-    """The id of the workspace's vault whose ``address`` owns the token, else of the oldest that has any of it, after the last block
-    that was read. None where there is none.
+    """The id of the workspace's vault whose ``address`` owns the token, else of the oldest that has any of
+    it, after the last block that was read. None where there is none.
     """
     vaults = (
         select(Vault.address, Vault.id)

@@ -1,4 +1,6 @@
-"""The tokens' state in rows, as the rules of tokens read it: a batch of blocks is one reading and one writing of rows."""
+"""The tokens' state in rows, as the rules of tokens read it: a batch of blocks is one reading and one writing
+of rows.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -47,7 +49,7 @@ class Cells:
         return self._known[key]
 
     def expect(self, blocks: Iterable[TokenBlock]) -> None:
-        """Fetch at once what their transactions will read."""
+        """Loads together what their transactions will read."""
         self._load(sorted({place for block in blocks for place in _places(block)} - self._whole))
 
     def apply(self, effects: Iterable[Effect]) -> None:
@@ -57,7 +59,7 @@ class Cells:
             self._changed.add(key)
 
     def write(self) -> None:
-        """What has changed, into the rows."""
+        """Stores what has changed."""
         changed = sorted(self._changed)
         for (contract_id, cell), holders in _grouped(((key[0], key[1]), key[2]) for key in changed):
             where = _C.chain == self._chain, _C.contract_id == contract_id, _C.cell == int(cell)
@@ -68,11 +70,14 @@ class Cells:
         self._changed.clear()
 
     def _load(self, places: Sequence[tuple[str, bytes]]) -> None:
-        """By whole keys, each value of its own: with tuples in IN, SQLite would read every cell there is."""
+        """Looks each row up by its whole key, by single values: with tuples in IN, SQLite would read every
+        cell there is.
+        """
         tokens = [contract_id for contract_id, holder in places if not holder]
         for _, some in _grouped(("", contract_id) for contract_id in tokens):
             self._fetch(_C.contract_id.in_(some), _C.cell.in_(_OF_TOKEN), _C.holder == b"")
-        # Every deployment leaves its hash: without one no row names a holder, and a list of a thousand is not asked for one by one.
+        # Every deployment leaves its hash: a token without one has no rows for holders, and a list of a
+        # thousand needs no thousand lookups.
         self._new.update(each for each in tokens if (each, Cell.BYTECODE, b"") not in self._known)
         held = ((contract_id, holder) for contract_id, holder in places if holder)
         for contract_id, holders in _grouped(held):
@@ -143,7 +148,7 @@ Published = Callable[[Session, str], BytecodeOf]
 
 
 def published_bytecode(db: Session, chain: str) -> BytecodeOf:
-    """Finds what a member here has made a token of, else None. What was asked for is remembered."""
+    """Finds the bytecode of tokens that members here made, else None. Answers are cached."""
 
     @cache
     def find(bytecode_hash: bytes) -> Bytecode | None:
