@@ -46,7 +46,7 @@ class Loop:
 
 def serve_outbox(name: str, outbox: Outbox, threads: int) -> Loop:
     """A worker for the kinds of jobs that the outbox has handlers for, several at a time."""
-    pool = OutboxThreads(outbox, threads, lambda act: survive(name, act))
+    pool = OutboxThreads(name, outbox, threads)
     return Loop(name, pool.round, OUTBOX_SECONDS, wakes=True, stop=pool.stop, join=pool.join)
 
 
@@ -124,18 +124,14 @@ def survive(what: str, act: Callable[[], object]) -> None:
         log.exception("worker failed", worker=what)
 
 
-# Runs something whose failure must not end the thread.
-Survive = Callable[[Callable[[], object]], None]
-
-
 class OutboxThreads:
     """`round` hands out what is due as long as hands are free; whoever is done looks for more by itself."""
 
-    def __init__(self, outbox: Outbox, threads: int, survive: Survive) -> None:
+    def __init__(self, name: str, outbox: Outbox, threads: int) -> None:
+        self._name = name
         self._outbox = outbox
         self._count = threads
         self._free = threading.BoundedSemaphore(threads)
-        self._survive = survive
         self._stopping = threading.Event()
 
     def round(self) -> None:
@@ -159,7 +155,7 @@ class OutboxThreads:
         for _ in range(self._count):
             if not self._free.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 break
-        self._survive(self._outbox.release)
+        survive(self._name, self._outbox.release)
 
     def _begin(self) -> Task | None:
         task = None
@@ -174,7 +170,7 @@ class OutboxThreads:
         task: Task | None = first
         try:
             while task is not None:
-                self._survive(partial(self._outbox.perform, task))
+                survive(self._name, partial(self._outbox.perform, task))
                 task = self._next()
         finally:
             self._free.release()
@@ -182,5 +178,5 @@ class OutboxThreads:
     def _next(self) -> Task | None:
         found: list[Task | None] = [None]
         if not self._stopping.is_set():
-            self._survive(lambda: found.append(self._outbox.lease()))
+            survive(self._name, lambda: found.append(self._outbox.lease()))
         return found[-1]

@@ -1,4 +1,5 @@
-"""Random lives of families against a model: what is locked, what is counted and what is linked, after every step (P16, P22).
+"""Random lives of families against a model: what is locked, what is counted and what is linked, after every
+step (P16, P22).
 
 The model knows one rule: a coin is locked, and its movement counted, while some member holds it.
 """
@@ -152,10 +153,11 @@ def txid(coin: int) -> str:
 def proposal(row: Row, replaces: str | None, workspace_id: int, number: int) -> Proposal:
     moment = START + timedelta(seconds=number)
     return Proposal(
-        id=row.id, family_id=row.family, workspace_id=workspace_id, vault_id="v", tx_type="send", status="PENDING",
-        created_by=1, psbt=b"", txid_expected=f"tx of {row.id}", recipients=[], amounts_sats=[], fee_sats=row.amount,
-        fee_rate_sat_per_kvb=0, contract_ids=[], m=2, n=3, movement_sats=row.amount, replaces_id=replaces,
-        keeps_coins=False, expires_at=moment, created_at=moment, updated_at=moment,
+        id=row.id, family_id=row.family, workspace_id=workspace_id, vault_id="v", tx_type="send",
+        status="PENDING", created_by=1, psbt=b"", txid_expected=f"tx of {row.id}", recipients=[],
+        amounts_sats=[], fee_sats=row.amount, fee_rate_sat_per_kvb=0, contract_ids=[], m=2, n=3,
+        movement_sats=row.amount, replaces_id=replaces, keeps_coins=False, expires_at=moment,
+        created_at=moment, updated_at=moment,
     )  # fmt: skip
 
 

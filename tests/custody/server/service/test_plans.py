@@ -1,7 +1,8 @@
-"""What grows with the years is found by an index: a plan that reads all of a table fails here, however quick it still is.
+"""What grows with the years is found by an index: a plan that reads all of a table fails here, however quick
+it still is.
 
-The statements are those that the use cases send. PostgreSQL is told to leave whole tables alone where it can; where an index is
-missing, it cannot.
+The statements are those that the use cases send. PostgreSQL is told to leave whole tables alone where it can;
+where an index is missing, it cannot.
 """
 
 import re
@@ -334,7 +335,9 @@ def test_each_index_is_used(old, act, index):
 
 
 def test_coins_by_amount_are_walked_along_until_there_are_enough(old):
-    """A vault may have any number of them: not even its own are all read, and sorted, for the largest hundred."""
+    """A vault may have any number of them: not even its own are all read, and sorted, for the largest
+    hundred.
+    """
     store = old.world.platform.services.store
     with statements(store) as seen, store.read() as db:
         source = VaultCoins(old.vault["id"], 200)

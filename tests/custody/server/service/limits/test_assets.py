@@ -1,4 +1,6 @@
-"""``assets`` in a vault's record: what it moved of each token in its cycle, by the sums that refuse (docs/limits.md)."""
+"""``assets`` in a vault's record: what it moved of each token in its cycle, by the sums that refuse
+(docs/limits.md).
+"""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -170,7 +172,7 @@ class TestOutOfReach:
         assert figures(tokens) == [("10.00", "0.40", "9.60")]
 
 
-# --- many vaults and tokens ----------------------------------------------------------------------------------------------
+# --- many vaults and tokens ---------------------------------------------------------------------------------
 
 VAULTS, TOKENS, CALLS = [f"v{number}" for number in range(6)], (1, 2), 400
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
@@ -320,7 +322,9 @@ def test_every_vaults_figures_are_those_that_a_movement_is_measured_by(store: St
                     f"T{each.contract_uid}",
                     f"txid of deployment {each.contract_uid}",
                 )
-                movement = TokenMovement(each.contract_uid, each.ticker, each.decimals, 1, True, NOW)  # noqa: FBT003
+                movement = TokenMovement(
+                    each.contract_uid, each.ticker, each.decimals, 1, for_role=True, proposed_at=NOW
+                )
                 measured = token_usage_of_vault(db, vault_id, since, movement).used
                 assert measured == wanted[vault_id][each.contract_uid]
                 assert each.used == in_tokens(measured, each.decimals)

@@ -1,7 +1,9 @@
-"""Random lives of payments and their versions on a real chain: after every step the record says what the chain shows.
+"""Random lives of payments and their versions on a real chain: after every step the record says what the
+chain shows.
 
-No model of the lifecycle here, but what has to be true whatever happened: whoever is in a block is confirmed and nobody else,
-one of a family at most, coins are locked and counted for exactly what may still be mined, and in the end all is settled.
+No model of the lifecycle here, but what has to be true whatever happened: whoever is in a block is confirmed
+and nobody else, one of a family at most, coins are locked and counted for exactly what may still be mined,
+and in the end all is settled.
 """
 
 import shutil

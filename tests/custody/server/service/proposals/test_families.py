@@ -1,4 +1,6 @@
-"""A deposit that a reorganisation took back for good does not lock the coins that were to be spent beside it (P36)."""
+"""A deposit that a reorganisation took back for good does not lock the coins that were to be spent beside it
+(P36).
+"""
 
 import pytest
 

@@ -1,17 +1,27 @@
-"""Vaults: what they are made of, whom they take, and that no two share an account."""
+"""Vaults: what they are made of, which signers they take, and what they export.
 
+No two vaults share an account, however often a device is registered (BIP-48, BIP-388). An export is read back
+as that very vault: by the project's own reader, and by bdk.
+"""
+
+import tempfile
 from datetime import datetime
+from itertools import combinations
+from pathlib import Path
 
+import bdkpython
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from multisig import Network, Vault
-from tests.support.custody import SIGNERS, ok, refused
+from multisig import Network, Vault, vault_of_file
+from tests.support.custody import SIGNERS, Desk, ok, open_desk, refused
 from tests.support.platform import register_key, seed
 from tests.support.regtest import open_address
 
 FIELDS = {
-    "id", "user_id", "workspace_id", "name", "network", "m", "n", "script_type", "witness_script_hex", "address",
-    "created_at", "updated_at", "detailed_vault_limits", "signers",
+    "id", "user_id", "workspace_id", "name", "network", "m", "n", "script_type", "witness_script_hex",
+    "address", "created_at", "updated_at", "detailed_vault_limits", "signers",
 }  # fmt: skip
 
 
@@ -209,3 +219,95 @@ class TestDeposits:
         funded.chain.mine(1)
         funded.watcher.look()
         assert funded.wallets()[0]["confirmed_sats"] == 700_000
+
+
+PATH = "/api/v1/vault-export"
+
+
+def export(desk: Desk, user=None, **query: object):
+    known = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    return (user or desk.admin).get(PATH, **known, **query)
+
+
+@pytest.mark.parametrize("form", ["descriptor", "bsms"])
+def test_what_is_exported_is_read_back_as_the_same_vault(desk: Desk, form: str) -> None:
+    shown = ok(export(desk, format=form))
+    assert (shown["format"], shown["name"]) == (form, "Treasury")
+    vault = vault_of_file(shown["text"], Network.REGTEST)
+    assert vault == desk.policy
+    assert shown["verification_code"] == vault.verification_code
+
+
+def test_the_descriptor_comes_without_being_asked_for_by_name(desk: Desk) -> None:
+    assert ok(export(desk))["text"] == desk.vault["descriptor"]
+
+
+def test_bdk_takes_the_descriptor_for_the_same_first_address(desk: Desk) -> None:
+    descriptor = bdkpython.Descriptor(ok(export(desk))["text"], bdkpython.NetworkKind.TEST)
+    receive, _change = descriptor.to_single_descriptors()
+    address = receive.derive_address(0, bdkpython.Network.REGTEST)
+    assert str(address) == desk.vault["address"]
+
+
+def test_the_record_of_bip_129_names_the_first_address(desk: Desk) -> None:
+    version, template, paths, address = ok(export(desk, format="bsms"))["text"].split("\n")
+    assert (version, paths, address) == ("BSMS 1.0", "/0/*,/1/*", desk.vault["address"])
+    assert template.startswith("wsh(sortedmulti(2,[")
+    assert template.count("/**") == 3
+
+
+def test_only_the_forms_that_there_are(desk: Desk) -> None:
+    refused(export(desk, format="paper"), 422, "VALIDATION")
+
+
+def test_another_workspaces_vault_is_not_there(desk: Desk) -> None:
+    """P24."""
+    desk.world.organisation("Umbrella", "eve@example.com")
+    eve = desk.world.as_user("eve@example.com")
+    refused(export(desk, eve), 404, "NOT_FOUND")
+    refused(eve.get(PATH, workspace_id=2, vault_id=desk.vault["id"]), 404, "NOT_FOUND")
+
+
+SUBSETS = [list(some) for size in (1, 2, 3) for some in combinations(SIGNERS, size)]
+# A vault of some of them; a device in the place of another one; the same device once more after it was lost.
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("vault"), st.sampled_from(SUBSETS)),
+        st.tuples(st.just("replace"), st.tuples(st.sampled_from(SIGNERS), st.integers(1, 5))),
+        st.tuples(st.just("again"), st.sampled_from(SIGNERS)),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def take(desk: Desk, number: int, what: str, who) -> None:
+    match what:
+        case "vault":
+            signers = [desk.user_ids[name] for name in who]
+            answer = desk.create_vault(f"Vault {number}", m=1, signers=signers)
+            if answer.status_code != 200:
+                refused(answer, 409, "KEY_ACCOUNTS_EXHAUSTED")
+        case "replace":
+            name, device = who
+            # Refused where the device is another member's.
+            answer = register_key(desk.signers[name], seed(device), replace=True)
+            assert answer.status_code in {200, 409}, answer.text
+        case "again":
+            user = desk.signers[who]
+            for key in user.get("/api/v1/keys").json():
+                user.post("/api/v1/revoke-key", {"key_id": key["ID"], "reason": "lost", "force": True})
+            assert register_key(user, desk.devices[who]).status_code in {200, 409}
+
+
+@settings(max_examples=12, deadline=None)
+@given(steps)
+def test_no_two_vaults_share_a_key_or_an_address(taken: list) -> None:
+    with tempfile.TemporaryDirectory() as folder, open_desk(Path(folder) / "state") as desk:
+        for number, (what, who) in enumerate(taken):
+            take(desk, number, what, who)
+            desk.world.clock.advance(seconds=10)
+        vaults = [Vault.from_descriptor(each["descriptor"], Network.REGTEST) for each in desk.wallets()]
+    keys = [key.xpub.public_key for vault in vaults for key in vault.cosigners]
+    assert len(set(keys)) == len(keys)
+    assert len({vault.address(0, 0) for vault in vaults}) == len(vaults)

@@ -1,4 +1,6 @@
-"""Forwards: a member's own money into a vault, by the owner's signature alone, and everything that the chain does to it."""
+"""Forwards: a member's own money into a vault, by the owner's signature alone, and everything that the chain
+does to it.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -368,15 +370,16 @@ class TestWhose:
         eve = desk.world.as_user("eve@example.com")
         ok(register_key(eve, seed(9)))
         body = {
-            "workspace_id": 2, "vault_id": desk.vault["id"], "network": "testnet", "sweep": True, "fee_sats": 1_000,
+            "workspace_id": 2, "vault_id": desk.vault["id"], "network": "testnet", "sweep": True,
+            "fee_sats": 1_000,
         }  # fmt: skip
         refused(eve.post(PATH, body), 404, "NOT_FOUND")
         refused(eve.post(PATH, {**body, "workspace_id": 1}), 404, "NOT_FOUND")
 
     def test_nothing_without_a_profile(self, desk: Desk) -> None:
         body = {
-            "workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "network": "testnet", "sweep": True,
-            "fee_sats": 1_000,
+            "workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "network": "testnet",
+            "sweep": True, "fee_sats": 1_000,
         }  # fmt: skip
         refused(desk.admin.post(PATH, body), 404, "NOT_FOUND")
 

@@ -1,4 +1,4 @@
-"""No two proposals are one transaction: what ends and is proposed again has a txid of its own, however often."""
+"""No two proposals are one transaction: what is proposed again has a txid of its own, however often."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""What a proposal and an approval ask of the database while all other writers wait: the fewer, the more of them a second."""
+"""What a proposal and an approval ask of the database while all other writers wait: the fewer, the more of
+them a second.
+"""
 
 from contextlib import contextmanager
 
@@ -9,8 +11,8 @@ from custody.server.store.models import Proposal, Vault
 from multisig import Psbt
 from tests.support.custody import ok
 
-# BEGIN and COMMIT are not counted. Whoever makes one of them larger says why: what a signer said before is read by its key, apart from
-# their seat.
+# BEGIN and COMMIT are not counted. Whoever makes one of them larger says why: what a signer said before is
+# read by its key, apart from their seat.
 PROPOSAL, FIRST, LAST = 21, 15, 21
 
 
@@ -70,7 +72,9 @@ def test_what_is_stored_is_what_was_answered_and_the_next_change_goes_elsewhere(
 
 
 def test_a_proposal_that_is_refused_in_its_turn_leaves_nothing(desk, monkeypatch):
-    """Its row, its lock and its change address are written one by one: the last failure takes all of them back."""
+    """Its row, its lock and its change address are written one by one: the last failure takes all of them
+    back.
+    """
     desk.deposit(200_000)
     audit = desk.world.platform.services.audit
     with desk.world.platform.services.store.read() as db:

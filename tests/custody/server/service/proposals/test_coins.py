@@ -1,4 +1,6 @@
-"""What the database reads of a vault's coins is enough, however many they are, and stays right while others write (P16)."""
+"""What the database reads of a vault's coins is enough, however many they are, and stays right while others
+write (P16).
+"""
 
 import random
 import re
@@ -67,10 +69,11 @@ def stored(desk, rows):
 def own(vault: Vault, outpoint: OutPoint) -> Proposal:
     """The proposal whose change the coin is."""
     return Proposal(
-        id=outpoint.txid, family_id=outpoint.txid, workspace_id=vault.workspace_id, vault_id=vault.id, tx_type="send",
-        status="CONFIRMED", created_by=vault.created_by, psbt=b"", txid_expected=outpoint.txid, recipients=[],
-        amounts_sats=[], fee_sats=0, fee_rate_sat_per_kvb=0, contract_ids=[], m=2, n=3, movement_sats=0,
-        expires_at=START + timedelta(days=1), created_at=START, updated_at=START, keeps_coins=False,
+        id=outpoint.txid, family_id=outpoint.txid, workspace_id=vault.workspace_id, vault_id=vault.id,
+        tx_type="send", status="CONFIRMED", created_by=vault.created_by, psbt=b"",
+        txid_expected=outpoint.txid, recipients=[], amounts_sats=[], fee_sats=0, fee_rate_sat_per_kvb=0,
+        contract_ids=[], m=2, n=3, movement_sats=0, expires_at=START + timedelta(days=1), created_at=START,
+        updated_at=START, keeps_coins=False,
     )  # fmt: skip
 
 
@@ -138,7 +141,9 @@ def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, targ
 
 @pytest.fixture
 def flooded(desk):
-    """One deposit that pays for everything, beside more dust than one statement takes parameters on PostgreSQL."""
+    """One deposit that pays for everything, beside more dust than one statement takes parameters on
+    PostgreSQL.
+    """
     desk.deposit(50_000_000)
     with desk.world.platform.services.store.write() as db:
         flood(db, db.get_one(Vault, desk.vault["id"]), [5_000] * 70_000)
@@ -176,7 +181,9 @@ def test_a_limit_that_the_amount_breaches_is_named_before_the_coins(desk):
 
 @contextmanager
 def between(desk, monkeypatch, act, times=1):
-    """Lets ``act`` happen between the drafting of a send and the writers' turn, so many times. Yields what is drafted."""
+    """Lets ``act`` happen between the drafting of a send and the writers' turn, so many times. Yields what is
+    drafted.
+    """
     store, proposals = desk.world.platform.services.store, desk.world.platform.services.proposals
     drafted, acted, draft, write = [], [], proposals.draft, store.write
 

@@ -1,4 +1,6 @@
-"""Signatures are verified before the writers' turn; what others do meanwhile is neither lost nor overwritten (P11, P12)."""
+"""Signatures are verified before the writers' turn; what others do meanwhile is neither lost nor overwritten
+(P11, P12).
+"""
 
 import pytest
 from sqlalchemy import func, select

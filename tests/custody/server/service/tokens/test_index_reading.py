@@ -1,4 +1,4 @@
-"""Tokens as they are read back: nothing of it is stored, all of it follows from the proposals and the chain."""
+"""Tokens as they are read back: nothing of it is stored, all follows from the proposals and the chain."""
 
 from hashlib import sha256
 

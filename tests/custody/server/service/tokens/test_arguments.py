@@ -1,4 +1,6 @@
-"""Tokens go to a vault's own address or to somebody else: at its other addresses nothing could move them again."""
+"""Tokens go to a vault's own address or to somebody else: at its other addresses nothing could move them
+again.
+"""
 
 import pytest
 
@@ -17,7 +19,8 @@ def out_of_reach(answer, vault) -> None:
     (found,) = problem["errors"]
     assert (found["pointer"], found["code"]) == ("/args/0/value", "out-of-reach")
     assert found["detail"] == (
-        f"Tokens at this address of vault {vault['name']} could not be moved again: a vault calls from its own address "
+        f"Tokens at this address of vault {vault['name']} could not be moved again: a vault calls from its "
+        "own address "
         f"alone. Use {vault['address']}."
     )
     assert problem["detail"].startswith(found["detail"])

@@ -1,4 +1,6 @@
-"""Tokens that another workspace made: whoever was paid some, or was handed one, can prove, move and call it; nobody else can (P24)."""
+"""Tokens that another workspace made: whoever was paid some, or was handed one, can prove, move and call it;
+nobody else can (P24).
+"""
 
 import pytest
 
@@ -154,8 +156,8 @@ class TestP24:
         assert ok(asked(neighbour, "contract", contract_uid=uid)) == own | private
         # A field that is new is looked at here before it is shown to other tenants.
         assert set(own) - set(private) == {
-            "contract_uid", "contract_id", "symbol", "icon", "decimals", "total_supply", "max_supply", "status",
-            "bytecode_hash", "network", "whitelist_enabled", "name", "bytecode", "deployment_hex",
+            "contract_uid", "contract_id", "symbol", "icon", "decimals", "total_supply", "max_supply",
+            "status", "bytecode_hash", "network", "whitelist_enabled", "name", "bytecode", "deployment_hex",
         }  # fmt: skip
 
     def test_nothing_that_is_read_of_it_names_the_makers_vault_proposals_keys_or_people(
