@@ -200,9 +200,8 @@ def _warnings(policy: Policy) -> list[str] | None:
     m, n = policy.threshold, len(policy.cosigners)
     told = (
         f"{m} of {n} signers are enough, so that two groups without a member in common can each pay the "
-        "same invoice from "
-        f"different coins, and no signer's machine sees both. With {n // 2 + 1} of {n} every two groups "
-        "share a signer."
+        f"same invoice from different coins, and no signer's machine sees both. With {n // 2 + 1} of {n} "
+        "every two groups share a signer."
     )
     return [told]
 

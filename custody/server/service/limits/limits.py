@@ -184,8 +184,7 @@ def _require_role(
     if not fits(policy, usage, movement.amount):
         raise RoleLimitExceeded(
             f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: your role's limit "
-            "is "
-            f"{in_btc(policy.limit)} BTC a cycle, of which {in_btc(usage.used)} BTC are used.",
+            f"is {in_btc(policy.limit)} BTC a cycle, of which {in_btc(usage.used)} BTC are used.",
             figures=_figures(policy, usage, movement),
         )
 
@@ -198,8 +197,7 @@ def _require_vault(db: Session, vault: Vault, policy: SpendingPolicy, movement: 
         used = f" a cycle, of which {in_btc(usage.used)} BTC are used" if policy.is_per_cycle else ""
         raise VaultLimitExceeded(
             f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: the vault's limit "
-            "is "
-            f"{in_btc(policy.limit)} BTC{used}.",
+            f"is {in_btc(policy.limit)} BTC{used}.",
             figures=_figures(policy, usage, movement),
         )
 

@@ -188,8 +188,7 @@ def _in_words(refused: Refused) -> str:
     if refused.code is RefusalCode.FEE_TOO_LOW:
         return (
             f"{refused.reason}. Nodes ask for more than it pays: it is offered again, and create-psbt with "
-            "replaces_psbt_id "
-            "raises its fee."
+            "replaces_psbt_id raises its fee."
         )
     return refused.reason
 

@@ -45,7 +45,6 @@ from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, Sats
 
 # Core's DEFAULT_ANCESTOR_LIMIT: no mempool holds a longer chain of unconfirmed ones.
 MAX_ANCESTORS = 25
-NOTHING = Intent((), None)
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Accelerating:
         parent = find_proposal(db, access, vault, request.accelerates_psbt_id, "accelerates_psbt_id")
         coin = _free_change(db, vault, parent)
         quote = self._market.quote(vault.chain)
-        plan = plan_of(policy_of(vault), NOTHING, read_rate(request, quote))
+        plan = plan_of(policy_of(vault), Intent(), read_rate(request, quote))
         vsize = plan.vsize(1, True)  # noqa: FBT003 - the shape Plan asks for
         fee = _fee(_unconfirmed(db, vault, parent), vsize, plan.rate)
         if coin.amount - fee < plan.minimum_change:
@@ -128,8 +127,7 @@ class Accelerating:
             Category.PROPOSALS,
             "PROPOSAL_CREATED",
             f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat of fee, tx "
-            f"{proposal.txid_expected}, "
-            f"accelerates {child.parent_id}",
+            f"{proposal.txid_expected}, accelerates {child.parent_id}",
             access=access,
             told=event_data(proposal),
         )

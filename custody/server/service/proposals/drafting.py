@@ -237,9 +237,8 @@ def _choose(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept
     choose_coins(db, source, plan, rng)
     raise InsufficientFunds(
         f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.amount} "
-        "sat that the "
-        "vault keeps at its address for its tokens. Pay something back to that address with the same send, "
-        "or less."
+        "sat that the vault keeps at its address for its tokens. Pay something back to that address with "
+        "the same send, or less."
     )
 
 

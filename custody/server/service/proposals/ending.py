@@ -156,8 +156,7 @@ def _in_words(proposal: Proposal, out: int) -> str:
     if proposal.keeps_coins:
         return (
             f"{said} Its coins stay locked until a self-spend (create-psbt with replaces_psbt_id and "
-            "cancel) is confirmed, "
-            "or cancel-psbt with release_coins frees them."
+            "cancel) is confirmed, or cancel-psbt with release_coins frees them."
         )
     return f"{said} Its coins are free: pay nobody again before it cannot be sent any more."
 

@@ -133,8 +133,7 @@ def _require_childless(db: Session, original: Proposal) -> None:
     if child is not None:
         raise StateConflict(
             f"Proposal {child} spends its unconfirmed change, and would be lost with it: pay for both by "
-            "accelerating "
-            f"{child}, or end that one first."
+            f"accelerating {child}, or end that one first."
         )
 
 

@@ -35,8 +35,8 @@ class Payment:
 class Intent:
     """What a send puts into its outputs."""
 
-    payments: tuple[Payment, ...]
-    op_return: bytes | None
+    payments: tuple[Payment, ...] = ()
+    op_return: bytes | None = None
 
     @property
     def outputs(self) -> tuple[TxOut, ...]:

@@ -59,8 +59,6 @@ from custody.server.service.webhook_events import event_data
 from custody.server.store.models import Proposal, Vault
 from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
 
-NOTHING = Intent((), None)
-
 
 @dataclass(frozen=True)
 class Version:
@@ -102,7 +100,7 @@ class Replacing:
         original = _original(db, access, vault, request)
         require_replaceable(db, original, cancel=request.cancel)
         family = family_of(db, original, vault)
-        intent = NOTHING if request.cancel else read_same_intent(request, family)
+        intent = Intent() if request.cancel else read_same_intent(request, family)
         quote = self._market.quote(vault.chain)
         plan = plan_of(policy_of(vault), intent, read_rate(request, quote))
         held = family_utxos(db, family, cancel=request.cancel)
@@ -147,8 +145,7 @@ class Replacing:
             Category.PROPOSALS,
             "PROPOSAL_CREATED",
             f"proposal {proposal.id} of vault {vault.id}, {terms.movement} sat with the fee, tx "
-            f"{proposal.txid_expected}, "
-            f"{word} {original.id}",
+            f"{proposal.txid_expected}, {word} {original.id}",
             access=access,
             told=event_data(proposal),
         )
@@ -191,8 +188,7 @@ class Replacing:
             if added == len(spare) or len(chosen) >= MAX_INPUTS:
                 raise InsufficientFunds(
                     f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's "
-                    "other confirmed "
-                    "coins pay for that."
+                    "other confirmed coins pay for that."
                 )
             chosen = (*held, *spare[: added + 1])
 
@@ -300,6 +296,5 @@ def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[PricedTransact
         raise Invalid.at(
             "/fee_rate",
             f"To take its place with every node it has to pay {least} at least (BIP-125: more than what it "
-            "replaces, and its "
-            "own way beside).",
+            "replaces, and its own way beside).",
         )

@@ -129,8 +129,7 @@ def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> No
         return
     sentence = (
         f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls from its own "
-        "address alone. "
-        f"Use {owner.address}."
+        f"address alone. Use {owner.address}."
     )
     raise Invalid.at(planned.address_at, sentence, "out-of-reach")
 

@@ -130,8 +130,7 @@ class Calling:
             Category.TOKENS,
             "TOKEN_CALLED",
             f"call {call.uid}, {call.function_name} of contract {call.contract_uid} by vault "
-            f"{case.vault.id}, "
-            f"proposal {proposal.id}, tx {proposal.txid_expected}",
+            f"{case.vault.id}, proposal {proposal.id}, tx {proposal.txid_expected}",
             access=access,
             told=event_data(proposal),
         )

@@ -98,8 +98,7 @@ class TokenCreating:
             Category.TOKENS,
             "TOKEN_CREATED",
             f"contract {contract.uid}, {contract.ticker} of vault {vault.id}, bytecode "
-            f"{contract.bytecode_hash.hex()}, "
-            f"proposal {proposal.id}, tx {proposal.txid_expected}",
+            f"{contract.bytecode_hash.hex()}, proposal {proposal.id}, tx {proposal.txid_expected}",
             access=access,
             told=event_data(proposal),
         )

@@ -68,7 +68,7 @@ class TokenDrafter:
         Raises TokenCoinMissing, TokenCoinUnconfirmed; LockedFunds where the coins at the address are held;
         InsufficientFunds; Invalid (the fee is above the cap, or the PSBT larger than devices take).
         """
-        intent = Intent((), payload)
+        intent = Intent(op_return=payload)
         plan = plan_of(policy_of(vault), intent, rate)
         selection = self._choose(db, vault, plan, quote.tip.height, vault_at)
         require_sane_fee(selection)
