@@ -41,7 +41,7 @@ class Reach:
 
 
 class Reachability:
-    """What the watcher and the market of one process find out. Safe from several threads."""
+    """What the watcher and `Market` of one process find out. Safe from several threads."""
 
     def __init__(self, clock: Clock, meters: Meters) -> None:
         self._clock = clock
@@ -51,7 +51,7 @@ class Reachability:
 
     @property
     def known(self) -> Mapping[str, Reach]:
-        """By chain; those that were asked."""
+        """By chain; chains that were never asked are missing."""
         with self._lock:
             return dict(self._known)
 
@@ -76,7 +76,7 @@ class Reachability:
 
 @dataclass(frozen=True)
 class Quote:
-    """The tip and the rates as they were when last asked."""
+    """The tip and the rates that the backend gave last."""
 
     tip: BlockRef
     rates: Mapping[Priority, FeeRate]

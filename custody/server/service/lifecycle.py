@@ -30,8 +30,8 @@ class Lifecycle:
         self._events = events
 
     def apply(self, db: Session, proposal: Proposal, event: Event) -> Status:
-        """The proposal's new status; its coins are free where it has ended and no other member of its family
-        needs them.
+        """Moves the proposal, and returns its new status. Where it has ended, its coins are freed unless
+        another member of its family needs them.
 
         Raises IllegalTransition.
         """
@@ -64,7 +64,7 @@ def has_ended(proposal: Proposal) -> bool:
 
 
 def holds_coins(proposal: Proposal) -> bool:
-    """Whether its coins are locked: it lives, or was cancelled with signatures out."""
+    """Whether its coins are locked: it has not ended, or was cancelled with signatures handed out."""
     return proposal.keeps_coins or not has_ended(proposal)
 
 
@@ -89,7 +89,7 @@ def age_in_family(proposal: Proposal) -> tuple[int, str]:
 
 
 def newer_than(db: Session, proposal: Proposal) -> list[Proposal]:
-    """The living members that were made after it, the oldest first."""
+    """The newer members that have not ended, the oldest first."""
     members = members_of(db, proposal.family_id)
     place = next(index for index, member in enumerate(members) if member.id == proposal.id)
     return [member for member in members[place + 1 :] if not has_ended(member)]
@@ -107,10 +107,8 @@ def _pays(proposal: Proposal) -> bool:
 
 
 def require_newest(db: Session, proposal: Proposal) -> None:
-    """Signatures are taken for the newest version only: what is taken back must not be completed here after
-    all.
-
-    Raises StateConflict.
+    """Raises StateConflict where a newer version exists: an older one is taken back, and must not be
+    completed here.
     """
     newer = newer_than(db, proposal)
     if newer:
@@ -118,8 +116,8 @@ def require_newest(db: Session, proposal: Proposal) -> None:
 
 
 def settle_family(db: Session, proposal: Proposal) -> None:
-    """After one of its members ended or came back: locks the coins of those that hold any, and frees the
-    rest.
+    """Locks the coins of the members that hold any, and frees the rest: after a member has ended or come
+    back.
     """
     db.flush()
     members = members_of(db, proposal.family_id)
@@ -144,7 +142,7 @@ def coins_of(db: Session, proposal_ids: Iterable[str]) -> set[Coin]:
 
 
 def _link(members: Sequence[Proposal]) -> None:
-    """Each names the next one that lives: what ended unsent replaces nothing."""
+    """Each member names the next one that has not ended. One that ended unsent replaces nothing."""
     following: str | None = None
     for member in reversed(members):
         if member.replaced_by_id != following:
@@ -177,7 +175,7 @@ def _hand_over(db: Session, chain: str, coin: Coin, former: str) -> None:
 
 
 def _lock_if_free(db: Session, chain: str, coin: Coin, family_id: str) -> None:
-    """A coin that another family holds stays with it: it is locked either way."""
+    """A coin that another family holds stays locked for that one."""
     txid, vout = coin
     if db.get(CoinLock, (chain, txid, vout), populate_existing=True) is None:
         db.add(CoinLock(chain=chain, txid=txid, vout=vout, family_id=family_id))

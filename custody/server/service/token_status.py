@@ -33,7 +33,7 @@ class Version(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What the index has of a transaction."""
+    """What the index of tokens has of a transaction."""
 
     block_hash: str
     mined_at: datetime
@@ -84,7 +84,7 @@ def _mined(judged: Judged | None) -> Mined:
 
 
 def _families(db: Session, family_ids: Collection[str]) -> Mapping[str, list[Version]]:
-    """Their members, the oldest first, as `age_in_family` has it."""
+    """By family, its members, the oldest first, as `age_in_family` has it."""
     found: dict[str, list[Version]] = defaultdict(list)
     if not family_ids:
         return found
@@ -115,8 +115,8 @@ def _version(row: Iterable[object]) -> Version:
 
 
 def _judged(db: Session, chain: str, confirmed: Collection[Version]) -> dict[str, Judged]:
-    """By the proposal's id; only where the index read it in the block that the proposal names: both follow
-    the chain alone.
+    """By the proposal's id. Only where the index has read it in the block that the proposal names: the two
+    follow the chain independently.
     """
     if not confirmed:
         return {}

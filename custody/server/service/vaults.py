@@ -55,10 +55,10 @@ class Vaults:
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateWalletRequest
     ) -> wire.Vault:
-        """A vault on each signer's lowest unused BIP-48 account, which no vault ever takes again.
+        """A vault on the lowest unused BIP-48 account of each signer, which no other vault ever takes.
 
-        Raises Invalid (network, limit, a signer without place or active key), StateConflict (the name is
-        taken), KeyAccountsExhausted.
+        Raises Invalid (network, limit, a signer who is no member or has no active key), StateConflict (the
+        name is taken), KeyAccountsExhausted.
         """
         if request.network != access.network:
             raise Invalid.at("/network", f"The workspace is on {access.network}.")
@@ -194,7 +194,9 @@ def _origin_key(key: Key, account: KeyAccount) -> OriginKey:
 
 
 def _warnings(policy: Policy) -> list[str] | None:
-    """S27: what a platform that lies, or a mistake, could do where no signer belongs to both halves."""
+    """S27: where two quorums need not have a member in common, a lying platform or a mistake can have one
+    invoice paid twice.
+    """
     if not policy.has_disjoint_quorums:
         return None
     m, n = policy.threshold, len(policy.cosigners)
@@ -214,7 +216,7 @@ def _limit(text: str) -> Sats:
 
 
 def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[wire.Vault]:
-    """In the order given. Where the policies cannot be read, every record says so in the limits' place."""
+    """In the order given. Where the policies cannot be read, every record says so in place of the limits."""
     ids = [vault.id for vault in vaults]
     signers, balances = _signers(db, ids), balances_of(db, ids)
     known, trouble = _limits(db, limits, vaults)

@@ -67,8 +67,8 @@ class WebhookEvents:
         data: Mapping[str, Any],
         webhooks: Sequence[str],
     ) -> list[str]:
-        """The deliveries' ids. Three statements, however many webhooks: a block may bring thousands of
-        deposits, and all writers wait for the one who stores them.
+        """The ids of the deliveries. Three statements, however many webhooks: a block may bring thousands of
+        deposits, stored under the write lock.
         """
         now, event_id = self._clock(), new_id(self._random)
         event = {
@@ -115,7 +115,7 @@ def _next_sequence(db: Session, workspace_id: int) -> int:
 
 
 def event_data(proposal: Proposal, **more: object) -> dict[str, Any]:
-    """As it is now. ``more``: what a kind carries besides."""
+    """The proposal as it is now. ``more``: other fields of the event's kind."""
     return {
         "psbt_id": proposal.id,
         "vault_id": proposal.vault_id,
@@ -182,7 +182,7 @@ class Deposits:
 
     def _tell(self, db: Session, coin: ChainCoin, kind: EventKind) -> None:
         vault = None if coin.vault_id is None else db.get(Vault, coin.vault_id)
-        # A coin in a member's own profile is no business of a workspace's.
+        # Workspaces are not told of coins in members' own profiles.
         if vault is None or not self.events.are_wanted(db, vault.workspace_id, kind) or _is_own(db, coin):
             return
         data = {

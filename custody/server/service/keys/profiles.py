@@ -36,7 +36,7 @@ from multisig import Profile as Policy
 # enough where there is one address to receive; both are where every wallet that restores the account looks
 # first (BIP-84, BIP-44).
 CHANGE_INDEX = 0
-# Deriving takes two multiplications on the curve; a balance asks for them at every look.
+# Deriving takes two multiplications on the curve, and every look at a balance needs the scripts.
 CACHED_PROFILES = 4_096
 
 
@@ -112,7 +112,7 @@ class Profiles:
     def address(
         self, db: Session, caller: Caller, network: ApiNetwork, key_id: str | None
     ) -> wire.SigningProfileAddress:
-        """Of the caller's active key, or of any key of theirs by its id. Raises NotFound."""
+        """Of the caller's active key, or of any of their keys by its id. Raises NotFound."""
         for own in own_profiles(db, caller.user_id, network):
             if own.key.id == key_id or (key_id is None and own.key.status == "active"):
                 return _shape(db, own, network)
@@ -124,7 +124,7 @@ def no_profile() -> NotFound:
 
 
 def own_profiles(db: Session, user_id: int, network: str) -> list[OwnProfile]:
-    """All of a member's on a network, revoked keys' too: the active one first, then the newest."""
+    """All profiles of a member on a network, also of revoked keys: the active one first, then the newest."""
     query = (
         select(Key, Profile)
         .join(Profile, Profile.key_id == Key.id)

@@ -96,7 +96,7 @@ def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) ->
 
 
 def _able(which: ColumnElement[bool]) -> Select[str]:
-    """The vault of every signer, among ``which``, whose role there carries PAYMENT_APPROVE."""
+    """The vault of every signer among ``which`` whose role in its workspace carries PAYMENT_APPROVE."""
     return (
         select(VaultSigner.vault_id)
         .join(Vault, Vault.id == VaultSigner.vault_id)

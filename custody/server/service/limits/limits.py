@@ -252,8 +252,8 @@ def _figures(policy: SpendingPolicy, usage: Usage, movement: Movement) -> dict[s
 def assets_of_vaults(
     db: Session, policies: Mapping[str, SpendingPolicy], now: datetime
 ) -> dict[str, list[wire.AssetLimits]]:
-    """By vault id, for every vault that has a policy here; the oldest token first, and none that the vault
-    did not move.
+    """By the id of every vault in ``policies``: the tokens that it moved in its cycle, the oldest token
+    first.
     """
     moved = _moved(db, policies, now)
     contract_ids = _contract_ids(db, moved)
@@ -265,7 +265,7 @@ def assets_of_vaults(
 
 
 def _moved(db: Session, policies: Mapping[str, SpendingPolicy], now: datetime) -> list[VaultTokenUsage]:
-    """One question for all vaults whose cycles began together, however many vaults and tokens there are."""
+    """One query for all vaults whose cycles began together."""
     began: dict[datetime, list[str]] = defaultdict(list)
     for vault_id, policy in policies.items():
         began[policy.cycle.start(now)].append(vault_id)
@@ -273,7 +273,7 @@ def _moved(db: Session, policies: Mapping[str, SpendingPolicy], now: datetime) -
 
 
 def _contract_ids(db: Session, moved: Iterable[VaultTokenUsage]) -> dict[str, str | None]:
-    """By the family of the deployment, as the token's own record has it."""
+    """By the family of the deployment."""
     families: dict[str, set[str]] = defaultdict(set)
     for each in moved:
         families[each.chain].add(each.deploy_family_id)

@@ -24,7 +24,7 @@ class PolicyStore(Protocol):
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy: ...
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
-        """Of every vault named."""
+        """The policies of all vaults named."""
         ...
 
     def of_movement(self, db: Session, role_id: int, vault_id: str) -> tuple[SpendingPolicy, SpendingPolicy]:

@@ -72,7 +72,7 @@ def most_of_vault(db: Session, vault_id: str, since: datetime) -> int:
 
 @dataclass(frozen=True)
 class Whose:
-    """Those whose limits one movement has to fit, each with when its cycle began."""
+    """The member and the vault whose limits one movement has to fit, each with the begin of its cycle."""
 
     workspace_id: int
     user_id: int
@@ -93,7 +93,7 @@ def _usage(db: Session, sums: Select[int, int], whose: Mapping[str, object]) -> 
 
 
 def _sums(whose: ColumnElement[bool]) -> Select[int, int]:
-    """What other families count for, and what the movement's own does, if it has one."""
+    """What other families moved, and what the own family did, if there is one."""
     families = (
         select(Proposal.family_id, func.max(Proposal.movement_sats).label("amount"))
         .where(whose, Proposal.created_at >= bindparam("since"), counts())
@@ -149,7 +149,7 @@ _MOST_OF = select(_MEMBERS.scalar_subquery(), _VAULTS.scalar_subquery())
 # The specification's table: what counts for the member's role and the vault, and what for the vault alone.
 FOR_ROLE = frozenset({Function.TRANSFER})
 FOR_VAULT = FOR_ROLE | {Function.MINT, Function.BURN}
-# A sum of amounts may be beyond 64 bits, where SQLite ends in an error: it is made of two halves.
+# A sum may exceed 64 bits, where SQLite fails: each amount is summed in two halves.
 HALF_BITS = 32
 LOW_HALF = (1 << HALF_BITS) - 1
 
@@ -191,7 +191,7 @@ def movement_of(
     proposed_at: datetime,
     family_id: str | None = None,
 ) -> TokenMovement | None:
-    """What a call moves; None for what counts nothing, a transfer to the vault's own ``address`` too."""
+    """What a call moves; None where it counts nothing, as a transfer to the vault's own ``address``."""
     if function not in FOR_VAULT or amount is None:
         return None
     if function is Function.TRANSFER and address == address_script(vault):
@@ -257,8 +257,8 @@ def _joined(high: int, low: int, held_high: int, held_low: int) -> Usage:
 
 
 def _token_sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[int, int, int, int]:
-    """The halves of what other families moved, then of what the movement's own did: of all tokens, unless it
-    is narrowed.
+    """Two halves of what other families moved, then of what the own family did: of all tokens, unless
+    narrowed.
     """
     families = (
         select(Proposal.family_id)

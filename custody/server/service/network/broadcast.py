@@ -34,9 +34,7 @@ FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, Refusal
 
 
 class Broadcaster:
-    """The handler of broadcast jobs. Idempotent by txid: done twice, after a crash or by two workers, it is
-    done once.
-    """
+    """The handler of broadcast jobs. Idempotent by txid: a crash or two workers may run it twice."""
 
     def __init__(self, store: Store, backends: Backends, audit: AuditLog, lifecycle: Lifecycle) -> None:
         self._store = store

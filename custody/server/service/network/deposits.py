@@ -27,9 +27,9 @@ class Coins:
     told: Deposits
 
     def apply(self, db: Session, snapshot: Snapshot, transactions: Mapping[str, Transaction]) -> None:
-        """Brings the coins to the snapshot; `transactions` holds those that made coins not stored yet.
+        """Brings the coins to the snapshot. `transactions` has those that made coins not stored yet.
 
-        Addresses that were paid move the vault's next unused index on, and with it the watched gap.
+        A payment to an address moves the vault's next unused index on, and with it the watched gap.
         """
         stale = {OutPoint(coin.txid, coin.vout): coin for coin in self._stale(db, snapshot.fork)}
         for found in snapshot.outputs:
@@ -61,7 +61,7 @@ class Coins:
         return self.chain, outpoint.txid, outpoint.vout
 
     def _stale(self, db: Session, fork: int) -> Iterable[ChainCoin]:
-        """Coins about which the blocks above the fork and the mempool decide."""
+        """Coins whose state depends on the blocks above the fork or on the mempool."""
         which = (
             ChainCoin.height.is_(None),
             ChainCoin.height > fork,
@@ -168,6 +168,6 @@ def _update(coin: ChainCoin, found: FoundOutput) -> None:
 
 
 def _state_of(found: FoundOutput) -> tuple[int | None, str | None, str | None, int | None]:
-    """What of a coin may change."""
+    """The part of a coin that may change."""
     spent = (None, None) if found.spent is None else (found.spent.txid, found.spent.height)
     return found.height, found.block_hash, *spent

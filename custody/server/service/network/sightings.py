@@ -140,8 +140,8 @@ class Sightings:
 
 
 def _may_reopen(db: Session, chain: str, proposal: Proposal) -> bool:
-    """It is offered to the network again: not without a final transaction, and not where another proposal has
-    its coin.
+    """It will be offered to the network again: that takes a final transaction, and coins that no other family
+    holds.
     """
     return proposal.final_tx is not None and not coin_is_taken(db, chain, proposal)
 
@@ -183,7 +183,7 @@ def spenders(snapshot: Snapshot) -> set[str]:
 
 
 def without_final(db: Session, chain: str, txids: Collection[str]) -> set[str]:
-    """Those of the txids that are a proposal's whose final transaction the platform does not have."""
+    """Those of the txids that belong to proposals whose final transaction the platform does not have."""
     query = (
         select(Proposal.txid_expected)
         .join(Vault, Vault.id == Proposal.vault_id)
@@ -231,7 +231,7 @@ def in_order(db: Session, proposals: Iterable[Proposal]) -> list[Proposal]:
 def coins_by_proposal(
     db: Session, chain: str, proposal_ids: Sequence[str]
 ) -> dict[str, list[ChainCoin | None]]:
-    """Of each proposal its inputs' coins, in order; None for one that the chain does not show."""
+    """By proposal id, the coins of its inputs in order; None for one that the chain does not show."""
     query = (
         select(ProposalInput, ChainCoin)
         .outerjoin(
@@ -295,8 +295,8 @@ def _absent(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) 
 
 
 def is_outbid(db: Session, proposal: Proposal) -> bool:
-    """A newer version is on the network. An older one never takes a newer one's place: it pays less, and is
-    not offered again.
+    """A newer version is on the network. An older one never takes its place: it pays less, and is not offered
+    again.
     """
     if proposal.replaced_by_id is None:
         return False

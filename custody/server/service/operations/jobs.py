@@ -26,7 +26,7 @@ from custody.server.store.models import Job
 ENDLESS: Final = frozenset({BROADCAST})
 # The command that asked has seen the end or given up: there is no second try.
 ONCE: Final = frozenset({MINE, FUND})
-# One look is a screen, and one command one transaction.
+# One page fits a screen, and one command is one transaction.
 MAX_JOBS: Final = 100
 
 
@@ -71,7 +71,7 @@ class JobAdministration:
         self._audit = audit
 
     def figures(self, db: Session) -> list[KindFigures]:
-        """Of every kind that has jobs which are not done."""
+        """Of every kind with jobs that are not done."""
         state = _state(self._clock()).label("state")
         open_since = case((Job.dead_at.is_(None), Job.created_at))
         rows = db.execute(
@@ -99,7 +99,7 @@ class JobAdministration:
         ]
 
     def troubled(self, db: Session, *, after: int = 0, limit: int = MAX_JOBS) -> list[JobLine]:
-        """The dead, and those whose last try failed, by id."""
+        """Jobs that were given up, and those whose last try failed, by id."""
         now = self._clock()
         query = (
             select(Job, _state(now))
@@ -114,14 +114,14 @@ class JobAdministration:
         return [_line(job, State(name)) for job, name in db.execute(query)]
 
     def retry(self, db: Session, job_id: int) -> JobLine:
-        """Due at once, and no failure counts any more. Raises NotFound, StateConflict."""
+        """Makes the job due at once, with no failures counted. Raises NotFound, StateConflict."""
         job = _find(db, job_id)
         self._revive(db, job)
         self._record(db, "JOB_RETRIED", job)
         return _line(job, State.DUE)
 
     def retry_kind(self, db: Session, kind: str) -> list[JobLine]:
-        """Every dead one of a kind, at most `MAX_JOBS`. Raises Invalid, StateConflict."""
+        """Retries all of a kind that were given up, at most `MAX_JOBS`. Raises Invalid, StateConflict."""
         dead = select(Job).where(Job.kind == kind, Job.dead_at.is_not(None)).order_by(Job.id).limit(MAX_JOBS)
         jobs = [job for job in db.scalars(dead) if _newer(db, job) is None]
         if not jobs:
@@ -133,7 +133,7 @@ class JobAdministration:
         return [_line(job, State.DUE) for job in jobs]
 
     def discard(self, db: Session, job_id: int) -> JobLine:
-        """Never done, and forgotten but for the audit log. Raises NotFound, StateConflict."""
+        """Deletes the job; the audit log keeps that. Raises NotFound, StateConflict."""
         job = _find(db, job_id)
         if job.dead_at is None and job.kind in ENDLESS:
             raise StateConflict(
@@ -181,7 +181,7 @@ def _find(db: Session, job_id: int) -> Job:
 
 
 def _newer(db: Session, job: Job) -> int | None:
-    """Another open one for the same subject: there is one of them at a time."""
+    """The id of another open job for the same subject: there is at most one."""
     if job.dead_at is None:
         return None
     query: Select[int] = select(Job.id).where(

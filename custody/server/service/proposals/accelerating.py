@@ -166,9 +166,7 @@ def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:
 
 
 def _way_back(coin: Utxo, vault: Vault) -> tuple[int, int]:
-    """Where the child's change goes: what a token's transaction left at the vault's own address returns
-    there.
-    """
+    """Where the child's change goes: the change of a token's transaction stays at the vault's own address."""
     if coin.branch == RECEIVE:
         return coin.branch, coin.address_index
     return CHANGE, vault.next_change_index

@@ -59,11 +59,11 @@ COINBASE_MATURITY = 100
 # Nearly every selection can be made from this many of the largest coins; where it cannot, as many as a
 # transaction takes are read.
 LARGEST = 40
-# Coins that alone pay for everything, the smallest of them: one may do without change.
+# The smallest coins of those that pay for everything alone: one of them may need no change.
 MATCHING = 20
-# Small coins that are worth twice what they cost, to be used up beside the others.
+# Small coins that are worth more than twice what they cost, to be used up with the others.
 SMALL = 10
-# Where no address is avoided.
+# No address has this index: none is avoided.
 NO_INDEX = -1
 
 
@@ -147,7 +147,7 @@ class VaultCoins:
         return {"vault_id": self.vault_id, "avoided": avoided, **heights}
 
 
-# The statements are put together once: every draft asks some of them.
+# The statements are built once: every draft runs some of them.
 @cache
 def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
     query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
@@ -200,10 +200,10 @@ def _is_of(tier: Tier) -> ColumnElement[bool]:
 
 
 def _is_own_change() -> ColumnElement[bool]:
-    """Told from coins that others sent.
+    """Change of the vault's own proposals, as opposed to coins that others sent.
 
-    What a member forwards into the vault is a deposit like any other's: its maker could take it back while it
-    waits. Change that a newer version of its payment would do away with is nothing to build upon.
+    A forward into the vault is a deposit like any other: its maker could take it back while it is
+    unconfirmed. Change of a replaced version goes with that version.
     """
     makers = select(Proposal.id).where(
         Proposal.txid_expected == ChainCoin.txid,
@@ -215,7 +215,7 @@ def _is_own_change() -> ColumnElement[bool]:
 
 
 def is_locked() -> ColumnElement[bool]:
-    """Whether a proposal holds the coin: in a statement over coins."""
+    """The condition, in a statement over coins, that a proposal holds the coin."""
     return _is_there(
         select(CoinLock.family_id).where(
             CoinLock.chain == ChainCoin.chain,
@@ -236,8 +236,8 @@ def _is_there(query: Select[str]) -> ColumnElement[bool]:
 
 
 def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
-    """In the transaction that locks them: whether every coin is still unspent, free, and where it was in the
-    chain.
+    """Whether every coin is still unspent, free, and at the same height. To be called in the transaction that
+    locks them.
 
     Raises Outdated.
     """
@@ -248,7 +248,7 @@ def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
 
 def _free(chain: str, chosen: Sequence[Utxo]) -> Select[str, int, int | None]:
     """Those of them that are unspent and that no proposal holds."""
-    # SQLite finds a list of tuples by no index.
+    # SQLite uses no index for a list of tuples.
     places = (
         and_(ChainCoin.chain == chain, ChainCoin.txid == utxo.txid, ChainCoin.vout == utxo.vout)
         for utxo in chosen
@@ -258,10 +258,7 @@ def _free(chain: str, chosen: Sequence[Utxo]) -> Select[str, int, int | None]:
 
 
 def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
-    """No unconfirmed change of ours among them whose payment is about to be replaced, and the change with it.
-
-    Raises Outdated.
-    """
+    """Raises Outdated where one of the coins is unconfirmed change of a payment that is being replaced."""
     makers = sorted({utxo.txid for utxo in chosen if utxo.height is None})
     if not makers:
         return
@@ -273,7 +270,7 @@ def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
 
 
 def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
-    """All of them or none. Where another family holds one, LockedFunds ends the transaction: the database
+    """Locks all or none. Where another family holds one, LockedFunds ends the transaction: the database
     decides (P16).
     """
     rows = [
@@ -286,7 +283,7 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
 
 
 def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[CoinToSpend]:
-    """The chosen coins with their places in the wallet and the transactions that made them."""
+    """The chosen coins with their derivation and the transactions that made them."""
     previous = _previous_transactions(db, chain, {utxo.txid for utxo in chosen})
     return [
         CoinToSpend(
@@ -329,7 +326,7 @@ def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Utxo]:
 
 
 def has_locked_token_coin(db: Session, vault: Vault, tip_height: int) -> bool:
-    """Whether proposals hold any."""
+    """Whether proposals hold any of those at the vault's address."""
     return any(is_locked for _, is_locked in _at_address(db, vault, tip_height))
 
 
@@ -410,7 +407,7 @@ def _coins_at_address() -> Select[str, int, int, int | None, bool]:
 
 
 def _awaited_at_address() -> Select[Any]:
-    # What a member forwards is a deposit like any other's, and who forwards is not said.
+    # A forward is a deposit like any other, and the answer does not name its maker.
     is_maker = and_(
         Proposal.txid_expected == ChainCoin.txid,
         Proposal.vault_id == bindparam("vault_id"),

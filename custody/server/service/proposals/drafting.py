@@ -91,7 +91,7 @@ class Draft:
 
     @property
     def change_index(self) -> int | None:
-        """The vault's index that the change takes, where there is change."""
+        """The vault's change index that the change takes; None where there is none."""
         return self.parts.change_index
 
     def with_change_at(self, index: int) -> "Draft":
@@ -118,8 +118,8 @@ class Parts:
 
     @property
     def change_index(self) -> int | None:
-        """Of a token's transaction None: its change returns to the vault's first address, and uses up no
-        place.
+        """None for a token's transaction: its change returns to the vault's first address and uses up no
+        index.
         """
         return next((item.index for item in self.outputs if _is_change(item)), None)
 
@@ -158,9 +158,9 @@ class Drafter:
         *,
         distinct: bool,
     ) -> Draft:
-        """The change, if any, goes to the vault's next change index. Before anything is stored, the coins
-        (`require_unchanged`) and that index have to be looked at again where this was a snapshot.
-        ``distinct``: whether it must be a transaction that no proposal is yet.
+        """The change, if any, goes to the vault's next change index. Where this read a snapshot, the coins
+        (`require_unchanged`) and that index have to be checked again before anything is stored. ``distinct``:
+        whether it must be a transaction that no proposal has yet.
 
         Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not
         even those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
@@ -255,9 +255,9 @@ def _try_to_choose(
 
 
 def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
-    """What is to be paid from a vault, at what price."""
+    """What is to be paid from a vault, and at which rate."""
     scripts = [output.script_pubkey for output in intent.outputs]
-    # All addresses of a vault are of one length.
+    # All addresses of a vault have one length.
     change_script = policy.script_pubkey(CHANGE, 0)
 
     @cache

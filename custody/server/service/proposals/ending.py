@@ -74,7 +74,9 @@ class Cancelling:
 
 
 class KeptCoins:
-    """Frees what cancelled proposals keep when they would have expired: no coin is locked for ever."""
+    """Frees the coins that cancelled proposals keep, when those would have expired: no coin is locked for
+    ever.
+    """
 
     def __init__(self, store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
         self._store = store
@@ -107,8 +109,8 @@ class KeptCoins:
 
 
 def released_signatures(db: Session, proposal: Proposal) -> int:
-    """How many signers' signatures were handed out with its PSBT, if only on one input each; of lost keys
-    too.
+    """How many signers' signatures were handed out with its PSBT, even if on one input only; those of lost
+    keys count.
     """
     query = select(func.count(func.distinct(Signature.key_id))).where(Signature.proposal_id == proposal.id)
     return (db.scalar(query) or 0) + proposal.withdrawn_signatures

@@ -31,9 +31,9 @@ from multisig import (
     estimate_vsize,
 )
 
-# A forward is its owner's alone, and spends no coin of a vault.
+# Forwards are left out: a forward is its owner's alone, and spends no coin of a vault.
 KINDS = frozenset({TxType.SEND, TxType.DEPLOY, TxType.CALL})
-# Their first input tells who calls, and something always returns to the vault's first address (CPT-1).
+# Their first input tells who calls, and their change always goes to the vault's first address (CPT-1).
 TOKEN_KINDS = frozenset({TxType.DEPLOY, TxType.CALL})
 
 
@@ -47,7 +47,7 @@ class Family:
 
     @property
     def is_of_token(self) -> bool:
-        """Also where its newest member takes everything back."""
+        """True also where its newest member takes everything back."""
         return any(TxType(member.tx_type) in TOKEN_KINDS for member in self.members)
 
     @property
@@ -70,9 +70,7 @@ def find_proposal(db: Session, access: WorkspaceAccess, vault: Vault, psbt_id: s
 
 @dataclass(frozen=True)
 class FamilyState:
-    """All of a family that a version of it was drafted from: its members, which of them are finalised, and
-    their coins.
-    """
+    """What a version was drafted from: the members, which of them are finalised, and the coins."""
 
     members: frozenset[tuple[str, bool]]
     coins: frozenset[OutPoint]
@@ -138,7 +136,7 @@ def _require_childless(db: Session, original: Proposal) -> None:
 
 
 def read_same_intent(request: CreatePsbtRequest, family: Family) -> Intent:
-    """What the original pays, which the request may repeat and may not change. Raises Invalid."""
+    """What the original pays. The request may repeat it, and may not change it. Raises Invalid."""
     known = _intent_of(family)
     if not request.recipients and request.op_return is None:
         return known
@@ -156,7 +154,7 @@ def _outputs(intent: Intent) -> list[tuple[bytes, int]]:
 
 def _intent_of(family: Family) -> Intent:
     original, network = family.original, Network(family.vault.chain)
-    # What a token's proposal names as recipients was recorded, and is paid nothing.
+    # The recipients of a token's proposal are on record only, and are paid no bitcoin.
     pays = TxType(original.tx_type) not in TOKEN_KINDS
     payments = tuple(
         Payment(address, TxOut(Sats(amount), decode_address(address, network)))
@@ -234,9 +232,7 @@ def change_of(proposal: Proposal) -> ChangeOutput | None:
 
 
 def priced(member: Proposal, vault: Vault) -> PricedTransaction:
-    """By its real size where that is known: signatures are a byte or two smaller than estimated, and the rate
-    higher.
-    """
+    """By its real size where that is known: signatures may be a byte or two smaller than estimated."""
     psbt = Psbt.parse(member.psbt)
     scripts = [output.script_pubkey for output in psbt.outputs]
     vsize = estimate_vsize(policy_of(vault), len(psbt.inputs), scripts)

@@ -78,9 +78,7 @@ class ProfileCoins:
     tip_height: int
 
     def pool(self, db: Session) -> dict[Candidate, Utxo]:
-        """Those that no proposal holds: the largest confirmed ones, changes of our own, and unconfirmed
-        deposits.
-        """
+        """Those that no proposal holds: the largest confirmed ones, own change, and unconfirmed deposits."""
         waiting, own = ChainCoin.height.is_(None), self._is_own_change()
         kinds = (~waiting, and_(waiting, own), and_(waiting, ~own))
         return {
@@ -90,7 +88,7 @@ class ProfileCoins:
         }
 
     def total(self, db: Session, *, allow_unconfirmed: bool, locked: bool) -> Sats:
-        """What a forward could spend. ``locked``: of what proposals hold instead."""
+        """What a forward could spend; with ``locked``, what proposals hold."""
         may_spend = [] if allow_unconfirmed else [or_(ChainCoin.height.is_not(None), self._is_own_change())]
         held = is_locked() if locked else ~is_locked()
         query = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
@@ -122,8 +120,8 @@ class ProfileCoins:
         )
 
     def _is_own_change(self) -> ColumnElement[bool]:
-        """The change of a forward whose every coin is confirmed: a chain of unconfirmed deposits does not end
-        with one of ours.
+        """Change of a forward whose every coin is confirmed: a chain of unconfirmed deposits ends with no
+        change of ours.
         """
         spent = aliased(ChainCoin)
         is_confirmed = exists().where(
@@ -185,7 +183,7 @@ class Forwarding:
         own = _profile_of(db, caller, access, request.wallet_address)
         policy = own.policy(db)
         # An address is used up when the chain shows a payment to it: forwards that are never signed must not
-        # open gaps in the chain of addresses, beyond which a wallet that restores the vault would not look.
+        # open gaps, beyond which a wallet that restores the vault would not look.
         pays = policy_of(vault).script_pubkey(RECEIVE, vault.next_receive_index)
         quote = self._market.quote(vault.chain)
         sizes, wish = _sizes(policy, pays), _wish(request)

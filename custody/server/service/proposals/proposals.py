@@ -112,7 +112,7 @@ class Proposals:
             draft = self._drafter.draft(db, vault, intent, rate, quote, distinct=tries > 0)
         except CustodyError:
             paid = _paid_elsewhere(db, vault, intent)
-            # What was drafted is measured when it is stored, fee and all: the sums of a cycle are not read
+            # A drafted movement is measured when it is stored, fee included: the sums of a cycle are not read
             # twice.
             least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
             self._limits.require(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
@@ -215,7 +215,7 @@ def _at_next_change(vault: Vault, draft: Draft) -> Draft:
 
 
 def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
-    """Payments to the vault itself do not count."""
+    """Without payments to the vault itself."""
     scripts = [payment.output.script_pubkey for payment in intent.payments]
     values = {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}
     own = set(db.scalars(_OWN_SCRIPTS, values))
@@ -246,7 +246,7 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
 
 
 def _may_decide(user_id: int) -> ColumnElement[bool]:
-    """A place in the vault's quorum; of a forward, being the one whose money it moves."""
+    """The user is a signer of the vault; for a forward, the member whose money it moves."""
     is_signer = exists().where(VaultSigner.vault_id == Proposal.vault_id, VaultSigner.user_id == user_id)
     return or_(
         and_(Proposal.profile_key_id.is_(None), is_signer),
@@ -255,7 +255,7 @@ def _may_decide(user_id: int) -> ColumnElement[bool]:
 
 
 def _has_decided(user_id: int) -> Exists:
-    """A decline, or an approval with every signature it needs."""
+    """The user has declined, or approved with every signature that is needed."""
     return exists().where(
         Decision.proposal_id == Proposal.id,
         Decision.user_id == user_id,

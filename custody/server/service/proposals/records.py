@@ -41,7 +41,7 @@ from multisig.tokens import (
 
 
 class Signer(NamedTuple):
-    """A key whose decision counts, and whose it is."""
+    """A key whose decision counts, and its owner."""
 
     key_id: str
     user_id: int
@@ -87,7 +87,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Pr
 
 
 def collected_signatures(db: Session, proposal_ids: Iterable[str]) -> dict[str, int]:
-    """How many signatures every input has at least: progress is the minimum over the inputs."""
+    """By the proposal's id: the number of signatures that every input has at least."""
     found = db.execute(_COLLECTED, {"ids": list(proposal_ids)})
     return {proposal_id: int(least) for proposal_id, least in found}
 
@@ -229,7 +229,7 @@ class _Purpose:
 
 
 def proposed_calls(db: Session, proposals: Sequence[Proposal]) -> dict[str, ProposedCall]:
-    """By the proposal's id. Sends and forwards ask nothing of the database."""
+    """By the proposal's id. Sends and forwards take no query."""
     concerned = [proposal for proposal in proposals if proposal.tx_type in _OF_TOKENS]
     if not concerned:
         return {}

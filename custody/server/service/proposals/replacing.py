@@ -169,8 +169,8 @@ class Replacing:
         held: tuple[Utxo, ...],
         tip_height: int,
     ) -> tuple[tuple[Utxo, ...], ChangeAndFee]:
-        """The family's coins, and as few more as it takes: confirmed ones, for a replacement brings no
-        unconfirmed coin of its own (BIP-125, rule 2), the largest first.
+        """The family's coins, and as few more as it takes, the largest first. Those are confirmed: a
+        replacement adds no unconfirmed coin (BIP-125, rule 2).
         """
         spare: Sequence[Utxo] = ()
         chosen, rivals = held, family.rivals
@@ -263,13 +263,14 @@ class Replacing:
             amounts=tuple(int(payment.output.amount) for payment in intent.payments),
             op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
             contract_ids=tuple(original.contract_ids),
-            # Taken back, nothing is minted: the fee is its maker's, as of any self-spend.
+            # A version that takes everything back mints nothing: its fee counts for its maker, as for any
+            # self-spend.
             counts_for_role=request.cancel or original.counts_for_role,
         )
 
 
 def _way_back(family: Family) -> tuple[int, int]:
-    """Where the change goes: to where the original's went."""
+    """The change goes to where the original's went."""
     known = change_of(family.original)
     return (CHANGE, family.vault.next_change_index) if known is None else (known.branch, known.address_index)
 
@@ -280,8 +281,8 @@ def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: Creat
 
 
 def _spare(db: Session, vault: Vault, held: Iterable[Utxo], plan: Plan, tip_height: int) -> Sequence[Utxo]:
-    """The vault's other coins. What a version that has ended had added is free, and among the family's all
-    the same.
+    """The vault's other coins. A coin that an ended version had added is free, and still counts among the
+    family's.
     """
     own = {utxo.outpoint for utxo in held}
     source = VaultCoins(vault.id, tip_height, avoids_address=has_tokens(db, vault))

@@ -136,7 +136,7 @@ class Signing:
     def _finalise(
         self, db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal, final: Transaction
     ) -> None:
-        """SIGNED, and due for broadcast."""
+        """The proposal is SIGNED, and due for broadcast."""
         assert final.txid == proposal.txid_expected, "segwit inputs leave the txid alone"
         proposal.final_tx = final.serialize()
         self._lifecycle.apply(db, proposal, Event.THRESHOLD_MET)
@@ -218,7 +218,7 @@ class Signing:
 
 
 def _collected(db: Session, proposal: Proposal) -> int:
-    """As stored."""
+    """The number of signatures that every input has, as stored."""
     return collected_signatures(db, [proposal.id])[proposal.id]
 
 
@@ -299,9 +299,8 @@ _VAULT_SIGNER = (
 
 def require_live_key(db: Session, signer: Signer) -> None:
     """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed
-    (P47).
+    (P47). A forward goes into such a vault anyway, and the money of a replaced device has no other way out.
 
-    A forward goes into such a vault by itself, and the money of a device that was replaced has no other way.
     Raises KeyIsRevoked.
     """
     if signer.is_active:

@@ -41,8 +41,8 @@ class Terms:
 
 
 def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
-    """PENDING. Its coins are the caller's to lock. Where its transaction is another proposal's, Outdated ends
-    this one.
+    """The stored proposal, PENDING. The caller locks its coins. Raises Outdated where its transaction is
+    another proposal's.
     """
     proposal = Proposal(
         id=terms.id,
@@ -76,8 +76,8 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
 
 
 def store_with_inputs(db: Session, proposal: Proposal, utxos: Sequence[Utxo]) -> None:
-    """``utxos``: its coins, in the order of the PSBT's inputs. Where its transaction is another proposal's,
-    Outdated ends this one.
+    """``utxos``: its coins, in the order of the PSBT's inputs. Raises Outdated where its transaction is
+    another proposal's.
     """
     db.add(proposal)
     with duplicates_refused(Outdated("The same transaction was proposed meanwhile.")):
@@ -120,7 +120,7 @@ def use_change_index(db: Session, vault: Vault, index: int) -> int:
 
 
 def _is_used_from(db: Session, vault: Vault, index: int) -> bool:
-    """Whether the chain shows a coin at this change address, or at a later one."""
+    """Whether the chain shows a coin at this change address or a later one."""
     return db.scalar(_USED, {"vault_id": vault.id, "least": index}) is not None
 
 

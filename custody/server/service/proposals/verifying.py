@@ -48,11 +48,11 @@ class NewSignature:
 
 @dataclass(frozen=True)
 class Verified:
-    """What a signer gave, every signature verified against ``base``, and good for as long as the proposal's
-    PSBT is that.
+    """What a signer gave. Every signature is verified against ``base``, and counts as long as that is the
+    proposal's PSBT.
 
-    ``signed`` is that PSBT with what is ``new``, and has ``collected`` signatures at every input at least;
-    ``final`` the whole transaction, where it has what it takes.
+    ``signed`` is that PSBT with what is ``new``; every input has ``collected`` signatures at least.
+    ``final``: the whole transaction, once it has M.
     """
 
     base: bytes
@@ -127,10 +127,10 @@ def _accept(base: Psbt, returned: Psbt, sought: Sought) -> ProvenSpend:
 
 
 def final_transaction(signed: ProvenSpend) -> Transaction:
-    """Of one whose every input has M verified signatures. It needs no database.
+    """The transaction of a PSBT whose every input has M verified signatures. It needs no database.
 
-    Raises InvalidSpend where the consensus engine refuses what our own checks let pass: a fault of ours,
-    which must never reach the network.
+    Raises InvalidSpend where the consensus engine refuses what our own checks accept: a fault of ours, which
+    must never reach the network.
     """
     transaction = signed.finalise()
     verify_transaction(transaction, _spent_outputs(signed.psbt))
@@ -138,7 +138,7 @@ def final_transaction(signed: ProvenSpend) -> Transaction:
 
 
 def _spent_outputs(psbt: Psbt) -> list[TxOut]:
-    """From the previous transactions, whose hashes the inputs name: an amount cannot be wrong in them."""
+    """From the previous transactions, whose hashes the inputs name: their amounts cannot be wrong."""
     outputs = []
     for item in psbt.inputs:
         assert item.non_witness_utxo is not None, "a PSBT of ours carries every previous transaction"

@@ -103,7 +103,7 @@ def _words(function: Function) -> str:
             return "no arguments"
 
 
-# What they bring to the address can leave it only by a call from there.
+# Tokens that these bring to an address leave it only by a call from there.
 _MOVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
 
 

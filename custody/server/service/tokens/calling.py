@@ -213,7 +213,7 @@ class Resubmitting:
     def resubmit(
         self, db: Session, caller: Caller, access: WorkspaceAccess, call_uid: int
     ) -> ResubmitCallResponse:
-        """Asked twice, it is due once. Raises NotFound, CallNotStalled."""
+        """Repeated, it is queued once. Raises NotFound, CallNotStalled."""
         call = call_in(db, access, call_uid)
         family = token_families(db, access.chain, [call.family_id])[call.family_id]
         if family.status is not CallStatus.STALLED:
@@ -230,6 +230,6 @@ class Resubmitting:
         return ResubmitCallResponse(txid=family.best.txid_expected, status=family.status)
 
     def status(self, db: Session, access: WorkspaceAccess, call_uid: int) -> CallStatus:
-        """As of now. Raises NotFound."""
+        """The present status. Raises NotFound."""
         call = call_in(db, access, call_uid)
         return token_families(db, access.chain, [call.family_id])[call.family_id].status

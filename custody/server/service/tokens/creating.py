@@ -151,7 +151,7 @@ def bytecode_of(db: Session, access: WorkspaceAccess, vault: Vault, request: Cre
 
 
 def _whitelist(db: Session, access: WorkspaceAccess, vault: Vault, uids: Sequence[int]) -> tuple[bytes, ...]:
-    """Scripts of entries of the workspace's address book, in the one order that the bytecode has."""
+    """The scripts of entries of the workspace's address book, sorted as the bytecode has them."""
     query = select(AddressBookEntry).where(
         AddressBookEntry.workspace_id == access.workspace_id, AddressBookEntry.id.in_(set(uids))
     )

@@ -59,13 +59,13 @@ def why_behind(db: Session, chain: str) -> str | None:
 
 
 def indexed_height(db: Session, chain: str) -> int:
-    """Of the last block that the index has read; -1 where it has read none."""
+    """The height of the last block that the index has read; -1 where it has read none."""
     found = db.scalar(select(func.max(TokenBlock.height)).where(TokenBlock.chain == chain))
     return -1 if found is None else found
 
 
 def shared_height(db: Session, chain: str) -> int:
-    """Of the last block that the index has read and the watcher's chain has; -1 where they share none."""
+    """The height of the last block that both the index and the watcher have; -1 where there is none."""
     query = (
         select(ChainBlock.height)
         .join(
@@ -108,12 +108,12 @@ def numbers_of(
 
 
 def holdings_of(db: Session, chain: str, holder: bytes) -> dict[str, int]:
-    """Raw units by contract, of every token that the output script holds."""
+    """The balances of the output script, in raw units, by contract."""
     return _numbers(db, *_at(chain, Cell.BALANCE, holder))
 
 
 def owned_by(db: Session, chain: str, script: bytes) -> set[str]:
-    """The tokens that the output script owns by now."""
+    """The contracts that the output script owns."""
     query = select(TokenCell.contract_id).where(*_at(chain, Cell.OWNER), TokenCell.data == script)
     return set(db.scalars(query))
 
@@ -273,7 +273,7 @@ def _whitelist(
 
 
 def _aggregate(contracts: Sequence[wire.ContractWhitelist]) -> list[wire.WhitelistedAddress]:
-    """Each address once, in the order of the addresses."""
+    """Each address once, sorted by address."""
     found: dict[str, wire.WhitelistedAddress] = {}
     for contract in contracts:
         for entry in contract.addresses:

@@ -214,7 +214,7 @@ class Indexer:
     # --- back -----------------------------------------------------------------------------------------------
 
     def _turn_back(self, backend: ChainBackend, held: Held | None) -> bool:
-        """To the last block that is still on the best chain."""
+        """Undoes blocks down to the last one on the best chain; returns whether there were any."""
         fork = self._fork(backend)
         if fork is None:
             return False

@@ -61,7 +61,7 @@ class TokenDrafter:
     def draft(
         self, db: Session, vault: Vault, payload: bytes, rate: FeeRate, quote: Quote, *, vault_at: str
     ) -> Draft:
-        """It only reads. Before it is stored, its coins have to be looked at again (`require_unchanged`).
+        """It only reads. Before it is stored, its coins have to be checked again (`require_unchanged`).
 
         ``vault_at``: where the request names the vault.
 
@@ -113,13 +113,15 @@ class TokenDrafter:
     def _others(
         self, db: Session, vault: Vault, plan: Plan, tip_height: int, own: Sequence[Utxo]
     ) -> list[Utxo]:
-        """Confirmed ones, the largest first; those at the address last, for each of them can begin a call."""
+        """Confirmed ones, the largest first; those at the address last, because each of them can begin a
+        call.
+        """
         pool = VaultCoins(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
         return [*largest_first(pool), *own]
 
 
 def _settle(utxos: Sequence[Utxo], plan: Plan) -> Selection[Utxo] | None:
-    """With change: the next call begins with it."""
+    """A selection with change: the next call begins with it."""
     selection = settle(utxos, plan)
     return selection if selection is not None and selection.change else None
 
@@ -147,9 +149,7 @@ def _no_coin(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a token's proposal says beside its transaction. ``movement``: of satoshi, its fee; ``moved``: of
-    the token.
-    """
+    """A token's proposal beside its transaction. ``movement``: the fee, in sat; ``moved``: of the token."""
 
     tx_type: TxType
     payload: bytes

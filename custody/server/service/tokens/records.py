@@ -30,7 +30,7 @@ from multisig.tokens.machine import Cell
 
 
 def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Contract:
-    """One that the workspace made, or that its vaults hold or own by now. Raises NotFound for all others
+    """A token that the workspace made, or that its vaults hold or own now. Raises NotFound for all others
     (P24).
     """
     contract, _vault_id = _found(db, access, contract_uid)
@@ -38,7 +38,9 @@ def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Cont
 
 
 def _found(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[Contract, str | None]:
-    """With the vault here by which the workspace has it; None where it made it. Raises NotFound."""
+    """With the vault of the workspace that holds or owns it; None where the workspace made it. Raises
+    NotFound.
+    """
     contract = db.get(Contract, contract_uid)
     if contract is not None and contract.workspace_id == access.workspace_id:
         return contract, None
@@ -72,7 +74,7 @@ def _deployment_hex(db: Session, family: TokenFamily) -> str | None:
 
 
 def contracts_of_vault(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.Contract]:
-    """What was made from it, the oldest first. Raises NotFound (vault)."""
+    """The tokens that were made from the vault, the oldest first. Raises NotFound (vault)."""
     vault = vault_in(db, access, vault_id)
     found = db.scalars(select(Contract).where(Contract.vault_id == vault.id).order_by(Contract.uid)).all()
     return contract_records(db, access.network, found)
@@ -121,7 +123,7 @@ def _public(record: wire.Contract, vault_id: str) -> wire.Contract:
 def _signers(
     db: Session, contracts: Collection[Contract], families: Mapping[str, TokenFamily]
 ) -> dict[int, list[wire.ContractSigner]]:
-    """Of each deployment: who may sign, and who signed the version that speaks for it."""
+    """Of each deployment: the signers, and who of them signed the version that speaks for it."""
     signers = defaultdict(list)
     wanted = {contract.vault_id for contract in contracts}
     query = select(VaultSigner).where(VaultSigner.vault_id.in_(wanted)).order_by(VaultSigner.key_index)
@@ -149,15 +151,15 @@ def _signers(
 
 
 def holding_vault(db: Session, access: WorkspaceAccess, contract: Contract) -> str | None:
-    """The id of the workspace's vault whose ``address`` owns the token, else of the oldest that has any of
-    it, after the last block that was read. None where there is none.
+    """The id of the workspace's vault whose ``address`` owns the token, else of the oldest one that holds any
+    of it, as of the last block that was read. None where there is none.
     """
     vaults = (
         select(Vault.address, Vault.id)
         .where(Vault.workspace_id == access.workspace_id, Vault.chain == contract.chain)
         .order_by(Vault.created_at, Vault.id)
     )
-    # As values, so that each cell is found by its whole key: a token may have any number of holders.
+    # As values, so that each cell is looked up by its whole key: a token may have any number of holders.
     own = {
         decode_address(address, Network(contract.chain)): vault_id for address, vault_id in db.execute(vaults)
     }
@@ -207,7 +209,7 @@ def call_page(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) 
 
 
 def _matching(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Select[ContractCall]:
-    """The workspace's own calls, of others' tokens too: what other workspaces do with a token is theirs."""
+    """The workspace's own calls, also on tokens of others; never the calls of other workspaces."""
     query = select(ContractCall).where(ContractCall.workspace_id == access.workspace_id)
     if wanted.contract_uid is not None:
         query = query.where(ContractCall.contract_uid == contract_in(db, access, wanted.contract_uid).uid)

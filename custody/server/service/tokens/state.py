@@ -108,7 +108,7 @@ class Cells:
 
 
 def split(value: Value) -> tuple[int | None, bytes | None]:
-    """As a row holds it: a number, or data."""
+    """As the columns have it: a number, or data."""
     return (value, None) if isinstance(value, int) else (None, value)
 
 

@@ -55,7 +55,7 @@ def require_effect(
 
 
 def simulation_of(db: Session, contract: Contract, workspace_id: int) -> Simulation:
-    """As a call from the workspace would find it."""
+    """As a call from the workspace would find the contract."""
     height = indexed_height(db, contract.chain)
     return Simulation(
         height + 1,
@@ -66,8 +66,8 @@ def simulation_of(db: Session, contract: Contract, workspace_id: int) -> Simulat
 
 
 def deployed_id(db: Session, contract: Contract) -> str | None:
-    """The contract's id on chain: of the deployment that both the chain's watcher and the tokens' index have
-    seen in a block.
+    """The contract's id on chain, once both the watcher and the index of tokens have its deployment in a
+    block.
     """
     query = (
         select(Proposal.txid_expected)
