@@ -14,7 +14,7 @@ from custody.schemas.proposals import CreatePsbtRequest
 from custody.server.app import Outside, Platform, Settings, open_platform
 from custody.server.domain.caller import Caller
 from custody.server.listen import Address, bind
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Outdated
 from tests.support.platform import CHEAP, Clock, KeptMail
 
 CONTEXT = multiprocessing.get_context("spawn")

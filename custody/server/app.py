@@ -39,8 +39,15 @@ from custody.server.service.limits.administration import LimitAdministration
 from custody.server.service.limits.limits import Limits
 from custody.server.service.limits.policies import PolicyStore, StoredPolicies
 from custody.server.service.mail.jobs import MailJobs
-from custody.server.service.mail.mailer import SENDER, CountedMailer, FileMailer, Letterhead, Mailer
-from custody.server.service.mail.smtp import SmtpMailer, SmtpServer
+from custody.server.service.mail.mailer import (
+    SENDER,
+    CountedMailer,
+    FileMailer,
+    Letterhead,
+    Mailer,
+    SmtpMailer,
+    SmtpServer,
+)
 from custody.server.service.operations.jobs import JobAdministration
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.operations.regtest import Operator
@@ -65,17 +72,15 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE, Rates
-from custody.server.service.secrets import Secrets
-from custody.server.service.services import Services
-from custody.server.service.sign_in.passwords import Passwords
-from custody.server.service.sign_in.services import SignInServices, wire_sign_in
+from custody.server.service.secrets import Secrets, WebhookSecrets
+from custody.server.service.services import Services, SignInServices, wire_sign_in
+from custody.server.service.sign_in.accounts import Passwords
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
 from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals
 from custody.server.service.vaults import Vaults
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
-from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.service.webhooks.sending import Resolve, Sender, look_up
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store, sqlite_url

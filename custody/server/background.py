@@ -32,14 +32,14 @@ from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.watcher import Watcher
 from custody.server.service.operations.jobs import ENDLESS
 from custody.server.service.operations.regtest import FUND, MINE, OperatorTasks
-from custody.server.service.people.invitation_expiry import InvitationExpiry
+from custody.server.service.people.invitations import InvitationExpiry
 from custody.server.service.proposals.ending import Expiry, KeptCoins
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.service.webhook_events import WEBHOOK, Deposits, WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
-from custody.server.service.webhooks.forgetting import TOLD
+from custody.server.service.webhooks.webhooks import EXPIRED_LOGS
 from custody.server.store import Store
 
 # Of a worker process: so many jobs of one kind of work are done at once.
@@ -244,7 +244,9 @@ class Background:
     def expiry(self) -> Sweep:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
         invitations = InvitationExpiry(self.store, self.clock, self.audit)
-        forgetting = [Tidying(self.store, self.clock, parts) for parts in ((*OVER, forget_sent), TOLD)]
+        forgetting = [
+            Tidying(self.store, self.clock, parts) for parts in ((*OVER, forget_sent), EXPIRED_LOGS)
+        ]
         kept = KeptCoins(self.store, self.clock, self.audit, self.lifecycle)
         again = Rebroadcast(self.store, self.clock, self.random)
         return Sweeps((proposals, kept, again, invitations, self.checkpoints, *forgetting))

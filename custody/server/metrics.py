@@ -9,8 +9,8 @@ from prometheus_client.registry import Collector
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.domain.ports import Clock
-from custody.server.service.operations.figures import Figures, read_figures
-from custody.server.service.operations.recent import Recent
+from custody.server.service.operations.readiness import Recent
+from custody.server.service.operations.status import Figures, read_figures
 from custody.server.store import Store
 
 # Prometheus asks each process every 15 seconds, as a rule; more often, or several of them, read the same

@@ -44,7 +44,7 @@ def rotate_secret_command(
         rotation = platform.services.account.rotation
         done = rotation.finish(purpose) if finish else rotation.rotate(purpose)
     what = {Purpose.TOTP: "accounts", Purpose.WEBHOOK: "webhooks"}.get(purpose)
-    sealed = f" {done.sealed_anew} {what} were encrypted anew." if what else ""
+    sealed = f" {done.reencrypted} {what} were encrypted anew." if what else ""
     said = "No new" if finish else "A new"
     typer.echo(
         f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}."

@@ -1,4 +1,6 @@
-"""An end to a whole exchange over a socket, whose own time-outs are for one read: who drips bytes would hold us for ever."""
+"""A deadline for a whole exchange over a socket. A socket's own time-outs are for one read: a peer that drips
+bytes never meets them.
+"""
 
 import socket
 import threading
@@ -8,7 +10,9 @@ from typing import Self
 
 
 class Deadline:
-    """Use as a context manager. When the seconds are over, the line that is watched is cut; its reader sees it end."""
+    """A context manager. When the seconds are over, the watched connection is shut down, and its reader sees
+    it end.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds
@@ -21,7 +25,7 @@ class Deadline:
         return time.monotonic() >= self._ends
 
     def left(self) -> float:
-        """Never nothing: to a socket, no time is no time-out."""
+        """Never 0: to a socket, 0 means no time-out."""
         return max(0.001, self._ends - time.monotonic())
 
     def __enter__(self) -> Self:
@@ -34,7 +38,7 @@ class Deadline:
             self._line.close()
 
     def watch(self, line: socket.socket) -> None:
-        """A handle of our own: TLS takes the other one over."""
+        """Duplicates the descriptor, because TLS takes over the original."""
         self._line = line.dup()
 
     def _cut(self) -> None:

@@ -1,6 +1,7 @@
-"""The platform's own secrets: in a file beside the database, never in it, so that whoever reads the one lacks the other.
+"""The platform's own secrets, in a file beside the database, and the database's secrets that they encrypt.
 
-Of each kind there may be several, the newest first: it writes, and all of them read until the old ones are dropped.
+A copy of the database alone signs in as no user and signs no webhook delivery. Each kind may have several
+secrets, the newest first: the first encrypts, and all of them decrypt until an operator drops the old ones.
 """
 
 import fcntl
@@ -8,14 +9,23 @@ import json
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+import structlog
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from pydantic import BaseModel, ConfigDict, SecretStr
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
 
 from custody.server.domain.ports import RandomBytes
+from custody.server.store.models import Credential, Webhook
+
+log = structlog.get_logger()
+
 
 SECRET_BYTES: Final = 32
 
@@ -39,7 +49,9 @@ Kept = dict[Purpose, tuple[bytes, ...]]
 
 
 class Secrets:
-    """``path`` is made (0600) with one secret of each kind at the first use. Several servers share one copy."""
+    """``path`` is made (0600) with one secret of each kind at the first use. Several servers share one
+    copy.
+    """
 
     def __init__(self, path: Path, random: RandomBytes) -> None:
         self._path = path
@@ -50,16 +62,22 @@ class Secrets:
         found = self._read().get(purpose)
         return found or self._change(lambda secrets: self._first(secrets, purpose))[purpose]
 
+    def cipher(self, purpose: Purpose) -> MultiFernet:
+        """Encrypts with the newest secret and decrypts with each: Fernet, AES-128-CBC under an HMAC."""
+        return MultiFernet([Fernet(urlsafe_b64encode(key)) for key in self.of(purpose)])
+
     def rotate(self, purpose: Purpose) -> None:
-        """A new secret goes in front; the others still read."""
+        """A new secret goes in front; the others still decrypt."""
         self._change(lambda secrets: {**secrets, purpose: (self._new(), *secrets.get(purpose, ()))})
 
     def put(self, purpose: Purpose, secret: bytes) -> None:
-        """One that somebody else made goes in front, of whatever length; the others still read."""
+        """Adds a secret that another party made, of any length, in front; the others still decrypt."""
         self._change(lambda secrets: {**secrets, purpose: (secret, *secrets.get(purpose, ()))})
 
     def drop(self, purpose: Purpose, old: Collection[bytes]) -> None:
-        """Forgets just these: what somebody else put in front meanwhile stays, and so does what it replaced."""
+        """Removes exactly these: a secret that another process added since then stays, and so does the one
+        that it replaced.
+        """
         self._change(
             lambda secrets: {
                 **secrets,
@@ -100,7 +118,9 @@ class Secrets:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Commands and servers on one machine change the file one after the other; the kernel frees the lock."""
+    """Commands and servers on one machine change the file one after the other. The kernel frees the lock of a
+    process that dies.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -115,3 +135,87 @@ def _write(secrets: Kept) -> bytes:
         for purpose, kept in secrets.items()
     }
     return json.dumps({"secrets": text}, indent=2).encode()
+
+
+class TotpSecrets:
+    """Secrets of authenticators, encrypted with the platform's secret for them.
+
+    Seal inside the transaction that stores. A rotation re-encrypts in a transaction of its own, so that
+    nothing sealed with an old secret can be stored after it.
+    """
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+
+    def seal(self, secret: bytes) -> bytes:
+        return self._secrets.cipher(Purpose.TOTP).encrypt(secret)
+
+    def open(self, sealed: bytes) -> bytes | None:
+        """None where no secret of the platform decrypts it: the file of secrets was lost, and only recovery
+        codes are left.
+        """
+        with suppress(InvalidToken):
+            return self._secrets.cipher(Purpose.TOTP).decrypt(sealed)
+        log.error("an authenticator's secret cannot be read: is this the file of secrets it was stored with?")
+        return None
+
+    def reencrypt(self, db: Session) -> int:
+        """Re-encrypts everything stored with the newest secret. Returns how many there were."""
+        cipher = self._secrets.cipher(Purpose.TOTP)
+        stored = or_(Credential.totp_secret.is_not(None), Credential.totp_pending.is_not(None))
+        count = 0
+        for credential in db.scalars(select(Credential).where(stored)):
+            credential.totp_secret = _reencrypted(cipher, credential.totp_secret)
+            credential.totp_pending = _reencrypted(cipher, credential.totp_pending)
+            count += 1
+        return count
+
+
+def _reencrypted(cipher: MultiFernet, sealed: bytes | None) -> bytes | None:
+    """A value that cannot be decrypted stays as it is: the right file of secrets may come back."""
+    if sealed is None:
+        return None
+    try:
+        return cipher.rotate(sealed)
+    except InvalidToken:
+        return sealed
+
+
+class WebhookSecrets:
+    """Secrets that sign webhook deliveries. As for `TotpSecrets`, seal inside the transaction that stores."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+
+    def seal(self, secret: str) -> bytes:
+        return self._secrets.cipher(Purpose.WEBHOOK).encrypt(secret.encode())
+
+    def that_sign(self, webhook: Webhook, now: datetime) -> list[str]:
+        """The newest first, then the one before it while receivers may still know only that one.
+
+        Empty where no secret of the platform decrypts them: the file of secrets was lost, and a rotation
+        makes a new one.
+        """
+        sealed = [webhook.sealed_secret]
+        if webhook.sealed_old_secret is not None and webhook.old_secret_until is not None:
+            sealed += [webhook.sealed_old_secret] if now < webhook.old_secret_until else []
+        cipher, opened = self._secrets.cipher(Purpose.WEBHOOK), []
+        for each in sealed:
+            with suppress(InvalidToken):
+                opened.append(cipher.decrypt(each).decode())
+        if not opened:
+            log.error("a webhook's secret cannot be read: is this the file of secrets it was stored with?")
+        return opened
+
+    def reencrypt(self, db: Session) -> int:
+        """Re-encrypts everything stored with the newest secret. Returns how many there were."""
+        cipher = self._secrets.cipher(Purpose.WEBHOOK)
+        count = 0
+        for webhook in db.scalars(select(Webhook)):
+            # A value that cannot be decrypted stays as it is: the right file may come back.
+            with suppress(InvalidToken):
+                webhook.sealed_secret = cipher.rotate(webhook.sealed_secret)
+                if webhook.sealed_old_secret is not None:
+                    webhook.sealed_old_secret = cipher.rotate(webhook.sealed_old_secret)
+                count += 1
+        return count

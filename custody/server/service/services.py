@@ -1,13 +1,18 @@
-"""All use cases of one platform, as the web layer is given them."""
+"""All use cases of one platform, as the web layer gets them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WINDOW
+from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.limits.administration import LimitAdministration
+from custody.server.service.mail.jobs import Maker, Template
+from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.address_book import AddressBook
 from custody.server.service.people.invitations import Invitations
@@ -26,16 +31,38 @@ from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
-from custody.server.service.requests.rates import Rates
-from custody.server.service.secrets import Secrets
-from custody.server.service.sign_in.services import SignInServices
+from custody.server.service.requests.rates import AttemptLimit, Rates
+from custody.server.service.secrets import Secrets, TotpSecrets, WebhookSecrets
+from custody.server.service.sign_in.accounts import Accounts, Passwords
+from custody.server.service.sign_in.passwords import PasswordChanges, PasswordCheck
+from custody.server.service.sign_in.rotation import Rotation
+from custody.server.service.sign_in.second_factor import Authenticators, TwoFactor
 from custody.server.service.sign_in.sessions import Sessions
-from custody.server.service.sign_in.signin import SignIn
+from custody.server.service.sign_in.signin import Challenges, SignIn
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
 from custody.server.service.vaults import Vaults
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store
+
+
+@dataclass(frozen=True)
+class SignInServices:
+    passwords: Passwords
+    sessions: Sessions
+    signin: SignIn
+    accounts: Accounts
+    password_changes: PasswordChanges
+    authenticators: Authenticators
+    two_factor: TwoFactor
+    rotation: Rotation
+
+    @property
+    def mail_makers(self) -> Mapping[Template, Maker]:
+        """By template, the functions that make the secrets in a mail. A secret is made by the use case that
+        accepts it.
+        """
+        return {Template.PASSWORD_RESET: self.password_changes.make_token}
 
 
 @dataclass(frozen=True)
@@ -77,3 +104,30 @@ class Services:
     webhooks: Webhooks
     # How long an approval that met the threshold waits for the broadcast before it answers.
     broadcast_wait_seconds: float
+
+
+def wire_sign_in(
+    store: Store,
+    clock: Clock,
+    random: RandomBytes,
+    audit: AuditLog,
+    passwords: Passwords,
+    mailer: Mailer,
+    secrets: Secrets,
+) -> SignInServices:
+    failures = AttemptLimit(store, clock, "password", limit=LOGIN_FAILURES, window=LOGIN_FAILURES_WINDOW)
+    check = PasswordCheck(store, passwords, failures)
+    totp_secrets = TotpSecrets(secrets)
+    authenticators = Authenticators(store, clock, random, audit, check, totp_secrets)
+    challenges = Challenges(store, clock, random, mailer, authenticators)
+    sessions = Sessions(store, clock, random, audit)
+    return SignInServices(
+        passwords=passwords,
+        sessions=sessions,
+        signin=SignIn(store, clock, audit, sessions, passwords, failures, challenges),
+        accounts=Accounts(store, clock, audit, passwords),
+        password_changes=PasswordChanges(store, clock, random, audit, passwords, check, failures),
+        authenticators=authenticators,
+        two_factor=TwoFactor(store, clock, audit, check),
+        rotation=Rotation(store, audit, secrets, totp_secrets, WebhookSecrets(secrets)),
+    )

@@ -1,4 +1,6 @@
-"""Who acts where no signed-in person does, for the audit log."""
+"""Callers that are no member, for the audit log: the platform itself, and its operator at the command
+line.
+"""
 
 from sqlalchemy.orm import Session
 
@@ -10,7 +12,7 @@ OPERATOR = Caller(user_id=0, session_id=0, name="operator", trace_id="")
 
 
 def place_of(db: Session, workspace_id: int) -> WorkspaceAccess:
-    """The workspace an event of the platform's own belongs to; it carries no permission."""
+    """The workspace that an event of the platform itself belongs to, without any permission."""
     place = db.get_one(Workspace, workspace_id)
     return WorkspaceAccess(
         workspace_id=place.id,

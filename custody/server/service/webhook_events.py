@@ -1,5 +1,5 @@
-"""What webhooks are told: events, written in the transaction of what happened, with a delivery for each
-webhook that wants them.
+"""Writing webhook events in the transaction of the change, with a delivery for each webhook that subscribes
+to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,26 +36,26 @@ class WebhookEvents:
         self._random = random
 
     def tell(self, db: Session, workspace_id: int, kind: EventKind, data: Mapping[str, Any]) -> None:
-        """Where no webhook of the workspace wants this kind, this is one look at an index, and nothing is
-        written.
+        """Where no webhook of the workspace subscribes to the kind, this reads one index and writes
+        nothing.
         """
         wanted_by = self._wanting(db, workspace_id, kind)
         if wanted_by:
             self._write(db, workspace_id, kind, data, wanted_by)
 
     def are_wanted(self, db: Session, workspace_id: int, kind: EventKind) -> bool:
-        """For callers that have to read more before they can tell."""
+        """Whether any webhook subscribes, for a caller that has to read more before it can tell."""
         return bool(self._wanting(db, workspace_id, kind))
 
     def ping(self, db: Session, webhook: Webhook) -> WebhookDelivery:
-        """To this webhook alone, whatever kinds it wants."""
+        """To this webhook alone, whatever kinds it subscribes to."""
         data = {"webhook_id": webhook.id}
         (delivery_id,) = self._write(db, webhook.workspace_id, EventKind.PING, data, [webhook.id])
         return db.get_one(WebhookDelivery, delivery_id)
 
     @staticmethod
     def _wanting(db: Session, workspace_id: int, kind: EventKind) -> list[str]:
-        """Their ids."""
+        """The ids of the webhooks that subscribe to the kind."""
         found = db.execute(_LISTENING, {"workspace_id": workspace_id})
         return [webhook_id for webhook_id, kinds in found if wants(kinds, kind)]
 
@@ -67,8 +67,8 @@ class WebhookEvents:
         data: Mapping[str, Any],
         webhooks: Sequence[str],
     ) -> list[str]:
-        """The ids of the deliveries. Three statements, however many webhooks: a block may bring thousands of
-        deposits, stored under the write lock.
+        """The ids of the deliveries. Three statements, for any number of webhooks: a block may bring
+        thousands of deposits, and all writers wait for the process that stores them.
         """
         now, event_id = self._clock(), new_id(self._random)
         event = {
@@ -107,15 +107,13 @@ _LISTENING = (
 
 
 def _next_sequence(db: Session, workspace_id: int) -> int:
-    """There is one writer at a time (ADR 13): no two events have the same number, and the numbers follow the
-    order of the commits.
-    """
+    """One writer at a time (ADR 13): numbers are unique, and in the order of the commits."""
     newest = select(func.max(WebhookEvent.sequence)).where(WebhookEvent.workspace_id == workspace_id)
     return (db.scalar(newest) or 0) + 1
 
 
 def event_data(proposal: Proposal, **more: object) -> dict[str, Any]:
-    """The proposal as it is now. ``more``: other fields of the event's kind."""
+    """The proposal as it is now. ``more``: what a kind carries besides."""
     return {
         "psbt_id": proposal.id,
         "vault_id": proposal.vault_id,
@@ -131,15 +129,13 @@ def event_data(proposal: Proposal, **more: object) -> dict[str, Any]:
 
 
 def tell_status(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
-    """It has come to its present status."""
+    """Tells that the proposal has reached its present status."""
     kind = kind_of_status(ProposalStatus(proposal.status))
     events.tell(db, proposal.workspace_id, kind, event_data(proposal))
 
 
 def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:
-    """To each workspace with a vault that the key signs for: it no longer counts there, or only to move coins
-    on.
-    """
+    """Tells every workspace with a vault that the key has a place in."""
     places = (
         select(Vault.workspace_id, Vault.id)
         .join(VaultSigner, VaultSigner.vault_id == Vault.id)
@@ -161,9 +157,7 @@ def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:
 
 @dataclass(frozen=True)
 class Deposits:
-    """Events of coins that came to a vault otherwise than by its own proposals, which have events of their
-    own.
-    """
+    """Tells of coins that a vault received. The vault's own proposals tell of themselves."""
 
     events: WebhookEvents
 
@@ -171,7 +165,7 @@ class Deposits:
         self._tell(db, coin, EventKind.DEPOSIT_SEEN)
 
     def moved(self, db: Session, coin: ChainCoin, before: str | None) -> None:
-        """``before``: the block that it was in; the coin says where it is now."""
+        """``before``: the block that the coin was in; the coin has its present block."""
         if coin.block_hash == before:
             return
         is_waiting = coin.block_hash is None
@@ -182,7 +176,7 @@ class Deposits:
 
     def _tell(self, db: Session, coin: ChainCoin, kind: EventKind) -> None:
         vault = None if coin.vault_id is None else db.get(Vault, coin.vault_id)
-        # Workspaces are not told of coins in members' own profiles.
+        # A coin in a member's own profile does not concern the workspace.
         if vault is None or not self.events.are_wanted(db, vault.workspace_id, kind) or _is_own(db, coin):
             return
         data = {
@@ -197,8 +191,8 @@ class Deposits:
 
 
 def _is_own(db: Session, coin: ChainCoin) -> bool:
-    """Change, and what the vault pays to itself. A forward comes from a member's profile: to the vault it is
-    a deposit.
+    """Whether the coin is change, or a payment by the vault to itself. A forward comes from a member's
+    profile: to the vault it is a deposit.
     """
     query = select(Proposal.id).where(
         Proposal.txid_expected == coin.txid,

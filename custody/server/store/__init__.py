@@ -1,7 +1,6 @@
-"""What the platform remembers: the tables, the migrations, and the two ways to reach them."""
+"""The platform's database: its tables, migrations, and units of work on SQLite or PostgreSQL."""
 
 from custody.server.store.database import CannotOpen
-from custody.server.store.opening import sqlite_url
-from custody.server.store.store import Store
+from custody.server.store.store import Store, sqlite_url
 
 __all__ = ["CannotOpen", "Store", "sqlite_url"]

@@ -1,4 +1,4 @@
-"""What a kind of database brings to the unit of work, and what it says when it cannot serve."""
+"""What each kind of database provides to the unit of work, and its errors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,14 @@ from sqlalchemy import Connection, Engine
 BUSY_TIMEOUT_MS = 10_000
 # Long polls hold no connection; this many handlers read at once before others wait.
 READ_POOL = 16
-# A handler that finds every reading connection taken waits no longer than a writer does.
+# A handler waits no longer for a reading connection than a writer for its turn.
 POOL_TIMEOUT_SECONDS = BUSY_TIMEOUT_MS / 1_000
 
 
 class CannotOpen(Exception):
-    """The database cannot be used. ``hint`` says what to do. Never holds the URL: there may be a password in it (P49)."""
+    """The database cannot be used. ``hint`` says what to do. Neither holds the URL, which may contain a
+    password (P49).
+    """
 
     def __init__(self, sentence: str, hint: str) -> None:
         super().__init__(sentence)
@@ -23,7 +25,7 @@ class CannotOpen(Exception):
 
 
 class Trouble(Enum):
-    """Why the database did not do as it was asked, where that is nobody's mistake and will pass."""
+    """Why the database refused, for causes that are no bug and will pass."""
 
     BUSY = "The database is busy."
     AWAY = "The database cannot be reached."
@@ -32,12 +34,12 @@ class Trouble(Enum):
 @dataclass(frozen=True)
 class Database:
     """``writing``: every transaction holds the one write lock of all processes from its first statement on.
-    ``reading``: every transaction is one snapshot, and refuses writes.
+    ``reading``: every transaction is one snapshot and refuses writes.
 
-    ``prepare`` runs in the first transaction, before the migrations; raises CannotOpen. ``require_whole``: before COMMIT is sent;
-    raises InvalidRequestError where the database would not commit all of the transaction, and call that no error. ``trouble_of`` reads a driver's
-    error; None means that it is ours. ``is_undecided``: whether this error, as the answer to COMMIT, leaves open whether
-    the transaction was committed.
+    ``prepare`` runs in the first transaction, before the migrations; raises CannotOpen. ``require_whole``
+    runs before COMMIT; raises InvalidRequestError where the database would drop part of the transaction
+    without an error. ``trouble_of`` classifies a driver's error; None means a bug of ours. ``is_undecided``:
+    whether this error, as the answer to COMMIT, leaves open whether the transaction was committed.
     """
 
     writing: Engine

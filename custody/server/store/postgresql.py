@@ -24,11 +24,11 @@ WRITER_KEY: Final = int.from_bytes(b"custody")
 CONNECT_TIMEOUT_SECONDS = 5
 # A request's statements take milliseconds; a worker's longest, over a whole reorganisation, a second or two.
 STATEMENT_TIMEOUT_MS = 30_000
-# A process that stops between two statements must not hold the lock of everybody else.
+# A process that hangs between two statements must not keep the lock from all others.
 IDLE_TIMEOUT_MS = 30_000
 # A new version's migration may rewrite a table.
 MIGRATION_TIMEOUT_MS = 600_000
-# A machine that is gone says nothing: what was sent is given up after this long without an acknowledgement.
+# A lost machine sends no reset: give up what was sent after this long without an acknowledgement.
 SILENCE_TIMEOUT_MS = 20_000
 KEEPALIVE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 2
 
@@ -39,17 +39,17 @@ _SESSION = {
     # A commit that was answered survives a power cut, whatever the server's file says.
     "synchronous_commit": "on",
     "timezone": "UTC",
-    # No statement of ours takes as long as compiling one.
+    # Compiling takes longer than any of our statements.
     "jit": "off",
 }
-# What a URL may say beside its parts: where the server is and how it is recognised. A password belongs before the @,
-# where everything that shows a URL hides it.
+# The parameters that a URL may have: where the server is, and how to recognise it. A password belongs before
+# the @, where everything that shows a URL hides it.
 PARAMETERS = frozenset(
     {"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "passfile"}
 )
 
-# Appendix A of PostgreSQL's manual. A lock or an answer not had in time; no connection, memory or disk left (class 53);
-# a transaction undone for another's sake (class 40).
+# Appendix A of PostgreSQL's manual. A lock or an answer not had in time; no connection, memory or disk left
+# (class 53); a transaction undone for another's sake (class 40).
 _BUSY_STATES = frozenset({"55P03", "57014"})
 _BUSY_CLASSES = frozenset({"40", "53"})
 # The connection (class 08) or the server's process ends: shutdown, crash, idle for too long.
@@ -64,10 +64,10 @@ _QUOTING_CLASS = "22"
 def open_postgresql(url: URL) -> Database:
     """Raises CannotOpen. Nothing is connected yet."""
     _check(url)
-    # Of a statement for many rows psycopg warns by the error's text, which quotes what was stored (P49).
+    # For a statement with many rows psycopg logs a warning with the error's text, which quotes values (P49).
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     url = url.set(drivername="postgresql+psycopg")
-    # What follows the lock sees all that was committed before it was had.
+    # After it has the lock, a transaction sees all earlier commits.
     writing = _engine(url, "READ COMMITTED", pool_size=1)
     event.listen(writing, "begin", _take_turn)
     readers = {"default_transaction_read_only": "on"}
@@ -96,7 +96,7 @@ def trouble_of(error: BaseException | None) -> Trouble | None:
 
 
 def is_undecided(error: BaseException | None) -> bool:
-    """The connection broke, or the server went, after COMMIT was sent and before its answer came."""
+    """The connection or the server was lost after COMMIT was sent and before its answer came."""
     if not isinstance(error, psycopg.OperationalError):
         return False
     return error.sqlstate is None or error.sqlstate[:2] in _UNDECIDED_CLASSES
@@ -107,7 +107,8 @@ def _check(url: URL) -> None:
     if unknown:
         raise CannotOpen(
             f"A PostgreSQL URL does not take {', '.join(unknown)}.",
-            f"After the question mark it takes {', '.join(sorted(PARAMETERS))}; the password stands before the @.",
+            f"After the question mark it takes {', '.join(sorted(PARAMETERS))}; "
+            "the password stands before the @.",
         )
     if not url.database:
         raise CannotOpen(
@@ -116,12 +117,13 @@ def _check(url: URL) -> None:
     if _is_elsewhere(url) and "sslmode" not in url.query:
         raise CannotOpen(
             "The PostgreSQL URL names another machine and does not say how that is recognised.",
-            "Add sslmode=verify-full and sslrootcert=FILE; on a network that is yours alone, sslmode=disable.",
+            "Add sslmode=verify-full and sslrootcert=FILE; "
+            "on a network that is yours alone, sslmode=disable.",
         )
 
 
 def _is_elsewhere(url: URL) -> bool:
-    """Left to itself, libpq goes on in plain text where a server, or whoever stands before it, offers nothing else."""
+    """By default libpq continues in plain text where a server, or a middleman, offers nothing else."""
     named = url.query.get("host", url.host or "")
     hosts = (named,) if isinstance(named, str) else named
     return not all(_is_here(host) for host in hosts)
@@ -146,7 +148,7 @@ def _engine(
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=POOL_TIMEOUT_SECONDS,
-        # A connection that broke while it was idle is replaced before it is used: no request fails by it.
+        # Replaces a connection that broke while idle before it is used: no request fails for it.
         pool_pre_ping=True,
         connect_args={
             "application_name": "custody",
@@ -156,8 +158,8 @@ def _engine(
             "keepalives_idle": KEEPALIVE_SECONDS,
             "keepalives_interval": KEEPALIVE_INTERVAL_SECONDS,
             "keepalives_count": KEEPALIVE_COUNT,
-            # A statement that was prepared may get one plan for all values, made without knowing any: of a large vault's coins
-            # by amount, that plan reads and sorts them all.
+            # A prepared statement may get one plan for all values. For a large vault's coins by amount, that
+            # plan reads and sorts all of them.
             "prepare_threshold": None,
         },
         # An error's text reaches the log: without what was stored.
@@ -173,8 +175,8 @@ def _take_turn(connection: Connection) -> None:
 
 
 def _require_whole(connection: Connection) -> None:
-    """After a statement that failed, the server answers COMMIT by rolling back, and calls that no error; nor does the driver where
-    there is none to commit.
+    """After a failed statement, the server answers COMMIT by rolling back, without an error; and the driver
+    reports none where there is no transaction.
     """
     driver: Any = connection.connection.dbapi_connection
     if driver.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
@@ -194,7 +196,7 @@ def _prepare(connection: Connection) -> None:
 
 
 def _say_less(context: ExceptionContext) -> None:
-    """PostgreSQL quotes what was stored, or all of the row: "Key (email)=(…) already exists". The log must not (P49)."""
+    """PostgreSQL quotes values or the whole row: "Key (email)=(…) already exists". The log must not (P49)."""
     error = context.original_exception
     if not isinstance(error, psycopg.Error) or error.sqlstate is None:
         return

@@ -26,10 +26,10 @@ _PRAGMAS = (
     "foreign_keys=ON",
 )
 RETRY_SECONDS = 0.005
-# How often a writer looks whether another process's turn is over. SQLite's own handler waits 1, 2, 5, 10, 15, 20, 25 ms: turns
-# take one, and the lock would be nobody's most of the time.
+# How often a writer tries to take its turn. SQLite's own handler waits 1, 2, 5, 10, 15, 20, 25 ms, while a
+# turn takes one: the lock would be free most of the time.
 TURN_SECONDS = 0.000_2
-# How long it does, by the connection's ``info``.
+# The key, in a connection's ``info``, of how long it tries.
 PATIENCE_MS: Final = "patience_ms"
 _BEGIN: Final = "BEGIN IMMEDIATE"
 _SNAPSHOT: Final = "BEGIN"
@@ -71,18 +71,20 @@ def _is_undecided(_error: BaseException | None) -> bool:
 
 
 def _require_open(connection: Connection) -> None:
-    """What SQLite has rolled back by itself is not committed, and the driver calls that no error."""
+    """SQLite may have rolled back the transaction by itself; the driver then commits nothing without an
+    error.
+    """
     driver: Any = connection.connection.dbapi_connection
     if not driver.in_transaction:
         raise InvalidRequestError("SQLite has rolled back this transaction: nothing of it can be committed.")
 
 
 def _nothing(_connection: Connection) -> None:
-    """The file is as its pragmas make it."""
+    """SQLite needs no preparation: the pragmas do it."""
 
 
 def _create_private(path: Path) -> None:
-    """SQLite gives its WAL and index the mode of the database: nobody else's business from the first byte (0600)."""
+    """SQLite gives its WAL and index the mode of the database file: private from the first byte (0600)."""
     path.touch(mode=0o600)
 
 
@@ -95,7 +97,7 @@ def _take_snapshot(connection: Connection) -> None:
 
 
 def _take_turn(connection: Connection) -> None:
-    """SQLite's write lock. In this process there is one that waits for it (`Store`)."""
+    """Takes SQLite's write lock. In this process one thread at a time waits for it (`Store`)."""
     deadline = time.monotonic() + connection.info[PATIENCE_MS] / 1_000
     while time.monotonic() < deadline:
         try:
@@ -129,7 +131,7 @@ def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, 
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         _write_ahead(connection)
-        # Who writes waits for a turn here (`_take_turn`), and for nothing after that.
+        # A writer waits in `_take_turn` and nowhere else.
         connection.execute("PRAGMA query_only=ON" if query_only else "PRAGMA busy_timeout=0")
 
     event.listen(engine, "begin", begin)
@@ -139,7 +141,9 @@ def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, 
 
 
 def _say_less(context: ExceptionContext) -> None:
-    """The driver quotes a text that it cannot decode: "Could not decode to UTF-8 column 'email' with text '…'". The log must not (P49)."""
+    """The driver quotes a text that it cannot decode ("Could not decode to UTF-8 column 'email' with text
+    '…'"). The log must not (P49).
+    """
     error = context.original_exception
     text, quotes, _ = str(error).partition(" with text ")
     if isinstance(error, sqlite3.OperationalError) and quotes:
@@ -149,8 +153,8 @@ def _say_less(context: ExceptionContext) -> None:
 
 
 def _end_what_is_over(context: ExceptionContext) -> None:
-    """Where the disk is full, say, SQLite rolls back by itself, and would take what comes next for statements of their own: SQLAlchemy
-    refuses them on a connection that it takes for broken.
+    """SQLite rolls back by itself where the disk is full, say, and would commit each later statement on its
+    own. SQLAlchemy refuses statements on a connection that it takes for broken.
     """
     connection = context.connection
     if connection is None or not connection.in_transaction():
@@ -162,7 +166,9 @@ def _end_what_is_over(context: ExceptionContext) -> None:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """A new file's first change of mode is refused at once while another process opens it too: no handler waits there."""
+    """While another process opens the same new file, SQLite refuses its first change of mode at once, without
+    waiting.
+    """
     deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
     while True:
         try:

@@ -1,13 +1,21 @@
-"""The unit of work: one transaction to write, one snapshot to read."""
+"""The database of one platform: opened by its URL, migrated to this version, then written in transactions and
+read in snapshots.
+"""
 
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Self
 
 import structlog
-from sqlalchemy import Connection, Engine, String, column, select, table
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, Engine, String, column, make_url, select, table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session
@@ -15,30 +23,37 @@ from sqlalchemy.orm import Session
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.meters import Meters
 from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
-from custody.server.store.migrate import Newer, newest, upgrade
-from custody.server.store.opening import open_database
+from custody.server.store.sqlite import open_sqlite
 from custody.server.store.unit import committed, settle
 
 log = structlog.get_logger()
+POSTGRESQL = frozenset({"postgresql", "postgresql+psycopg"})
+MIGRATIONS = Path(__file__).with_name("migrations")
+_REVISION = select(column("version_num", String)).select_from(table("alembic_version"))
+
+
+class Newer(Exception):
+    """The database has tables of a version that this program does not know."""
 
 
 class Store:
     """The database of one platform.
 
-    Writers queue at a lock of this process and then take the database's own, which is one for all processes: SQLite's
-    busy handler lets threads starve (p99 of 233 ms against 19 ms, measured), and one connection to PostgreSQL waits
-    instead of forty. What is committed is on the disk.
+    Writers queue at a lock of this process and then take the database's own, which all processes share.
+    SQLite's busy handler lets threads starve (p99 of 233 ms against 19 ms, measured), and on PostgreSQL one
+    connection waits instead of forty. What is committed is on disk.
     """
 
     def __init__(self, database: Database, meters: Meters | None = None) -> None:
         self._database = database
-        # Of the whole platform: whoever works on the store counts what it does in them.
+        # The meters of the whole platform: the use cases count in them too.
         self.meters = meters or Meters()
         self._turn = threading.Lock()
 
     @classmethod
     def open(cls, url: str, meters: Meters | None = None) -> Self:
-        """Opens the database (a missing SQLite file is created) and brings its tables up to date, one process at a time.
+        """Opens the database (a missing SQLite file is created) and brings its tables up to date, one process
+        at a time.
 
         Raises CannotOpen, and DatabaseUnavailable where another process takes longer over it than we wait.
         """
@@ -52,10 +67,11 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """One transaction that holds the write lock from its start; commits at the end, rolls back on an exception.
+        """One transaction that holds the write lock from its start; commits at the end, rolls back on an
+        exception.
 
-        Keep it short, and never call it inside itself or await in it. Raises DatabaseUnavailable, with nothing changed,
-        Outdated where a newer version of the platform has migrated the database meanwhile, and OutcomeUnknown.
+        Keep it short; never nest it, and never await in it. Raises DatabaseUnavailable with nothing changed,
+        Outdated where a newer version of the platform has migrated the database, and OutcomeUnknown.
         """
         asked_at = time.perf_counter()
         if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1_000):
@@ -63,7 +79,8 @@ class Store:
             raise DatabaseUnavailable(Trouble.BUSY.value)
         try:
             with self._trouble_named(), self._session(self._database.writing) as db, db.begin():
-                # Under the write lock, which a migration holds too: an old process writes nothing that the new tables forbid.
+                # Under the write lock, which a migration holds too: an old process never writes to newer
+                # tables.
                 _require_own_tables(db)
                 began_at = time.perf_counter()
                 self.meters.write_wait_seconds.observe(began_at - asked_at)
@@ -74,7 +91,7 @@ class Store:
                     self._commit(db)
                 finally:
                     self.meters.write_hold_seconds.observe(time.perf_counter() - began_at)
-            # In the turn still: what is told of commits is told in their order.
+            # Still under the lock, so that commits are announced in their order.
             committed(db)
         finally:
             self._turn.release()
@@ -114,7 +131,7 @@ class Store:
 
     @staticmethod
     def _session(engine: Engine) -> Session:
-        """What was read stays readable once the transaction is over, and nothing is sent after it."""
+        """Loaded objects stay readable after the transaction, and nothing is sent after it."""
         return Session(engine, expire_on_commit=False, close_resets_only=False)
 
     def _commit(self, db: Session) -> None:
@@ -131,7 +148,7 @@ class Store:
 
     @contextmanager
     def _trouble_named(self) -> Iterator[None]:
-        """Before COMMIT was sent: whatever happens to the database, the transaction is gone."""
+        """For errors before COMMIT is sent: the transaction is gone in any case."""
         try:
             yield
         except NoConnectionFree as error:
@@ -151,15 +168,14 @@ class Store:
 
 @contextmanager
 def _closed_where_it_fails(connection: Connection) -> Iterator[None]:
-    """A COMMIT that fails may leave its transaction open, and SQLAlchemy takes it for over: the next one gets another connection."""
+    """A failed COMMIT may leave its transaction open, while SQLAlchemy takes it for ended: drop the
+    connection.
+    """
     try:
         yield
     except BaseException:
         connection.invalidate()
         raise
-
-
-_REVISION = select(column("version_num", String)).select_from(table("alembic_version"))
 
 
 def _has_own_tables(db: Session) -> bool:
@@ -169,3 +185,71 @@ def _has_own_tables(db: Session) -> bool:
 def _require_own_tables(db: Session) -> None:
     if not _has_own_tables(db):
         raise Outdated("A newer version of the platform has migrated the database.")
+
+
+def upgrade(connection: Connection) -> None:
+    """Runs the missing migrations in the caller's transaction: a failed one leaves nothing behind. Raises
+    Newer.
+    """
+    found = MigrationContext.configure(connection).get_current_revision()
+    if found is not None and found not in _known():
+        raise Newer(found)
+    if found != newest():
+        command.upgrade(_config(connection), "head")
+
+
+@cache
+def newest() -> str:
+    """The revision of this program's tables."""
+    head = _scripts().get_current_head()
+    assert head is not None, "the migrations are part of the package"
+    return head
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(each.revision for each in _scripts().walk_revisions())
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory(str(MIGRATIONS))
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def sqlite_url(path: Path) -> str:
+    """The URL of a SQLite file, whatever letters its name has."""
+    return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+
+
+def open_database(url: str) -> Database:
+    """``sqlite:///…``, ``postgresql://…`` or ``postgresql+psycopg://…``. Raises CannotOpen."""
+    parsed = _parse(url)
+    if parsed.drivername == "sqlite":
+        return open_sqlite(parsed)
+    if parsed.drivername in POSTGRESQL:
+        # Imported where it is used: SQLite goes without libpq.
+        from custody.server.store.postgresql import open_postgresql
+
+        return open_postgresql(parsed)
+    raise _not_a_url()
+
+
+def _parse(url: str) -> URL:
+    try:
+        return make_url(url)
+    except Exception:  # noqa: BLE001 - any text may repeat part of a password (P49)
+        raise _not_a_url() from None
+
+
+def _not_a_url() -> CannotOpen:
+    return CannotOpen(
+        "CUSTODY_DATABASE_URL is not the URL of a database that the platform can use.",
+        "Write it like sqlite:////var/lib/custody/custody.db or postgresql://user:password@host/custody; "
+        "an @ of the password is written %40.",
+    )

@@ -1,1 +1,1 @@
-"""HTTP: one table of endpoints, the frame that runs each of them alike, and the map from errors to answers."""
+"""HTTP: one table of endpoints, the runner behind each of them, and the map from errors to responses."""

@@ -1,30 +1,182 @@
-"""The ASGI applications: of a process that answers requests, and of one that only works, of which health and readiness are shown."""
+"""The ASGI applications, of a server and of a worker process, and the middleware around every request."""
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
+import structlog
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from custody.schemas.common import MAX_PSBT_BASE64
+from custody.schemas.errors import ErrorCode
 from custody.server.domain.errors import CustodyError
 from custody.server.domain.ports import RandomBytes
+from custody.server.meters import Meters
 from custody.server.service.services import Services
 from custody.server.web import problems
-from custody.server.web.document import completed
-from custody.server.web.middleware import BodyLimit, Measure, Trace
-from custody.server.web.routes import build_router
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.problems import problem
+from custody.server.web.routes import ENDPOINTS, build_router, completed
+
+log = structlog.get_logger()
+# Ids, words, and a hundred recipients. FastAPI parses a body on the event loop, and sign-in is open to all:
+# three megabytes of unknown fields would block every other request for most of a second.
+MAX_BODY_BYTES = 128 * 1024
+# For endpoints that take a signed PSBT.
+MAX_PSBT_BODY_BYTES = MAX_PSBT_BASE64 + 64 * 1024
+CONTENT_TOO_LARGE = 413
+# Longer than any honest length, even with leading zeros.
+MAX_LENGTH_DIGITS = 20
+# Outside the table of endpoints.
+PLAIN_ROUTES: Final = frozenset({"/health", "/ready", "/openapi.json"})
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+UNKNOWN: Final = "other"
+
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
+
+
+class Trace:
+    """Gives each request a trace id, for its log lines, errors and audit entries. A caller's own is not
+    used.
+    """
+
+    def __init__(self, app: ASGIApp, random: RandomBytes) -> None:
+        self._app = app
+        self._random = random
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        trace_id = str(UUID(bytes=self._random(16)))
+        scope.setdefault("state", {})["trace_id"] = trace_id
+        status = 0
+        started = time.perf_counter()
+
+        async def send_marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _mark(MutableHeaders(scope=message), trace_id)
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(trace_id=trace_id):
+            try:
+                await self._app(scope, receive, send_marked)
+            finally:
+                # The path alone: a query may hold private data (P49).
+                milliseconds = round((time.perf_counter() - started) * 1000, 1)
+                log.info(
+                    "request",
+                    method=scope["method"],
+                    path=scope["path"],
+                    status=status,
+                    milliseconds=milliseconds,
+                )
+
+
+def _mark(headers: MutableHeaders, trace_id: str) -> None:
+    headers["X-Trace-Id"] = trace_id
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers.setdefault("Cache-Control", "no-store")
+
+
+class Measure:
+    """Counts and times every request by its route. Its path could hold anything."""
+
+    def __init__(self, app: ASGIApp, meters: Meters) -> None:
+        self._app = app
+        self._meters = meters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # An outer middleware answers a crash.
+        status, started = 500, time.perf_counter()
+
+        async def send_seen(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        with self._meters.in_flight.track_inprogress():
+            try:
+                await self._app(scope, receive, send_seen)
+            finally:
+                self._count(scope, status, time.perf_counter() - started)
+
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        route, method = _route(scope), scope["method"] if scope["method"] in METHODS else UNKNOWN
+        self._meters.requests.labels(route, method, str(status)).inc()
+        # A long poll's duration is the caller's choice.
+        if "wait" not in Headers(scope=scope).get("prefer", ""):
+            self._meters.request_seconds.labels(route, method).observe(seconds)
+
+
+def _route(scope: Scope) -> str:
+    """The path as the table writes it, with the names of its ids."""
+    path = getattr(scope.get("route"), "path", None)
+    if path is None:
+        path = scope["path"] if scope["path"] in PLAIN_ROUTES else UNKNOWN
+    return str(path)
+
+
+class BodyLimit:
+    """Refuses a body that is announced too large, and stops reading one that becomes so.
+
+    ``psbt_paths``: where a PSBT may come.
+    """
+
+    def __init__(self, app: ASGIApp, psbt_paths: frozenset[str]) -> None:
+        self._app = app
+        self._psbt_paths = psbt_paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        max_bytes = MAX_PSBT_BODY_BYTES if scope["path"] in self._psbt_paths else MAX_BODY_BYTES
+        if _announces_more(Headers(scope=scope).get("content-length", "0"), max_bytes):
+            await _refuse(scope, receive, send)
+            return
+        received = 0
+
+        async def receive_bounded() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > max_bytes:
+                raise HTTPException(CONTENT_TOO_LARGE)
+            return message
+
+        await self._app(scope, receive_bounded, send)
+
+
+def _announces_more(length: str, max_bytes: int) -> bool:
+    """Counts digits first: Python refuses to parse a number of thousands of digits."""
+    return length.isdecimal() and (len(length) > MAX_LENGTH_DIGITS or int(length) > max_bytes)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    answer = problem(Request(scope), ErrorCode.BODY_TOO_LARGE, "The body is too large.")
+    # The rest of the body is not read, so the connection cannot be used again.
+    answer.headers["Connection"] = "close"
+    await answer(scope, receive, send)
 
 
 @asynccontextmanager
@@ -67,12 +219,12 @@ def build_asgi(
 
 @cache
 def _router() -> APIRouter:
-    """Once for each process: making the models of every route takes longer than opening a database."""
+    """Once per process: building every route's models takes longer than opening a database."""
     return build_router(ENDPOINTS)
 
 
 def build_worker_asgi(services: Services, lifespan: Lifespan) -> Starlette:
-    """Of a process without requests. ``lifespan`` runs the workers beside it."""
+    """For a process without requests. ``lifespan`` runs the workers beside it."""
     return Starlette(
         routes=[Route("/health", _health), Route("/ready", _readiness(services))],
         lifespan=lifespan,
@@ -80,15 +232,17 @@ def build_worker_asgi(services: Services, lifespan: Lifespan) -> Starlette:
 
 
 async def _health(_request: Request) -> Response:
-    """For the machines around a process: it lives."""
+    """Liveness: the process runs."""
     return JSONResponse({"status": "ok"})
 
 
 def _readiness(services: Services) -> Callable[[Request], Awaitable[Response]]:
-    """Whether work may be sent to the process."""
+    """Whether a proxy may send requests to the process."""
 
     async def ready(_request: Request) -> Response:
-        """503 with the reason where it is not. Open to everybody: no address, no name and no error of another program's."""
+        """503 with the reason where it is not. Open to everybody: no address, no name and no error of another
+        program's.
+        """
         found = await services.readiness.ask()
         chains = [asdict(chain) for chain in found.chains]
         if found.trouble is None:

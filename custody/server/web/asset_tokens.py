@@ -1,4 +1,4 @@
-"""Asset tokens: their records, the calls on them, who holds and may receive them; making them, and calling their functions."""
+"""Asset tokens: their records, balances and whitelists; creating them, and calling their functions."""
 
 import time
 from collections.abc import Callable
@@ -48,7 +48,7 @@ from custody.server.service.tokens.index_reading import balances_in, workspace_w
 from custody.server.service.tokens.records import call_page, contract_record, contracts_of_vault
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposals import RECHECK_SECONDS
-from custody.server.web.vaults import READERS
+from custody.server.web.vaults import VAULT_VIEWERS
 from multisig.tokens import Function
 
 _CALLS = TypeAdapter(list[ContractCall])
@@ -71,7 +71,7 @@ def contract(call: Call[ContractQuery]) -> Contract:
     """One token, with its bytecode and, once it was broadcast, the transaction that deploys it: anybody proves it from these.
 
     Of another workspace's token, which a vault here holds or owns, only what is public.
-    """
+    """  # noqa: E501
     return contract_record(call.db, call.access, call.body.contract_uid)
 
 
@@ -81,7 +81,7 @@ def contracts(call: Call[VaultTokensQuery]) -> list[Contract]:
 
 
 def contract_calls(call: Call[ContractCallsQuery]) -> Response:
-    """The workspace's calls on a token or from a vault, the oldest first. A mined call without effect is FAILED, with the rule in words."""
+    """The workspace's calls on a token or from a vault, the oldest first. A mined call without effect is FAILED, with the rule in words."""  # noqa: E501
     page = call_page(call.db, call.access, call.body)
     headers = {"X-Total-Count": str(page.total)}
     if page.has_more:
@@ -98,14 +98,14 @@ def get_tokens(call: Call[VaultTokensQuery]) -> list[TokenBalance]:
 
 
 def get_workspace_whitelist(call: Call[WorkspaceQuery]) -> WorkspaceWhitelist:
-    """Who may receive the workspace's tokens while their whitelists are on: the owner, and whoever the list on chain names."""
+    """Who may receive the workspace's tokens while their whitelists are on: the owner, and whoever the list on chain names."""  # noqa: E501
     return workspace_whitelist(call.db, call.access)
 
 
 def resubmit(call: Call[ResubmitCallRequest]) -> ResubmitCallResponse:
     """Offers the final transaction of a stalled call to the network once more; nothing is signed again. The answer waits a
     moment for what comes of it.
-    """
+    """  # noqa: E501
     services, body = call.services, call.body
     with services.store.write() as db:
         access = call.enter(db, body.workspace_id)
@@ -135,7 +135,7 @@ def _after_broadcast(call: Call[ResubmitCallRequest], answer: ResubmitCallRespon
 def create_token(call: Call[CreateTokenRequest]) -> CreateTokenResponse:
     """Records a token and proposes its deployment from the vault, whose address is its owner. Nothing is signed and nothing
     reaches the network.
-    """
+    """  # noqa: E501
     return call.services.token_creating.create(call.db, call.caller, call.access, call.body, call.prepared)
 
 
@@ -146,7 +146,7 @@ def _draft_token(call: Call[CreateTokenRequest]) -> TokenDraft:
 def call_contract(call: Call[CallContractRequest]) -> CallContractResponse:
     """Proposes a call of a token's function by a vault. What could only fail, behind the calls that wait, is refused with the
     rule that it would break. PAYMENT_INIT for transfer, MANAGE_WORKSPACE for all else.
-    """
+    """  # noqa: E501
     return call.services.calling.create(call.db, call.caller, call.access, call.body, call.prepared)
 
 
@@ -172,92 +172,42 @@ _remove, _draft_remove = _lists(Function.REMOVE_FROM_WHITELIST)
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/api/v1/contract", contract, Contract, READERS, Unit.READ, ContractQuery),
-    Endpoint("GET", "/api/v1/contracts", contracts, list[Contract], READERS, Unit.READ, VaultTokensQuery),
+    Endpoint("GET", "/api/v1/contract", contract, Contract, VAULT_VIEWERS, Unit.READ, ContractQuery),
     Endpoint(
-        "GET",
-        "/api/v1/contract-calls",
-        contract_calls,
-        list[ContractCall],
-        READERS,
-        Unit.READ,
+        "GET", "/api/v1/contracts", contracts, list[Contract], VAULT_VIEWERS, Unit.READ, VaultTokensQuery,
+    ),
+    Endpoint(
+        "GET", "/api/v1/contract-calls", contract_calls, list[ContractCall], VAULT_VIEWERS, Unit.READ,
         ContractCallsQuery,
     ),
     Endpoint(
-        "GET",
-        "/api/v1/get-tokens",
-        get_tokens,
-        list[TokenBalance],
-        READERS,
-        Unit.READ,
-        VaultTokensQuery,
-        refuses=(ChainUnavailable,),
+        "GET", "/api/v1/get-tokens", get_tokens, list[TokenBalance], VAULT_VIEWERS, Unit.READ,
+        VaultTokensQuery, refuses=(ChainUnavailable,),
     ),
     Endpoint(
-        "GET",
-        "/api/v1/get-workspace-whitelist",
-        get_workspace_whitelist,
-        WorkspaceWhitelist,
-        frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE}),
-        Unit.READ,
-        WorkspaceQuery,
+        "GET", "/api/v1/get-workspace-whitelist", get_workspace_whitelist, WorkspaceWhitelist,
+        frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE}), Unit.READ, WorkspaceQuery,
     ),
     Endpoint(
-        "POST",
-        "/api/v1/contract-calls/resubmit",
-        resubmit,
-        ResubmitCallResponse,
-        frozenset({PermissionName.MANAGE_WORKSPACE}),
-        Unit.OWN,
-        ResubmitCallRequest,
+        "POST", "/api/v1/contract-calls/resubmit", resubmit, ResubmitCallResponse,
+        frozenset({PermissionName.MANAGE_WORKSPACE}), Unit.OWN, ResubmitCallRequest,
         refuses=(CallNotStalled,),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/create-token",
-        create_token,
-        CreateTokenResponse,
-        MANAGERS,
-        Unit.WRITE,
-        CreateTokenRequest,
-        creates=True,
-        prepares=_draft_token,
-        refuses=PAYING,
+        "POST", "/api/v1/create-token", create_token, CreateTokenResponse, MANAGERS, Unit.WRITE,
+        CreateTokenRequest, creates=True, prepares=_draft_token, refuses=PAYING,
     ),
     Endpoint(
-        "POST",
-        "/api/v1/call-contract",
-        call_contract,
-        CallContractResponse,
-        CALLERS,
-        Unit.WRITE,
-        CallContractRequest,
-        creates=True,
-        prepares=_draft_call,
+        "POST", "/api/v1/call-contract", call_contract, CallContractResponse, CALLERS, Unit.WRITE,
+        CallContractRequest, creates=True, prepares=_draft_call,
         refuses=(AlreadyPaused, NotPaused, *PAYING, *RULES),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/add-to-contract-whitelist",
-        _add,
-        CallContractResponse,
-        MANAGERS,
-        Unit.WRITE,
-        ContractWhitelistRequest,
-        creates=True,
-        prepares=_draft_add,
-        refuses=(*PAYING, *RULES),
+        "POST", "/api/v1/add-to-contract-whitelist", _add, CallContractResponse, MANAGERS, Unit.WRITE,
+        ContractWhitelistRequest, creates=True, prepares=_draft_add, refuses=(*PAYING, *RULES),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/remove-from-contract-whitelist",
-        _remove,
-        CallContractResponse,
-        MANAGERS,
-        Unit.WRITE,
-        ContractWhitelistRequest,
-        creates=True,
-        prepares=_draft_remove,
-        refuses=(*PAYING, *RULES),
+        "POST", "/api/v1/remove-from-contract-whitelist", _remove, CallContractResponse, MANAGERS, Unit.WRITE,
+        ContractWhitelistRequest, creates=True, prepares=_draft_remove, refuses=(*PAYING, *RULES),
     ),
-)
+)  # fmt: skip

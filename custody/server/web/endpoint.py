@@ -1,4 +1,4 @@
-"""An endpoint as a row of the table: what it takes, what it answers, who may call it, and what runs."""
+"""An endpoint as a row of the table: what it takes and returns, who may call it, and its handler."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,14 +14,16 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
 from custody.server.service.services import Services
-from custody.server.service.sign_in.password_check import require_session
+from custody.server.service.sign_in.sessions import require_session
 
 Body_co = TypeVar("Body_co", bound=BaseModel | None, covariant=True)
 
 
-class Door(Enum):
-    OPEN = "open"  # sign-in itself
-    SIGNED_IN = "signed in"  # one's own things; no workspace is named
+class Auth(Enum):
+    """What a caller needs, where the endpoint names no workspace."""
+
+    OPEN = "open"  # nothing: sign-in itself
+    SIGNED_IN = "signed in"  # a session: the caller's own records
 
 
 class Unit(Enum):
@@ -29,23 +31,27 @@ class Unit(Enum):
 
     READ = "read"  # a snapshot
     WRITE = "write"  # committed when the handler returns, rolled back when it raises
-    OWN = "own"  # the handler (``def`` or ``async def``) opens what it needs: sign-in, long polls, checks outside the lock
+    # The handler (``def`` or ``async def``) opens what it needs: sign-in, long polls, checks outside the
+    # lock.
+    OWN = "own"
 
 
 @dataclass(frozen=True)
 class Endpoint:
     """``takes``: the body of a POST, the query of a GET, or nothing. ``answers``: the type of a 200.
 
-    ``needs``: a door, or permissions of which the caller must hold one in the workspace that ``workspace_id`` of the
-    body or query names (an empty set: be a member). The frame checks it, except for ``Unit.OWN``, where the handler
-    calls ``call.enter``. ``creates``: ``Idempotency-Key`` is honoured; for ``Unit.WRITE`` only. ``carries_psbt``: the
-    body may be as large as one. ``workspace_field``: where the specification calls the workspace something else.
+    ``needs``: an `Auth`, or permissions of which the caller must hold one in the workspace that
+    ``workspace_id`` of the body or query names (an empty set: be a member). The runner checks it, except for
+    ``Unit.OWN``, where the handler calls ``call.enter``. ``creates``: ``Idempotency-Key`` is honoured; for
+    ``Unit.WRITE`` only. ``carries_psbt``: the body may be as large as a PSBT. ``workspace_field``: the
+    specification's name for ``workspace_id`` in this endpoint.
 
-    ``prepares``: for ``Unit.WRITE``, what takes long and only reads. It runs in a snapshot, before the writers' turn, with the
-    caller let in; what it returns is ``call.prepared`` in the handler, which raises Outdated where that no longer holds.
+    ``prepares``: for ``Unit.WRITE``, slow work that only reads. It runs in a snapshot before the writers'
+    lock is taken, after the caller's check. The handler gets its result as ``call.prepared``, and raises
+    Outdated where that no longer holds.
 
-    ``refuses``: what the handler raises beyond what the frame does and ``Invalid``, for the OpenAPI document, which ``extra``
-    adds to.
+    ``refuses``: the handler's errors besides the runner's and ``Invalid``, for the OpenAPI document.
+    ``extra`` adds to that document.
 
     A ``{name}`` in the path is a record's number, and stands in ``call.ids``.
     """
@@ -54,7 +60,7 @@ class Endpoint:
     path: str
     handler: Callable[["Call[Any]"], Any]
     answers: Any
-    needs: Door | frozenset[PermissionName]
+    needs: Auth | frozenset[PermissionName]
     unit: Unit
     takes: type[BaseModel] | None = None
     creates: bool = False
@@ -79,7 +85,9 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Call(Generic[Body_co]):
-    """One request, parsed and let in. ``caller``, ``db`` and ``access`` raise where the endpoint has none."""
+    """One request, parsed and permitted. ``caller``, ``db`` and ``access`` raise where the endpoint has
+    none.
+    """
 
     endpoint: Endpoint
     services: Services
@@ -90,13 +98,13 @@ class Call(Generic[Body_co]):
     maybe_db: Session | None = None
     maybe_access: WorkspaceAccess | None = None
     prepared: Any = None
-    # How often something was prepared in vain.
+    # How often a commit overtook what was prepared.
     tries: int = 0
     ids: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
-        """As it was called, with the ids in their places."""
+        """The path as it was called, with the ids in their places."""
         return self.endpoint.path.format(**self.ids)
 
     @property
@@ -115,7 +123,8 @@ class Call(Generic[Body_co]):
         return self.maybe_access
 
     def enter(self, db: Session, workspace_id: int) -> WorkspaceAccess:
-        """For ``Unit.OWN``: the check that the frame makes elsewhere, of the session too, for a handler may have waited.
+        """For ``Unit.OWN``: the check that the runner makes elsewhere. Checks the session too, because a
+        handler may have waited.
 
         Raises NotFound, PermissionDenied, Unauthenticated.
         """

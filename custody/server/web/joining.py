@@ -1,4 +1,4 @@
-"""How people and organisations join: invitations into a workspace, and requests for an organisation, which operators of the platform decide."""
+"""How people and organisations join: invitations to a workspace, and requests for an organisation."""
 
 from urllib.parse import urlencode
 
@@ -21,7 +21,7 @@ from custody.schemas.onboarding import (
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
-from custody.server.web.endpoint import Call, Door, Endpoint, Unit
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 
 INVITERS = frozenset({PermissionName.MANAGE_USERS})
 REQUESTS = "/api/v1/onboarding-requests"
@@ -33,7 +33,7 @@ def invite_to_workspace(call: Call[InviteToWorkspaceRequest]) -> InviteResponse:
 
     The role may carry nothing that the caller's own does not. One invitation of an address to a workspace is open at a
     time; revoke it to send another.
-    """
+    """  # noqa: E501
     invite_id = call.services.invitations.invite(call.db, call.caller, call.access, call.body)
     return InviteResponse(invite_id=invite_id)
 
@@ -53,7 +53,7 @@ def accept_invite(call: Call[AcceptInviteQuery]) -> Invitation:
 
     It changes something although it is a GET, as the specification has it; a mail scanner that follows links carries no
     access token. The inviter must still be able to grant the role when it is accepted.
-    """
+    """  # noqa: E501
     return call.services.invitations.answer(
         call.db, call.caller, call.body.invite_id, accept=call.body.accept
     )
@@ -65,7 +65,7 @@ def revoke_invite(call: Call[RevokeInviteRequest]) -> Invitation:
 
 
 def submit(call: Call[SubmitOnboardingRequest]) -> OnboardingRequest:
-    """Asks for an organisation with a first workspace. The caller becomes its administrator once it is approved."""
+    """Asks for an organisation with a first workspace. The caller becomes its administrator once it is approved."""  # noqa: E501
     return call.services.onboarding.submit(call.db, call.caller, call.body)
 
 
@@ -81,89 +81,38 @@ def requests(call: Call[OnboardingQuery]) -> Response:
 
 
 def review(call: Call[ReviewOnboardingRequest]) -> OnboardingRequest:
-    """An operator's decision, once. An approval founds the organisation and its workspace in the same step."""
+    """An operator's decision, once. An approval founds the organisation and its workspace in the same step."""  # noqa: E501
     return call.services.onboarding.review(call.db, call.caller, call.ids["uid"], call.body)
 
 
 ENDPOINTS = (
     Endpoint(
-        "POST",
-        "/api/v1/invite-to-workspace",
-        invite_to_workspace,
-        InviteResponse,
-        INVITERS,
-        Unit.WRITE,
-        InviteToWorkspaceRequest,
-        creates=True,
-        workspace_field="workspace_context",
-        refuses=(StateConflict,),
+        "POST", "/api/v1/invite-to-workspace", invite_to_workspace, InviteResponse, INVITERS, Unit.WRITE,
+        InviteToWorkspaceRequest, creates=True, workspace_field="workspace_context", refuses=(StateConflict,),
     ),
     Endpoint(
-        "GET",
-        "/api/v1/get-pending-workspace-invites",
-        get_pending_workspace_invites,
-        list[Invitation],
-        INVITERS,
-        Unit.READ,
-        WorkspaceQuery,
+        "GET", "/api/v1/get-pending-workspace-invites", get_pending_workspace_invites, list[Invitation],
+        INVITERS, Unit.READ, WorkspaceQuery,
     ),
     Endpoint(
-        "GET",
-        "/api/v1/get-invites-pending",
-        get_invites_pending,
-        list[Invitation],
-        Door.SIGNED_IN,
+        "GET", "/api/v1/get-invites-pending", get_invites_pending, list[Invitation], Auth.SIGNED_IN,
         Unit.READ,
     ),
     Endpoint(
-        "GET",
-        "/api/v1/accept-invite",
-        accept_invite,
-        Invitation,
-        Door.SIGNED_IN,
-        Unit.WRITE,
-        AcceptInviteQuery,
-        refuses=(NotFound, PermissionDenied, StateConflict),
+        "GET", "/api/v1/accept-invite", accept_invite, Invitation, Auth.SIGNED_IN, Unit.WRITE,
+        AcceptInviteQuery, refuses=(NotFound, PermissionDenied, StateConflict),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/revoke-invite",
-        revoke_invite,
-        Invitation,
-        INVITERS,
-        Unit.WRITE,
-        RevokeInviteRequest,
+        "POST", "/api/v1/revoke-invite", revoke_invite, Invitation, INVITERS, Unit.WRITE, RevokeInviteRequest,
         refuses=(StateConflict,),
     ),
     Endpoint(
-        "POST",
-        REQUESTS,
-        submit,
-        OnboardingRequest,
-        Door.SIGNED_IN,
-        Unit.WRITE,
-        SubmitOnboardingRequest,
-        creates=True,
-        refuses=(StateConflict,),
+        "POST", REQUESTS, submit, OnboardingRequest, Auth.SIGNED_IN, Unit.WRITE, SubmitOnboardingRequest,
+        creates=True, refuses=(StateConflict,),
     ),
+    Endpoint("GET", REQUESTS, requests, list[OnboardingRequest], Auth.SIGNED_IN, Unit.READ, OnboardingQuery),
     Endpoint(
-        "GET",
-        REQUESTS,
-        requests,
-        list[OnboardingRequest],
-        Door.SIGNED_IN,
-        Unit.READ,
-        OnboardingQuery,
+        "POST", REQUESTS + "/{uid}/review", review, OnboardingRequest, Auth.SIGNED_IN, Unit.WRITE,
+        ReviewOnboardingRequest, creates=True, refuses=(PermissionDenied, StateConflict),
     ),
-    Endpoint(
-        "POST",
-        REQUESTS + "/{uid}/review",
-        review,
-        OnboardingRequest,
-        Door.SIGNED_IN,
-        Unit.WRITE,
-        ReviewOnboardingRequest,
-        creates=True,
-        refuses=(PermissionDenied, StateConflict),
-    ),
-)
+)  # fmt: skip

@@ -1,7 +1,17 @@
-"""The caller's own record, the members of a workspace, and the workspaces of an organisation."""
+"""The caller's own record, members, workspaces and roles. The roles' spending limits are in
+``web.vaults``.
+"""
 
 from custody.schemas.common import Done
 from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.roles import (
+    AddPermissionRequest,
+    CreateRoleRequest,
+    DeleteRoleRequest,
+    RemovePermissionRequest,
+    RoleDetails,
+    UpdateRoleRequest,
+)
 from custody.schemas.users import (
     AddWorkspaceToUserRequest,
     AllocationResponse,
@@ -19,11 +29,14 @@ from custody.schemas.users import (
     WorkspaceInfo,
 )
 from custody.server.domain.errors import LastAdmin, StateConflict, VaultsLeftShort
-from custody.server.web.endpoint import Call, Door, Endpoint, Unit
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 
 USER_MANAGERS = frozenset({PermissionName.MANAGE_USERS})
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
 WORKSPACE_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
+ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
+# To invite or add a member is to pick a role.
+ROLE_READERS = ROLE_MANAGERS | {PermissionName.MANAGE_USERS, PermissionName.MANAGE_WORKSPACE}
 
 
 def get_user_info(call: Call[None]) -> User:
@@ -32,7 +45,7 @@ def get_user_info(call: Call[None]) -> User:
 
 
 def update_user_info(call: Call[UpdateUserInfoRequest]) -> User:
-    """Changes the caller's own name and telephone number. What is left out stays; an empty text takes it away."""
+    """Changes the caller's own name and telephone number. What is left out stays; an empty text takes it away."""  # noqa: E501
     return call.services.people.update_own(call.db, call.caller, call.body)
 
 
@@ -47,7 +60,7 @@ def get_users_from_workspace(call: Call[WorkspaceQuery]) -> list[Member]:
 
 
 def add_workspace_to_user(call: Call[AddWorkspaceToUserRequest]) -> AllocationResponse:
-    """Adds a user of the organisation to a workspace, without an invitation, in a role that carries no more than yours."""
+    """Adds a user of the organisation to a workspace, without an invitation, in a role that carries no more than yours."""  # noqa: E501
     allocation_id = call.services.members.add(call.db, call.caller, call.access, call.body)
     return AllocationResponse(allocation_id=allocation_id)
 
@@ -58,7 +71,7 @@ def change_user_role(call: Call[ChangeUserRoleRequest]) -> Member:
 
 
 def remove_user_from_workspace(call: Call[RemoveUserRequest]) -> Done:
-    """Takes a member's place away, at once. Refused where a vault would keep too few signers, unless forced."""
+    """Takes a member's place away, at once. Refused where a vault would keep too few signers, unless forced."""  # noqa: E501
     call.services.members.remove(call.db, call.caller, call.access, call.body)
     return Done()
 
@@ -79,95 +92,100 @@ def update_workspace(call: Call[UpdateWorkspaceRequest]) -> WorkspaceInfo:
     return call.services.workspaces.update(call.db, call.caller, call.access, call.body)
 
 
+def get_roles_and_perms_detailed(call: Call[WorkspaceQuery]) -> list[RoleDetails]:
+    """The workspace's roles, with what they carry, their spending policy, and how many members hold them."""
+    return call.services.roles.detailed(call.db, call.access)
+
+
+def create_role(call: Call[CreateRoleRequest]) -> RoleDetails:
+    """A role that carries no more than the caller's."""
+    return call.services.roles.create(call.db, call.caller, call.access, call.body)
+
+
+def update_role(call: Call[UpdateRoleRequest]) -> RoleDetails:
+    """Changes a role's name and description."""
+    return call.services.roles.update(call.db, call.caller, call.access, call.body)
+
+
+def delete_role(call: Call[DeleteRoleRequest]) -> Done:
+    """Deletes a role that no member holds and no open invitation offers."""
+    call.services.roles.delete(call.db, call.caller, call.access, call.body.role_id)
+    return Done()
+
+
+def add_perm_to_role(call: Call[AddPermissionRequest]) -> RoleDetails:
+    """Adds a permission, which the caller must hold; counts at once for every member who holds the role."""
+    return call.services.roles.add_permission(call.db, call.caller, call.access, call.body)
+
+
+def remove_perm_from_role(call: Call[RemovePermissionRequest]) -> RoleDetails:
+    """Takes a permission away, at once. The last administrator keeps what the workspace is run with, and a vault the
+    signers that it needs, unless forced.
+    """  # noqa: E501
+    return call.services.roles.remove_permission(call.db, call.caller, call.access, call.body)
+
+
 ENDPOINTS = (
-    Endpoint("GET", "/api/v1/get-user-info", get_user_info, User, Door.SIGNED_IN, Unit.READ),
+    Endpoint("GET", "/api/v1/get-user-info", get_user_info, User, Auth.SIGNED_IN, Unit.READ),
     Endpoint(
-        "POST",
-        "/api/v1/update-user-info",
-        update_user_info,
-        User,
-        Door.SIGNED_IN,
-        Unit.WRITE,
+        "POST", "/api/v1/update-user-info", update_user_info, User, Auth.SIGNED_IN, Unit.WRITE,
         UpdateUserInfoRequest,
     ),
     Endpoint(
-        "POST",
-        "/api/v1/set-default-workspace",
-        set_default_workspace,
-        User,
-        ANY_MEMBER,
-        Unit.WRITE,
+        "POST", "/api/v1/set-default-workspace", set_default_workspace, User, ANY_MEMBER, Unit.WRITE,
         SetDefaultWorkspaceRequest,
     ),
     Endpoint(
-        "GET",
-        "/api/v1/get-users-from-workspace",
-        get_users_from_workspace,
-        list[Member],
-        USER_MANAGERS,
-        Unit.READ,
-        WorkspaceQuery,
+        "GET", "/api/v1/get-users-from-workspace", get_users_from_workspace, list[Member], USER_MANAGERS,
+        Unit.READ, WorkspaceQuery,
     ),
     Endpoint(
-        "POST",
-        "/api/v1/add-workspace-to-user",
-        add_workspace_to_user,
-        AllocationResponse,
-        frozenset({PermissionName.MANAGE_WORKSPACE}),
-        Unit.WRITE,
-        AddWorkspaceToUserRequest,
-        creates=True,
+        "POST", "/api/v1/add-workspace-to-user", add_workspace_to_user, AllocationResponse,
+        frozenset({PermissionName.MANAGE_WORKSPACE}), Unit.WRITE, AddWorkspaceToUserRequest, creates=True,
         refuses=(StateConflict,),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/change-user-role",
-        change_user_role,
-        Member,
-        USER_MANAGERS,
-        Unit.WRITE,
-        ChangeUserRoleRequest,
-        refuses=(LastAdmin, VaultsLeftShort),
+        "POST", "/api/v1/change-user-role", change_user_role, Member, USER_MANAGERS, Unit.WRITE,
+        ChangeUserRoleRequest, refuses=(LastAdmin, VaultsLeftShort),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/remove-user-from-workspace",
-        remove_user_from_workspace,
-        Done,
-        USER_MANAGERS,
-        Unit.WRITE,
-        RemoveUserRequest,
-        refuses=(LastAdmin, VaultsLeftShort),
+        "POST", "/api/v1/remove-user-from-workspace", remove_user_from_workspace, Done, USER_MANAGERS,
+        Unit.WRITE, RemoveUserRequest, refuses=(LastAdmin, VaultsLeftShort),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/leave-workspace",
-        leave_workspace,
-        Done,
-        ANY_MEMBER,
-        Unit.WRITE,
-        LeaveWorkspaceRequest,
-        refuses=(LastAdmin, VaultsLeftShort),
+        "POST", "/api/v1/leave-workspace", leave_workspace, Done, ANY_MEMBER, Unit.WRITE,
+        LeaveWorkspaceRequest, refuses=(LastAdmin, VaultsLeftShort),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/create-workspace",
-        create_workspace,
-        WorkspaceEntry,
-        WORKSPACE_MANAGERS,
-        Unit.WRITE,
-        CreateWorkspaceRequest,
-        creates=True,
+        "POST", "/api/v1/create-workspace", create_workspace, WorkspaceEntry, WORKSPACE_MANAGERS, Unit.WRITE,
+        CreateWorkspaceRequest, creates=True, refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-workspace", update_workspace, WorkspaceInfo, WORKSPACE_MANAGERS, Unit.WRITE,
+        UpdateWorkspaceRequest, refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "GET", "/api/v1/get-roles-and-perms-detailed", get_roles_and_perms_detailed, list[RoleDetails],
+        ROLE_READERS, Unit.READ, WorkspaceQuery,
+    ),
+    Endpoint(
+        "POST", "/api/v1/create-role", create_role, RoleDetails, ROLE_MANAGERS, Unit.WRITE, CreateRoleRequest,
+        creates=True, refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-role", update_role, RoleDetails, ROLE_MANAGERS, Unit.WRITE, UpdateRoleRequest,
         refuses=(StateConflict,),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/update-workspace",
-        update_workspace,
-        WorkspaceInfo,
-        WORKSPACE_MANAGERS,
-        Unit.WRITE,
-        UpdateWorkspaceRequest,
+        "POST", "/api/v1/delete-role", delete_role, Done, ROLE_MANAGERS, Unit.WRITE, DeleteRoleRequest,
         refuses=(StateConflict,),
     ),
-)
+    Endpoint(
+        "POST", "/api/v1/add-perm-to-role", add_perm_to_role, RoleDetails, ROLE_MANAGERS, Unit.WRITE,
+        AddPermissionRequest, refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/remove-perm-from-role", remove_perm_from_role, RoleDetails, ROLE_MANAGERS,
+        Unit.WRITE, RemovePermissionRequest, refuses=(LastAdmin, VaultsLeftShort),
+    ),
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""From what went wrong to what is answered: RFC 9457, one table, every code of ours in it."""
+"""From errors to responses (RFC 9457): one table with every error code."""
 
 import re
 from http import HTTPStatus
@@ -52,10 +52,10 @@ STATUS: dict[ErrorCode, HTTPStatus] = {
     ErrorCode.BACKEND_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
     ErrorCode.POLICY_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
 }
-# RFC 9110, section 10.2.3, for the answers that should be asked again.
+# RFC 9110, section 10.2.3, for responses that a client should retry.
 DEFAULT_RETRY_SECONDS = 5
 MAX_FAULTS = 20
-# Behind the place of a call's argument pydantic names its type, which is no part of what was sent.
+# After the index of a call's argument pydantic names its type, which was not sent.
 _KIND_OF_ARGUMENT = re.compile(r"^(/args/[0-9]+)/(?:str|int)(?=/|$)")
 
 
@@ -72,7 +72,7 @@ def problem(
     figures: dict[str, object] | None = None,
     retry_after: int | None = None,
 ) -> Response:
-    """The answer to a request that failed."""
+    """The response to a request that failed."""
     status = STATUS[code]
     body = Problem(
         title=status.phrase,
@@ -101,7 +101,7 @@ def _headers(status: HTTPStatus, retry_after: int | None) -> dict[str, str]:
 
 
 async def on_custody_error(request: Request, error: CustodyError) -> Response:
-    """A refusal of ours: the sentence, then what to do."""
+    """An error of the use cases: the sentence, then what to do."""
     errors = [FieldError(pointer=f.pointer, code=f.code, detail=f.detail) for f in error.faults]
     return problem(
         request,
@@ -114,7 +114,7 @@ async def on_custody_error(request: Request, error: CustodyError) -> Response:
 
 
 async def on_invalid_request(request: Request, error: RequestValidationError) -> Response:
-    """A body or query that does not have its shape. What was sent is not repeated: it may be a password (P49)."""
+    """A body or query of the wrong shape. The input is not repeated: it may be a password (P49)."""
     found = error.errors()
     if any(fault["type"] == "json_invalid" for fault in found):
         return problem(request, ErrorCode.MALFORMED_JSON, "The body is not JSON.")
@@ -153,6 +153,6 @@ async def on_http_error(request: Request, error: HTTPException) -> Response:
 
 
 async def on_crash(request: Request, error: Exception) -> Response:
-    """Ours to repair: the caller gets the trace id, the log gets the rest."""
+    """A bug: the caller gets the trace id, and the log gets the rest."""
     log.error("request crashed", exc_info=error)
     return problem(request, ErrorCode.INTERNAL, "The platform failed; quote the trace id to its operator.")

@@ -1,11 +1,21 @@
-"""Transaction proposals: creating, approving and declining; and forwards of members' own money into the workspace's vaults."""
+"""Transaction proposals and forwards: creating, approving, declining, and reading them (with long polls)."""
 
 import time
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from http import HTTPStatus
+from urllib.parse import urlencode
 
+from pydantic import TypeAdapter
 from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
 
 from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.proposals import (
+    MAX_LONG_POLL_SECONDS,
     CancelPsbtRequest,
     CancelPsbtResponse,
     CreatePsbtRequest,
@@ -19,11 +29,13 @@ from custody.schemas.queries import PsbtQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import (
     ChainUnavailable,
+    CustodyError,
     Dust,
     InsufficientFunds,
     KeyIsRevoked,
     LockedFunds,
     NotASigner,
+    NotFound,
     PolicyUnavailable,
     PsbtDiffers,
     RoleLimitExceeded,
@@ -35,23 +47,51 @@ from custody.server.domain.errors import (
 )
 from custody.server.service.proposals.accelerating import Child
 from custody.server.service.proposals.forwarding import ForwardDraft
-from custody.server.service.proposals.proposals import Prepared
+from custody.server.service.proposals.proposals import Filter, Page, Prepared, no_such_proposal
 from custody.server.service.proposals.replacing import Version
 from custody.server.service.proposals.verifying import Sought, Verified, read_returned, verify_returned
-from custody.server.service.requests.outdated import MAX_TRIES, Outdated
+from custody.server.service.requests.changes import MAX_TRIES, Outdated, read_revision
 from custody.server.web.endpoint import Call, Endpoint, Unit
-from custody.server.web.proposal_reading import LONG_POLL, READERS, psbt
 
-# A vault's movement asks for PAYMENT_APPROVE, which is looked at with the proposal; one's own forward for either.
+# A vault's transaction needs PAYMENT_APPROVE, which is checked with the proposal; a forward needs either.
 SIGNERS = frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.PAYMENT_INIT})
-# Other processes commit too, which this one does not hear of: whoever waits for a broadcast looks again this often.
+# This process is not told of other processes' commits: a call that waits for a broadcast looks again this
+# often.
 RECHECK_SECONDS = 0.25
+READERS = frozenset(
+    {
+        PermissionName.PAYMENT_INIT,
+        PermissionName.PAYMENT_APPROVE,
+        PermissionName.MANAGE_WORKSPACE,
+        PermissionName.VIEW_BALANCES,
+    }
+)
+# A long poll learns of changes in every process. This often it checks that its caller may still wait (P23).
+PERMISSION_SECONDS = 15.0
+_LIST = TypeAdapter(list[Proposal])
+LONG_POLL = {
+    "parameters": [
+        {
+            "name": name,
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+            "description": text,
+            "example": example,
+        }
+        for name, text, example in (
+            ("If-None-Match", "The ETag of what was read before.", '"0123456789abcdef0123456789abcdef"'),
+            ("Prefer", "How long to wait for a change (RFC 7240).", "wait=30"),
+        )
+    ],
+    "responses": {"304": {"description": "Nothing has changed."}},
+}
 
 
 def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
     """Proposes a send from a vault, a version of it that takes its place, or a child that pays for it. Its coins are locked;
     nothing is signed and nothing reaches the network.
-    """
+    """  # noqa: E501
     services, what = call.services, (call.db, call.caller, call.access, call.body)
     match call.prepared:
         case Version() as version:
@@ -72,20 +112,22 @@ def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
 
 
 def cancel_psbt(call: Call[CancelPsbtRequest]) -> CancelPsbtResponse:
-    """Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid."""
+    """Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid."""  # noqa: E501
     return call.services.cancelling.cancel(call.db, call.caller, call.access, call.body)
 
 
 def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     """Approves with a signed PSBT, or declines. The approval that meets the threshold finalises the transaction, which
     is then broadcast; the answer waits a moment for that.
-    """
+    """  # noqa: E501
     answer = _approve_or_decline(call)
     return _after_broadcast(call, answer) if answer.status is ProposalStatus.SIGNED else answer
 
 
 def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
-    """Verified outside the writers' turn, against the proposal as it was; where others sign all the time, in the end inside."""
+    """Verifies outside the writers' lock, against the proposal as it was; after several overtaken tries,
+    inside.
+    """
     request = call.body
     sought = _look(call)
     returned = read_returned(request, sought.txid)
@@ -116,7 +158,7 @@ def _submit(call: Call[SignPsbtRequest], db: Session, verified: Verified | None)
 
 
 def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> SignPsbtResponse:
-    """The broadcast is a worker's business; whoever signed last likes to hear of it."""
+    """A worker broadcasts; the last signer's call waits a little for it."""
     services = call.services
     deadline = time.monotonic() + services.broadcast_wait_seconds
     while (
@@ -137,7 +179,7 @@ def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> S
 def forward_to_vault(call: Call[ForwardToVaultRequest]) -> CreatePsbtResponse:
     """Proposes to move the caller's own money, from their signing profile, into a vault. Only the caller signs it, through
     ``sign-psbt``; their signature finalises it, and it is broadcast.
-    """
+    """  # noqa: E501
     return call.services.forwarding.create(call.db, call.caller, call.access, call.body, call.prepared)
 
 
@@ -145,77 +187,154 @@ def _draft_forward(call: Call[ForwardToVaultRequest]) -> ForwardDraft:
     return call.services.forwarding.draft(call.db, call.caller, call.access, call.body)
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """The workspace that was read, and its revision at that moment."""
+
+    workspace_id: int
+    revision: int
+
+
+async def psbt(call: Call[PsbtQuery]) -> Response:
+    """One proposal, or a workspace's. ``If-None-Match`` with ``Prefer: wait=SECONDS`` waits for a change."""
+    deadline = time.monotonic() + _wait_seconds(call.request)
+    answer, seen = await run_in_threadpool(_look_at, call)
+    while answer.status_code == HTTPStatus.NOT_MODIFIED and await _has_moved(call, seen, deadline):
+        # Another look counts as another call: a busy workspace turns one call into many (429 in the end).
+        call.services.rates.take(call.caller.user_id, is_write=False)
+        answer, seen = await run_in_threadpool(_look_at, call)
+    return answer
+
+
+async def _has_moved(call: Call[PsbtQuery], seen: _Seen, deadline: float) -> bool:
+    """Waits until another look may differ (True), or the time is over or the server about to stop (False)."""
+    services = call.services
+    while (left := deadline - time.monotonic()) > 0 and not services.changes.closing:
+        with services.rates.long_poll(call.caller.user_id, seen.workspace_id):
+            moved = await services.following.wait(
+                seen.workspace_id, seen.revision, min(left, PERMISSION_SECONDS)
+            )
+        if moved or (left > PERMISSION_SECONDS and await run_in_threadpool(_is_stale, call, seen)):
+            return True
+    return False
+
+
+def _is_stale(call: Call[PsbtQuery], seen: _Seen) -> bool:
+    """Whether another look differs: another list, or the refusal of a caller who has lost access."""
+    with call.services.store.read() as db:
+        try:
+            call.enter(db, seen.workspace_id)
+        except CustodyError:
+            return True
+        return read_revision(db, seen.workspace_id) != seen.revision
+
+
+def _look_at(call: Call[PsbtQuery]) -> tuple[Response, _Seen]:
+    """The response as of now, a 304 where the caller has it. No list is held in memory while its caller
+    waits.
+    """
+    shown, seen = _read(call)
+    if not _matches(call.request, shown.etag):
+        return shown.response(), seen
+    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": shown.etag}), seen
+
+
+@dataclass(frozen=True)
+class _Shown:
+    body: bytes
+    headers: dict[str, str]
+
+    @cached_property
+    def etag(self) -> str:
+        return f'"{sha256(self.body).hexdigest()[:32]}"'
+
+    def response(self) -> Response:
+        headers = {**self.headers, "ETag": self.etag, "Cache-Control": "private, no-cache"}
+        return Response(self.body, media_type="application/json", headers=headers)
+
+
+def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
+    """Checked at each look: a permission that is taken away ends a long poll too (P23)."""
+    query, proposals = call.body, call.services.proposals
+    with call.services.store.read() as db:
+        if query.psbt_id is None:
+            assert query.workspace_id is not None, "the query's own rule"
+            access = call.enter(db, query.workspace_id)
+            awaiting = call.caller.user_id if query.awaiting else None
+            wanted = Filter(query.status, awaiting, query.after, query.limit)
+            return _shown_page(query, proposals.page(db, access, wanted)), _seen(db, query.workspace_id)
+        found = proposals.find(db, query.psbt_id)
+        if query.workspace_id not in {None, found.workspace_id}:
+            raise no_such_proposal()
+        _enter_workspace_of(call, db, found.workspace_id)
+        shown = _Shown(proposals.record(db, found).model_dump_json(by_alias=True).encode(), {})
+        return shown, _seen(db, found.workspace_id)
+
+
+def _seen(db: Session, workspace_id: int) -> _Seen:
+    """Read in the same snapshot as the list: a later commit has a higher revision."""
+    return _Seen(workspace_id, read_revision(db, workspace_id))
+
+
+def _enter_workspace_of(call: Call[PsbtQuery], db: Session, workspace_id: int) -> None:
+    """Another tenant's proposal is answered exactly as one that does not exist (P24)."""
+    try:
+        call.enter(db, workspace_id)
+    except NotFound:
+        raise no_such_proposal() from None
+
+
+def _shown_page(query: PsbtQuery, page: Page) -> _Shown:
+    headers = {"X-Total-Count": str(page.total)}
+    if not page.is_exact:
+        headers["X-Total-Count-Is"] = "at-least"
+    if page.has_more:
+        values = query.model_dump(mode="json", exclude_none=True) | {"after": page.items[-1].psbt_id}
+        headers["Link"] = f'</api/v1/psbt?{urlencode(values)}>; rel="next"'
+    return _Shown(_LIST.dump_json(page.items, by_alias=True), headers)
+
+
+def _wait_seconds(request: Request) -> float:
+    """``Prefer: wait=SECONDS`` (RFC 7240); a preference that cannot be parsed is ignored."""
+    for preference in request.headers.get("prefer", "").split(","):
+        name, _, value = preference.strip().partition("=")
+        if name.lower() == "wait" and value.isascii() and value.isdigit() and len(value) < 5:
+            return min(int(value), MAX_LONG_POLL_SECONDS)
+    return 0
+
+
+def _matches(request: Request, etag: str) -> bool:
+    """RFC 9110, section 13.1.2: the weak comparison."""
+    given = request.headers.get("if-none-match", "")
+    return etag in {tag.strip().removeprefix("W/") for tag in given.split(",")}
+
+
 ENDPOINTS = (
     Endpoint(
-        "POST",
-        "/api/v1/create-psbt",
-        create_psbt,
-        CreatePsbtResponse,
-        frozenset({PermissionName.MANAGE_WORKSPACE}),
-        Unit.WRITE,
-        CreatePsbtRequest,
-        creates=True,
+        "POST", "/api/v1/create-psbt", create_psbt, CreatePsbtResponse,
+        frozenset({PermissionName.MANAGE_WORKSPACE}), Unit.WRITE, CreatePsbtRequest, creates=True,
         prepares=_draft_psbt,
         refuses=(
-            ChainUnavailable,
-            Dust,
-            InsufficientFunds,
-            LockedFunds,
-            PolicyUnavailable,
-            RoleLimitExceeded,
-            StateConflict,
-            VaultLimitExceeded,
-            WrongNetworkAddress,
+            ChainUnavailable, Dust, InsufficientFunds, LockedFunds, PolicyUnavailable, RoleLimitExceeded,
+            StateConflict, VaultLimitExceeded, WrongNetworkAddress,
         ),
     ),
     Endpoint(
-        "GET",
-        "/api/v1/psbt",
-        psbt,
-        Proposal | list[Proposal],
-        READERS,
-        Unit.OWN,
-        PsbtQuery,
-        extra=LONG_POLL,
+        "GET", "/api/v1/psbt", psbt, Proposal | list[Proposal], READERS, Unit.OWN, PsbtQuery, extra=LONG_POLL,
     ),
     Endpoint(
-        "POST",
-        "/api/v1/cancel-psbt",
-        cancel_psbt,
-        CancelPsbtResponse,
-        frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT}),
-        Unit.WRITE,
-        CancelPsbtRequest,
-        refuses=(StateConflict,),
+        "POST", "/api/v1/cancel-psbt", cancel_psbt, CancelPsbtResponse,
+        frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT}), Unit.WRITE,
+        CancelPsbtRequest, refuses=(StateConflict,),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/sign-psbt",
-        sign_psbt,
-        SignPsbtResponse,
-        SIGNERS,
-        Unit.OWN,
-        SignPsbtRequest,
-        carries_psbt=True,
-        refuses=(KeyIsRevoked, NotASigner, PsbtDiffers, SignatureInvalid, StateConflict),
+        "POST", "/api/v1/sign-psbt", sign_psbt, SignPsbtResponse, SIGNERS, Unit.OWN, SignPsbtRequest,
+        carries_psbt=True, refuses=(KeyIsRevoked, NotASigner, PsbtDiffers, SignatureInvalid, StateConflict),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/forward-to-vault",
-        forward_to_vault,
-        CreatePsbtResponse,
-        frozenset({PermissionName.PAYMENT_INIT}),
-        Unit.WRITE,
-        ForwardToVaultRequest,
-        creates=True,
+        "POST", "/api/v1/forward-to-vault", forward_to_vault, CreatePsbtResponse,
+        frozenset({PermissionName.PAYMENT_INIT}), Unit.WRITE, ForwardToVaultRequest, creates=True,
         prepares=_draft_forward,
-        refuses=(
-            ChainUnavailable,
-            Dust,
-            InsufficientFunds,
-            KeyIsRevoked,
-            LockedFunds,
-            WalletAddressMismatch,
-        ),
+        refuses=(ChainUnavailable, Dust, InsufficientFunds, KeyIsRevoked, LockedFunds, WalletAddressMismatch),
     ),
-)
+)  # fmt: skip

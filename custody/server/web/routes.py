@@ -1,6 +1,11 @@
-"""Builds FastAPI's routes from the table. A route asks for a caller, before it reads a body, unless its row is open to everybody."""
+"""The table of every endpoint, FastAPI's routes built from it, and the OpenAPI document's text on each.
+
+A route finds its caller before it reads a body, unless its row is open.
+"""
 
 import inspect
+import re
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any
 
@@ -9,26 +14,53 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from custody.schemas.errors import Problem
+from custody.schemas.common import MAX_INT64
+from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.queries import QueryId
 from custody.server.domain.caller import Caller
-from custody.server.domain.errors import Unauthenticated
-from custody.server.web.document import description_of, operation_id_of, refusals_of
-from custody.server.web.endpoint import Door, Endpoint, services_of
-from custody.server.web.problems import trace_id_of
+from custody.server.domain.errors import (
+    CustodyError,
+    DatabaseUnavailable,
+    IdempotencyInProgress,
+    IdempotencyKeyReused,
+    Invalid,
+    NotFound,
+    PermissionDenied,
+    RateLimited,
+    TokenExpired,
+    Unauthenticated,
+)
+from custody.server.web import asset_tokens, auth, joining, people, proposals, vaults, workspace
+from custody.server.web.endpoint import Auth, Endpoint, services_of
+from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.runner import REFUSALS, Runner
 
-# A longer token is none of ours; do not even hash it.
+# In the order of the OpenAPI document, which is frozen (tests/frozen).
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *auth.ENDPOINTS,
+    *people.ENDPOINTS,
+    *vaults.ENDPOINTS,
+    *workspace.ADDRESS_BOOK,
+    *joining.ENDPOINTS,
+    *proposals.ENDPOINTS,
+    *asset_tokens.ENDPOINTS,
+    *workspace.ENDPOINTS,
+)
+
+
+# A longer token is none of ours: refuse it before it is hashed.
 MAX_TOKEN_CHARACTERS = 200
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
 ]
 _bearer = HTTPBearer(auto_error=False, description="The access token of a sign-in")
 Token = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_PROBLEM = {"$ref": "#/components/schemas/Problem"}
 
 
 class Guarded(APIRoute):
-    """Finds out who calls before FastAPI reads the body, which it does before it asks any dependency.
+    """Finds the caller before FastAPI reads the body, which it does before any dependency.
 
     See "Custom Request and APIRoute class" in FastAPI's documentation.
     """
@@ -48,7 +80,7 @@ class Guarded(APIRoute):
 
 
 def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
-    """Of no platform in particular: the application's state holds the services."""
+    """For any platform: the application's state holds the services."""
     router = APIRouter(route_class=Guarded)
     for endpoint in endpoints:
         router.add_api_route(
@@ -62,13 +94,15 @@ def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
             responses={**refusals_of(endpoint), "default": {"model": Problem, "description": "A refusal"}},
             openapi_extra={**endpoint.extra, "x-permissions": sorted(endpoint.permissions)},
             tags=[endpoint.path.split("/")[1]],
-            route_class_override=APIRoute if endpoint.needs is Door.OPEN else None,
+            route_class_override=APIRoute if endpoint.needs is Auth.OPEN else None,
         )
     return router
 
 
 def _answering(endpoint: Endpoint) -> Callable[..., Any]:
-    """What FastAPI calls. Its signature, made from the row, says what FastAPI reads, checks and documents."""
+    """What FastAPI calls. Its signature, made from the row, tells FastAPI what to read, check and
+    document.
+    """
     runner = Runner(endpoint)
 
     def waited(request: Request, **given: Any) -> Response:
@@ -89,7 +123,7 @@ def _answering(endpoint: Endpoint) -> Callable[..., Any]:
 
 def _parameters(endpoint: Endpoint) -> list[inspect.Parameter]:
     annotations: dict[str, Any] = {"request": Request}
-    if endpoint.needs is not Door.OPEN:
+    if endpoint.needs is not Auth.OPEN:
         annotations["caller"] = Annotated[Caller, Depends(_changing if endpoint.is_write else _reading)]
     annotations |= dict.fromkeys(endpoint.path_ids, Annotated[QueryId, Path()])
     if endpoint.takes is not None:
@@ -108,12 +142,14 @@ def _parameters(endpoint: Endpoint) -> list[inspect.Parameter]:
 
 
 async def _reading(request: Request, _token: Token) -> Caller:
-    """Who calls, with the call counted. FastAPI asks before it says what is wrong with what was sent. Raises RateLimited."""
+    """The caller, with the call counted. FastAPI calls this before it reports invalid input. Raises
+    RateLimited.
+    """
     return _counted(request, is_write=False)
 
 
 async def _changing(request: Request, _token: Token) -> Caller:
-    """The same of a call that changes something."""
+    """The same for a call that changes something."""
     return _counted(request, is_write=True)
 
 
@@ -121,3 +157,77 @@ def _counted(request: Request, *, is_write: bool) -> Caller:
     caller: Caller = request.state.caller
     services_of(request).rates.take(caller.user_id, is_write=is_write)
     return caller
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """FastAPI documents every response as plain JSON; refusals have a media type of their own (RFC 9457)."""
+    _make_bounds_whole(document)
+    for path in document["paths"].values():
+        for operation in path.values():
+            content = operation["responses"]["default"]["content"]
+            if "application/json" in content:
+                content[PROBLEM_CONTENT_TYPE] = content.pop("application/json")
+    return document
+
+
+def _make_bounds_whole(node: object) -> None:
+    """FastAPI keeps every bound as a float, which cannot hold the largest int64."""
+    if isinstance(node, list):
+        for each in node:
+            _make_bounds_whole(each)
+    if isinstance(node, dict):
+        for name, value in node.items():
+            if name in _BOUNDS and isinstance(value, float) and value.is_integer():
+                node[name] = min(int(value), MAX_INT64)
+            else:
+                _make_bounds_whole(value)
+
+
+def operation_id_of(endpoint: Endpoint) -> str:
+    """Follows from method and path alone: programs are generated from it."""
+    return "_".join([endpoint.method.lower(), *re.findall(r"\w+", endpoint.path)])
+
+
+def description_of(endpoint: Endpoint) -> str:
+    """The handler's docstring, and who may call it."""
+    text = inspect.getdoc(endpoint.handler) or ""
+    return f"{text}\n\n{_who(endpoint)}".strip()
+
+
+def _who(endpoint: Endpoint) -> str:
+    if endpoint.permissions:
+        return f"Permission: {' or '.join(sorted(endpoint.permissions))}."
+    if endpoint.needs is Auth.OPEN:
+        return "Nobody need be signed in."
+    return "Whoever is signed in." if endpoint.needs is Auth.SIGNED_IN else "Any member of the workspace."
+
+
+def refusals_of(endpoint: Endpoint) -> dict[int | str, dict[str, Any]]:
+    """FastAPI's ``responses``: one per status, whose problem carries one of the codes of that status."""
+    by_status: dict[int, list[str]] = defaultdict(list)
+    for code in sorted(_codes(endpoint)):
+        by_status[STATUS[code].value].append(code.value)
+    return {status: _refusal(codes) for status, codes in sorted(by_status.items())}
+
+
+def _codes(endpoint: Endpoint) -> set[ErrorCode]:
+    errors: list[type[CustodyError]] = [DatabaseUnavailable, *endpoint.refuses]
+    codes = {ErrorCode.INTERNAL}
+    if endpoint.needs is not Auth.OPEN:
+        errors += [Unauthenticated, TokenExpired, RateLimited]
+    if not isinstance(endpoint.needs, Auth):
+        errors += [NotFound, PermissionDenied]
+    if endpoint.path_ids:
+        errors += [NotFound, Invalid]
+    if endpoint.creates:
+        errors += [IdempotencyInProgress, IdempotencyKeyReused, Invalid]
+    if endpoint.takes is not None:
+        errors.append(Invalid)
+        if endpoint.method == "POST":
+            codes |= {ErrorCode.MALFORMED_JSON, ErrorCode.BODY_TOO_LARGE}
+    return codes | {error.code for error in errors}
+
+
+def _refusal(codes: list[str]) -> dict[str, Any]:
+    schema = {"allOf": [_PROBLEM, {"properties": {"code": {"enum": codes}}}]}
+    return {"description": ", ".join(codes), "content": {PROBLEM_CONTENT_TYPE: {"schema": schema}}}

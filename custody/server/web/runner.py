@@ -1,4 +1,6 @@
-"""Runs one endpoint: the transaction, the check of the permission in it, the stored answer of a repeated request."""
+"""Runs one endpoint: its transaction, the permission check in it, and the stored answer of a repeated
+request.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -20,22 +22,22 @@ from custody.server.domain.errors import (
     RoleLimitExceeded,
     VaultLimitExceeded,
 )
+from custody.server.service.requests.changes import MAX_TRIES, Outdated
 from custody.server.service.requests.idempotency import Scope
-from custody.server.service.requests.outdated import MAX_TRIES, Outdated
-from custody.server.service.sign_in.password_check import require_session
-from custody.server.web.endpoint import Call, Door, Endpoint, Unit, services_of
+from custody.server.service.sign_in.sessions import require_session
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, services_of
 from custody.server.web.problems import trace_id_of
 
-# Attempts to do what one may not: recorded, unlike mistakes.
+# Attempts without the right to: recorded, unlike mistakes.
 REFUSALS = (PermissionDenied, NotOrgMember, NotASigner, KeyIsRevoked, RoleLimitExceeded, VaultLimitExceeded)
 Handler = Callable[[Call[Any]], Any]
 
 
 class Runner:
-    """Of one endpoint, for any request.
+    """Runs one endpoint, for any request.
 
-    The answer is written inside the transaction: FastAPI would find out after the commit that it cannot be, and a repeated request
-    gets the same bytes.
+    The response is encoded inside the transaction: an error in it must roll back, and a repeated request gets
+    the same bytes.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -69,7 +71,7 @@ class Runner:
             raise
 
     def answer(self, result: Any) -> Response:
-        """A handler answers with its shape, or with a whole response where headers or a status are its business."""
+        """A handler returns its shape, or a whole response where it sets headers or a status."""
         return result if isinstance(result, Response) else _json(self._encode(result))
 
     def _encode(self, result: Any) -> bytes:
@@ -82,17 +84,17 @@ class Runner:
                 return self.answer(self._endpoint.handler(call))
             case Unit.READ:
                 with store.read() as db:
-                    return self.answer(self._endpoint.handler(self._let_in(call, db)))
+                    return self.answer(self._endpoint.handler(self._permitted(call, db)))
             case Unit.WRITE if self._endpoint.prepares is not None:
                 return self._prepare_and_write(call, scope, self._endpoint.prepares)
             case Unit.WRITE:
                 return self._write(call, scope, self._endpoint.handler)
 
     def _prepare_and_write(self, call: Call[Any], scope: Scope | None, prepares: Handler) -> Response:
-        """What was prepared in vain several times is prepared once more where nobody else can write: it ends in any case."""
+        """After several overtaken tries, prepares inside the write lock, so that it ends in any case."""
         for tries in range(MAX_TRIES):
             with call.services.store.read() as db:
-                ready = self._let_in(replace(call, tries=tries), db)
+                ready = self._permitted(replace(call, tries=tries), db)
                 if scope is not None:
                     known = call.services.idempotency.known(db, scope, _canonical(call.body))
                     if known is not None:
@@ -110,8 +112,8 @@ class Runner:
 
     def _write(self, call: Call[Any], scope: Scope | None, handler: Handler) -> Response:
         with call.services.store.write() as db:
-            # Let in first: a stored answer is no way around a permission that was taken away (P23).
-            ready = self._let_in(call, db)
+            # Checked first: a stored answer is no way around a permission that was taken away (P23).
+            ready = self._permitted(call, db)
             if scope is None:
                 return self.answer(handler(ready))
             return _json(
@@ -120,20 +122,21 @@ class Runner:
                 )
             )
 
-    def _let_in(self, call: Call[Any], db: Session) -> Call[Any]:
+    def _permitted(self, call: Call[Any], db: Session) -> Call[Any]:
         if self._endpoint.unit is Unit.WRITE and call.maybe_caller is not None:
-            # A change may have waited seconds for its turn: a session that was ended meanwhile changes nothing.
+            # A change may have waited seconds for its turn: a session that was ended since then changes
+            # nothing.
             require_session(db, call.caller)
         return replace(call, maybe_db=db, maybe_access=self._enter(call, db))
 
     def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
-        if isinstance(self._endpoint.needs, Door):
+        if isinstance(self._endpoint.needs, Auth):
             return None
         return call.enter(db, getattr(call.body, self._endpoint.workspace_field))
 
     def record_refusal(self, call: Call[Any], error: CustodyError) -> None:
-        """In a transaction of its own, for the refused one was rolled back. Raises RateLimited: whoever is refused again and
-        again takes no more turns of the writers, and no more of the log, than whoever changes things.
+        """In a transaction of its own, because the refused one was rolled back. Raises RateLimited: repeated
+        refusals take no more of the writers' time, and of the log, than changes may.
         """
         if not self._endpoint.is_write:
             call.services.rates.take_write(call.caller.user_id)
@@ -148,7 +151,9 @@ class Runner:
             )
 
     def _place(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
-        """A member's attempt is for the eyes of the workspace it was made in; all others are the platform's."""
+        """A member's attempt is recorded in the workspace that it concerns; any other, in the platform's
+        chain.
+        """
         workspace_id = getattr(call.body, self._endpoint.workspace_field, None)
         if workspace_id is None:
             return None

@@ -1,4 +1,6 @@
-"""Signing keys, which are the caller's own and in no workspace, and the vaults that are made of them."""
+"""Signing keys, which belong to their owner and to no workspace; vaults; spending limits of vaults and
+roles.
+"""
 
 from custody.schemas.keys import (
     Key,
@@ -7,6 +9,19 @@ from custody.schemas.keys import (
     RegisterKeyRequest,
     RevokeKeyRequest,
     SigningProfileAddress,
+)
+from custody.schemas.limits import (
+    CheckRoleQuery,
+    CheckVaultQuery,
+    LimitCheck,
+    LimitError,
+    MyLimits,
+    RoleLimit,
+    RoleQuery,
+    UpdateRolePoliciesRequest,
+    UpdateVaultRequest,
+    VaultLimits,
+    VaultQuery,
 )
 from custody.schemas.queries import ProfileQuery, WorkspaceQuery
 from custody.schemas.users import PermissionName
@@ -17,16 +32,25 @@ from custody.server.domain.errors import (
     KeyAlreadyActive,
     NotFound,
     PermissionDenied,
+    PolicyUnavailable,
     StateConflict,
     VaultsLeftShort,
 )
 from custody.server.service.stored_vaults import vault_in
 from custody.server.service.vaults import exported
-from custody.server.web.endpoint import Call, Door, Endpoint, Unit
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 
-READERS = frozenset(
+ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
+VAULT_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
+VAULT_VIEWERS = frozenset(
     {PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES}
 )
+VAULT_READERS = VAULT_MANAGERS | {
+    PermissionName.PAYMENT_INIT,
+    PermissionName.PAYMENT_APPROVE,
+    PermissionName.VIEW_BALANCES,
+}
+ANY_MEMBER: frozenset[PermissionName] = frozenset()
 
 
 def key_challenge(call: Call[KeyChallengeRequest]) -> KeyChallenge:
@@ -49,7 +73,7 @@ def revoke_key(call: Call[RevokeKeyRequest]) -> Key:
     the key's network. Final. ``superseded`` still approves moves into the workspace's own vaults; ``lost`` approves
     nothing, and what it approved and is pending is asked of the others again. Refused where a vault keeps fewer signers
     than a movement needs, unless ``force`` is set.
-    """
+    """  # noqa: E501
     return call.services.revocation.revoke(call.db, call.caller, call.body)
 
 
@@ -69,63 +93,99 @@ def list_wallets(call: Call[WorkspaceQuery]) -> list[Vault]:
 
 
 def vault_export(call: Call[VaultExportQuery]) -> VaultExport:
-    """The vault as other wallets import it: its descriptor with checksum and key origins, or a record of BIP-129 (BSMS)."""
+    """The vault as other wallets import it: its descriptor with checksum and key origins, or a record of BIP-129 (BSMS)."""  # noqa: E501
     return exported(vault_in(call.db, call.access, call.body.vault_id), call.body)
+
+
+def update_role_policies(call: Call[UpdateRolePoliciesRequest]) -> RoleLimit:
+    """Replaces what each member who holds the role may move in a cycle; counts from now on. Pending proposals stay."""  # noqa: E501
+    return call.services.limits.replace_of_role(call.db, call.caller, call.access, call.body)
+
+
+def get_role_limit(call: Call[RoleQuery]) -> RoleLimit:
+    """A role's limit and cycle."""
+    return call.services.limits.of_role(call.db, call.access, call.body.role_id)
+
+
+def check_user_role_limit(call: Call[CheckRoleQuery]) -> LimitCheck:
+    """Whether an amount, fee included, fits what is left of a member's role limit. Reserves nothing."""
+    return LimitCheck(success=call.services.limits.fits_role(call.db, call.access, call.body))
+
+
+def get_my_limits(call: Call[WorkspaceQuery]) -> MyLimits:
+    """The caller's own limit in the workspace, and what is used of it in this cycle."""
+    return call.services.limits.of_caller(call.db, call.caller, call.access)
+
+
+def update_vault(call: Call[UpdateVaultRequest]) -> VaultLimits:
+    """Replaces a vault's limit and cycle; counts for the next movement. Pending proposals stay."""
+    return call.services.limits.replace_of_vault(call.db, call.caller, call.access, call.body)
+
+
+def get_vault_limits(call: Call[VaultQuery]) -> VaultLimits | LimitError:
+    """A vault's limit and what left in this cycle, or why they cannot be told."""
+    return call.services.limits.of_vault(call.db, call.access, call.body.vault_id)
+
+
+def check_vault_limit(call: Call[CheckVaultQuery]) -> LimitCheck:
+    """Whether a movement of an amount, fee included, fits the vault's limit. Reserves nothing."""
+    return LimitCheck(success=call.services.limits.fits_vault(call.db, call.access, call.body))
 
 
 ENDPOINTS = (
     Endpoint(
-        "POST",
-        "/api/v1/key-challenge",
-        key_challenge,
-        KeyChallenge,
-        Door.SIGNED_IN,
-        Unit.WRITE,
+        "POST", "/api/v1/key-challenge", key_challenge, KeyChallenge, Auth.SIGNED_IN, Unit.WRITE,
         KeyChallengeRequest,
     ),
     Endpoint(
-        "POST",
-        "/api/v1/register-key",
-        register_key,
-        Key,
-        Door.SIGNED_IN,
-        Unit.WRITE,
-        RegisterKeyRequest,
-        creates=True,
-        refuses=(KeyAlreadyActive, StateConflict),
+        "POST", "/api/v1/register-key", register_key, Key, Auth.SIGNED_IN, Unit.WRITE, RegisterKeyRequest,
+        creates=True, refuses=(KeyAlreadyActive, StateConflict),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/revoke-key",
-        revoke_key,
-        Key,
-        Door.SIGNED_IN,
-        Unit.WRITE,
-        RevokeKeyRequest,
+        "POST", "/api/v1/revoke-key", revoke_key, Key, Auth.SIGNED_IN, Unit.WRITE, RevokeKeyRequest,
         refuses=(NotFound, PermissionDenied, StateConflict, VaultsLeftShort),
     ),
-    Endpoint("GET", "/api/v1/keys", keys, list[Key], Door.SIGNED_IN, Unit.READ),
+    Endpoint("GET", "/api/v1/keys", keys, list[Key], Auth.SIGNED_IN, Unit.READ),
     Endpoint(
-        "GET",
-        "/api/v1/signing-profile-address",
-        signing_profile_address,
-        SigningProfileAddress,
-        Door.SIGNED_IN,
-        Unit.READ,
-        ProfileQuery,
-        refuses=(NotFound,),
+        "GET", "/api/v1/signing-profile-address", signing_profile_address, SigningProfileAddress,
+        Auth.SIGNED_IN, Unit.READ, ProfileQuery, refuses=(NotFound,),
     ),
     Endpoint(
-        "POST",
-        "/api/v1/create_wallet",
-        create_wallet,
-        Vault,
-        frozenset({PermissionName.MANAGE_WORKSPACE}),
-        Unit.WRITE,
-        CreateWalletRequest,
-        creates=True,
-        refuses=(KeyAccountsExhausted, StateConflict),
+        "POST", "/api/v1/create_wallet", create_wallet, Vault, frozenset({PermissionName.MANAGE_WORKSPACE}),
+        Unit.WRITE, CreateWalletRequest, creates=True, refuses=(KeyAccountsExhausted, StateConflict),
     ),
-    Endpoint("GET", "/api/v1/list-wallets", list_wallets, list[Vault], READERS, Unit.READ, WorkspaceQuery),
-    Endpoint("GET", "/api/v1/vault-export", vault_export, VaultExport, READERS, Unit.READ, VaultExportQuery),
-)
+    Endpoint(
+        "GET", "/api/v1/list-wallets", list_wallets, list[Vault], VAULT_VIEWERS, Unit.READ, WorkspaceQuery,
+    ),
+    Endpoint(
+        "GET", "/api/v1/vault-export", vault_export, VaultExport, VAULT_VIEWERS, Unit.READ, VaultExportQuery,
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-role-policies", update_role_policies, RoleLimit, ROLE_MANAGERS, Unit.WRITE,
+        UpdateRolePoliciesRequest, refuses=(PolicyUnavailable,),
+    ),
+    Endpoint(
+        "GET", "/api/v1/get-role-limit", get_role_limit, RoleLimit, ROLE_MANAGERS, Unit.READ, RoleQuery,
+        refuses=(PolicyUnavailable,),
+    ),
+    Endpoint(
+        "GET", "/api/v1/check-user-role-limit", check_user_role_limit, LimitCheck, ROLE_MANAGERS, Unit.READ,
+        CheckRoleQuery, refuses=(PolicyUnavailable,),
+    ),
+    Endpoint(
+        "GET", "/api/v1/get-my-limits", get_my_limits, MyLimits, ANY_MEMBER, Unit.READ, WorkspaceQuery,
+        refuses=(PolicyUnavailable,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-vault", update_vault, VaultLimits, VAULT_MANAGERS, Unit.WRITE,
+        UpdateVaultRequest, refuses=(PolicyUnavailable,),
+    ),
+    Endpoint(
+        "GET", "/api/v1/get-vault-limits", get_vault_limits, VaultLimits | LimitError, VAULT_READERS,
+        Unit.READ, VaultQuery,
+    ),
+    Endpoint(
+        "GET", "/api/v1/check-vault-limit", check_vault_limit, LimitCheck, VAULT_READERS, Unit.READ,
+        CheckVaultQuery, refuses=(PolicyUnavailable,),
+    ),
+)  # fmt: skip

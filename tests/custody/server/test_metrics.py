@@ -19,7 +19,7 @@ from custody.server.meters import Meters
 from custody.server.metrics import StoredFigures
 from custody.server.scraping import serving_metrics
 from custody.server.store import Store
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.routes import ENDPOINTS
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.platform import Clock
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from custody.server.metrics import StoredFigures
-from custody.server.service.operations.figures import ChainFigures, Figures, JobFigures, ProposalFigures
+from custody.server.service.operations.status import ChainFigures, Figures, JobFigures, ProposalFigures
 from custody.server.store import Store, sqlite_url
 from tests.support.platform import START, Clock
 

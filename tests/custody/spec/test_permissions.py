@@ -4,15 +4,15 @@ import pytest
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.roles import EVERY_PERMISSION
-from custody.server.web.endpoint import Door, Endpoint
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.endpoint import Auth, Endpoint
+from custody.server.web.routes import ENDPOINTS
 from tests.custody.spec import contract, not_yet
 from tests.custody.spec.reading import Specification
 from tests.custody.spec.staging import Stage
 from tests.support.platform import As
 
 # Of a workspace: the rest are one's own things, and sign-in.
-ROWS = tuple(row for row in ENDPOINTS if not isinstance(row.needs, Door))
+ROWS = tuple(row for row in ENDPOINTS if not isinstance(row.needs, Auth))
 
 
 def test_the_table_and_the_specification_agree(specification: Specification) -> None:
@@ -30,9 +30,9 @@ def test_every_row_is_as_it_was_decided(specification: Specification) -> None:
 
 
 def _needs(row: Endpoint) -> set[str] | str:
-    if row.needs is Door.OPEN:
+    if row.needs is Auth.OPEN:
         return contract.NOBODY_SIGNED_IN
-    if row.needs is Door.SIGNED_IN:
+    if row.needs is Auth.SIGNED_IN:
         return contract.SIGNED_IN
     return {name.value for name in row.permissions} or contract.ANY_MEMBER
 

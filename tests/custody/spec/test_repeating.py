@@ -9,7 +9,7 @@ from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.requests.idempotency import Scope
 from custody.server.store.models import Contract, User
 from custody.server.web.endpoint import Endpoint
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.routes import ENDPOINTS
 from multisig import Network, encode_address
 from tests.custody.spec.samples import sample
 from tests.custody.spec.staging import TESTER, Stage

@@ -1,1 +1,1 @@
-"""The audit log: written, read, exported, sealed and checked."""
+"""The audit log: hash chains, their checkpoints, their verification and export."""

@@ -1,4 +1,6 @@
-"""Writing checkpoints of the audit chains: a line in a file apart, signed, and recorded in the log itself."""
+"""Writing checkpoints of the audit chains: signed lines in a separate file, each recorded in the log
+itself.
+"""
 
 import os
 import re
@@ -25,7 +27,7 @@ from custody.server.store.models import AuditEvent, AuditHead
 
 log = structlog.get_logger()
 
-# What is written between two checkpoints, nobody vouches for yet.
+# What is written after the last checkpoint is not covered by a signature yet.
 INTERVAL: Final = timedelta(minutes=10)
 SIGNED: Final = "CHECKPOINT_SIGNED"
 
@@ -45,7 +47,7 @@ class Made:
 
 
 class Checkpoints:
-    """``path`` is the file: beside the database, and better on a disk that the database's owner cannot write."""
+    """``path``: the file, best on a disk that the database's owner cannot write to."""
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class Checkpoints:
         self._secrets = secrets
         self._path = path
         self._tried_at: datetime | None = None
-        # What was read last: which file it was, how long it was, and what it had come to.
+        # The file that was read last: its inode and size, and what it contained.
         self._known: tuple[tuple[int, int], Series] | None = None
 
     @property
@@ -83,14 +85,14 @@ class Checkpoints:
         try:
             return int(self.make() is not None)
         except (CannotCheckpoint, OSError) as error:
-            # The others' work in this thread goes on; an operator reads the log, and `custody audit verify` says more.
+            # The thread's other work goes on. An operator reads the log; `custody audit verify` says more.
             log.warning("no checkpoint", reason=str(error))
             return 0
 
     def make(self) -> Made | None:
-        """Signs what every chain that grew has come to; None where nothing was recorded since the last one.
+        """Signs the heads of all chains that grew. None where nothing was recorded since the last checkpoint.
 
-        The line is on the disk before the database records it: a crash between the two leaves a line too many, never
+        The line is on disk before the database records it: a crash in between leaves a line too many, never
         one too few. Raises CannotCheckpoint, OSError.
         """
         with self._store.write() as db, self._file() as file:
@@ -107,12 +109,15 @@ class Checkpoints:
             self._known = _identity(file), series
             self._audit.record(db, PLATFORM, Category.AUDIT, SIGNED, _described(series))
             if checkpoint.number == 1:
-                # Expected once. Whoever removes the file, and its records from the database, has no hand in this log.
+                # Expected once. An attacker who removes the file and its records from the database cannot
+                # remove this line of the server's log.
                 log.warning("a new file of checkpoints begins", file=str(self._path), series=series.id)
             return Made(checkpoint, series.last_digest)
 
     def _series(self, file: int) -> Series:
-        """Read once: other writers wait meanwhile. A file that others wrote to is read again."""
+        """Reads the file once, because other writers wait. A file that another process wrote to is read
+        again.
+        """
         if self._known is None or self._known[0] != _identity(file):
             self._known = None
             series = _continued(file)
@@ -144,7 +149,7 @@ class Checkpoints:
 
 
 def _continued(file: int) -> Series:
-    """What the file says so far; what a power cut left of a line is cut off."""
+    """The file's series so far. Removes an incomplete last line, which a power cut may leave."""
     with os.fdopen(os.dup(file), "rb") as reader:
         reader.seek(0)
         series = read_into(Series(), reader)
@@ -176,7 +181,7 @@ def _end_of_last_line(file: int) -> int:
 
 
 def _heads(db: Session) -> dict[str, Head]:
-    """Raises CannotCheckpoint for what nobody but a stranger wrote: it is not signed, and says so."""
+    """Raises CannotCheckpoint for a head that the platform cannot have written."""
     return {head.chain_id: _head_of(head) for head in db.scalars(select(AuditHead).where(AuditHead.size > 0))}
 
 
@@ -209,7 +214,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _check_continues(db: Session, series: Series, heads: dict[str, Head]) -> None:
-    """A chain that is not what was signed before is not signed again: that would be to vouch for the change."""
+    """Refuses a chain that contradicts the last checkpoint: a new signature would vouch for the change."""
     for chain_id, before in series.heads.items():
         now = heads.get(chain_id)
         if now == before:
@@ -227,7 +232,7 @@ def _check_continues(db: Session, series: Series, heads: dict[str, Head]) -> Non
 
 
 def _check_not_cut(db: Session, series: Series) -> None:
-    """A file that lost its last lines is not written on: the next one would take a lost one's number and place."""
+    """Refuses a file that lost its last lines: the next line would take a lost one's number and place."""
     if not series.id:
         return
     last = db.scalar(
@@ -252,7 +257,7 @@ def _check_not_cut(db: Session, series: Series) -> None:
 
 
 def _is_own_record(db: Session, series: Series, grown: dict[str, Head]) -> bool:
-    """Whether all that happened since is that the last checkpoint was recorded."""
+    """Whether the record of the last checkpoint is the only new event."""
     before, now = series.heads.get(PLATFORM_CHAIN), grown.get(PLATFORM_CHAIN)
     if before is None or now is None or len(grown) > 1 or now.size != before.size + 1:
         return False

@@ -56,10 +56,10 @@ class AuditLog:
         organisation_id: int | None = None,
         told: Mapping[str, Any] | None = None,
     ) -> None:
-        """Appends one event in the caller's transaction; call it last, for it locks the chain's head.
+        """Appends one event in the caller's transaction. Call it last, because it locks the chain's head.
 
-        The event goes to the chain of ``access``'s workspace, else of the organisation, else of the platform. ``told``: what
-        the workspace's webhooks learn of it, for the actions that they are told of (`TOLD_BY_AUDIT`).
+        The event goes to the chain of ``access``'s workspace, else of the organisation, else of the platform.
+        ``told``: what the workspace's webhooks are told, for actions in `TOLD_BY_AUDIT`.
         """
         if access is not None and action in TOLD_BY_AUDIT:
             assert told is not None, f"{action} says what webhooks are told of it"
@@ -69,7 +69,8 @@ class AuditLog:
         workspace_uid = str(access.workspace_id) if access else ""
         chain_id = chain_of(org_uid, workspace_uid)
         heads: dict[str, tuple[int, bytes]] = db.info.setdefault(_HEADS_HERE, {})
-        # Nobody else writes meanwhile (ADR 13): a second event of the same transaction follows the first.
+        # No other transaction writes at the same time (ADR 13): a second event of this transaction follows
+        # the first.
         size, head_hash = heads.get(chain_id) or _locked_head(db, chain_id)
         # Milliseconds, as the row is hashed: what is stored must give the same text again.
         moment = self._clock()
@@ -139,7 +140,7 @@ def read_through(store: Store, marks: Marks | None = None) -> Verification:
     known = marks or {}
     with store.read() as db:
         heads = {head.chain_id: head for head in db.scalars(select(AuditHead))}
-        # Whoever writes the database behind our back may leave anything in a column: it is read, and named.
+        # A forged row may have anything in a column: it is read, and reported.
         chains = sorted({*heads, *known, *db.scalars(select(AuditEvent.chain_id).distinct())}, key=str)
         faults = [
             _verify_chain(db, chain_id, heads.get(chain_id), known.get(chain_id, {})) for chain_id in chains
@@ -170,7 +171,7 @@ def _verify_chain(
     except DBAPIError as error:
         if error.connection_invalidated:
             raise
-        # Of the rows that it reads at once, it does not say which.
+        # The database does not say which row of a batch it failed on.
         return ChainFault(chain_id, read + 1, "from this row on the database cannot read what it holds")
 
 
@@ -182,7 +183,9 @@ def _gone(marks: Mapping[int, Mark]) -> str:
 def chained_rows(
     db: Session, *conditions: ColumnElement[bool], limit: int | None = None, offset: int | None = None
 ) -> Generator[ChainedRow, None, None]:
-    """The rows of one chain in order, a thousand in memory at a time. Close it where it is not read to its end."""
+    """The rows of one chain in order, a thousand in memory at a time. Close it unless you read it to its
+    end.
+    """
     query = select(*_COLUMNS).where(*conditions).order_by(AuditEvent.position).limit(limit).offset(offset)
     with db.execute(query.execution_options(yield_per=BATCH)) as events:
         for event in events:
@@ -196,10 +199,10 @@ _SQLITE_TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{
 
 
 class _AsHashed(TypeDecorator[str]):
-    """A time as it is hashed, where it is stored as we store it.
+    """A time as it is hashed, if it is stored as we store it.
 
-    SQLite sorts and filters times as texts and reads one instant from many of them: a row whose text is another for the
-    same instant would be kept from whoever asks for its day, with every hash in order.
+    SQLite sorts and filters times as texts, and reads one instant from several texts. A forged text for the
+    same instant would hide a row from a query for its day while every hash is right.
     """
 
     impl = DateTime(timezone=True)
@@ -213,7 +216,7 @@ class _AsHashed(TypeDecorator[str]):
             return format_time(value)
         if isinstance(value, str) and (found := _SQLITE_TIME.fullmatch(value)):
             return f"{found[1]}T{found[2]}Z"
-        # No hash was made over this: the row is named as altered.
+        # No hash covers this text: the row is reported as altered.
         return f"{value!r}, which is not how times are stored"
 
 

@@ -16,21 +16,21 @@ from custody.server.domain.export import write_csv
 from custody.server.service.audit.log import AuditLog, chained_rows
 from custody.server.store.models import AuditEvent, Membership, Workspace
 
-# Everything comes in one answer: a second or two of one core, and some fifteen megabytes, are what one reader may ask for
-# at a time.
+# An export is one response: one or two seconds of a core, and some fifteen megabytes, is what one reader may
+# take at a time.
 MAX_EXPORT_ROWS: Final = 50_000
 
 
 @dataclass(frozen=True)
 class Export:
-    """What was read, and how its record describes it."""
+    """What was read, and the description for its audit record."""
 
     shown: wire.ExportedLogs
     description: str
 
 
 class Logs:
-    """``max_export_rows`` is another in tests."""
+    """Tests set a smaller ``max_export_rows``."""
 
     def __init__(self, audit: AuditLog, *, max_export_rows: int = MAX_EXPORT_ROWS) -> None:
         self._audit = audit
@@ -58,10 +58,10 @@ class Logs:
     def export(
         self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.ExportLogsQuery
     ) -> Export:
-        """Everything that matches. Hand it out when ``record_export`` is committed: reading takes a second or two, for which
-        no writer should wait.
+        """All matching rows. Return them only after ``record_export`` is committed. The two are separate
+        because reading takes a second or two, and no writer should wait for it.
 
-        Raises as ``page``, and Invalid where more matches than one answer holds.
+        Raises as ``page``, and Invalid where more rows match than one response holds.
         """
         conditions = _conditions(db, caller, access, query)
         count = _count(db, conditions)

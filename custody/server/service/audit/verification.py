@@ -16,7 +16,7 @@ from custody.server.store.models import AuditEvent
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong. ``where`` is a chain or a file, ``place`` a row or a line of it (0: the whole)."""
+    """Something wrong. ``where``: a chain or a file; ``place``: its row or line (0: the whole)."""
 
     where: str
     unit: str
@@ -35,8 +35,8 @@ class Report:
 def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str]) -> Report:
     """The chains, the files of checkpoints, and each against the other.
 
-    The files are read before the database and after it: what they said before, the database must have; what the
-    database names, they must have by then. Raises OSError.
+    The files are read before the database and after it: the database must contain what they said before, and
+    they must contain by then what the database names. Raises OSError.
     """
     before = {path: read_file(path, trusted) for path in files}
     read = read_through(store, marks_of(before.values()))
@@ -54,7 +54,7 @@ def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str
 
 
 def marks_of(files: Iterable[History]) -> dict[str, dict[int, Mark]]:
-    """By chain and position, what the rows must hash to, by all files together."""
+    """By chain and position, the hashes that the rows must have according to all files together."""
     marks: dict[str, dict[int, Mark]] = {}
     for history in files:
         for chain_id, named in history.marks.items():
@@ -65,7 +65,7 @@ def marks_of(files: Iterable[History]) -> dict[str, dict[int, Mark]]:
 
 
 def _agreed(one: Mark | None, other: Mark) -> Mark:
-    """Two that contradict each other make a mark that no row can meet."""
+    """Two marks that contradict each other make one that no row meets."""
     if one is None or one.event_hash == other.event_hash:
         return other
     return Mark(b"", f"{one.source} or {other.source}")
@@ -78,7 +78,9 @@ def read_file(path: Path, trusted: frozenset[str]) -> History:
 
 
 def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
-    """By series and number, the digests that the audit log names: one each, unless a file was cut and written on."""
+    """By series and number, the digests that the audit log names. One each, unless a file was cut and
+    continued.
+    """
     query = select(AuditEvent.description).where(
         AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.action == SIGNED
     )
@@ -93,7 +95,7 @@ def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
 
 
 def _missing(files: Mapping[Path, History], named: Mapping[str, dict[int, set[str]]]) -> Iterator[Finding]:
-    """What the audit log names and no file holds. Of the copies of one file the longest counts."""
+    """What the audit log names and no file holds. Of several copies of a file, the longest counts."""
     longest: dict[str, tuple[Path, History]] = {}
     for path, history in files.items():
         known = longest.get(history.id)
@@ -112,7 +114,7 @@ def _missing(files: Mapping[Path, History], named: Mapping[str, dict[int, set[st
 
 
 def _lost(path: Path, history: History, records: Mapping[int, set[str]]) -> Iterator[Finding]:
-    """The first checkpoint that was recorded and is not, or no longer, in the file."""
+    """The first recorded checkpoint that the file does not hold."""
     for number in sorted(records):
         if number > history.number:
             if history.fault is None:
@@ -127,7 +129,7 @@ def _lost(path: Path, history: History, records: Mapping[int, set[str]]) -> Iter
 
 
 def _forked(path: Path, history: History, other_path: Path, other: History) -> Iterator[Finding]:
-    """Copies of one file are one history: the newer begins with the older."""
+    """Copies of one file must share a history: the longer one starts with the shorter one."""
     for line, (one, another) in enumerate(zip(history.digests, other.digests, strict=False), start=1):
         if one != another:
             yield Finding(

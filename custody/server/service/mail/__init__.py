@@ -1,1 +1,1 @@
-"""Mail: its texts, the jobs that send it, and the ways it leaves."""
+"""Mail: its texts, the jobs that send it, and the two ways to send."""

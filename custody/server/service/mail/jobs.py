@@ -1,10 +1,17 @@
-"""Mail through the outbox: written with what it tells of, sent by a worker until the mail server has taken it."""
+"""Mail through the outbox: queued in the transaction that it tells of, sent by a worker until the server
+accepts it.
+
+Every text is a row of ``TEXTS``; ``{name}`` stands for a value.
+"""
 
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from hashlib import sha256
+from string import Formatter
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -15,31 +22,159 @@ from sqlalchemy.orm import Session
 from custody.server.domain.errors import CustodyError, MailRefused, MailUnavailable
 from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
 from custody.server.service.jobs.tidying import BATCH
-from custody.server.service.mail.mailer import CannotMail, Mailer
-from custody.server.service.mail.texts import TEXTS, Template
+from custody.server.service.mail.mailer import CannotMail, Mail, Mailer
 from custody.server.store.models import Job
 
 log = structlog.get_logger()
-
 MAIL: Final = "mail"
-# Retries settle at one a minute. A mail server is seldom away for longer, and half a day later nobody waits for the mail.
+# Retries settle at one a minute. After half a day without a mail server, the mail has lost its use.
 MAX_ATTEMPTS: Final = 12 * 60
 # Whom a mail went to is remembered for as long as an operator may be asked where it is.
 SENT_MAIL_KEPT: Final = timedelta(days=1)
 MAX_VALUE_LENGTH: Final = 200
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-# Line breaks, controls and changes of the direction of writing: a name must not write lines of the mail (P50).
+# Line breaks, controls and direction marks: a name must not add lines to the mail (P50).
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
 
-# The secrets that a mail carries, made and recorded at the moment of sending; None where there is nothing to send any more.
+
+class Template(StrEnum):
+    CODE = "code"
+    WELCOME = "welcome"
+    ALREADY_REGISTERED = "already-registered"
+    PASSWORD_RESET = "password-reset"  # noqa: S105 - a name
+    PASSWORD_CHANGED = "password-changed"  # noqa: S105 - a name
+    SECOND_FACTOR_CHANGED = "second-factor-changed"
+    SECOND_FACTOR_FAILED = "second-factor-failed"
+    RECOVERY_CODE_USED = "recovery-code-used"
+    INVITATION = "invitation"
+    ONBOARDING_APPROVED = "onboarding-approved"
+    ONBOARDING_REJECTED = "onboarding-rejected"
+    WEBHOOK_DISABLED = "webhook-disabled"
+
+
+# Second factors, as mails and the audit log call them.
+METHODS: Mapping[str, str] = {
+    "none": "the password alone",
+    "email": "e-mailed codes",
+    "totp": "an authenticator's codes",
+}
+
+
+@dataclass(frozen=True)
+class Text:
+    """``link`` goes below the text, after the platform's public URL, where the operator has set one.
+
+    ``made``: values that are secrets. They are made when the mail is sent, and never wait in the outbox.
+    """
+
+    subject: str
+    text: str
+    link: str | None = None
+    made: frozenset[str] = field(default=frozenset())
+
+    @property
+    def values(self) -> frozenset[str]:
+        """The names of all values in the text."""
+        parsed = [*Formatter().parse(self.subject), *Formatter().parse(self.text + (self.link or ""))]
+        return frozenset(name for _, name, _, _ in parsed if name)
+
+    @property
+    def queued(self) -> frozenset[str]:
+        """The names of the values that wait in the outbox."""
+        return self.values - self.made
+
+    def fill(self, to: str, values: Mapping[str, str], public_url: str | None) -> Mail:
+        text = self.text.format_map(values)
+        if self.link is not None and public_url is not None:
+            text += f"\n{public_url.rstrip('/')}{self.link.format_map(values)}\n"
+        return Mail(to, self.subject.format_map(values), text)
+
+
+TEXTS: Mapping[Template, Text] = {
+    Template.CODE: Text(
+        "Your sign-in code",
+        "Your sign-in code is {code}\n\n"
+        "It is good for {minutes} minutes and for one sign-in. "
+        "If you are not signing in, change your password:\n"
+        "somebody knows it.\n",
+        made=frozenset({"code"}),
+    ),
+    Template.WELCOME: Text(
+        "Your custody account",
+        "Your account is ready. An administrator can now add you to a workspace.\n",
+    ),
+    Template.ALREADY_REGISTERED: Text(
+        "You already have an account",
+        "Somebody tried to register an account with this address. "
+        "You have one already; nothing was changed.\n",
+    ),
+    Template.PASSWORD_RESET: Text(
+        "Choose a new password",
+        "Somebody, probably you, asked for a new password for this account. "
+        "To choose one, use this token:\n\n"
+        "{token}\n\n"
+        "It is good for {minutes} minutes and once. If you did not ask, do nothing: your password stays.\n",
+        # Behind a # it is sent to no server, and so stays out of logs (RFC 3986, section 3.5).
+        link="/reset-password#token={token}",
+        made=frozenset({"token", "minutes"}),
+    ),
+    Template.PASSWORD_CHANGED: Text(
+        "Your password was changed",
+        "The password of your account was changed, and your other sessions were ended.\n\n"
+        "If this was not you, ask for a password reset at once and tell your administrator.\n",
+    ),
+    Template.SECOND_FACTOR_CHANGED: Text(
+        "Your second factor was changed",
+        "Signing in to your account now asks for: {method}.\n\n"
+        "If this was not you, change your password at once and tell your administrator.\n",
+    ),
+    Template.SECOND_FACTOR_FAILED: Text(
+        "Somebody who has your password was stopped",
+        "Somebody signed in with your password and then failed to give the code that comes after it.\n\n"
+        "If this was not you, change your password at once: somebody knows it.\n",
+    ),
+    Template.RECOVERY_CODE_USED: Text(
+        "A recovery code was used",
+        "Somebody signed in to your account with one of its recovery codes; {left} are left.\n\n"
+        "If this was not you, change your password at once and enrol your authenticator again.\n",
+    ),
+    Template.INVITATION: Text(
+        "You are invited to {organisation}",
+        "{inviter} invites you to the workspace {workspace} of {organisation}, as {role}.\n\n"
+        "Sign in with this address and accept or decline the invitation {invite_id}; "
+        "if you have no account yet,\n"
+        "register one with this address first. The invitation ends on {expires_at}.\n",
+        link="/invitations/{invite_id}",
+    ),
+    Template.ONBOARDING_APPROVED: Text(
+        "Your organisation is ready",
+        "Your request was approved: {organisation} exists, with its first workspace, "
+        "and you are its administrator.\n"
+        "Sign in with this address, register your signing device, and invite the others.\n\n"
+        "Note of the reviewer: {note}\n",
+    ),
+    Template.ONBOARDING_REJECTED: Text(
+        "Your request was not approved",
+        "Your request for {organisation} was not approved.\n\nNote of the reviewer: {note}\n",
+    ),
+    Template.WEBHOOK_DISABLED: Text(
+        "A webhook of {workspace} was disabled",
+        "The webhook to {host} that you made in the workspace {workspace} is told nothing more: "
+        "the receiver failed for\n"
+        "days, or said that it is gone.\n\n"
+        "Look into its deliveries, repair the receiver, and enable the webhook again.\n",
+    ),
+}
+# Makes and stores the secrets of a mail when it is sent, by address. None where there is nothing to send any
+# more.
 Maker = Callable[[str], Mapping[str, str] | None]
 
 
 def queue_mail(db: Session, template: Template, to: str, values: Mapping[str, str], *, now: datetime) -> None:
     """Sends a mail after the caller's transaction, and only if that commits.
 
-    ``values`` are the template's (``TEXTS[template].queued``), and no secrets: they wait in the database. The same mail
-    to the same person, still waiting, is sent once.
+    ``values`` are the template's (``TEXTS[template].queued``) and hold no secrets, because they wait in the
+    database. An identical mail to the same address that still waits is sent once.
     """
     wanted = TEXTS[template].queued
     if set(values) != wanted:
@@ -50,12 +185,12 @@ def queue_mail(db: Session, template: Template, to: str, values: Mapping[str, st
 
 
 def one_line(value: str) -> str:
-    """What somebody wrote, as it may stand in a mail."""
+    """A user's text as it may stand in a mail."""
     return _UNPRINTABLE.sub(" ", value).strip()[:MAX_VALUE_LENGTH]
 
 
 def _checked_url(text: str | None) -> str | None:
-    """Links carry tokens: they lead to https, or to this machine."""
+    """Links carry tokens, so they must lead to https or to this machine."""
     if text is None:
         return None
     parts = urlsplit(text)
@@ -74,7 +209,7 @@ def _subject(payload: Mapping[str, object]) -> str:
 
 
 class MailJobs:
-    """The handler of mail jobs. At least once: a worker that dies after sending makes a second mail, never none."""
+    """Handles mail jobs. At least once: a worker that dies after sending causes a second mail, never none."""
 
     def __init__(self, mailer: Mailer, makers: Mapping[Template, Maker], public_url: str | None) -> None:
         """Raises CannotMail."""
@@ -89,7 +224,9 @@ class MailJobs:
         return lambda _db: verdict
 
     def _tried(self, task: Task) -> Verdict:
-        """A mistake of ours in one mail must not stop the others: raised, it would come back each minute, for ever."""
+        """A bug in one mail must not stop the others: an exception would return the job every minute for
+        ever.
+        """
         try:
             return self._send(Template(task.payload["template"]), task)
         except CustodyError:

@@ -1,22 +1,42 @@
-"""Mail: what is sent, and the embedded default that writes it into a folder."""
+"""Sending mail: into a folder (the default), or through the operator's mail server."""
 
 import os
-from dataclasses import dataclass
+import smtplib
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP, SMTPUTF8
 from email.utils import format_datetime
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Literal, Protocol
+
+import structlog
+from pydantic import SecretStr
 
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import MailRefused, MailUnavailable
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.meters import Meters
+from custody.server.service.cutting import Deadline
+
+log = structlog.get_logger()
+
 
 SENDER = "custody@localhost"
 # RFC 5322, section 2.1.1: characters in a line, without its end.
 MAX_LINE = 998
+# RFC 6409: submission with STARTTLS; RFC 8314: submission over TLS from the start.
+DEFAULT_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
+# For each answer, and for all of one mail: a sign-in waits for its code, and the SDK for twenty seconds.
+ANSWER_SECONDS: Final = 5.0
+MAIL_SECONDS: Final = 15.0
+# RFC 5321, section 4.2.1: 5xx is for good, 4xx may pass.
+FOR_GOOD: Final = range(500, 600)
 
 
 class CannotMail(Exception):
@@ -29,7 +49,7 @@ class CannotMail(Exception):
 
 @dataclass(frozen=True)
 class Mail:
-    """``text`` may hold a one-time code: it stays out of repr by staying out of logs altogether."""
+    """``text`` may hold a one-time code: neither repr nor a log shows it."""
 
     to: str
     subject: str
@@ -41,12 +61,16 @@ class Mail:
 
 class Mailer(Protocol):
     def send(self, mail: Mail) -> None:
-        """Returns when somebody else has taken the mail over. Raises MailUnavailable, and MailRefused for good."""
+        """Returns when a server or the file system has accepted the mail. Raises MailUnavailable, or
+        MailRefused for good.
+        """
         ...
 
 
 class Letterhead:
-    """Turns a mail into a message with its headers. Raises ValueError where one would break out of its header (P50)."""
+    """Turns a mail into a message with headers. Raises ValueError where a value would break out of its header
+    (P50).
+    """
 
     def __init__(self, sender: str, clock: Clock, random: RandomBytes) -> None:
         """Raises CannotMail."""
@@ -61,11 +85,12 @@ class Letterhead:
     def message(self, mail: Mail) -> EmailMessage:
         try:
             message = self._written(mail)
-            # Some headers fail only where they are folded, which is for whoever sends: here nothing has begun yet.
+            # Some headers fail only when they are folded, which happens at sending: fail here, before
+            # anything is sent.
             for policy in (SMTP, SMTPUTF8):
                 message.as_bytes(policy=policy)
         except Exception as error:
-            # The library stumbles over some addresses with whatever error its parser meets on the way (a@%|,<).
+            # The library fails on some addresses (a@%|,<) with any of its parser's errors.
             raise ValueError("no header can hold this mail's address or subject") from error
         return message
 
@@ -84,7 +109,7 @@ class Letterhead:
 
 
 class CountedMailer:
-    """Any way of sending, with what became of it counted."""
+    """Wraps a mailer and counts its outcomes."""
 
     def __init__(self, mailer: Mailer, meters: Meters) -> None:
         self._mailer = mailer
@@ -136,12 +161,14 @@ class FileMailer:
 
 
 def _goes_as_it_is(text: str) -> bool:
-    """Whether no encoding is needed. Quoted-printable breaks a link or a token for whoever reads the file as it stands."""
+    """Whether no encoding is needed. Quoted-printable breaks a link or a token for a person who reads the
+    file as it is.
+    """
     return text.isascii() and all(len(line) <= MAX_LINE for line in text.split("\n"))
 
 
 def address_of(text: str) -> Address:
-    """Quoted where need be: an address may hold what a header would read as something else."""
+    """Quotes the local part where needed: it may hold characters that a header would read differently."""
     local, _, domain = text.rpartition("@")
     return Address(username=local, domain=domain)
 
@@ -156,3 +183,125 @@ def _sender(text: str) -> Address:
             f"{text!r} is no address to send mail from.", "Set CUSTODY_MAIL_FROM to one, name@domain."
         )
     return found
+
+
+@dataclass(frozen=True)
+class SmtpServer:
+    """``ca_file``: a private authority to trust instead of the usual ones. Raises CannotMail."""
+
+    host: str
+    tls: Literal["starttls", "tls", "none"] = "starttls"
+    port: int | None = None
+    username: str | None = None
+    password: SecretStr | None = field(default=None, repr=False)
+    ca_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.tls == "none" and not _is_loopback(self.host):
+            raise CannotMail(
+                f"Mail to {self.host} would travel unencrypted, sign-in codes and all.",
+                "Set CUSTODY_SMTP_TLS to starttls or tls; none is for a mail server on this machine.",
+            )
+        if (self.username is None) != (self.password is None):
+            raise CannotMail(
+                "A mail server's user name and password go together.",
+                "Set both CUSTODY_SMTP_USERNAME and CUSTODY_SMTP_PASSWORD, or neither.",
+            )
+
+
+class SmtpMailer:
+    """Opens a connection for each mail: mails are few, and a server would close an idle connection."""
+
+    def __init__(self, server: SmtpServer, letterhead: Letterhead) -> None:
+        self._server = server
+        self._letterhead = letterhead
+        self._context = ssl.create_default_context(cafile=server.ca_file)
+
+    def send(self, mail: Mail) -> None:
+        with _trouble_named():
+            message = self._letterhead.message(mail)
+            sender, to = self._letterhead.sender.addr_spec, address_of(mail.to).addr_spec
+            with self._connection() as connection:
+                connection.send_message(message, sender, [to])
+
+    @contextmanager
+    def _connection(self) -> Iterator[smtplib.SMTP]:
+        # smtplib would look up this machine's name and send it.
+        with Deadline(MAIL_SECONDS) as deadline:
+            connection = _Connection(self._server, self._context, self._letterhead.sender.domain, deadline)
+            try:
+                self._prove_both(connection)
+                yield connection
+                # The mail is accepted by now: an error at QUIT would send it twice.
+                with suppress(smtplib.SMTPException, OSError):
+                    connection.quit()
+            finally:
+                connection.close()
+
+    def _prove_both(self, connection: smtplib.SMTP) -> None:
+        """Verifies the server by its certificate, then signs in. Nothing is sent in the clear where a
+        middleman hides STARTTLS.
+        """
+        try:
+            if self._server.tls == "starttls":
+                connection.starttls(context=self._context)
+            if self._server.username is not None and self._server.password is not None:
+                connection.login(self._server.username, self._server.password.get_secret_value())
+        except smtplib.SMTPNotSupportedError as error:
+            raise MailUnavailable(
+                "The mail server does not offer the encryption or sign-in it is to have."
+            ) from error
+
+
+class _Connection(smtplib.SMTP):
+    def __init__(self, server: SmtpServer, context: ssl.SSLContext, name: str, deadline: Deadline) -> None:
+        self._tls = context if server.tls == "tls" else None
+        self._deadline = deadline
+        port = server.port or DEFAULT_PORTS[server.tls]
+        super().__init__(server.host, port, local_hostname=name, timeout=ANSWER_SECONDS)
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        line = socket.create_connection((host, port), timeout)
+        self._deadline.watch(line)
+        return line if self._tls is None else self._tls.wrap_socket(line, server_hostname=host)
+
+
+@contextmanager
+def _trouble_named() -> Iterator[None]:
+    """The server's reply code goes to the log; callers learn only the kind of trouble."""
+    try:
+        yield
+    except (smtplib.SMTPException, OSError, ValueError) as error:
+        code = _reply_code(error)
+        log.warning("mail not sent", trouble=type(error).__name__, reply=code)
+        what = f"answered {code}" if code else f"could not be used ({type(error).__name__})"
+        if _is_for_good(error, code):
+            raise MailRefused(f"The mail server takes no such mail: {what}.") from error
+        raise MailUnavailable(f"The mail server {what}.") from error
+
+
+def _reply_code(error: Exception) -> int | None:
+    """RFC 5321, section 4.2. The text beside it is not repeated: it may quote what was sent."""
+    if isinstance(error, smtplib.SMTPResponseException):
+        return int(error.smtp_code)
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return next(int(code) for code, _ in error.recipients.values())
+    return None
+
+
+def _is_for_good(error: Exception, code: int | None) -> bool:
+    """Whether the fault is in this mail. A wrong password or sender is for the operator to repair, and the
+    mail waits.
+    """
+    about_the_mail = isinstance(error, smtplib.SMTPRecipientsRefused | smtplib.SMTPDataError)
+    if about_the_mail:
+        return code in FOR_GOOD
+    # An address that no header or command can hold, or that the server's SMTP cannot express.
+    return isinstance(error, UnicodeError | smtplib.SMTPNotSupportedError) or type(error) is ValueError
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

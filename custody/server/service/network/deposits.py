@@ -13,8 +13,8 @@ from custody.server.domain.ports import Clock
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.stored_vaults import watch_vault
 from custody.server.service.webhook_events import Deposits
-from custody.server.store.chunks import chunks
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
+from custody.server.store.unit import chunks
 from multisig import RECEIVE, OutPoint, Transaction
 
 

@@ -1,1 +1,1 @@
-"""What an operator and the machines around the platform ask of it: is it well, what waits, what was done."""
+"""What an operator and the load balancer ask of the platform: whether it works, and what waits."""

@@ -1,21 +1,25 @@
-"""Whether this process can do its work: its database answers with tables of this version, and it is not about to stop."""
+"""Whether this process can serve: its database answers, has this version's tables, and no shutdown has
+begun.
+"""
 
 import asyncio
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.domain.ports import Clock
 from custody.server.service.backends import Backends, Reach, Reachability
-from custody.server.service.operations.recent import Recent
 from custody.server.service.requests.changes import Changes
 from custody.server.store import Store
 
-# A proxy asks each second or so, and so do several; the database is asked once a second at most.
+# Several proxies may ask each second; the database is asked once a second at most.
 FRESH_SECONDS: Final = 1.0
-# Who asks gives up after a second or two, and learns nothing then.
+# A proxy gives up after a second or two, and learns nothing then.
 DEADLINE_SECONDS: Final = 2.0
 
 STOPPING: Final = "The process is about to stop."
@@ -26,7 +30,9 @@ OUTDATED: Final = "A newer version of the platform has migrated the database: st
 
 @dataclass(frozen=True)
 class ChainReach:
-    """A chain that this process has a backend for; ``silent_seconds`` since it last answered, None where it never did."""
+    """A chain with a backend in this process. ``silent_seconds``: since its last answer; None where it never
+    answered.
+    """
 
     chain: str
     reachable: bool
@@ -38,8 +44,8 @@ class ChainReach:
 class Ready:
     """``trouble``: why not, in words; None where it is ready.
 
-    A chain that cannot be reached is told and no reason: people sign on without it, and the transaction waits for the network.
-    Were it one, a node that is away would take every server out of its proxy at once.
+    A chain that cannot be reached is reported and does not count: members sign without it, and transactions
+    wait for the network. If it counted, a lost node would take every server out of its proxy at once.
     """
 
     trouble: str | None
@@ -57,7 +63,7 @@ class Readiness:
         self._outdated = Recent(store.is_outdated, fresh_seconds=FRESH_SECONDS)
 
     async def ask(self, seconds: float = DEADLINE_SECONDS) -> Ready:
-        """In that time at most, whatever the database does; no thread of the requests' is taken for it."""
+        """Answers within that time whatever the database does, without a thread of the requests."""
         return Ready(STOPPING if self._changes.closing else await self._database(seconds), self._chains())
 
     async def _database(self, seconds: float) -> str | None:
@@ -65,7 +71,8 @@ class Readiness:
         try:
             outdated = await asyncio.wait_for(asyncio.shield(asked), seconds)
         except TimeoutError:
-            # Somebody may hear it later; if it is an error then, nobody has to.
+            # The next caller may get the answer. An error that no caller reads must not be logged as
+            # unhandled.
             asked.add_done_callback(lambda done: done.cancelled() or done.exception())
             return NO_ANSWER
         except DatabaseUnavailable:
@@ -81,3 +88,48 @@ def _reach(chain: str, known: Mapping[str, Reach], now: datetime) -> ChainReach:
     reach = known.get(chain, Reach(is_up=False))
     silent = None if reach.answered_at is None else max(0.0, (now - reach.answered_at).total_seconds())
     return ChainReach(chain, reach.is_up, None if reach.tip is None else reach.tip.height, silent)
+
+
+Answer = TypeVar("Answer")
+
+
+class Recent(Generic[Answer]):
+    """Runs `read` in a thread of its own, one at a time; for `fresh_seconds` every caller gets the same
+    answer or error.
+
+    What `read` waits for has deadlines of its own; a caller waits for the future as long as it likes.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Answer],
+        *,
+        fresh_seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read = read
+        self._fresh_seconds = fresh_seconds
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._future: Future[Answer] | None = None
+        self._asked_at = 0.0
+
+    def ask(self) -> Future[Answer]:
+        with self._lock:
+            now = self._monotonic()
+            if self._future is None or (
+                self._future.done() and not self._asked_at <= now < self._asked_at + self._fresh_seconds
+            ):
+                self._future, self._asked_at = Future(), now
+                threading.Thread(
+                    target=self._answer, args=(self._future,), name="recent", daemon=True
+                ).start()
+            return self._future
+
+    def _answer(self, future: Future[Answer]) -> None:
+        try:
+            answer = self._read()
+        except Exception as error:  # noqa: BLE001 - the caller gets it
+            future.set_exception(error)
+        else:
+            future.set_result(answer)

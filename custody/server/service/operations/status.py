@@ -1,22 +1,76 @@
-"""What an operator asks first, read from the database alone: also where no server runs, or one that does not answer."""
+"""The operator's first look: jobs, proposals in progress, chains and leases. Read from the database alone, so
+that it works where no server runs.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import select, text
+from sqlalchemy import case, func, select, text
 from sqlalchemy.orm import Session
 
+from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.audit import PLATFORM_CHAIN
 from custody.server.service.audit.checkpoints import SIGNED
-from custody.server.service.operations.figures import Figures, read_figures
 from custody.server.store import Store
-from custody.server.store.models import AuditEvent, Lease
+from custody.server.store.models import AuditEvent, ChainBlock, Job, Lease, Proposal
+
+# Final states are not counted: their number grows for ever.
+UNDER_WAY = (
+    ProposalStatus.PENDING,
+    ProposalStatus.SIGNED,
+    ProposalStatus.STALLED,
+    ProposalStatus.BROADCASTING,
+)
+
 
 _SIZES: Final = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
     "postgresql": "SELECT pg_database_size(current_database())",
 }
+
+
+@dataclass(frozen=True)
+class JobFigures:
+    """Unfinished jobs of one kind. ``oldest_at``: the creation of the oldest that was not given up.
+    ``due_at``: since when the longest due job has waited without a worker. A mail server or receiver that
+    is down makes jobs old; missing workers leave them due.
+    """
+
+    kind: str
+    waiting: int
+    leased: int
+    dead: int
+    oldest_at: datetime | None
+    due_at: datetime | None
+
+
+@dataclass(frozen=True)
+class ProposalFigures:
+    """Proposals in one status. ``oldest_at``: the last change of the one that has been in it for longest."""
+
+    status: str
+    count: int
+    oldest_at: datetime
+
+
+@dataclass(frozen=True)
+class ChainFigures:
+    """As far as a chain was read."""
+
+    chain: str
+    height: int
+    block_hash: str
+    seen_at: datetime
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One snapshot."""
+
+    jobs: tuple[JobFigures, ...]
+    proposals: tuple[ProposalFigures, ...]
+    chains: tuple[ChainFigures, ...]
 
 
 @dataclass(frozen=True)
@@ -27,7 +81,7 @@ class DatabaseStatus:
 
 @dataclass(frozen=True)
 class LeaseStatus:
-    """Work that one process at a time has taken on; ``held``: whether one has it now."""
+    """Work that one process does at a time. ``held``: whether a process has the lease now."""
 
     name: str
     held: bool
@@ -36,7 +90,9 @@ class LeaseStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """``checkpoint_at``: when the audit log was last signed, as its own record says; None where it never was."""
+    """``checkpoint_at``: the last signature of the audit log, by its own record; None where it was never
+    signed.
+    """
 
     database: DatabaseStatus
     figures: Figures
@@ -64,3 +120,55 @@ def _checkpoint_at(db: Session) -> datetime | None:
         AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.action == SIGNED
     )
     return db.scalars(signed.order_by(AuditEvent.position.desc()).limit(1)).first()
+
+
+def read_figures(db: Session, now: datetime) -> Figures:
+    return Figures(_jobs(db, now), _proposals(db), chain_figures(db))
+
+
+def _jobs(db: Session, now: datetime) -> tuple[JobFigures, ...]:
+    is_dead, is_leased, is_early = Job.dead_at.is_not(None), Job.lease_until > now, Job.run_at > now
+    query = (
+        select(
+            Job.kind,
+            func.sum(case((is_dead, 0), (is_leased, 0), else_=1)),
+            func.sum(case((is_dead, 0), (is_leased, 1), else_=0)),
+            func.sum(case((is_dead, 1), else_=0)),
+            func.min(case((is_dead, None), else_=Job.created_at)),
+            func.min(case((is_dead, None), (is_leased, None), (is_early, None), else_=Job.run_at)),
+        )
+        .where(Job.done_at.is_(None))
+        .group_by(Job.kind)
+        .order_by(Job.kind)
+    )
+    return tuple(
+        JobFigures(kind, int(waiting), int(leased), int(dead), oldest, due)
+        for kind, waiting, leased, dead, oldest, due in db.execute(query)
+    )
+
+
+def _proposals(db: Session) -> tuple[ProposalFigures, ...]:
+    query = (
+        select(Proposal.status, func.count(), func.min(Proposal.updated_at))
+        .where(Proposal.status.in_([status.value for status in UNDER_WAY]))
+        .group_by(Proposal.status)
+        .order_by(Proposal.status)
+    )
+    return tuple(ProposalFigures(*row) for row in db.execute(query))
+
+
+def chain_figures(db: Session) -> tuple[ChainFigures, ...]:
+    highest = (
+        select(ChainBlock.chain, func.max(ChainBlock.height).label("height"))
+        .group_by(ChainBlock.chain)
+        .subquery()
+    )
+    query = (
+        select(ChainBlock)
+        .join(highest, (ChainBlock.chain == highest.c.chain) & (ChainBlock.height == highest.c.height))
+        .order_by(ChainBlock.chain)
+    )
+    return tuple(
+        ChainFigures(block.chain, block.height, block.block_hash, block.seen_at)
+        for block in db.scalars(query)
+    )

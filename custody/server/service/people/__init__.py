@@ -1,1 +1,1 @@
-"""Organisations, workspaces, roles, members, invitations, and what reaches them from outside."""
+"""Organisations, workspaces, roles, members, invitations, and the purchases that a provider reports."""

@@ -1,4 +1,4 @@
-"""The addresses that a workspace gave names."""
+"""The address book of a workspace: addresses with names."""
 
 from typing import cast
 
@@ -89,7 +89,7 @@ def _entries(db: Session, access: WorkspaceAccess) -> list[AddressBookEntry]:
 
 
 def _find(db: Session, access: WorkspaceAccess, uid: int) -> AddressBookEntry:
-    """Another workspace's entry is answered as one that never was (P24)."""
+    """An entry of another workspace is answered as if it did not exist (P24)."""
     entry = db.get(AddressBookEntry, uid)
     if entry is None or entry.workspace_id != access.workspace_id:
         raise NotFound("There is no such entry in this workspace's address book.")

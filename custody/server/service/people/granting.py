@@ -1,4 +1,4 @@
-"""Giving a role gives its limit: nobody gives a higher one than their own, unless limits are theirs to set (P26)."""
+"""Giving a role gives its limit: no higher one than the giver has, unless they may set limits (P26)."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from custody.server.domain.roles import Permissions
 from custody.server.service.limits.policies import PolicyStore
 from custody.server.service.people.staff import permissions_of
 
-# Whoever may propose movements spends a limit.
+# Roles with one of these spend a limit.
 SPENDING: Final = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT})
 
 
@@ -20,7 +20,7 @@ class LimitGrants:
         self._policies = policies
 
     def require(self, db: Session, role_id: int, giver_role_id: int, held: Permissions) -> None:
-        """For whatever gives somebody a role. ``held``: what the giver's own role carries.
+        """For every act that gives a member a role. ``held``: what the giver's own role carries.
 
         Raises PermissionDenied, and PolicyUnavailable where the limits cannot be compared.
         """
@@ -28,7 +28,8 @@ class LimitGrants:
             return
         given, own = self._policies.of_role(db, role_id), self._policies.of_role(db, giver_role_id)
         raise PermissionDenied(
-            f"This role may move {in_btc(given.limit)} BTC a {given.cycle.in_words}, yours {in_btc(own.limit)} BTC a "
+            f"This role may move {in_btc(given.limit)} BTC a {given.cycle.in_words}, yours "
+            f"{in_btc(own.limit)} BTC a "
             f"{own.cycle.in_words}: only somebody with {PermissionName.MANAGE_ROLE} gives it."
         )
 

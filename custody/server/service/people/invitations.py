@@ -1,7 +1,7 @@
 """Inviting people to a workspace by e-mail, and their answers.
 
-Whoever answers is signed in with the invited address, and an account's first sign-in takes a code mailed to that address:
-registering somebody else's address is not enough to take their invitation.
+To answer, a user must be signed in with the invited address, and an account's first sign-in takes a code
+mailed to that address: to register another person's address is not enough.
 """
 
 from math import ceil
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import invitations as wire
 from custody.schemas.invitations import InvitationStatus as Status
 from custody.schemas.users import PermissionName
+from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import NotFound, RateLimited, StateConflict
@@ -32,20 +33,15 @@ from custody.server.domain.invitations import (
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import permissions_not_held, require_grantable
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.mail.jobs import queue_mail
-from custody.server.service.mail.texts import Template
+from custody.server.service.jobs.tidying import sweep
+from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.people.granting import LimitGrants
-from custody.server.service.people.invitation_expiry import expire
-from custody.server.service.people.invitation_records import (
-    invitation_record,
-    invitation_records,
-    record_event,
-)
 from custody.server.service.people.people import People, add_membership
 from custody.server.service.people.staff import permissions_of, role_in
 from custody.server.service.sign_in.accounts import find_user
-from custody.server.service.system import place_of
-from custody.server.store.models import Invitation, Membership, User
+from custody.server.service.system import PLATFORM, place_of
+from custody.server.store import Store
+from custody.server.store.models import Invitation, Membership, Organisation, Role, User, Workspace
 
 
 class Invitations:
@@ -61,10 +57,10 @@ class Invitations:
     def invite(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.InviteToWorkspaceRequest
     ) -> str:
-        """Offers a place and mails the address, whether it has an account or not. The invitation's id.
+        """Offers a role and mails the address, whether it has an account or not. Returns the invitation's id.
 
-        Raises NotFound (organisation, role), PermissionDenied (P26), StateConflict (a member), AlreadyInvited,
-        TooManyPending, RateLimited.
+        Raises NotFound (organisation, role), PermissionDenied (P26), StateConflict (a member),
+        AlreadyInvited, TooManyPending, RateLimited.
         """
         if request.org_id != access.organisation_id:
             raise NotFound("The workspace and the organisation named do not belong together.")
@@ -79,18 +75,19 @@ class Invitations:
         return invitation.id
 
     def pending_in(self, db: Session, access: WorkspaceAccess) -> list[wire.Invitation]:
-        """The workspace's, the oldest first."""
+        """The workspace's pending invitations, the oldest first."""
         return invitation_records(db, self._pending(Invitation.workspace_id == access.workspace_id))
 
     def pending_for(self, db: Session, caller: Caller) -> list[wire.Invitation]:
-        """The caller's own, from whichever workspace, the oldest first."""
+        """The caller's own pending invitations, from every workspace, the oldest first."""
         address = db.get_one(User, caller.user_id).email
         return invitation_records(db, self._pending(Invitation.invited_email == address))
 
     def answer(self, db: Session, caller: Caller, invite_id: str, *, accept: bool) -> wire.Invitation:
         """Accepts or declines, once and for good.
 
-        Raises NotFound, NotTheInvitee (P46), InvitationDecided, NoLongerGranted, StateConflict (a member already).
+        Raises NotFound, NotTheInvitee (P46), InvitationDecided, NoLongerGranted, StateConflict (a member
+        already).
         """
         invitation = db.get(Invitation, invite_id, with_for_update=True)
         if invitation is None:
@@ -183,7 +180,9 @@ class Invitations:
         queue_mail(db, Template.INVITATION, shown.invited_email, values, now=self._clock())
 
     def _join(self, db: Session, caller: Caller, invitation: Invitation) -> WorkspaceAccess:
-        """Measured again, for days have passed: the role may carry more, and the inviter less, than it did then (P26)."""
+        """Checks the grant again: in the days since the invitation the role may have gained permissions, and
+        the inviter lost some (P26).
+        """
         inviter = _role_held(db, invitation.invited_by, invitation.workspace_id)
         if inviter is None or not self._may_give(db, inviter, invitation.role_id):
             raise NoLongerGranted("Whoever invited you may not grant this role any more.")
@@ -210,7 +209,7 @@ class Invitations:
 def withdraw_offer(
     db: Session, clock: Clock, audit: AuditLog, caller: Caller, access: WorkspaceAccess, user_id: int
 ) -> None:
-    """For a place that ends: an offer that was open beside it must not lead back in."""
+    """When a membership ends, an invitation that is still open must not lead back in."""
     query = select(Invitation).where(
         Invitation.workspace_id == access.workspace_id,
         Invitation.invited_email == db.get_one(User, user_id).email,
@@ -228,3 +227,84 @@ def _role_held(db: Session, user_id: int, workspace_id: int) -> int | None:
         Membership.user_id == user_id, Membership.workspace_id == workspace_id
     )
     return db.scalars(query).one_or_none()
+
+
+def invitation_records(db: Session, wanted: tuple[ColumnElement[bool], ...]) -> list[wire.Invitation]:
+    """The invitations that ``wanted`` selects, the oldest first."""
+    query = (
+        select(Invitation, Organisation.name, Workspace.name, Role.name, User.email)
+        .join(Organisation, Organisation.id == Invitation.organisation_id)
+        .join(Workspace, Workspace.id == Invitation.workspace_id)
+        .join(Role, Role.id == Invitation.role_id)
+        .join(User, User.id == Invitation.invited_by)
+        .where(*wanted)
+        .order_by(Invitation.created_at, Invitation.id)
+    )
+    return [_shape(*row) for row in db.execute(query)]
+
+
+def invitation_record(db: Session, invitation: Invitation) -> wire.Invitation:
+    """One invitation, as it is now."""
+    db.flush()
+    (found,) = invitation_records(db, (Invitation.id == invitation.id,))
+    return found
+
+
+def record_event(
+    db: Session,
+    audit: AuditLog,
+    caller: Caller,
+    access: WorkspaceAccess,
+    action: str,
+    invitation: Invitation,
+) -> None:
+    description = f"invitation {invitation.id} for {invitation.invited_email}, with role {invitation.role_id}"
+    # Webhooks are told of an accepted invitation: the caller is the new member.
+    told = {"user_id": caller.user_id, "role_id": invitation.role_id}
+    audit.record(db, caller, Category.PEOPLE, action, description, access=access, told=told)
+
+
+def _shape(
+    invitation: Invitation, organisation: str, workspace: str, role: str, inviter: str
+) -> wire.Invitation:
+    return wire.Invitation(
+        invite_uid=invitation.id,
+        invited_email=invitation.invited_email,
+        org_id=invitation.organisation_id,
+        org_name=organisation,
+        workspace_id=invitation.workspace_id,
+        workspace_name=workspace,
+        role_id=invitation.role_id,
+        role_name=role,
+        invited_by=inviter,
+        status=Status(invitation.status),
+        created_at=invitation.created_at,
+        expires_at=invitation.expires_at,
+    )
+
+
+class InvitationExpiry:
+    """Records invitations that expired. They count as expired from that moment on, recorded or not."""
+
+    def __init__(self, store: Store, clock: Clock, audit: AuditLog) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+
+    def run_due(self) -> int:
+        """Marks what has expired, and returns how many."""
+        due = (
+            select(Invitation)
+            .where(Invitation.status == Status.PENDING.value, Invitation.expires_at <= self._clock())
+            .order_by(Invitation.expires_at)
+        )
+        return sweep(self._store, due, lambda db, invitation: expire(db, self._audit, invitation))
+
+
+def expire(db: Session, audit: AuditLog, invitation: Invitation) -> None:
+    """Marks an invitation that has expired, in the caller's transaction."""
+    invitation.status = next_status(Status(invitation.status), Event.EXPIRE).value
+    invitation.decided_at = invitation.expires_at
+    db.flush()
+    place = place_of(db, invitation.workspace_id)
+    record_event(db, audit, PLATFORM, place, "INVITATION_EXPIRED", invitation)

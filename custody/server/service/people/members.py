@@ -1,7 +1,8 @@
-"""Members of a workspace: listing, adding, moving to another role, removing, leaving.
+"""Members of a workspace: listing, adding, giving another role, removing, leaving.
 
-A place that was taken away counts from the next request on: every call asks for it anew (P23). Approvals that a member gave
-before stay, as do the seats in vaults, which are fixed; without a place in the workspace a seat cannot sign.
+A removed member has lost access from the next request on: every call reads the membership (P23). Approvals
+that the member gave before stay, and so do places in vaults, which are fixed. Without a membership such a
+place cannot sign.
 """
 
 from sqlalchemy import select
@@ -20,9 +21,8 @@ from custody.server.service.keys.quorums import require_quorums, vaults_left_sho
 from custody.server.service.people.granting import LimitGrants
 from custody.server.service.people.invitations import withdraw_offer
 from custody.server.service.people.people import People, add_membership, is_colleague, settle_default
-from custody.server.service.people.role_records import role_shapes
 from custody.server.service.people.roles import shortage
-from custody.server.service.people.staff import permissions_of, place_in, role_in, staff_of
+from custody.server.service.people.staff import permissions_of, place_in, role_in, role_shapes, staff_of
 from custody.server.store.models import Key, Membership, Role, User, Vault
 
 
@@ -51,9 +51,10 @@ class Members:
     def add(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddWorkspaceToUserRequest
     ) -> int:
-        """A membership without an invitation, for a colleague: someone of the same organisation. Its id.
+        """Adds a user of the same organisation, without an invitation. Returns the membership's id.
 
-        Raises NotFound (user, role or the workspace the request is made from), PermissionDenied, StateConflict.
+        Raises NotFound (user, role or the workspace that the request is made from), PermissionDenied,
+        StateConflict.
         """
         self._check_origin(db, caller, access, request)
         if not is_colleague(db, request.user_uuid, access.organisation_id):
@@ -77,9 +78,10 @@ class Members:
     def change_role(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.ChangeUserRoleRequest
     ) -> wire.Member:
-        """The role that is held already is not recorded again.
+        """A role that the member holds already is not recorded again.
 
-        Raises NotFound (member, role), PermissionDenied (P26), LastAdmin (P27), VaultsLeftShort (unless forced).
+        Raises NotFound (member, role), PermissionDenied (P26), LastAdmin (P27), VaultsLeftShort (unless
+        forced).
         """
         place, role = place_in(db, access, request.user_uuid), role_in(db, access, request.role_id)
         before = staff_of(db, access.workspace_id)
@@ -114,7 +116,9 @@ class Members:
         self._take_away(db, caller, access, place, "MEMBER_REMOVED", is_forced=request.force)
 
     def leave(self, db: Session, caller: Caller, access: WorkspaceAccess, *, force: bool) -> None:
-        """Nobody is kept, but for the last administrator. Raises LastAdmin (P27), VaultsLeftShort (unless forced)."""
+        """Every member but the last administrator may leave. Raises LastAdmin (P27), VaultsLeftShort (unless
+        forced).
+        """
         place = place_in(db, access, caller.user_id)
         self._take_away(db, caller, access, place, "MEMBER_LEFT", is_forced=force)
 
@@ -153,7 +157,7 @@ class Members:
 def _check_loss(
     db: Session, caller: Caller, place: Membership, before: Staff, after: Staff, *, is_forced: bool
 ) -> list[Vault]:
-    """The vaults that a forced change leaves short. Raises LastAdmin, VaultsLeftShort."""
+    """The vaults that a forced change leaves with too few signers. Raises LastAdmin, VaultsLeftShort."""
     require_administrators(before, after)
     role_after = after.members.get(place.user_id)
     if role_after is not None and PermissionName.PAYMENT_APPROVE in after.roles[role_after]:

@@ -1,12 +1,15 @@
-"""Requests for an organisation, and what their approval brings into being."""
+"""Requests for an organisation, and what their approval creates."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import cast
 
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import onboarding as wire
+from custody.schemas.common import ApiNetwork, NullInt64, NullString, NullTime
 from custody.schemas.onboarding import OnboardingStatus as Status
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
@@ -21,9 +24,7 @@ from custody.server.domain.onboarding import (
 )
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.mail.jobs import queue_mail
-from custody.server.service.mail.texts import Template
-from custody.server.service.people.onboarding_records import onboarding_record, onboarding_records
+from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.people.people import add_membership
 from custody.server.service.people.workspaces import (
     chain_for,
@@ -40,7 +41,7 @@ NO_NOTE = "none was given"
 
 @dataclass(frozen=True)
 class Page:
-    """A slice, the oldest first. ``total`` counts what the filter matches without the slice."""
+    """A slice, the oldest first. ``total`` counts what the filter matches, with or without the slice."""
 
     items: list[wire.OnboardingRequest]
     total: int
@@ -71,7 +72,7 @@ class Onboarding:
         return onboarding_record(db, stored)
 
     def page(self, db: Session, caller: Caller, query: wire.OnboardingQuery) -> Page:
-        """An operator's: everybody's requests. Anybody else's: their own."""
+        """All requests for an operator; for another user, their own."""
         if _is_operator(db, caller):
             return self.page_for_operator(db, query)
         return _page(db, query, OnboardingRequest.requester_id == caller.user_id)
@@ -82,7 +83,7 @@ class Onboarding:
     def review(
         self, db: Session, caller: Caller, uid: int, request: wire.ReviewOnboardingRequest
     ) -> wire.OnboardingRequest:
-        """An operator's decision. To anybody else, every id is refused alike, whether it is there or not.
+        """An operator's decision. Another user gets the same refusal for every id, whether it exists or not.
 
         Raises as ``decide``, and NotAnOperator.
         """
@@ -99,10 +100,11 @@ class Onboarding:
         *,
         chain: Network | None = None,
     ) -> wire.OnboardingRequest:
-        """Decides for good; an approval founds organisation and workspace, with the requester as administrator.
+        """Decides for good. An approval creates the organisation and its workspace, with the requester as
+        administrator.
 
-        ``chain`` opens a network that the platform has no workspace on yet.
-        Raises NotFound, RequestDecided, NoChainYet, StateConflict (the chain).
+        ``chain`` opens a network that the platform has no workspace on yet. Raises NotFound, RequestDecided,
+        NoChainYet, StateConflict (the chain).
         """
         stored = db.get(OnboardingRequest, uid, with_for_update=True)
         if stored is None:
@@ -111,7 +113,8 @@ class Onboarding:
         stored.review_note = request.review_note or None
         stored.updated_at = self._clock()
         if status is Status.APPROVED:
-            # Founding writes what is set so far, and the table takes the organisation only with the status.
+            # Founding flushes the row, and a constraint allows the organisation only together with the
+            # status.
             organisation_id = self._found(db, reviewer, stored, chain)
             stored.created_org_id = organisation_id
             stored.approved_by_email, stored.approved_at = reviewer.name, self._clock()
@@ -142,7 +145,7 @@ class Onboarding:
         return organisation.id
 
     def _tell(self, db: Session, stored: OnboardingRequest) -> None:
-        """At the account's address, which its owner has proven; the work address is anybody's claim."""
+        """Mails the account's address, which its owner has proven. The work address is only claimed."""
         template = {
             Status.APPROVED: Template.ONBOARDING_APPROVED,
             Status.REJECTED: Template.ONBOARDING_REJECTED,
@@ -181,3 +184,49 @@ def _page(db: Session, query: wire.OnboardingQuery, *of: ColumnElement[bool]) ->
 
 def _is_operator(db: Session, caller: Caller) -> bool:
     return db.get_one(User, caller.user_id).is_operator
+
+
+def onboarding_records(
+    db: Session, wanted: Sequence[ColumnElement[bool]], limit: int
+) -> list[wire.OnboardingRequest]:
+    """At most ``limit`` rows that ``wanted`` selects, the oldest first."""
+    query = (
+        select(OnboardingRequest, User.email)
+        .join(User, User.id == OnboardingRequest.requester_id)
+        .where(*wanted)
+        .order_by(OnboardingRequest.id)
+        .limit(limit)
+    )
+    return [_shape(stored, email) for stored, email in db.execute(query)]
+
+
+def onboarding_record(db: Session, stored: OnboardingRequest) -> wire.OnboardingRequest:
+    (found,) = onboarding_records(db, [OnboardingRequest.id == stored.id], 1)
+    return found
+
+
+def _shape(stored: OnboardingRequest, email: str) -> wire.OnboardingRequest:
+    return wire.OnboardingRequest(
+        uid=stored.id,
+        requester_uuid=stored.requester_id,
+        requester_email=email,
+        first_name=stored.first_name,
+        last_name=stored.last_name,
+        work_email=stored.work_email,
+        messaging_platform=stored.messaging_platform,
+        messaging_handle=stored.messaging_handle,
+        monthly_volume=stored.monthly_volume,
+        referral_source=stored.referral_source,
+        referral_source_detail=NullString.of(stored.referral_source_detail),
+        org_name=stored.org_name,
+        workspace_name=stored.workspace_name,
+        network=cast("ApiNetwork", stored.network),
+        status=wire.OnboardingStatus(stored.status),
+        review_note=NullString.of(stored.review_note),
+        approved_by_email=NullString.of(stored.approved_by_email),
+        approved_at=NullTime.of(stored.approved_at),
+        was_created=stored.created_org_id is not None,
+        created_org_uid=NullInt64.of(stored.created_org_id),
+        submitted_at=stored.submitted_at,
+        updated_at=stored.updated_at,
+    )

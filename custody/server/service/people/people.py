@@ -1,4 +1,6 @@
-"""Who belongs where: a caller's place in a workspace, the caller's own record, memberships."""
+"""Membership: a caller's access to a workspace, the caller's own record, and the first and last steps of a
+membership.
+"""
 
 from functools import lru_cache
 from typing import cast
@@ -15,7 +17,7 @@ from custody.server.domain.errors import NotFound, PermissionDenied, StateConfli
 from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Permissions
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.people.role_records import role_shapes
+from custody.server.service.people.staff import role_shapes
 from custody.server.store.models import (
     Membership,
     Organisation,
@@ -34,11 +36,12 @@ class People:
     def enter(
         self, db: Session, caller: Caller, workspace_id: int, needs: frozenset[PermissionName]
     ) -> WorkspaceAccess:
-        """The caller's place in a workspace, who must hold one of ``needs`` there, or just be a member if it is empty.
+        """The caller's access to a workspace. The caller must hold one of ``needs`` there, or be a member if
+        it is empty.
 
-        Raises NotFound for a workspace of an organisation that the caller has no part in (P24), and
-        PermissionDenied where the role does not carry the permission in this workspace (P25). Asked on every call,
-        so that a change of roles counts at once (P23).
+        Raises NotFound for a workspace of an organisation that the caller does not belong to (P24), and
+        PermissionDenied where the role does not carry the permission in this workspace (P25). Every call
+        asks, so that a change of roles counts at once (P23).
         """
         access = _access(db, caller.user_id, workspace_id)
         if access is None:
@@ -63,7 +66,9 @@ class People:
         )
 
     def update_own(self, db: Session, caller: Caller, request: wire.UpdateUserInfoRequest) -> wire.User:
-        """What is the same already is not recorded; what it was and became is the person's and stays out of the log."""
+        """An unchanged field is not recorded. The log names the fields and not their values, which are
+        personal.
+        """
         user = db.get_one(User, caller.user_id)
         given = request.model_dump(exclude_none=True)
         changed = [name for name, value in given.items() if getattr(user, name) != (value or None)]
@@ -76,7 +81,7 @@ class People:
         return shown
 
     def set_default(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.User:
-        """The workspace that a program shows first, and its organisation."""
+        """Sets the workspace that a program shows first, and its organisation."""
         user = db.get_one(User, caller.user_id)
         is_same = user.default_workspace_id == access.workspace_id
         user.default_workspace_id, user.default_org_id = access.workspace_id, access.organisation_id
@@ -89,7 +94,7 @@ class People:
 
 
 def add_membership(db: Session, clock: Clock, user_id: int, workspace_id: int, role_id: int) -> int:
-    """Raises StateConflict for a member. The first membership becomes the user's default."""
+    """Raises StateConflict for a member. A user's first membership becomes the default."""
     held = select(Membership.id).where(Membership.user_id == user_id, Membership.workspace_id == workspace_id)
     if db.scalars(held).first() is not None:
         raise StateConflict("The user is a member of this workspace already.")
@@ -104,7 +109,7 @@ def add_membership(db: Session, clock: Clock, user_id: int, workspace_id: int, r
 
 
 def settle_default(db: Session, user_id: int) -> None:
-    """After a membership has ended: the default is a workspace that the user is in, or none."""
+    """After a membership has ended: the default must be a workspace that the user is in, or none."""
     user = db.get_one(User, user_id)
     places = (
         select(Workspace)
@@ -153,12 +158,12 @@ def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | N
 
 @lru_cache(maxsize=1_000)
 def _permissions(carried: str | None) -> Permissions:
-    """Kept: hashing an enumeration's members takes longer than the question which there are. None: there are none."""
+    """Cached: hashing the enumeration's members takes longer than the query. None means no permission."""
     return frozenset(() if carried is None else map(PermissionName, carried.split(_BETWEEN)))
 
 
 _BETWEEN = ","
-# One row, for every call asks it.
+# One row, because every call asks for it.
 _CARRIED = (
     select(func.aggregate_strings(RolePermission.permission, _BETWEEN))
     .where(RolePermission.role_id == Membership.role_id)

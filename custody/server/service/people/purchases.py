@@ -1,4 +1,4 @@
-"""Keeping what the purchase provider reports, and showing each member their own."""
+"""Storing what the purchase provider reports, and listing each member's purchases."""
 
 import json
 import threading
@@ -41,7 +41,7 @@ AMOUNTS = (
 
 @dataclass(frozen=True)
 class Page:
-    """``total`` counts all of the member's."""
+    """``total`` counts all purchases of the member."""
 
     items: list[wire.PurchaseTransaction]
     total: int
@@ -57,7 +57,8 @@ class Purchases:
         self._deliveries = _Deliveries()
 
     def receive(self, header: str | None, body: bytes, trace_id: str) -> None:
-        """Takes a delivery. What is not about a purchase, and what is no news, changes nothing.
+        """Takes a delivery. What is not about a purchase, or is older than the stored report, changes
+        nothing.
 
         Raises WebhookRefused (not signed, late, or delivered before), Invalid (signed, but not understood).
         """
@@ -76,7 +77,9 @@ class Purchases:
             raise
 
     def adopt_key(self, key: str) -> None:
-        """Takes a key that the provider issued; deliveries under the former ones stay good. Raises Invalid."""
+        """Takes a key that the provider issued. Deliveries signed with former keys stay valid. Raises
+        Invalid.
+        """
         try:
             secret = issued_secret(key)
         except ValueError as error:
@@ -128,9 +131,10 @@ class Purchases:
 
 
 class _Deliveries:
-    """Those of the last minutes: the very same bytes with the very same signature are a replay (P45).
+    """Deliveries of the last minutes: the same bytes with the same signature are a replay (P45).
 
-    In this process alone. Elsewhere, and after a restart, a replay is no news and changes nothing either.
+    Known to this process alone. In another process, or after a restart, a replay is older than the stored
+    report and changes nothing.
     """
 
     def __init__(self) -> None:
@@ -139,7 +143,7 @@ class _Deliveries:
 
     def claim(self, delivery: bytes, now: datetime) -> bool:
         with self._lock:
-            # A delivery of the near future stays good for twice the tolerance.
+            # A delivery with a time in the near future is valid for twice the tolerance.
             self._seen = {each: at for each, at in self._seen.items() if abs(now - at) <= 2 * TOLERANCE}
             if delivery in self._seen:
                 return False
@@ -147,13 +151,13 @@ class _Deliveries:
             return True
 
     def release(self, delivery: bytes) -> None:
-        """What failed may be delivered again."""
+        """A delivery that failed may be sent again."""
         with self._lock:
             self._seen.pop(delivery, None)
 
 
 def _read(body: bytes) -> wire.ReportedPurchase | None:
-    """Numbers as they are written, never through a float. None for an event that is not about a purchase."""
+    """Reads numbers as decimals, never as floats. None for an event that is not about a purchase."""
     try:
         parsed = json.loads(body, parse_float=Decimal, parse_constant=_refuse)
         report = wire.PurchaseReport.model_validate(parsed)
@@ -181,7 +185,9 @@ def _values(report: wire.ReportedPurchase) -> dict[str, object]:
 
 
 def _owner(db: Session, address: str) -> int | None:
-    """The member whose profile receives at the address. Where two registered one profile, the first: it was theirs."""
+    """The member whose profile receives at the address. Where two members registered the profile, the first
+    one.
+    """
     for network, chain in db.execute(select(Workspace.network, Workspace.chain).distinct()):
         try:
             script = decode_address(address, Network(chain))

@@ -1,7 +1,8 @@
-"""Roles of a workspace: making and deleting them, and what they carry.
+"""Roles of a workspace: creating and deleting them, and their permissions.
 
-What a role may be given, and who may touch it, is `domain.roles`. Writers take turns, so that what was measured here is
-still true when it is written: two administrators who take each other's rights at once do not both succeed (P27).
+`domain.roles` decides which permissions a role may get, and who may change it. Writers take turns, so that a
+check still holds when its change is written: of two administrators who remove each other's rights at once,
+one fails (P27).
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.address_book import name_key
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import Fault, Invalid
+from custody.server.domain.errors import Fault, Invalid, PolicyUnavailable
 from custody.server.domain.limits import in_btc
 from custody.server.domain.ports import Clock
 from custody.server.domain.roles import (
@@ -31,8 +32,7 @@ from custody.server.domain.roles import (
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
 from custody.server.service.limits.policies import PolicyStore
-from custody.server.service.people.role_records import role_details
-from custody.server.service.people.staff import count_members, permissions_of, role_in, staff_of
+from custody.server.service.people.staff import count_members, permissions_of, role_in, role_shapes, staff_of
 from custody.server.store.models import Invitation, Role, RolePermission, Vault
 from multisig import InvalidAmount, Sats, parse_btc
 
@@ -78,7 +78,9 @@ class Roles:
         return self._changed(db, caller, access, "ROLE_UPDATED", role, what)
 
     def delete(self, db: Session, caller: Caller, access: WorkspaceAccess, role_id: int) -> None:
-        """Raises NotFound, PermissionDenied, RoleInUse (a member holds it, or an open invitation offers it)."""
+        """Raises NotFound, PermissionDenied, RoleInUse (a member holds it, or an open invitation offers
+        it).
+        """
         role = _role_in_reach(db, access, role_id)
         members = count_members(db, access.workspace_id).get(role.id, 0)
         offers = self._open_invitations(db, role)
@@ -95,7 +97,7 @@ class Roles:
     def add_permission(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddPermissionRequest
     ) -> wire.RoleDetails:
-        """What is there already is not added again, nor recorded. Raises NotFound, PermissionDenied (P26)."""
+        """A permission that the role has already is not recorded. Raises NotFound, PermissionDenied (P26)."""
         role = _role_in_reach(db, access, request.role_id)
         require_grantable(frozenset({request.rule_name}), access.permissions)
         if request.rule_name in permissions_of(db, role.id):
@@ -106,7 +108,8 @@ class Roles:
     def remove_permission(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.RemovePermissionRequest
     ) -> wire.RoleDetails:
-        """Counts at once for all who hold the role (P23). What is not there is not recorded either.
+        """Counts at once for every member with the role (P23). A permission that the role lacks is not
+        recorded.
 
         Raises NotFound, PermissionDenied, LastAdmin (P27), VaultsLeftShort (unless forced).
         """
@@ -162,8 +165,36 @@ class Roles:
         return db.scalar(query) or 0
 
 
+def role_details(
+    db: Session, policies: PolicyStore, workspace_id: int, roles: Sequence[Role]
+) -> list[wire.RoleDetails]:
+    """In the order given. Where a policy cannot be read, its record says so instead."""
+    shapes, members = role_shapes(db, roles), count_members(db, workspace_id)
+    return [
+        wire.RoleDetails(
+            **dict(shapes[role.id]),
+            workspace_id=workspace_id,
+            members=members.get(role.id, 0),
+            **_policy(db, policies, role.id),
+        )
+        for role in roles
+    ]
+
+
+def _policy(db: Session, policies: PolicyStore, role_id: int) -> dict[str, str | int]:
+    try:
+        policy = policies.of_role(db, role_id)
+    except PolicyUnavailable as error:
+        return {"limit_error": error.detail}
+    return {
+        "transaction_limit": in_btc(policy.limit),
+        "cycle_period": policy.cycle.period,
+        "cycle_day": policy.cycle.day,
+    }
+
+
 def shortage(short: Sequence[Vault]) -> str:
-    """What the audit log says where a change was forced."""
+    """What the audit log says of a forced change."""
     vaults = ", ".join(vault.id for vault in short)
     return f"; too few signers are left in vault {vaults}" if short else ""
 
@@ -185,7 +216,7 @@ def _role_in_reach(db: Session, access: WorkspaceAccess, role_id: int) -> Role:
 
 
 def _require_free_name(others: Sequence[Role], name: str) -> None:
-    """Whoever picks a role by its name must not have to look at the case of letters."""
+    """Names that differ only in case count as equal: people pick a role by its name."""
     for role in others:
         if name_key(role.name) == name_key(name):
             raise RoleExists(f"Role {role.id} has this name already.")

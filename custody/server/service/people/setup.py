@@ -1,4 +1,4 @@
-"""What an operator does from the command line: the first organisation, and accounts without an invitation."""
+"""What an operator does at the command line: the first organisation, and accounts without an invitation."""
 
 from dataclasses import dataclass
 
@@ -16,14 +16,13 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.people import add_membership
 from custody.server.service.people.staff import permissions_of
 from custody.server.service.people.workspaces import found_organisation, found_workspace, record_founding
-from custody.server.service.sign_in.accounts import add_account, find_user
-from custody.server.service.sign_in.passwords import Passwords
+from custody.server.service.sign_in.accounts import Passwords, add_account, find_user
 from custody.server.service.system import OPERATOR, place_of
 from custody.server.store import Store
 from custody.server.store.models import Role, User, Workspace
 from multisig import Network
 
-# As `custody.schemas.auth.Password` asks of everybody.
+# As `custody.schemas.auth.Password` requires.
 MIN_PASSWORD_CHARACTERS, MAX_PASSWORD_CHARACTERS = 8, 256
 
 
@@ -43,7 +42,7 @@ class NewPerson:
 
 @dataclass(frozen=True)
 class Placed:
-    """Who was put where, by id."""
+    """The new member's user, role, workspace and organisation, by id."""
 
     organisation_id: int
     workspace_id: int
@@ -80,7 +79,9 @@ class Setup:
             return self._place(db, founded.workspace, founded.administrator, person, hashed)
 
     def add_member(self, *, workspace_id: int, role: str, person: NewPerson) -> Placed:
-        """A person, with a new account where there is none, in a role of a workspace. Raises NotFound, Invalid."""
+        """Gives a user a role in a workspace; creates the account where there is none. Raises NotFound,
+        Invalid.
+        """
         hashed = self._hash(person)
         with self._store.write() as db:
             place = db.get(Workspace, workspace_id)
@@ -89,7 +90,9 @@ class Setup:
             return self._place(db, place, _role(db, place, role), person, hashed)
 
     def make_operator(self, email: str, *, is_operator: bool) -> int:
-        """Whether an account reviews requests for organisations. The user's id. Raises NotFound, Invalid."""
+        """Sets whether an account reviews requests for organisations. Returns the user's id. Raises NotFound,
+        Invalid.
+        """
         with self._store.write() as db:
             user = find_user(db, _email(email))
             if user is None:

@@ -1,19 +1,23 @@
-"""The roles and members of a workspace as they are stored. Another workspace's are answered as ones that never were (P24)."""
+"""The roles and members of a workspace as they are stored. Those of another workspace are answered as if they
+did not exist (P24).
+"""
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from custody.schemas import users as wire
 from custody.schemas.users import PermissionName
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import NotFound
-from custody.server.domain.roles import Permissions, Staff
+from custody.server.domain.roles import PERMISSION_UIDS, Permissions, Staff
 from custody.server.store.models import Membership, Role, RolePermission
 
 
 def staff_of(db: Session, workspace_id: int) -> Staff:
-    """Everybody's place, for rules about the workspace as a whole."""
+    """The role of every member, for rules about the workspace as a whole."""
     granted: dict[int, set[PermissionName]] = defaultdict(set)
     rows = (
         select(Role.id, RolePermission.permission)
@@ -55,6 +59,27 @@ def place_in(db: Session, access: WorkspaceAccess, user_id: int) -> Membership:
 
 
 def count_members(db: Session, workspace_id: int) -> dict[int, int]:
-    """By role, of every role that somebody holds."""
+    """The number of members by role, for every role that has any."""
     query = select(Membership.role_id, func.count()).where(Membership.workspace_id == workspace_id)
     return dict(db.execute(query.group_by(Membership.role_id)).all())
+
+
+def role_shapes(db: Session, roles: Iterable[Role]) -> dict[int, wire.Role]:
+    """By role id."""
+    by_id = {role.id: role for role in roles}
+    granted: dict[int, list[PermissionName]] = {role_id: [] for role_id in by_id}
+    for row in db.scalars(select(RolePermission).where(RolePermission.role_id.in_(by_id))):
+        granted[row.role_id].append(PermissionName(row.permission))
+    return {role.id: _shape(role, granted[role.id]) for role in by_id.values()}
+
+
+def _shape(role: Role, granted: Iterable[PermissionName]) -> wire.Role:
+    return wire.Role(
+        role_id=role.id,
+        name=role.name,
+        description=role.description,
+        perm=[
+            wire.Permission(uid=PERMISSION_UIDS[name], rule_name=name)
+            for name in sorted(granted, key=PERMISSION_UIDS.__getitem__)
+        ],
+    )

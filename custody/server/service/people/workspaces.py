@@ -1,7 +1,7 @@
-"""How a workspace comes into being: on a chain, with its first roles and the administrator who is the first member.
+"""How a workspace is founded: on a chain, with its first roles and an administrator as its first member.
 
-A workspace is founded from the command line, by an administrator of the same organisation, and where a request for an
-organisation is approved: all three do it here, in their own transaction.
+The command line founds workspaces, as do administrators of an organisation, and the approval of a request for
+an organisation. Each calls the functions below in a transaction of its own.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from custody.server.domain.roles import FIRST_ROLES, RoleTemplate
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.profiles import chain_of_network, watch_profiles
 from custody.server.service.people.people import People, add_membership, workspace_info
-from custody.server.service.people.role_records import role_shapes
+from custody.server.service.people.staff import role_shapes
 from custody.server.store.models import Organisation, Role, RolePermission, Workspace
 from multisig import Network
 
-# A new role's limit begins anew with each month.
+# A new role's limit starts again each month.
 FIRST_CYCLE = Cycle("M", 1)
-# An organisation's workspaces are departments and networks; each is read whole at every sign-in of its members.
+# Workspaces are departments and networks. A sign-in reads all of a member's workspaces whole.
 MAX_WORKSPACES = 100
 
 
@@ -34,14 +34,14 @@ class TooManyWorkspaces(StateConflict):
 
 
 class NoChainYet(StateConflict):
-    """The first workspace of a network decides its chain, which only the operator can."""
+    """The first workspace of a network decides its chain; only the operator can create it."""
 
     hint = "Ask the platform's operator, who opens a network with custody admin bootstrap --chain."
 
 
 @dataclass(frozen=True)
 class Founded:
-    """A workspace and the role for its first administrator. Give it to somebody in the same transaction."""
+    """A workspace and its administrator role. Give the role to a user in the same transaction."""
 
     workspace: Workspace
     administrator: Role
@@ -56,7 +56,7 @@ class Workspaces:
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateWorkspaceRequest
     ) -> wire.WorkspaceEntry:
-        """Another workspace of the organisation; the caller is its administrator.
+        """Another workspace of the organisation, with the caller as its administrator.
 
         Raises NotFound (the organisation), StateConflict (the name), NoChainYet, TooManyWorkspaces.
         """
@@ -83,7 +83,7 @@ class Workspaces:
     def update(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateWorkspaceRequest
     ) -> wire.WorkspaceInfo:
-        """The name and the description; the network is what it is. Raises StateConflict (the name)."""
+        """Changes the name and the description; the network is fixed. Raises StateConflict (the name)."""
         workspace = db.get_one(Workspace, access.workspace_id)
         name = workspace.name if request.name is None else request.name
         description = workspace.description if request.description is None else request.description
@@ -108,9 +108,10 @@ def found_organisation(db: Session, clock: Clock, name: str) -> Organisation:
 def found_workspace(
     db: Session, clock: Clock, organisation: Organisation, *, name: str, description: str, chain: Network
 ) -> Founded:
-    """A workspace with the first roles, and nobody in it yet: follow with ``people.add_membership``.
+    """A workspace with the first roles and no member: call ``people.add_membership`` next.
 
-    Raises StateConflict where the organisation has one of that name, or the platform's network is on another chain.
+    Raises StateConflict where the organisation has a workspace with this name, or the platform's network is
+    on another chain.
     """
     _require_chain(db, chain)
     require_free_workspace_name(db, organisation.id, name)
@@ -151,7 +152,9 @@ def add_first_role(db: Session, clock: Clock, workspace: Workspace, template: Ro
 
 
 def chain_for(db: Session, network: str) -> Network:
-    """The chain that a new workspace on an API network is on: the platform's other workspaces say it. Raises NoChainYet."""
+    """The chain of a new workspace on an API network: that of the platform's other workspaces. Raises
+    NoChainYet.
+    """
     if network == Network.MAINNET.api_name:
         return Network.MAINNET
     try:
@@ -163,7 +166,7 @@ def chain_for(db: Session, network: str) -> Network:
 def record_founding(
     db: Session, audit: AuditLog, caller: Caller, access: WorkspaceAccess, founded: Founded
 ) -> None:
-    """The first event of the workspace's chain. ``access``: the founder's, or the platform's own (`system.place_of`)."""
+    """Records the first event of the workspace's chain. ``access``: the founder's, or `system.place_of`."""
     workspace = founded.workspace
     what = f"workspace {workspace.id}, named {workspace.name}, on {workspace.network}"
     audit.record(db, caller, Category.PEOPLE, "WORKSPACE_CREATED", what, access=access)
@@ -185,11 +188,12 @@ def _require_room(db: Session, organisation: Organisation) -> None:
 
 
 def _require_chain(db: Session, chain: Network) -> None:
-    """What ``testnet`` means is one thing on one platform: profile addresses name no workspace."""
+    """``testnet`` means one chain on one platform, because profile addresses name no workspace."""
     other = db.scalars(
         select(Workspace.chain).where(Workspace.network == chain.api_name, Workspace.chain != chain.value)
     ).first()
     if other is not None:
         raise StateConflict(
-            f"On this platform, {chain.api_name} means {other}, and stays so. Found it on {other}, or start another platform."
+            f"On this platform, {chain.api_name} means {other}, and stays so. "
+            f"Found it on {other}, or start another platform."
         )

@@ -38,9 +38,8 @@ from custody.server.domain.selection import (
     Tier,
     input_cost,
 )
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Outdated
 from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script
-from custody.server.store.duplicates import duplicates_refused
 from custody.server.store.models import (
     ChainCoin,
     ChainTransaction,
@@ -50,6 +49,7 @@ from custody.server.store.models import (
     TokenCell,
     Vault,
 )
+from custody.server.store.unit import duplicates_refused
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction, TxOut
 from multisig.tokens.machine import Cell
 

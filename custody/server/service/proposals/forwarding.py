@@ -47,7 +47,7 @@ from custody.server.service.proposals.coins import (
 )
 from custody.server.service.proposals.drafting import Parts
 from custody.server.service.proposals.storing import store_with_inputs
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Outdated
 from custody.server.service.stored_vaults import policy_of, vault_in
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault

@@ -52,8 +52,7 @@ from custody.server.service.proposals.families import (
 )
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
-from custody.server.service.requests.changes import Changes
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import policy_of, vault_in
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import Proposal, Vault

@@ -26,7 +26,7 @@ from custody.server.service.keys.profiles import profile_policy
 from custody.server.service.lifecycle import Lifecycle, require_newest
 from custody.server.service.proposals.records import collected_signatures
 from custody.server.service.proposals.verifying import Sought, Verified
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Outdated
 from custody.server.service.stored_vaults import policy_from
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import (

@@ -11,10 +11,10 @@ from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.timing import PROPOSAL_LIFETIME
 from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Outdated
 from custody.server.service.stored_vaults import GAP, watch_branch
-from custody.server.store.duplicates import duplicates_refused
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
+from custody.server.store.unit import duplicates_refused
 from multisig import CHANGE, FeeRate, Sats
 
 

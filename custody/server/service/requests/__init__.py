@@ -1,1 +1,1 @@
-"""What surrounds every request: repetition, rates, and word of changes."""
+"""What surrounds every request: repeated requests, rate limits, and waiting for changes."""

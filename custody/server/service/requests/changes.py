@@ -1,22 +1,44 @@
-"""Tells those who wait that something was committed: long polls, and workers with nothing to do."""
+"""Tells waiting threads that something was committed, and counts changes that readers of proposals see.
+
+Each workspace has a revision: a number that rises in the transaction of such a change. A long poll reads this
+one number, and the list of proposals only when it has risen.
+"""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+from sqlalchemy import bindparam, exists, insert, select, update
 from sqlalchemy.orm import Session
 
 from custody.server.meters import Meters
-from custody.server.service.requests.revisions import raise_for_block, raise_revision
-from custody.server.store.unit import after_commit, before_commit
+from custody.server.store.models import Proposal, Revision, Workspace, table_of
+from custody.server.store.unit import after_commit, before_commit, chunks
 
-# What a listener is told: the workspaces that moved with their new numbers; None where it has to look for itself.
+# How often work is prepared outside the writers' lock. After that it is prepared inside, where nothing can
+# change.
+MAX_TRIES: Final = 3
+_REVISIONS = table_of(Revision)
+_RAISE = (
+    update(_REVISIONS)
+    .where(_REVISIONS.c.workspace_id == bindparam("raised_id"))
+    .values(number=_REVISIONS.c.number + 1)
+    .returning(_REVISIONS.c.number)
+)
+_NUMBER = select(Revision.number).where(Revision.workspace_id == bindparam("workspace_id"))
+
+
+# What a listener gets: the new revisions by workspace, or None where it has to read them.
 Moved = dict[int, int] | None
 _MOVED: Final = "moved workspaces"
 
 
+class Outdated(Exception):
+    """A commit overtook what was prepared in a snapshot: prepare it again. Never an answer to a caller."""
+
+
 class Changes:
-    """Counts commits that were announced. Waiters of other processes find out by looking again now and then."""
+    """Counts announced commits. Threads of other processes learn of them by reading again now and then."""
 
     def __init__(self, meters: Meters | None = None) -> None:
         self.meters = meters or Meters()
@@ -27,11 +49,11 @@ class Changes:
 
     @property
     def closing(self) -> bool:
-        """The server is about to stop: whoever waits answers with what there is."""
+        """The server is about to stop: waiting calls answer with what there is."""
         return self._closing
 
     def close(self) -> None:
-        """Wake everybody, and let nobody wait any more."""
+        """Wakes every waiting thread, and ends all further waits at once."""
         self._closing = True
         self.announce()
         self._tell(None)
@@ -42,8 +64,8 @@ class Changes:
             return self._version
 
     def moved(self, db: Session, workspace_id: int) -> None:
-        """Something that readers of the workspace's proposals see has changed: for them, in every process, and as
-        ``after_commit`` for the workers of this one. Its number is raised once, at the end.
+        """Call it where a change shows to readers of the workspace's proposals. Raises the revision once, at
+        the end of the transaction, and announces the commit as ``after_commit`` does.
         """
         moved: dict[int, int] = db.info.setdefault(_MOVED, {})
         if not moved:
@@ -70,7 +92,7 @@ class Changes:
             self._condition.notify_all()
 
     def listen(self, listener: Callable[[Moved], None]) -> None:
-        """From now on `listener` hears of every move that this process commits, and of the closing; on whatever thread."""
+        """Calls `listener` for every revision that this process raises, and at closing, from any thread."""
         with self._condition:
             self._listeners.add(listener)
 
@@ -89,3 +111,42 @@ class Changes:
             listeners = tuple(self._listeners)
         for listener in listeners:
             listener(moved)
+
+
+def raise_revision(db: Session, workspace_id: int) -> int:
+    """The workspace's new revision. One writer at a time (ADR 13): no two raise the same value."""
+    number: int | None = db.scalar(_RAISE, {"raised_id": workspace_id})
+    if number is None:
+        number = 1
+        db.execute(insert(_REVISIONS), {"workspace_id": workspace_id, "number": number})
+    return number
+
+
+def raise_for_block(db: Session, chain: str) -> None:
+    """A block was connected or disconnected: every proposal in a block has another number of
+    confirmations.
+    """
+    on_chain = select(Workspace.id).where(Workspace.chain == chain)
+    in_a_block = exists().where(
+        Proposal.workspace_id == Revision.workspace_id, Proposal.block_height.is_not(None)
+    )
+    db.execute(
+        update(Revision)
+        .where(Revision.workspace_id.in_(on_chain), in_a_block)
+        .values(number=Revision.number + 1)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def read_revision(db: Session, workspace_id: int) -> int:
+    """0 where nothing was ever proposed."""
+    return db.scalar(_NUMBER, {"workspace_id": workspace_id}) or 0
+
+
+def read_revisions(db: Session, workspace_ids: Collection[int]) -> Mapping[int, int]:
+    """By workspace; a workspace without a revision is left out."""
+    return {
+        revision.workspace_id: revision.number
+        for ids in chunks(workspace_ids)
+        for revision in db.scalars(select(Revision).where(Revision.workspace_id.in_(ids)))
+    }

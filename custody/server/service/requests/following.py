@@ -1,4 +1,4 @@
-"""Long polls: many wait, and one follower for all of them asks the database for the numbers of their workspaces."""
+"""Long polls: many wait, and one follower reads the revisions of all their workspaces."""
 
 import asyncio
 import threading
@@ -12,45 +12,48 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 
 from custody.server.domain.errors import DatabaseUnavailable
-from custody.server.service.requests.changes import Changes, Moved
-from custody.server.service.requests.revisions import read_revisions
+from custody.server.service.requests.changes import Changes, Moved, read_revisions
 from custody.server.store import Store
 
 log = structlog.get_logger()
 
-# How soon a poll hears of what another process committed; what this process commits it hears at once.
+# How soon a poll learns of another process's commit. It learns of this process's commits at once.
 FOLLOW_SECONDS = 1.0
 
 
 @dataclass(eq=False)
 class _Waiter:
-    """Woken when its workspace's number is higher than the one that its list was read with."""
+    """Woken when its workspace's revision is higher than the one its list was read with."""
 
     seen: int
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class _LoopFollower:
-    """All waiters of one event loop; everything here runs on it. A task follows while anybody waits, and no longer."""
+    """All waiters of one event loop, on which everything here runs. Its task runs only while there are
+    waiters.
+    """
 
     def __init__(self, store: Store, changes: Changes) -> None:
         self._store = store
         self._changes = changes
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[int, set[_Waiter]] = defaultdict(set)
-        # Of what this process committed, the numbers that nobody was waiting for.
+        # Revisions that this process raised while there was no waiter for their workspace.
         self._unheard: dict[int, int] = {}
         self._look_now = asyncio.Event()
         self.count = 0
         self._task: asyncio.Task[None] | None = None
 
     def hear(self, moved: Moved) -> None:
-        """From any thread. A loop that has ended has nobody to wake."""
+        """From any thread. An event loop that has ended has no waiters."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._on_move, moved)
 
     async def wait(self, workspace_id: int, seen: int, seconds: float) -> bool:
-        """Whether the workspace moved beyond `seen` in that time; False too where the server is about to stop."""
+        """Whether the workspace's revision rose above `seen` in time. False also where the server is about to
+        stop.
+        """
         if self._unheard.pop(workspace_id, 0) > seen:
             return True
         waiter = _Waiter(seen)
@@ -73,22 +76,22 @@ class _LoopFollower:
         if not waiters:
             del self._waiting[workspace_id]
         if not self._waiting:
-            # The task sees that and ends: cancelled, it would leave a reading thread behind that nobody waits for.
+            # The task sees that and ends. Cancelled, it would leave a thread reading for no waiter.
             self._look_now.set()
 
     def _start(self) -> None:
         if self._task is None or self._task.done():
-            # Not the context of whichever request came first: what the follower logs is nobody's request.
+            # An empty context: the follower's log lines belong to no request.
             self._task = self._loop.create_task(self._follow(), name="long polls", context=Context())
 
     async def _follow(self) -> None:
         while self._waiting:
-            # Another process may have committed between the first poll's own look and its waiting: this look is at once.
+            # Another process may have committed since the first poll read: look at once.
             self._look_now.clear()
             try:
                 self._wake(await run_in_threadpool(self._read, tuple(self._waiting)))
             except DatabaseUnavailable as error:
-                # The polls look for themselves now and then, and tell their callers.
+                # The polls read for themselves now and then, and tell their callers.
                 log.warning("long polls cannot look", reason=error.detail)
             with suppress(TimeoutError):
                 async with asyncio.timeout(FOLLOW_SECONDS):
@@ -121,7 +124,7 @@ class _LoopFollower:
 
 
 class Following:
-    """The long polls of one process, whichever event loops they run on: a server has one."""
+    """The long polls of one process, on any number of event loops. A server has one."""
 
     def __init__(self, store: Store, changes: Changes) -> None:
         self._store = store
@@ -132,9 +135,11 @@ class Following:
         changes.listen(self._hear)
 
     async def wait(self, workspace_id: int, seen: int, seconds: float) -> bool:
-        """Whether the workspace's number rose above `seen` in that time; False too where the server is about to stop."""
+        """Whether the workspace's revision rose above `seen` in time. False also where the server is about to
+        stop.
+        """
         follower = self._of_this_loop()
-        # Looked at after a follower is known that would hear of the closing.
+        # Checked once there is a follower, which hears of the closing.
         return not self._changes.closing and await follower.wait(workspace_id, seen, seconds)
 
     @property

@@ -1,4 +1,4 @@
-"""Repeated requests: the answer is stored in the transaction of its effect, and given again."""
+"""Repeated requests: the answer is stored in the transaction of its effect, and returned again."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from custody.server.domain.errors import IdempotencyInProgress, IdempotencyKeyRe
 from custody.server.domain.ports import Clock
 from custody.server.store.models import IdempotencyRecord
 
-# A client that retries later than this is not retrying.
+# A later repetition counts as a new request.
 RETENTION = timedelta(days=7)
 
 
@@ -36,10 +36,10 @@ class Idempotency:
 
     @contextmanager
     def guard(self, scope: Scope) -> Iterator[None]:
-        """Held for the whole of a request, before any lock of the database is waited for.
+        """Held for the whole request, before it waits for any lock of the database.
 
-        Raises IdempotencyInProgress for the same key at the same time. Another process's twin waits at the database
-        instead, and then finds the stored answer.
+        Raises IdempotencyInProgress for the same key at the same time. In another process the second request
+        waits at the database, and then finds the stored answer.
         """
         with self._lock:
             if scope in self._in_flight:
@@ -52,8 +52,8 @@ class Idempotency:
                 self._in_flight.discard(scope)
 
     def known(self, db: Session, scope: Scope, body: bytes) -> bytes | None:
-        """The stored answer to this request, if there is one. Raises IdempotencyKeyReused where the key came with another
-        body (P41).
+        """The stored answer to this request, if there is one. Raises IdempotencyKeyReused where the key came
+        with another body (P41).
         """
         stored = db.get(IdempotencyRecord, (scope.user_id, scope.method, scope.path, scope.key))
         if stored is None or stored.created_at <= self._clock() - RETENTION:
@@ -63,7 +63,7 @@ class Idempotency:
         return stored.response
 
     def once(self, db: Session, scope: Scope, body: bytes, effect: Callable[[], bytes]) -> bytes:
-        """The stored answer to this request, or that of ``effect``, stored in the same transaction.
+        """The stored answer to this request, or that of ``effect``, which is stored in the same transaction.
 
         Raises IdempotencyKeyReused.
         """

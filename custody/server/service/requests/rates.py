@@ -1,32 +1,50 @@
-"""How much of the platform one person may take up: calls and changes a minute, and long polls at once. In memory."""
+"""Rate limits: calls, changes and long polls of a signed-in user, and attempts to sign in by account or
+address.
+"""
 
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from math import ceil
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import RateLimited
 from custody.server.domain.ports import Clock
+from custody.server.store import Store
+from custody.server.store.models import Attempt
 
-# A reading call takes two or three milliseconds of one core: twenty a second from one person are a twentieth of it. A page
-# that shows a workspace makes some twenty calls, and a daemon two or three a minute besides its long poll.
+# A reading call takes two or three milliseconds of one core: at twenty a second, one user takes a twentieth
+# of it. A page that shows a workspace makes some twenty calls; a daemon makes two or three a minute and a
+# long poll.
 CALLS_PER_MINUTE = 1_200
-# A change holds the one write lock for some ten milliseconds: five a second are a twentieth of all that can be changed.
+# A change holds the one write lock for some ten milliseconds: at five a second, a user takes a twentieth of
+# the capacity for changes.
 WRITES_PER_MINUTE = 300
-# A long poll costs a connection and some memory. A daemon holds one, an open page one for each workspace it shows.
+# A long poll costs a connection and some memory. A daemon holds one, an open page one for each workspace it
+# shows.
 MAX_LONG_POLLS = 16
-# Each holds one of the process's 800 connections: some are left for whoever only asks, and for other tenants' polls, however many
-# people one tenant invites.
+# Each holds one of the process's 800 connections. The rest is for other calls, and for other tenants' polls,
+# however many people one tenant invites.
 MAX_LONG_POLLS_OF_A_WORKSPACE = 400
 MAX_LONG_POLLS_IN_ALL = 600
-# By then one of one's own has ended, or will be given up.
+# By then one of the user's long polls has ended.
 LONG_POLL_RETRY_SECONDS = 5
 EXPORT_RETRY_SECONDS = 2
-# As many people are remembered; who has not called for longest is forgotten, which gives them a full bucket.
+# Beyond this the user who has not called for longest is forgotten, and starts with a full bucket.
 MAX_PEOPLE = 10_000
+# Keys come from outside: forgetting the oldest bounds the memory.
+MAX_KEYS = 10_000
+# No window is longer: what is older counts for none and is deleted in passing.
+LONGEST_WINDOW = timedelta(hours=1)
+# RFC 6177: a site gets at least a /64, so that its addresses are one caller's to choose from.
+IPV6_SITE_BITS = 64
 _MINUTE = timedelta(minutes=1)
 
 
@@ -37,7 +55,7 @@ class _Bucket:
 
 
 class Buckets:
-    """A bucket of ``size`` for each person, which fills within a minute (a token bucket). One per process."""
+    """A token bucket of ``size`` for each user, which fills within a minute. One per process."""
 
     def __init__(self, clock: Clock, size: int) -> None:
         self._clock = clock
@@ -60,7 +78,7 @@ class Buckets:
         self._buckets.move_to_end(user_id)
         if len(self._buckets) > MAX_PEOPLE:
             self._buckets.popitem(last=False)
-        # A clock that was set back fills nothing, and takes nothing away.
+        # A clock that was set back neither fills nor drains a bucket.
         passed = max(now - bucket.filled_at, timedelta(0))
         bucket.level = min(self._size, bucket.level + passed / _MINUTE * self._size)
         bucket.filled_at = now
@@ -79,18 +97,20 @@ class Rates:
         self._lock = threading.Lock()
 
     def take(self, user_id: int, *, is_write: bool) -> None:
-        """Counts one call of a signed-in person's. Raises RateLimited."""
+        """Counts one call of a signed-in user. Raises RateLimited."""
         self._calls.take(user_id)
         if is_write:
             self._writes.take(user_id)
 
     def take_write(self, user_id: int) -> None:
-        """For a reading call that writes all the same: a refusal or an export is recorded. Raises RateLimited."""
+        """For a reading call that writes too: a refusal or an export is recorded. Raises RateLimited."""
         self._writes.take(user_id)
 
     @contextmanager
     def export(self, user_id: int) -> Iterator[None]:
-        """Held while somebody's export is made, which takes a core for a second or two: one at a time. Raises RateLimited."""
+        """Held while a user's export is made, which takes a core for a second or two. One at a time. Raises
+        RateLimited.
+        """
         self.take_write(user_id)
         with self._lock:
             if user_id in self._exporting:
@@ -104,7 +124,7 @@ class Rates:
 
     @contextmanager
     def long_poll(self, user_id: int, workspace_id: int) -> Iterator[None]:
-        """Held while a call waits; on the event loop's own thread. Raises RateLimited."""
+        """Held while a call waits. Call it on the event loop's thread. Raises RateLimited."""
         if self._polling[user_id] >= MAX_LONG_POLLS:
             raise _too_many(f"You are waiting {MAX_LONG_POLLS} times already.")
         if self._polled[workspace_id] >= MAX_LONG_POLLS_OF_A_WORKSPACE:
@@ -125,3 +145,105 @@ class Rates:
 
 def _too_many(sentence: str) -> RateLimited:
     return RateLimited(sentence, retry_after=LONG_POLL_RETRY_SECONDS)
+
+
+class AttemptLimit:
+    """At most ``limit`` counted tries of one subject within ``window``, in all processes together.
+
+    The table holds hashes, so that it is no list of the addresses that were tried.
+    """
+
+    def __init__(self, store: Store, clock: Clock, kind: str, *, limit: int, window: timedelta) -> None:
+        assert window <= LONGEST_WINDOW, "older tries are deleted"
+        self._store = store
+        self._clock = clock
+        self._kind = kind
+        self._limit = limit
+        self._window = window
+
+    def take(self, subject: str) -> None:
+        """Counts a try before its outcome is known. Raises RateLimited, with the seconds until the next
+        one.
+        """
+        with self._store.write() as db:
+            self.take_in(db, subject)
+
+    def take_in(self, db: Session, subject: str) -> None:
+        """The same in the caller's transaction, which a refusal undoes."""
+        now = self._clock()
+        db.execute(delete(Attempt).where(Attempt.tried_at <= now - LONGEST_WINDOW))
+        tries = db.scalars(
+            select(Attempt.tried_at)
+            .where(
+                Attempt.kind == self._kind,
+                Attempt.subject_hash == _hash(subject),
+                Attempt.tried_at > now - self._window,
+            )
+            .order_by(Attempt.tried_at)
+        ).all()
+        if len(tries) >= self._limit:
+            raise _too_many_attempts(tries[-self._limit], self._window, now)
+        db.add(Attempt(kind=self._kind, subject_hash=_hash(subject), tried_at=now))
+
+    def forget(self, db: Session, subject: str) -> None:
+        """Deletes the tries of a subject after a successful one."""
+        db.execute(delete(Attempt).where(Attempt.kind == self._kind, Attempt.subject_hash == _hash(subject)))
+
+
+class Throttle:
+    """At most ``limit`` counted tries of one key within ``window``. In memory: each process counts for
+    itself.
+    """
+
+    def __init__(self, clock: Clock, *, limit: int, window: timedelta) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._window = window
+        self._tries: OrderedDict[str, deque[datetime]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, key: str) -> None:
+        """Counts a try. Raises RateLimited, with the seconds until the next one, where the key has used up
+        its tries.
+
+        Counted before the outcome is known, so that simultaneous tries do not each count as the first.
+        """
+        with self._lock:
+            now = self._clock()
+            tries = self._recent(key, now)
+            if len(tries) >= self._limit:
+                raise _too_many_attempts(tries[0], self._window, now)
+            tries.append(now)
+            self._tries[key] = tries
+            self._tries.move_to_end(key)
+            while len(self._tries) > MAX_KEYS:
+                self._tries.popitem(last=False)
+
+    def _recent(self, key: str, now: datetime) -> deque[datetime]:
+        tries = self._tries.get(key) or deque(maxlen=self._limit)
+        horizon = now - self._window
+        while tries and tries[0] <= horizon:
+            tries.popleft()
+        return tries
+
+
+def caller_at(address: str) -> str:
+    """What counts as one caller: an IPv4 address, also mapped into IPv6, or a whole IPv6 /64."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if not isinstance(found, IPv6Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(IPv6Network((int(found), IPV6_SITE_BITS), strict=False))
+
+
+def _hash(subject: str) -> bytes:
+    return sha256(subject.encode()).digest()
+
+
+def _too_many_attempts(oldest: datetime, window: timedelta, now: datetime) -> RateLimited:
+    wait = oldest + window - now
+    return RateLimited("Too many attempts.", retry_after=max(1, ceil(wait.total_seconds())))

@@ -1,1 +1,1 @@
-"""Accounts: proving who somebody is, with a password and a second factor, and the sessions that follow."""
+"""Accounts: proving who a user is, with a password and a second factor, and the sessions that follow."""

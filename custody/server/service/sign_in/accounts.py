@@ -1,22 +1,57 @@
-"""Accounts: finding them, making them, and the record of what happens to them."""
+"""Accounts: password hashes, finding and creating accounts, and the audit record of their sign-ins."""
 
+import threading
 from datetime import datetime
 
+from argon2 import PasswordHasher
+from argon2.exceptions import VerifyMismatchError
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from custody.schemas.auth import RegisterRequest
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
-from custody.server.domain.credentials import REGISTRATIONS, REGISTRATIONS_WINDOW, check_new_password
+from custody.server.domain.credentials import (
+    REGISTRATIONS,
+    REGISTRATIONS_WINDOW,
+    check_new_password,
+    normalised,
+)
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.mail.jobs import queue_mail
-from custody.server.service.mail.texts import Template
-from custody.server.service.sign_in.passwords import Passwords
-from custody.server.service.sign_in.throttle import AttemptLimit
+from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.requests.rates import AttemptLimit
 from custody.server.store import Store
 from custody.server.store.models import Credential, OtpChallenge, User
+
+# One hash takes 64 MiB (RFC 9106, second recommended option). The bound keeps a burst of sign-ins from
+# exhausting memory.
+MAX_PARALLEL_HASHES = 4
+
+
+class Passwords:
+    def __init__(self, hasher: PasswordHasher) -> None:
+        self._hasher = hasher
+        self._slots = threading.BoundedSemaphore(MAX_PARALLEL_HASHES)
+        # An unknown account's password is compared with this hash: the same work, and never a match (P39).
+        self._no_account = hasher.hash("no account has this password")
+
+    def hash(self, password: str) -> str:
+        with self._slots:
+            return self._hasher.hash(normalised(password))
+
+    def matches(self, stored: str | None, password: str) -> bool:
+        """Takes the same time whether or not there is a ``stored`` hash to compare with."""
+        with self._slots:
+            try:
+                self._hasher.verify(stored or self._no_account, normalised(password))
+            except VerifyMismatchError:
+                return False
+        return stored is not None
+
+    def is_outdated(self, stored: str) -> bool:
+        """True where the hash was made with other parameters than today's."""
+        return self._hasher.check_needs_rehash(stored)
 
 
 class Accounts:
@@ -30,9 +65,10 @@ class Accounts:
         )
 
     def register(self, request: RegisterRequest, trace_id: str) -> None:
-        """A new account without any organisation. The answer does not tell whether there was one already (P39).
+        """Creates an account without an organisation. The answer does not tell whether one existed already
+        (P39).
 
-        Raises Invalid, and RateLimited: every call is a mail to the address, whoever makes it.
+        Raises Invalid, and RateLimited, because every call sends a mail to the address.
         """
         password = request.password.get_secret_value()
         check_new_password(password, request.email)
@@ -52,7 +88,7 @@ class Accounts:
                 )
             template = Template.WELCOME if is_new else Template.ALREADY_REGISTERED
             queue_mail(db, template, request.email, {}, now=self._clock())
-            # Written either way: a commit that reaches the disk takes longer than one that changed nothing.
+            # Recorded either way: a commit that writes takes longer than one that does not.
             action = "ACCOUNT_REGISTERED" if is_new else "REGISTRATION_REPEATED"
             record_about(self._audit, db, user, action, trace_id)
 
@@ -80,7 +116,7 @@ def add_account(
     surname: str | None = None,
     two_factor: bool = True,
 ) -> User:
-    """An account with its password; mailed codes are on unless somebody turns them off."""
+    """An account with its password. Mailed codes are on by default."""
     now = clock()
     user = User(email=email, first_name=first_name, surname=surname, created_at=now)
     db.add(user)
@@ -91,7 +127,7 @@ def add_account(
 
 
 def close_challenges(db: Session, user_id: int, now: datetime) -> None:
-    """Sign-ins that wait for a second factor are over where the password or the factor is not what it was."""
+    """Closes sign-ins that wait for a second factor, after the password or the factor has changed."""
     waiting = (OtpChallenge.user_id == user_id, OtpChallenge.closed_at.is_(None))
     db.execute(update(OtpChallenge).where(*waiting).values(closed_at=now))
 
@@ -99,6 +135,8 @@ def close_challenges(db: Session, user_id: int, now: datetime) -> None:
 def record_about(
     audit: AuditLog, db: Session, user: User | None, action: str, trace_id: str, description: str = ""
 ) -> None:
-    """What happened to an account whose owner is not signed in; an account that is not there leaves a row too (P39)."""
+    """Records an event about an account whose owner is not signed in, also where no such account exists
+    (P39).
+    """
     caller = Caller(user.id if user else 0, 0, user.email if user else "", trace_id)
     audit.record(db, caller, Category.SIGN_IN, action, description)

@@ -1,36 +1,184 @@
-"""Argon2id, with the same work for an account that does not exist."""
+"""Passwords: asked for again before a sensitive change, changed by their owner, and reset by mail."""
 
-import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 
-from argon2 import PasswordHasher
-from argon2.exceptions import VerifyMismatchError
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
 
-from custody.server.domain.credentials import normalised
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import (
+    RESET_LIFETIME,
+    RESETS_PER_ACCOUNT,
+    RESETS_PER_ACCOUNT_WINDOW,
+    check_new_password,
+    new_token,
+    token_hash,
+)
+from custody.server.domain.errors import Fault, Invalid, Unauthenticated
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.requests.rates import AttemptLimit
+from custody.server.service.sign_in.accounts import Passwords, close_challenges, find_user, record_about
+from custody.server.service.sign_in.sessions import end_sessions, require_session
+from custody.server.store import Store
+from custody.server.store.models import Credential, PasswordReset, User
 
-# One hash takes 64 MiB (RFC 9106, second recommended option): a burst of sign-ins must not take the memory.
-MAX_PARALLEL_HASHES = 4
+
+@dataclass(frozen=True)
+class Proven:
+    """The caller has just proven to know the password with this hash."""
+
+    password_hash: str = field(repr=False)
 
 
-class Passwords:
-    def __init__(self, hasher: PasswordHasher) -> None:
-        self._hasher = hasher
-        self._slots = threading.BoundedSemaphore(MAX_PARALLEL_HASHES)
-        # What an unknown account's password is compared with: the same work, never a match (P39).
-        self._nobody = hasher.hash("nobody has this password")
+class PasswordCheck:
+    """Wrong passwords count together with those at sign-in."""
 
-    def hash(self, password: str) -> str:
-        with self._slots:
-            return self._hasher.hash(normalised(password))
+    def __init__(self, store: Store, passwords: Passwords, failures: AttemptLimit) -> None:
+        self._store = store
+        self._passwords = passwords
+        self._failures = failures
 
-    def matches(self, stored: str | None, password: str) -> bool:
-        """Takes the same time whether or not there is a ``stored`` hash to compare with."""
-        with self._slots:
-            try:
-                self._hasher.verify(stored or self._nobody, normalised(password))
-            except VerifyMismatchError:
-                return False
-        return stored is not None
+    def require(self, caller: Caller, password: str) -> Proven:
+        """Returns a proof for ``require_still``, which the change's transaction calls. Raises Invalid,
+        RateLimited.
+        """
+        self._failures.take(caller.name)
+        with self._store.read() as db:
+            stored = db.get_one(Credential, caller.user_id).password_hash
+        if not self._passwords.matches(stored, password):
+            sentence = "The password is wrong."
+            raise Invalid(sentence, faults=(Fault("/password", sentence),))
+        with self._store.write() as db:
+            self._failures.forget(db, caller.name)
+        return Proven(stored)
 
-    def is_outdated(self, stored: str) -> bool:
-        """True where the hash was made with other parameters than today's."""
-        return self._hasher.check_needs_rehash(stored)
+
+def require_still(db: Session, caller: Caller, proven: Proven) -> None:
+    """Call it in the transaction of the change. Hashing takes time: an owner who ends a thief's session
+    during it must win.
+
+    Raises Unauthenticated where the password was changed or the session was ended since then.
+    """
+    require_session(db, caller)
+    if db.get_one(Credential, caller.user_id).password_hash != proven.password_hash:
+        raise Unauthenticated("The password was changed meanwhile.")
+
+
+NEW_PASSWORD = "new_password"  # noqa: S105 - the field's name
+
+
+class PasswordChanges:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        random: RandomBytes,
+        audit: AuditLog,
+        passwords: Passwords,
+        check: PasswordCheck,
+        failures: AttemptLimit,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._passwords = passwords
+        self._check = check
+        self._failures = failures
+        self._requests = AttemptLimit(
+            store, clock, "password-reset", limit=RESETS_PER_ACCOUNT, window=RESETS_PER_ACCOUNT_WINDOW
+        )
+
+    def change(self, caller: Caller, password: str, new_password: str) -> None:
+        """Ends every other session of the account. Raises Invalid, RateLimited, Unauthenticated."""
+        check_new_password(new_password, caller.name, NEW_PASSWORD)
+        proven = self._check.require(caller, password)
+        hashed = self._passwords.hash(new_password)
+        with self._store.write() as db:
+            require_still(db, caller, proven)
+            ended = self._set(db, db.get_one(User, caller.user_id), hashed, keep_session=caller.session_id)
+            self._audit.record(
+                db, caller, Category.SIGN_IN, "PASSWORD_CHANGED", f"{ended} other sessions ended"
+            )
+
+    def request_reset(self, email: str, trace_id: str) -> None:
+        """Does the same work for an account that does not exist: a worker looks it up later, out of the
+        caller's sight (P39).
+
+        Raises RateLimited.
+        """
+        with self._store.write() as db:
+            self._requests.take_in(db, email)
+            queue_mail(db, Template.PASSWORD_RESET, email, {}, now=self._clock())
+            record_about(self._audit, db, find_user(db, email), "PASSWORD_RESET_REQUESTED", trace_id)
+
+    def make_token(self, email: str) -> Mapping[str, str] | None:
+        """The values of the mail, made when it is sent. An older token stops working. None where there is no
+        such account.
+        """
+        token, now = new_token(self._random), self._clock()
+        with self._store.write() as db:
+            user = find_user(db, email)
+            if user is None:
+                return None
+            _drop_tokens(db, user.id)
+            db.add(
+                PasswordReset(
+                    token_hash=token_hash(token),
+                    user_id=user.id,
+                    created_at=now,
+                    expires_at=now + RESET_LIFETIME,
+                )
+            )
+        return {"token": token, "minutes": str(int(RESET_LIFETIME.total_seconds() // 60))}
+
+    def reset(self, token: str, new_password: str, trace_id: str) -> None:
+        """Ends every session of the account; its second factor stays. Raises Invalid."""
+        with self._store.read() as db:
+            email = _owner(db, token, self._clock()).email
+        check_new_password(new_password, email, NEW_PASSWORD)
+        hashed = self._passwords.hash(new_password)
+        with self._store.write() as db:
+            user = _owner(db, token, self._clock())
+            ended = self._set(db, user, hashed, keep_session=None)
+            record_about(self._audit, db, user, "PASSWORD_RESET", trace_id, f"{ended} sessions ended")
+
+    def _set(self, db: Session, user: User, hashed: str, *, keep_session: int | None) -> int:
+        """Stores the new password, and ends what the old one opened. Returns how many sessions ended."""
+        now = self._clock()
+        credential = db.get_one(Credential, user.id)
+        credential.password_hash, credential.updated_at = hashed, now
+        _drop_tokens(db, user.id)
+        close_challenges(db, user.id, now)
+        self._failures.forget(db, user.email)
+        queue_mail(db, Template.PASSWORD_CHANGED, user.email, {}, now=now)
+        return end_sessions(db, user.id, now, "password changed", keep=keep_session)
+
+
+def _drop_tokens(db: Session, user_id: int) -> None:
+    """At most one token works: the newest."""
+    db.execute(delete(PasswordReset).where(PasswordReset.user_id == user_id))
+
+
+def _owner(db: Session, token: str, now: datetime) -> User:
+    """The user of a token. Raises Invalid, with one text for a token that was used, replaced, expired or
+    never made.
+    """
+    found = db.scalars(
+        select(User)
+        .join(PasswordReset, PasswordReset.user_id == User.id)
+        .where(
+            PasswordReset.token_hash == token_hash(token),
+            PasswordReset.used_at.is_(None),
+            PasswordReset.expires_at > now,
+        )
+    ).one_or_none()
+    if found is None:
+        sentence = "This token was used, was replaced by a newer one, or has expired; ask for another."
+        raise Invalid(sentence, faults=(Fault("/token", sentence),))
+    return found

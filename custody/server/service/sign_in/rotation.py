@@ -1,4 +1,6 @@
-"""Changing the platform's own secrets, in an order that a kill at any point leaves readable."""
+"""Changing the platform's own secrets, in an order that stays readable if the process is killed at any
+point.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,22 +10,20 @@ from sqlalchemy.orm import Session
 from custody.server.domain.audit import Category
 from custody.server.domain.errors import StateConflict
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.secrets import Purpose, Secrets
-from custody.server.service.sign_in.totp_secrets import TotpSecrets
+from custody.server.service.secrets import Purpose, Secrets, TotpSecrets, WebhookSecrets
 from custody.server.service.system import OPERATOR
-from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.store import Store
 
-# What these encrypted is stored, and encrypted anew at a rotation.
+# What these encrypted is stored: a rotation re-encrypts it.
 ENCRYPTING: Final = frozenset({Purpose.TOTP, Purpose.WEBHOOK})
 
 
 @dataclass(frozen=True)
 class Rotated:
-    """``still_read``: older secrets that go on reading what was made with them."""
+    """``still_read``: how many older secrets still decrypt what was made with them."""
 
     purpose: Purpose
-    sealed_anew: int
+    reencrypted: int
     dropped: int
     still_read: int
 
@@ -39,9 +39,11 @@ class Rotation:
         self._webhooks = webhooks
 
     def rotate(self, purpose: Purpose) -> Rotated:
-        """A new secret in front; older ones go on reading, but for those that encrypt: all is sealed anew at once.
+        """Adds a new secret in front. Older ones still decrypt, except for kinds that encrypt stored values:
+        those are re-encrypted at once.
 
-        Killed before the end, it leaves some old secrets that still read; the next rotation ends what was begun.
+        A process that is killed before the end leaves old secrets that still decrypt; the next rotation drops
+        them.
         """
         self._secrets.rotate(purpose)
         if purpose in ENCRYPTING:
@@ -51,29 +53,30 @@ class Rotation:
         return self._done(purpose, 0, 0)
 
     def finish(self, purpose: Purpose) -> Rotated:
-        """Nothing is made with the older secrets any more: they are dropped. Raises StateConflict."""
+        """Drops the older secrets of a kind. Raises StateConflict for one that must stay."""
         if purpose is Purpose.CHECKPOINT:
             raise StateConflict("Old checkpoints can be checked with the old secret only; it stays.")
         return self._leave(purpose, "OLD_SECRETS_DROPPED")
 
     def _leave(self, purpose: Purpose, action: str) -> Rotated:
-        """Just those that are old now are dropped in the end: somebody else's rotation may run between the lines."""
+        """Drops only the secrets that are old at the start: another rotation may run at the same time."""
         old = self._secrets.of(purpose)[1:]
         with self._store.write() as db:
-            # Read inside the transaction, like every seal: what is stored after it was sealed with a newer secret.
-            count = self._seal_anew(db, purpose)
+            # Inside the transaction, as every seal is: what is stored after it was sealed with a newer
+            # secret.
+            count = self._reencrypt(db, purpose)
             self._audit.record(db, OPERATOR, Category.ACCESS, action, purpose.value)
         self._secrets.drop(purpose, old)
         return self._done(purpose, count, len(old))
 
-    def _seal_anew(self, db: Session, purpose: Purpose) -> int:
+    def _reencrypt(self, db: Session, purpose: Purpose) -> int:
         match purpose:
             case Purpose.TOTP:
-                return self._totp.seal_anew(db)
+                return self._totp.reencrypt(db)
             case Purpose.WEBHOOK:
-                return self._webhooks.seal_anew(db)
+                return self._webhooks.reencrypt(db)
             case _:
                 return 0
 
-    def _done(self, purpose: Purpose, sealed_anew: int, dropped: int) -> Rotated:
-        return Rotated(purpose, sealed_anew, dropped, len(self._secrets.of(purpose)) - 1)
+    def _done(self, purpose: Purpose, reencrypted: int, dropped: int) -> Rotated:
+        return Rotated(purpose, reencrypted, dropped, len(self._secrets.of(purpose)) - 1)

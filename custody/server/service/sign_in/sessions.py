@@ -31,7 +31,7 @@ _ENDED = "The session has ended or never was."
 
 @dataclass(frozen=True)
 class Tokens:
-    """What a sign-in or a refresh hands out, once; ``expires_in`` in seconds, of the access token."""
+    """What a sign-in or a refresh returns, once. ``expires_in``: seconds, of the access token."""
 
     sid: str
     access: str = field(repr=False)
@@ -77,7 +77,9 @@ class Sessions:
         return Caller(user_id=user_id, session_id=own_id, name=email, trace_id=trace_id)
 
     def refresh(self, sid: str, token: str, trace_id: str) -> Tokens:
-        """The next tokens of the family. Raises Unauthenticated; a token that was copied ends the family first (P40)."""
+        """The next tokens of the family. Raises Unauthenticated; the use of a copied token ends the family
+        first (P40).
+        """
         with self._store.write() as db:
             found = _refresh_token(db, sid, token)
             if found is None or not self._is_live(*found):
@@ -124,7 +126,7 @@ class Sessions:
         return ended
 
     def _live(self, db: Session, user_id: int) -> list[SignInSession]:
-        """Those that can still be renewed: nobody's refresh token outlives thirty days without use."""
+        """Sessions that can still be renewed: a refresh token expires after thirty days without use."""
         query = select(SignInSession).where(
             SignInSession.user_id == user_id,
             SignInSession.revoked_at.is_(None),
@@ -173,8 +175,21 @@ class Sessions:
         db.execute(delete(AccessToken).where(AccessToken.session_id == session.id))
 
 
+def require_session(db: Session, caller: Caller) -> None:
+    """Raises Unauthenticated where the caller's session was ended after the request was let in."""
+    if db.scalar(_LIVE, {"session_id": caller.session_id}) is None:
+        raise Unauthenticated("The session was ended meanwhile.")
+
+
+_LIVE = select(SignInSession.id).where(
+    SignInSession.id == bindparam("session_id"), SignInSession.revoked_at.is_(None)
+)
+
+
 def end_sessions(db: Session, user_id: int, now: datetime, reason: str, *, keep: int | None) -> int:
-    """Ends an account's sessions, all but ``keep``; their tokens are dead at once. How many those were."""
+    """Ends an account's sessions, all but ``keep``; their tokens stop working at once. Returns how many
+    ended.
+    """
     open_ones = select(SignInSession.id).where(
         SignInSession.user_id == user_id, SignInSession.revoked_at.is_(None), SignInSession.id != (keep or 0)
     )
@@ -226,6 +241,6 @@ def _record(session: SignInSession, *, current: bool) -> SessionRecord:
 
 
 def _forget_expired(db: Session, session_id: int, now: datetime) -> None:
-    """Whatever has expired is refused without being known; live ones stay, for a replay to be recognised."""
+    """Deletes expired tokens, which are refused anyway. Live ones stay, so that a replay is recognised."""
     for table in (AccessToken, RefreshToken):
         db.execute(delete(table).where(table.session_id == session_id, table.expires_at <= now))

@@ -1,21 +1,152 @@
-"""Signing in: the password, then the second factor where the account has one."""
+"""Signing in: the password, then the second factor of the account, a mailed code or an authenticator's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hmac import compare_digest
 
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.auth import LoginRequest
-from custody.server.domain.credentials import CALLS_PER_ADDRESS, CALLS_PER_ADDRESS_WINDOW
-from custody.server.domain.errors import OtpInvalid, Unauthenticated
-from custody.server.domain.ports import Clock
+from custody.server.domain.credentials import (
+    CALLS_PER_ADDRESS,
+    CALLS_PER_ADDRESS_WINDOW,
+    OTP_CHALLENGES_PER_WINDOW,
+    OTP_LIFETIME,
+    OTP_TRIES,
+    OTP_TRIES_PER_WINDOW,
+    OTP_WINDOW,
+    new_otp,
+    new_token,
+    otp_hash,
+    plain_code,
+    token_hash,
+)
+from custody.server.domain.errors import (
+    MailRefused,
+    MailUnavailable,
+    OtpInvalid,
+    RateLimited,
+    Unauthenticated,
+)
+from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.sign_in.accounts import find_credential, record_about
-from custody.server.service.sign_in.challenges import Challenges, CodeAwaited, Where
-from custody.server.service.sign_in.passwords import Passwords
+from custody.server.service.mail.jobs import TEXTS, Template, queue_mail
+from custody.server.service.mail.mailer import Mail, Mailer
+from custody.server.service.requests.rates import AttemptLimit, Throttle, caller_at
+from custody.server.service.sign_in.accounts import Passwords, find_credential, record_about
+from custody.server.service.sign_in.second_factor import Authenticators
 from custody.server.service.sign_in.sessions import Sessions, Tokens
-from custody.server.service.sign_in.throttle import AttemptLimit, Throttle, caller_at
 from custody.server.store import Store
-from custody.server.store.models import Credential, User
+from custody.server.store.models import Credential, OtpChallenge, User
+
+
+@dataclass(frozen=True)
+class ClientInfo:
+    """What a client says about itself at sign-in."""
+
+    device: str | None
+    location: str | None
+
+
+@dataclass(frozen=True)
+class CodeAwaited:
+    """The password was right, and a code must follow with ``token_2fa``. ``method``: email or totp."""
+
+    token_2fa: str = field(repr=False)
+    method: str
+    challenge_id: int
+    mail: Mail | None = field(repr=False)
+
+
+class Challenges:
+    def __init__(
+        self, store: Store, clock: Clock, random: RandomBytes, mailer: Mailer, authenticators: Authenticators
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._mailer = mailer
+        self._authenticators = authenticators
+
+    def open(self, db: Session, user: User, credential: Credential, client: ClientInfo) -> CodeAwaited:
+        """Adds a challenge in the caller's transaction; call ``deliver`` after it. Raises RateLimited."""
+        self._check_budget(db, user.id)
+        token, now = new_token(self._random), self._clock()
+        code = new_otp(self._random) if credential.second_factor == "email" else None
+        challenge = OtpChallenge(
+            user_id=user.id,
+            token_hash=token_hash(token),
+            code_hash=None if code is None else otp_hash(code, token),
+            tries=0,
+            device=client.device,
+            location=client.location,
+            created_at=now,
+            expires_at=now + OTP_LIFETIME,
+        )
+        db.add(challenge)
+        db.flush()
+        mail = None if code is None else _code_mail(user.email, code)
+        return CodeAwaited(token, credential.second_factor, challenge.id, mail)
+
+    def deliver(self, awaited: CodeAwaited) -> None:
+        """Mails the code while the caller waits. It is stored nowhere, so it cannot wait in the outbox.
+
+        Raises MailUnavailable or MailRefused; such a challenge does not count against its account.
+        """
+        if awaited.mail is None:
+            return
+        try:
+            self._mailer.send(awaited.mail)
+        except (MailUnavailable, MailRefused):
+            with self._store.write() as db:
+                db.delete(db.get_one(OtpChallenge, awaited.challenge_id))
+            raise
+
+    def find(self, db: Session, token_2fa: str) -> OtpChallenge | None:
+        """The open challenge of a token. Raises RateLimited where its account has no tries left (P38)."""
+        challenge = db.scalars(
+            select(OtpChallenge).where(
+                OtpChallenge.token_hash == token_hash(token_2fa),
+                OtpChallenge.closed_at.is_(None),
+                OtpChallenge.expires_at > self._clock(),
+            )
+        ).one_or_none()
+        # Challenges that a thief collected before the first try bring no tries of their own.
+        if challenge is not None and self._recent(db, challenge.user_id)[1] >= OTP_TRIES_PER_WINDOW:
+            raise _too_many()
+        return challenge
+
+    def judge(self, db: Session, challenge: OtpChallenge, token_2fa: str, code: str) -> str | None:
+        """Counts a try. Returns what a right code proves, in words. A right code or the last try closes the
+        challenge.
+        """
+        challenge.tries += 1
+        proof = self._proof(db, challenge, token_2fa, code)
+        if proof is not None or challenge.tries >= OTP_TRIES:
+            challenge.closed_at = self._clock()
+        if proof is None and challenge.closed_at is not None:
+            email = db.get_one(User, challenge.user_id).email
+            queue_mail(db, Template.SECOND_FACTOR_FAILED, email, {}, now=self._clock())
+        return proof
+
+    def _proof(self, db: Session, challenge: OtpChallenge, token_2fa: str, code: str) -> str | None:
+        if challenge.code_hash is None:
+            return self._authenticators.accepts(db, challenge.user_id, code)
+        is_right = compare_digest(challenge.code_hash, otp_hash(plain_code(code), token_2fa))
+        return "with a mailed code" if is_right else None
+
+    def _check_budget(self, db: Session, user_id: int) -> None:
+        challenges, tries = self._recent(db, user_id)
+        if challenges >= OTP_CHALLENGES_PER_WINDOW or tries >= OTP_TRIES_PER_WINDOW:
+            raise _too_many()
+
+    def _recent(self, db: Session, user_id: int) -> tuple[int, int]:
+        """How many challenges an account had in the window, and how many tries were made on them."""
+        query = select(func.count(), func.coalesce(func.sum(OtpChallenge.tries), 0)).where(
+            OtpChallenge.user_id == user_id, OtpChallenge.created_at > self._clock() - OTP_WINDOW
+        )
+        challenges, tries = db.execute(query).one()
+        return int(challenges), int(tries)
 
 
 @dataclass(frozen=True)
@@ -48,7 +179,9 @@ class SignIn:
         self._calls.take(caller_at(address))
 
     def login(self, request: LoginRequest, trace_id: str) -> SignedIn | CodeAwaited:
-        """Raises Unauthenticated, alike for a wrong password and an unknown account; RateLimited; MailUnavailable."""
+        """Raises Unauthenticated, with one text for a wrong password and an unknown account; RateLimited;
+        MailUnavailable.
+        """
         self._failures.take(request.email)
         password = request.password.get_secret_value()
         with self._store.read() as db:
@@ -56,41 +189,43 @@ class SignIn:
         if not self._passwords.matches(found[1].password_hash if found else None, password) or found is None:
             self._record_failure(found[0] if found else None, trace_id)
             raise _refused()
-        result = self._go_on(*found, password, Where(request.device, request.location), trace_id)
+        result = self._go_on(*found, password, ClientInfo(request.device, request.location), trace_id)
         if isinstance(result, CodeAwaited):
             self._challenges.deliver(result)
         return result
 
     def validate_code(self, token_2fa: str, code: str, trace_id: str) -> SignedIn:
-        """Raises OtpInvalid, alike for a wrong, used, expired or foreign code; each try counts (P38). RateLimited."""
+        """Raises OtpInvalid, with one text for a wrong, used, expired or foreign code, and RateLimited. Each
+        try counts (P38).
+        """
         with self._store.write() as db:
             challenge = self._challenges.find(db, token_2fa)
             if challenge is not None:
                 proof = self._challenges.judge(db, challenge, token_2fa, code)
                 if proof is not None:
-                    where = Where(challenge.device, challenge.location)
-                    return self._finish(db, challenge.user_id, where, trace_id, proof)
+                    client = ClientInfo(challenge.device, challenge.location)
+                    return self._finish(db, challenge.user_id, client, trace_id, proof)
                 record_about(self._audit, db, db.get_one(User, challenge.user_id), "OTP_REFUSED", trace_id)
         raise OtpInvalid("The code is wrong, was used, or has expired.")
 
     def _go_on(
-        self, user: User, verified: Credential, password: str, where: Where, trace_id: str
+        self, user: User, verified: Credential, password: str, client: ClientInfo, trace_id: str
     ) -> SignedIn | CodeAwaited:
         renewed = self._renewed_hash(verified.password_hash, password)
         with self._store.write() as db:
             credential = db.get_one(Credential, user.id)
-            # Hashing takes its time: a password that was changed meanwhile is a wrong one.
+            # Hashing takes time: a password that was changed during it is a wrong one.
             if credential.password_hash != verified.password_hash:
                 raise _refused()
             credential.password_hash = renewed or credential.password_hash
             self._failures.forget(db, user.email)
             if credential.second_factor == "none":
-                return self._finish(db, user.id, where, trace_id, "with the password alone")
-            return self._challenges.open(db, user, credential, where)
+                return self._finish(db, user.id, client, trace_id, "with the password alone")
+            return self._challenges.open(db, user, credential, client)
 
-    def _finish(self, db: Session, user_id: int, where: Where, trace_id: str, proof: str) -> SignedIn:
+    def _finish(self, db: Session, user_id: int, client: ClientInfo, trace_id: str, proof: str) -> SignedIn:
         user = db.get_one(User, user_id)
-        tokens = self._sessions.open(db, user, where.device, where.location)
+        tokens = self._sessions.open(db, user, client.device, client.location)
         record_about(self._audit, db, user, "SIGNED_IN", trace_id, proof)
         return SignedIn(user.id, tokens)
 
@@ -98,10 +233,21 @@ class SignIn:
         return self._passwords.hash(password) if self._passwords.is_outdated(stored) else None
 
     def _record_failure(self, user: User | None, trace_id: str) -> None:
-        """Written for an unknown account too, for it takes time; without what was typed, which may be a password."""
+        """Recorded for an unknown account too, so that both take the same time, and without the text that was
+        typed: it may be a password.
+        """
         with self._store.write() as db:
             record_about(self._audit, db, user, "SIGN_IN_REFUSED", trace_id)
 
 
 def _refused() -> Unauthenticated:
     return Unauthenticated("The e-mail address or the password is wrong.")
+
+
+def _too_many() -> RateLimited:
+    return RateLimited("Too many codes were asked for or tried.", retry_after=int(OTP_WINDOW.total_seconds()))
+
+
+def _code_mail(email: str, code: str) -> Mail:
+    minutes = int(OTP_LIFETIME.total_seconds() // 60)
+    return TEXTS[Template.CODE].fill(email, {"code": code, "minutes": str(minutes)}, public_url=None)

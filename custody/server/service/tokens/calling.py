@@ -26,8 +26,7 @@ from custody.server.service.limits.limits import Movement
 from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.proposals.signing import BROADCAST
-from custody.server.service.requests.changes import Changes
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import vault_in
 from custody.server.service.token_status import token_families
 from custody.server.service.tokens.arguments import (

@@ -17,8 +17,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Movement
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.requests.changes import Changes
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import address_script, vault_in
 from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals, Wanted
 from custody.server.service.webhook_events import event_data

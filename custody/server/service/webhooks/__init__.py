@@ -1,1 +1,1 @@
-"""Telling other programs what happened in a workspace: the events, whom they go to, and their delivery."""
+"""Webhooks: the events, their delivery, and the endpoints' use cases."""

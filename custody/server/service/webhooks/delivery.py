@@ -1,5 +1,6 @@
-"""Delivering events: a job for each, at least once, until the receiver has taken it or three days are over."""
+"""Delivering events: one job each, at least once, until the receiver accepts it or three days have passed."""
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,15 +26,12 @@ from custody.server.domain.retries import HANGS_FROM, is_hopeless, next_attempt,
 from custody.server.domain.webhook_urls import BadUrl, WebhookUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import Again, Done, Finish, Task, Verdict
-from custody.server.service.mail.jobs import queue_mail
-from custody.server.service.mail.texts import Template
+from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.secrets import WebhookSecrets
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.service.webhook_events import WEBHOOK
-from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.service.webhooks.sending import Sender, Trouble, Undelivered
-from custody.server.service.webhooks.shares import Shares
 from custody.server.store import Store
-from custody.server.store.chunks import chunks
 from custody.server.store.models import (
     Job,
     Membership,
@@ -43,18 +41,29 @@ from custody.server.store.models import (
     WebhookEvent,
     Workspace,
 )
+from custody.server.store.unit import chunks
 
 log = structlog.get_logger()
-
 USER_AGENT: Final = "custody-webhooks/1"
 GONE: Final = "gone"
 UNANSWERED: Final = "unanswered"
-# Put off together, so that each need not be leased to find out: a transaction for so many, not two for each.
+# Postponed together, in one transaction, instead of one lease and two transactions each.
 PUT_OFF_AT_ONCE: Final = 1_000
+# The size of the bucket: some thousand deliveries to receivers that answer fast, or six to receivers that
+# hang.
+BURST_SECONDS: Final = 60.0
+# The refill rate: one of the four workers that a process has by default.
+SECONDS_A_SECOND: Final = 1.0
+# The least that an attempt costs: a transaction for its lease and one for its record.
+LEAST_SECONDS: Final = 0.05
+# Each look costs a transaction.
+SHORTEST_WAIT: Final = 1.0
+# With more workspaces than this, full buckets are forgotten.
+MAX_WORKSPACES: Final = 1_000
 
 
 @dataclass(frozen=True)
-class Letter:
+class Outgoing:
     """A delivery as it is sent. ``secrets``: those that sign it."""
 
     delivery_id: str
@@ -67,7 +76,7 @@ class Letter:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of it: an answer's status, or the trouble before there was one."""
+    """The outcome: a response's status, or the trouble before there was one."""
 
     status: int | None = None
     trouble: Trouble | None = None
@@ -78,7 +87,9 @@ class Attempt:
 
 
 class WebhookJobs:
-    """The handler. A worker that dies between the receiver's answer and our record delivers again, with the same event id."""
+    """Handles webhook jobs. A worker that dies between the response and its record delivers again, with the
+    same event id.
+    """
 
     def __init__(
         self,
@@ -102,7 +113,7 @@ class WebhookJobs:
 
     def __call__(self, task: Task) -> Finish:
         found = self._find(task.subject)
-        if not isinstance(found, Letter):
+        if not isinstance(found, Outgoing):
             return found
         began_at = self._timer()
         try:
@@ -113,8 +124,10 @@ class WebhookJobs:
         hung = attempt.trouble is Trouble.TIMED_OUT or timedelta(seconds=seconds) >= HANGS_FROM
         return lambda db: self._record(db, found.delivery_id, attempt, hung=hung)
 
-    def _find(self, delivery_id: str) -> Letter | Finish:
-        """What to send, or how the job ends without sending: read in a snapshot, for nobody waits while we send."""
+    def _find(self, delivery_id: str) -> Outgoing | Finish:
+        """What to send, or how the job ends without sending. Read in a snapshot, so that sending holds no
+        transaction.
+        """
         now = self._clock()
         with self._store.read() as db:
             delivery = db.get(WebhookDelivery, delivery_id)
@@ -130,10 +143,12 @@ class WebhookJobs:
                 return self._postponed(delivery_id, until, "the workspace's receivers took their share")
             event = db.get_one(WebhookEvent, delivery.event_id)
             secrets = tuple(self._secrets.that_sign(webhook, now))
-            return Letter(delivery.id, webhook.workspace_id, webhook.url, event.kind, body_of(event), secrets)
+            return Outgoing(
+                delivery.id, webhook.workspace_id, webhook.url, event.kind, body_of(event), secrets
+            )
 
     def _postponed(self, delivery_id: str, until: datetime, why: str) -> Finish:
-        """Not tried, and no attempt of this one: what else is due for the webhook is put off with it."""
+        """Not an attempt. Everything else that is due for the webhook is postponed too."""
 
         def finish(db: Session) -> Verdict:
             delivery = db.get(WebhookDelivery, delivery_id, with_for_update=True)
@@ -146,7 +161,7 @@ class WebhookJobs:
 
         return finish
 
-    def _attempt(self, letter: Letter) -> Attempt:
+    def _attempt(self, letter: Outgoing) -> Attempt:
         if not letter.secrets:
             return Attempt(trouble=Trouble.SECRET_UNREADABLE)
         try:
@@ -159,13 +174,13 @@ class WebhookJobs:
         return Attempt(status, Trouble.REDIRECTED if is_redirect else Trouble.REFUSED)
 
     def _read(self, url: str) -> WebhookUrl:
-        """Again, as it is stored: what the operator allows may be less than it was."""
+        """Checks the stored URL again: the operator may allow fewer hosts than before."""
         try:
             return read_url(url, self._allowed)
         except BadUrl:
             raise Undelivered(Trouble.ADDRESS_NOT_PUBLIC) from None
 
-    def _headers(self, letter: Letter) -> dict[str, str]:
+    def _headers(self, letter: Outgoing) -> dict[str, str]:
         return {
             "Content-Type": "application/json",
             "User-Agent": USER_AGENT,
@@ -177,7 +192,7 @@ class WebhookJobs:
     def _record(self, db: Session, delivery_id: str, attempt: Attempt, *, hung: bool) -> Verdict:
         delivery = db.get(WebhookDelivery, delivery_id, with_for_update=True)
         if delivery is None:
-            # The webhook was deleted meanwhile, and its deliveries with it.
+            # The webhook was deleted in the meantime, and its deliveries with it.
             return Done()
         webhook = db.get_one(Webhook, delivery.webhook_id, with_for_update=True)
         now = self._clock()
@@ -209,7 +224,7 @@ class WebhookJobs:
         return Again(delivery.error or "", following - now)
 
     def _disable(self, db: Session, webhook: Webhook, reason: str) -> None:
-        """Whoever made it hears of it, and so does the workspace's log."""
+        """Tells the member who created it by mail, and records it."""
         if webhook.disabled_at is not None:
             return
         webhook.disabled_at, webhook.disabled_reason = self._clock(), reason
@@ -225,7 +240,7 @@ class WebhookJobs:
         )
 
     def _mail(self, db: Session, webhook: Webhook) -> None:
-        """Not to somebody who has left: what goes on in the workspace is no business of theirs any more."""
+        """Not to a creator who has left: the workspace's events are no longer theirs to know."""
         maker = db.scalars(
             select(User)
             .join(Membership, Membership.user_id == User.id)
@@ -238,7 +253,7 @@ class WebhookJobs:
 
 
 def body_of(event: WebhookEvent) -> bytes:
-    """The same bytes at every attempt and for every webhook."""
+    """The same bytes for every attempt and every webhook."""
     told = Told(
         id=event.id,
         sequence=event.sequence,
@@ -255,7 +270,7 @@ def _done(_db: Session) -> Verdict:
 
 
 def _put_off(db: Session, webhook_id: str, now: datetime, until: datetime) -> None:
-    """Whatever else of the webhook's is due and in nobody's hands."""
+    """Postpones every other due job of the webhook that no worker holds."""
     others = (
         select(Job.id, Job.subject)
         .join(WebhookDelivery, WebhookDelivery.id == Job.subject)
@@ -284,3 +299,46 @@ def _give_up(db: Session, delivery_id: str, trouble: Trouble) -> Verdict:
     if delivery is not None:
         delivery.status, delivery.error, delivery.next_attempt_at = "failed", trouble.value, None
     return Done()
+
+
+@dataclass
+class _Share:
+    left: float
+    at: float
+
+
+class Shares:
+    """A bucket of seconds for each workspace, so that no tenant takes the workers' time from the others
+    (P51).
+
+    A receiver may take ten seconds for each response, even on purpose, and a member may ask for tests and
+    deliveries again and again. In memory: each process has workers of its own. An attempt counts when it
+    ends.
+    """
+
+    def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
+        self._timer = timer
+        self._shares: dict[int, _Share] = {}
+        self._lock = threading.Lock()
+
+    def wait(self, workspace_id: int) -> float:
+        """In how many seconds the bucket has something left; 0 where it has now."""
+        with self._lock:
+            share = self._shares.get(workspace_id)
+            if share is None or (left := self._left(share)) > 0:
+                return 0.0
+            return max(SHORTEST_WAIT, -left / SECONDS_A_SECOND)
+
+    def spend(self, workspace_id: int, seconds: float) -> None:
+        with self._lock:
+            now = self._timer()
+            share = self._shares.get(workspace_id)
+            left = BURST_SECONDS if share is None else self._left(share)
+            self._shares[workspace_id] = _Share(left - max(LEAST_SECONDS, seconds), now)
+            if len(self._shares) > MAX_WORKSPACES:
+                self._shares = {
+                    key: each for key, each in self._shares.items() if self._left(each) < BURST_SECONDS
+                }
+
+    def _left(self, share: _Share) -> float:
+        return min(BURST_SECONDS, share.left + (self._timer() - share.at) * SECONDS_A_SECOND)

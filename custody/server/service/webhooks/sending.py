@@ -1,4 +1,6 @@
-"""One attempt at a delivery: to a public address that was checked, under TLS, without redirects, over by a deadline (P51)."""
+"""One attempt at a delivery (P51): to a public address that was checked, with TLS, without redirects, within
+a deadline.
+"""
 
 import socket
 import ssl
@@ -14,11 +16,11 @@ from typing import Final
 from custody.server.domain.webhook_urls import WebhookUrl, is_public_text
 from custody.server.service.cutting import Deadline
 
-# For all of an attempt: the name, the connection, TLS, and the answer's status.
+# For a whole attempt: resolving the name, connecting, TLS, and the status of the response.
 ATTEMPT_SECONDS: Final = 10.0
 # A resolver's own time-outs are longer, and cannot be set from here.
 NAME_SECONDS: Final = 4.0
-# Of a receiver's addresses so many are tried: one that is dead must not use up the time of the others.
+# How many of a receiver's addresses are tried: one dead address must not use up the time of the others.
 MAX_ADDRESSES: Final = 3
 CONNECT_SECONDS: Final = 3.0
 
@@ -29,7 +31,7 @@ Connect = Callable[[tuple[str, int], float], socket.socket]
 
 
 class Trouble(StrEnum):
-    """Why an attempt failed, for those who run the receiver: in our words, never in what somebody answered."""
+    """Why an attempt failed, for the receiver's operator. Our words, never text that the peer sent."""
 
     NAME_NOT_FOUND = "name-not-found"
     ADDRESS_NOT_PUBLIC = "address-not-public"
@@ -39,7 +41,7 @@ class Trouble(StrEnum):
     BAD_ANSWER = "bad-answer"
     REDIRECTED = "redirected"
     REFUSED = "refused"
-    # Of our own: the secret that signs cannot be read.
+    # The platform's own fault: it cannot decrypt the secret that signs.
     SECRET_UNREADABLE = "secret-unreadable"  # noqa: S105 - a name
     DISABLED = "webhook-disabled"
 
@@ -51,16 +53,16 @@ class Undelivered(Exception):
 
 
 def look_up(host: str) -> list[str]:
-    """What the system's resolver says."""
+    """The addresses from the system's resolver."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     # Each once, in the resolver's order of preference.
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 class Sender:
-    """``ca_file``: a private authority beside the usual ones, for receivers that the operator allows.
+    """``ca_file``: a private authority in addition to the usual ones, for receivers that the operator allows.
 
-    Nothing of the environment is asked: a proxy would resolve the name itself, after our check.
+    Ignores proxies in the environment: a proxy would resolve the name itself, after our check.
     """
 
     def __init__(
@@ -76,12 +78,14 @@ class Sender:
         self._seconds = seconds
         self._ca_file = ca_file
         if ca_file is not None:
-            # A file that is no authority is a mistake to be told at the start.
+            # A wrong file must fail at the start.
             ssl.create_default_context().load_verify_locations(ca_file)
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
-        """Made when something is sent: to read the usual authorities takes longer than all else at the start."""
+        """Created at the first delivery: loading the system's authorities is the slowest part of the
+        start.
+        """
         context = ssl.create_default_context()
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self._ca_file is not None:
@@ -89,7 +93,9 @@ class Sender:
         return context
 
     def post(self, url: WebhookUrl, body: bytes, headers: Mapping[str, str]) -> int:
-        """The answer's status, whatever it is; the rest of the answer is not read. Raises Undelivered."""
+        """The status of the response, whatever it is. The rest of the response is not read. Raises
+        Undelivered.
+        """
         with Deadline(self._seconds) as deadline:
             line = self._connect(url, deadline)
             with line:
@@ -98,7 +104,9 @@ class Sender:
                     return _exchange(secured, url, body, headers, deadline)
 
     def _connect(self, url: WebhookUrl, deadline: Deadline) -> socket.socket:
-        """To an address that was checked, and not to the name: asked again, it might lead elsewhere (DNS rebinding)."""
+        """Connects to a checked address, not to the name: resolved again, it might lead elsewhere (DNS
+        rebinding).
+        """
         for address in self._addresses(url)[:MAX_ADDRESSES]:
             with suppress(OSError):
                 line = self._connect_to((address, url.port), min(CONNECT_SECONDS, deadline.left()))
@@ -107,7 +115,9 @@ class Sender:
         raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.UNREACHABLE)
 
     def _addresses(self, url: WebhookUrl) -> Sequence[str]:
-        """All of them must be public: a name with a public and a private one is somebody's try."""
+        """All addresses must be public: a name with a public and a private address is an attempt at an
+        internal host.
+        """
         # The dot at the end keeps a resolver from trying the domains of our own network behind it.
         name = url.host if url.is_allowed else f"{url.host}."
         found = _within(min(NAME_SECONDS, self._seconds), lambda: self._resolve(name))
@@ -131,7 +141,7 @@ def _exchange(
     line: ssl.SSLSocket, url: WebhookUrl, body: bytes, headers: Mapping[str, str], deadline: Deadline
 ) -> int:
     connection = HTTPConnection(url.host, url.port)
-    # It is connected already, and never connects by itself.
+    # It is connected already, and must not connect by itself.
     connection.sock, connection.auto_open = line, 0
     line.settimeout(deadline.left())
     try:
@@ -144,13 +154,15 @@ def _exchange(
     finally:
         connection.close()
     if deadline.is_over:
-        # To http.client, headers that are cut off have come to their end.
+        # http.client takes headers that end early for complete.
         raise Undelivered(Trouble.TIMED_OUT)
     return status
 
 
 def _within(seconds: float, ask: Callable[[], Sequence[str]]) -> Sequence[str]:
-    """What it answers in time; nothing else. A daemon thread: a resolver that hangs ends by its own time-outs."""
+    """The result of ``ask`` if it comes in time, else nothing. In a daemon thread: a resolver that hangs ends
+    by its own time-outs.
+    """
     found: list[Sequence[str]] = []
 
     def run() -> None:

@@ -1,12 +1,12 @@
-"""Making, changing and deleting webhooks, and the log of what they were told."""
+"""Creating, changing and deleting webhooks, the log of their deliveries, and when that log is deleted."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import delete, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from custody.schemas import webhooks as wire
 from custody.schemas.webhook_events import EVERY_KIND, EventKind
@@ -19,13 +19,16 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.webhook_urls import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue, is_open
+from custody.server.service.jobs.tidying import BATCH, Part
+from custody.server.service.secrets import WebhookSecrets
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
-from custody.server.service.webhooks.records import delivery_records, webhook_record
-from custody.server.service.webhooks.secrets import WebhookSecrets
-from custody.server.store.models import Webhook, WebhookDelivery
+from custody.server.store.models import Job, Webhook, WebhookDelivery, WebhookEvent
 
-# Long enough to bring the new secret to a receiver by hand; deliveries are signed with both meanwhile.
+# Time to install the new secret at a receiver by hand. Until then deliveries are signed with both.
 OVERLAP: Final = timedelta(days=1)
+DELIVERIES_KEPT: Final = timedelta(days=30)
+# The delivery says all that its job says.
+JOBS_KEPT: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Page:
 
 
 class Webhooks:
-    """``allowed``: hosts that webhooks may call wherever they lead, by the operator's word."""
+    """``allowed``: hosts that the operator lets webhooks call, wherever their addresses lead."""
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class Webhooks:
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateWebhookRequest
     ) -> wire.WebhookWithSecret:
-        """Raises Invalid (the URL, a kind that there is not), StateConflict (too many, or one with this URL)."""
+        """Raises Invalid (the URL, an unknown kind), StateConflict (too many, or one with this URL)."""
         url = self._url(request.url)
         kinds = _kinds(request.kinds)
         self._require_room(db, access, url)
@@ -84,7 +87,7 @@ class Webhooks:
     def update(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateWebhookRequest
     ) -> wire.WebhookWithSecret:
-        """What changes nothing is not recorded. Raises NotFound, Invalid."""
+        """A request that changes nothing is not recorded. Raises NotFound, Invalid."""
         webhook = self._find(db, access, request.webhook_id)
         changes: list[str] = []
         if request.kinds is not None and (kinds := _kinds(request.kinds)) != webhook.kinds:
@@ -102,7 +105,7 @@ class Webhooks:
         return _shown_once(webhook, secret)
 
     def delete(self, db: Session, caller: Caller, access: WorkspaceAccess, webhook_id: str) -> None:
-        """With the log of its deliveries: what is under way may still arrive. Raises NotFound."""
+        """Deletes the log of its deliveries too. A delivery in progress may still arrive. Raises NotFound."""
         webhook = self._find(db, access, webhook_id)
         db.execute(delete(WebhookDelivery).where(WebhookDelivery.webhook_id == webhook.id))
         db.delete(webhook)
@@ -130,7 +133,7 @@ class Webhooks:
     def redeliver(
         self, db: Session, caller: Caller, access: WorkspaceAccess, delivery_id: str
     ) -> wire.WebhookDelivery:
-        """Once more from the start, with the same event id. Raises NotFound, StateConflict."""
+        """Delivers again from the start, with the same event id. Raises NotFound, StateConflict."""
         delivery = db.get(WebhookDelivery, delivery_id, with_for_update=True)
         if delivery is None:
             raise _no_such_delivery()
@@ -138,13 +141,13 @@ class Webhooks:
         if webhook.workspace_id != access.workspace_id:
             raise _no_such_delivery()
         _require_enabled(webhook)
-        # One that is pending without a job lost it: an operator threw it away, or it was given up.
+        # A pending delivery without a job has lost it: an operator deleted the job, or it was given up.
         if delivery.status == "pending" and is_open(db, WEBHOOK, delivery.id):
             raise StateConflict("This delivery is under way.")
         now = self._clock()
         delivery.status, delivery.attempts, delivery.error = "pending", 0, None
         delivery.queued_at = delivery.next_attempt_at = now
-        # Whoever asks says that the receiver is there again.
+        # The request says that the receiver answers again.
         webhook.quiet_until = None
         db.flush()
         enqueue(db, WEBHOOK, delivery.id, now)
@@ -154,7 +157,7 @@ class Webhooks:
     def test(
         self, db: Session, caller: Caller, access: WorkspaceAccess, webhook_id: str
     ) -> wire.WebhookDelivery:
-        """A ping, whatever the webhook wants otherwise. Raises NotFound, StateConflict."""
+        """Sends a ping, whatever kinds the webhook subscribes to. Raises NotFound, StateConflict."""
         webhook = self._find(db, access, webhook_id)
         _require_enabled(webhook)
         webhook.quiet_until = None
@@ -185,7 +188,7 @@ class Webhooks:
         return webhook
 
     def _switch(self, webhook: Webhook, *, is_on: bool) -> None:
-        """One that is enabled again begins anew, whatever it failed at before."""
+        """An enabled webhook starts without its past failures."""
         webhook.failing_since = webhook.quiet_until = None
         webhook.disabled_at = None if is_on else self._clock()
         webhook.disabled_reason = None if is_on else wire.DisabledReason.BY_A_MEMBER.value
@@ -203,7 +206,7 @@ class Webhooks:
     def _record(
         self, db: Session, caller: Caller, access: WorkspaceAccess, action: str, webhook: Webhook, what: str
     ) -> None:
-        """Without the URL: paths of receivers often hold a secret (P49)."""
+        """Without the URL: a receiver's path often holds a secret (P49)."""
         self._audit.record(
             db, caller, Category.WEBHOOKS, action, f"webhook {webhook.id}, {what}", access=access
         )
@@ -230,3 +233,77 @@ def _shown_once(webhook: Webhook, secret: str | None) -> wire.WebhookWithSecret:
 
 def _no_such_delivery() -> NotFound:
     return NotFound("There is no such delivery in this workspace.")
+
+
+def webhook_record(webhook: Webhook) -> wire.Webhook:
+    reason = webhook.disabled_reason
+    return wire.Webhook(
+        webhook_id=webhook.id,
+        workspace_id=webhook.workspace_id,
+        url=webhook.url,
+        kinds=webhook.kinds,
+        enabled=webhook.disabled_at is None,
+        disabled_at=webhook.disabled_at,
+        disabled_reason=None if reason is None else wire.DisabledReason(reason),
+        failing_since=webhook.failing_since,
+        old_secret_until=webhook.old_secret_until,
+        created_by=webhook.created_by,
+        created_at=webhook.created_at,
+    )
+
+
+def delivery_records(db: Session, deliveries: Sequence[WebhookDelivery]) -> list[wire.WebhookDelivery]:
+    """In the order given."""
+    query = select(WebhookEvent).where(WebhookEvent.id.in_([each.event_id for each in deliveries]))
+    events = {event.id: event for event in db.scalars(query)}
+    return [_shape(delivery, events[delivery.event_id]) for delivery in deliveries]
+
+
+def _shape(delivery: WebhookDelivery, event: WebhookEvent) -> wire.WebhookDelivery:
+    return wire.WebhookDelivery(
+        delivery_id=delivery.id,
+        webhook_id=delivery.webhook_id,
+        event_id=event.id,
+        sequence=event.sequence,
+        kind=event.kind,
+        status=wire.DeliveryStatus(delivery.status),
+        attempts=delivery.attempts,
+        response_status=delivery.response_status,
+        error=delivery.error,
+        attempted_at=delivery.attempted_at,
+        next_attempt_at=delivery.next_attempt_at,
+        created_at=delivery.created_at,
+    )
+
+
+def _jobs(db: Session, now: datetime) -> int:
+    over = or_(Job.done_at <= now - JOBS_KEPT, Job.dead_at <= now - DELIVERIES_KEPT)
+    found = db.scalars(select(Job.id).where(Job.kind == WEBHOOK, over).limit(BATCH)).all()
+    db.execute(delete(Job).where(Job.id.in_(found)))
+    return len(found)
+
+
+def _deliveries(db: Session, now: datetime) -> int:
+    """Not a delivery that a member has just asked for again."""
+    over = (WebhookDelivery.created_at <= now - DELIVERIES_KEPT) & (WebhookDelivery.status != "pending")
+    found = db.scalars(select(WebhookDelivery.id).where(over).limit(BATCH)).all()
+    db.execute(delete(WebhookDelivery).where(WebhookDelivery.id.in_(found)))
+    return len(found)
+
+
+def _events(db: Session, now: datetime) -> int:
+    """Keeps each workspace's last event, which the next one's sequence is counted from."""
+    newer = aliased(WebhookEvent)
+    last = (
+        select(func.max(newer.sequence))
+        .where(newer.workspace_id == WebhookEvent.workspace_id)
+        .scalar_subquery()
+    )
+    is_told = select(WebhookDelivery.id).where(WebhookDelivery.event_id == WebhookEvent.id).exists()
+    over = (WebhookEvent.created_at <= now - DELIVERIES_KEPT) & ~is_told & (WebhookEvent.sequence < last)
+    found = db.scalars(select(WebhookEvent.id).where(over).limit(BATCH)).all()
+    db.execute(delete(WebhookEvent).where(WebhookEvent.id.in_(found)))
+    return len(found)
+
+
+EXPIRED_LOGS: Final[tuple[Part, ...]] = (_jobs, _deliveries, _events)

@@ -1,32 +1,38 @@
 """Every table. Importing this package fills ``Base.metadata``, which migrations are compared with."""
 
-from custody.server.store.models.accounts import (
+from custody.server.store.models.base import Base, table_of
+from custody.server.store.models.bookkeeping import (
+    AuditEvent,
+    AuditHead,
+    IdempotencyRecord,
+    Job,
+    Lease,
+    Revision,
+    Webhook,
+    WebhookDelivery,
+    WebhookEvent,
+)
+from custody.server.store.models.people import (
     AccessToken,
+    AddressBookEntry,
     Attempt,
     Credential,
-    OtpChallenge,
-    PasswordReset,
-    RecoveryCode,
-    RefreshToken,
-    SignInSession,
-    User,
-)
-from custody.server.store.models.audit import AuditEvent, AuditHead
-from custody.server.store.models.base import Base, table_of
-from custody.server.store.models.events import Webhook, WebhookDelivery, WebhookEvent
-from custody.server.store.models.jobs import IdempotencyRecord, Job, Lease, Revision
-from custody.server.store.models.keys import Key, KeyAccount, KeyChallenge, Profile
-from custody.server.store.models.people import (
-    AddressBookEntry,
     Invitation,
     Membership,
+    OnboardingRequest,
     Organisation,
+    OtpChallenge,
+    PasswordReset,
+    Purchase,
+    RecoveryCode,
+    RefreshToken,
     Role,
     RolePermission,
+    SignInSession,
+    User,
     Workspace,
 )
 from custody.server.store.models.proposals import CoinLock, Decision, Proposal, ProposalInput, Signature
-from custody.server.store.models.requests import OnboardingRequest, Purchase
 from custody.server.store.models.tokens import (
     Contract,
     ContractCall,
@@ -39,6 +45,10 @@ from custody.server.store.models.vaults import (
     ChainBlock,
     ChainCoin,
     ChainTransaction,
+    Key,
+    KeyAccount,
+    KeyChallenge,
+    Profile,
     Vault,
     VaultSigner,
     WatchedScript,

@@ -1,14 +1,16 @@
-"""The base of every table: constraint names that migrations can rely on, and the Python types' columns."""
+"""The base of every table: constraint names for migrations, and column types that both databases store
+alike.
+"""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
 
-from sqlalchemy import JSON, LargeBinary, MetaData, Table
+from sqlalchemy import JSON, BigInteger, DateTime, Integer, LargeBinary, MetaData, Table
+from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.types import TypeDecorator
 
-from custody.server.store.types import Int64, UtcTime
-
-# Explicit names: SQLite invents none, PostgreSQL invents its own, and a migration must name what it drops.
+# Explicit names, because a migration must name what it drops: SQLite generates none, and PostgreSQL its own.
 NAMING = {
     "ix": "ix_%(column_0_N_label)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -16,6 +18,28 @@ NAMING = {
     "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
+# SQLite numbers rows by itself only in a column declared INTEGER; PostgreSQL needs the 64 bits spelled out.
+Int64 = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An instant. Refuses a time without a zone when written; reads come back in UTC."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a stored time needs its zone")
+        moment = value.astimezone(UTC)
+        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the signature is SQLAlchemy's
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Base(DeclarativeBase):
@@ -31,5 +55,5 @@ class Base(DeclarativeBase):
 
 
 def table_of(model: type[Base]) -> Table:
-    """For rows that are stored as they are: without the session's bookkeeping it takes a seventh of the time."""
+    """The plain table, for rows without a session's bookkeeping: inserting takes a seventh of the time."""
     return cast("Table", model.__table__)

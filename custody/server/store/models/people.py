@@ -1,4 +1,4 @@
-"""Organisations, workspaces, roles with their spending policy, memberships, and the invitations to them."""
+"""Organisations, workspaces, roles, members and invitations; accounts and sign-in; purchases."""
 
 from datetime import datetime
 
@@ -39,9 +39,9 @@ class Workspace(Base):
 
 
 class Role(Base):
-    """A named set of permissions in one workspace, and what each member who holds it may move in a cycle.
+    """A named set of permissions in one workspace, with a spending limit for each member who holds it.
 
-    A deleted role's id is never given to another: the audit log and invitations that were decided still name it.
+    A deleted role's id is never reused: the audit log and decided invitations still name it.
     """
 
     __tablename__ = "roles"
@@ -72,7 +72,7 @@ class RolePermission(Base):
 
 
 class Membership(Base):
-    """One person's one role in one workspace; the database itself refuses another workspace's role."""
+    """A member's one role in one workspace. The database itself refuses another workspace's role."""
 
     __tablename__ = "memberships"
     __table_args__ = (
@@ -88,15 +88,16 @@ class Membership(Base):
 
 
 class Invitation(Base):
-    """A place in a workspace that is offered to an address. One address has one open offer for each workspace.
+    """An offer of a role to an address. An address has at most one open offer for each workspace.
 
-    ``role_id`` is no foreign key: an offer that was decided outlives its role. A membership's is.
+    ``role_id`` is no foreign key: a decided invitation outlives its role. A membership's is one.
     """
 
     __tablename__ = "invitations"
     __table_args__ = (
         CheckConstraint("status IN ('pending', 'accepted', 'declined', 'expired', 'revoked')", name="status"),
-        # For the sweep of what ran out, several times a second; and for how many an organisation sent of late.
+        # For the sweep of expired invitations, several times a second, and for an organisation's rate of
+        # invitations.
         Index(None, "status", "expires_at"),
         Index(None, "organisation_id", "created_at"),
         Index(
@@ -122,7 +123,7 @@ class Invitation(Base):
 
 
 class AddressBookEntry(Base):
-    """An address that a workspace gave a name."""
+    """An address with a name, in a workspace."""
 
     __tablename__ = "address_book"
     __table_args__ = (UniqueConstraint("workspace_id", "address"),)
@@ -133,3 +134,214 @@ class AddressBookEntry(Base):
     address: Mapped[str]
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
     created_at: Mapped[datetime]
+
+
+class User(Base):
+    """``email`` is lower case. The defaults are null until the first membership.
+
+    ``is_operator``: reviews requests for organisations; made so from the command line only.
+    """
+
+    __tablename__ = "users"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    email: Mapped[str] = mapped_column(unique=True)
+    first_name: Mapped[str | None]
+    surname: Mapped[str | None]
+    phone_number: Mapped[str | None]
+    is_operator: Mapped[bool] = mapped_column(default=False)
+    default_org_id: Mapped[int | None] = mapped_column(ForeignKey("organisations.id"))
+    default_workspace_id: Mapped[int | None] = mapped_column(ForeignKey("workspaces.id"))
+    created_at: Mapped[datetime]
+    last_login_at: Mapped[datetime | None]
+
+
+class Credential(Base):
+    """How an account proves itself: an Argon2id hash (PHC string), and the second factor.
+
+    ``second_factor`` is ``none``, ``email`` or ``totp``. The authenticator's secret is encrypted, as is one
+    that its owner has not confirmed yet. ``totp_last_step``: the last time step whose code was accepted,
+    because none is accepted twice (RFC 6238, section 5.2).
+    """
+
+    __tablename__ = "credentials"
+    __table_args__ = (
+        CheckConstraint("second_factor IN ('none', 'email', 'totp')", name="second_factor"),
+        CheckConstraint("second_factor <> 'totp' OR totp_secret IS NOT NULL", name="totp"),
+    )
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True)
+    password_hash: Mapped[str]
+    second_factor: Mapped[str]
+    totp_secret: Mapped[bytes | None]
+    totp_pending: Mapped[bytes | None]
+    totp_last_step: Mapped[int | None]
+    updated_at: Mapped[datetime]
+
+
+class RecoveryCode(Base):
+    """Replaces the authenticator's code once, where its owner lost it. Only its SHA-256 is stored."""
+
+    __tablename__ = "recovery_codes"
+
+    code_hash: Mapped[bytes] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    used_at: Mapped[datetime | None]
+
+
+class PasswordReset(Base):
+    """A mailed link's token, as its SHA-256: good once, for a while."""
+
+    __tablename__ = "password_resets"
+
+    token_hash: Mapped[bytes] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+
+
+class Attempt(Base):
+    """One try that is counted against a limit, for all processes alike. ``subject_hash`` names what is
+    limited.
+    """
+
+    __tablename__ = "attempts"
+    __table_args__ = (Index(None, "kind", "subject_hash", "tried_at"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    subject_hash: Mapped[bytes]
+    tried_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class OtpChallenge(Base):
+    """A sign-in that waits for its second factor.
+
+    ``code_hash`` is the mailed code's, keyed by the token, which is not stored; null where the
+    authenticator's is awaited.
+    """
+
+    __tablename__ = "otp_challenges"
+    __table_args__ = (Index(None, "user_id", "created_at"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    token_hash: Mapped[bytes] = mapped_column(unique=True)
+    code_hash: Mapped[bytes | None]
+    tries: Mapped[int]
+    device: Mapped[str | None]
+    location: Mapped[str | None]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    closed_at: Mapped[datetime | None]
+
+
+class SignInSession(Base):
+    """One sign-in on one device, and its family of refresh tokens.
+
+    ``used_generation`` is the highest generation of a refresh token that was ever used.
+    """
+
+    __tablename__ = "sessions"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    sid: Mapped[str] = mapped_column(unique=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    device: Mapped[str | None]
+    location: Mapped[str | None]
+    used_generation: Mapped[int]
+    created_at: Mapped[datetime]
+    last_used_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+    revoked_reason: Mapped[str | None]
+
+
+class AccessToken(Base):
+    """Fifteen minutes of access; only the SHA-256 of the token is here."""
+
+    __tablename__ = "access_tokens"
+
+    token_hash: Mapped[bytes] = mapped_column(primary_key=True)
+    session_id: Mapped[int] = mapped_column(ForeignKey("sessions.id"), index=True)
+    expires_at: Mapped[datetime]
+
+
+class RefreshToken(Base):
+    """One refresh token of a family. Kept after use, so that a replay is recognised."""
+
+    __tablename__ = "refresh_tokens"
+
+    token_hash: Mapped[bytes] = mapped_column(primary_key=True)
+    session_id: Mapped[int] = mapped_column(ForeignKey("sessions.id"), index=True)
+    generation: Mapped[int]
+    expires_at: Mapped[datetime]
+    first_used_at: Mapped[datetime | None]
+
+
+# Each sign-in looks for open challenges, among many closed ones.
+Index(
+    "ix_otp_challenges_open",
+    OtpChallenge.user_id,
+    sqlite_where=text("closed_at IS NULL"),
+    postgresql_where=text("closed_at IS NULL"),
+)
+
+
+class OnboardingRequest(Base):
+    """A request for an organisation with a first workspace; an operator decides."""
+
+    __tablename__ = "onboarding_requests"
+    __table_args__ = (
+        CheckConstraint("status IN ('pending', 'approved', 'rejected')", name="status"),
+        CheckConstraint("(created_org_id IS NOT NULL) = (status = 'approved')", name="created_org"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    requester_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    first_name: Mapped[str]
+    last_name: Mapped[str]
+    work_email: Mapped[str]
+    messaging_platform: Mapped[str]
+    messaging_handle: Mapped[str]
+    monthly_volume: Mapped[str]
+    referral_source: Mapped[str]
+    referral_source_detail: Mapped[str | None]
+    org_name: Mapped[str]
+    workspace_name: Mapped[str]
+    network: Mapped[str]
+    status: Mapped[str] = mapped_column(index=True)
+    review_note: Mapped[str | None]
+    approved_by_email: Mapped[str | None]
+    approved_at: Mapped[datetime | None]
+    created_org_id: Mapped[int | None] = mapped_column(ForeignKey("organisations.id"))
+    submitted_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class Purchase(Base):
+    """A purchase of bitcoin as its provider last reported it. Amounts are decimals, stored as the text that
+    came.
+
+    ``user_id``: the member whose profile address receives it; null where the address is no member's.
+    """
+
+    __tablename__ = "purchases"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"), index=True)
+    status: Mapped[str]
+    base_currency_amount: Mapped[str]
+    base_currency_code: Mapped[str]
+    quote_currency_amount: Mapped[str]
+    quote_currency_code: Mapped[str]
+    fee_amount: Mapped[str]
+    extra_fee_amount: Mapped[str]
+    network_fee_amount: Mapped[str]
+    are_fees_included: Mapped[bool]
+    wallet_address: Mapped[str]
+    crypto_transaction_id: Mapped[str]
+    failure_reason: Mapped[str | None]
+    external_transaction_id: Mapped[str]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]

@@ -11,29 +11,31 @@ from custody.server.store.models.base import Base
 class Proposal(Base):
     """``family_id`` is the id of the first proposal of a family (itself and its fee bumps).
 
-    ``psbt`` holds the unsigned PSBT's bytes with every verified signature; ``final_tx`` the finalised transaction.
-    ``txid_expected`` is known from the start, for segwit inputs leave the txid alone; ``txid`` is set at broadcast.
+    ``psbt`` holds the unsigned PSBT's bytes with every verified signature; ``final_tx`` the finalised
+    transaction. ``txid_expected`` is known from the start, for segwit inputs leave the txid alone; ``txid``
+    is set at broadcast.
     """
 
     __tablename__ = "proposals"
     __table_args__ = (
-        # Lists, in their order.
+        # The lists, in their order.
         Index("ix_proposals_by_status", "workspace_id", "status", "created_at", "id"),
         Index("ix_proposals_by_age", "workspace_id", "created_at", "id"),
         Index(None, "status", "expires_at"),
-        # What a member, or a vault, moved since a cycle began; with the amounts, so that their sum is in the index.
+        # What a member or a vault has moved since a cycle began. With the amounts, so that the index alone
+        # gives the sum.
         Index("ix_proposals_of_member", "workspace_id", "created_by", "created_at", "movement_sats"),
         Index("ix_proposals_of_vault", "vault_id", "created_at", "movement_sats"),
-        # Which proposal made a coin. One alone: what the chain says of a transaction, it says of one proposal.
+        # Which proposal made a coin. Unique: what the chain says of a transaction applies to one proposal.
         Index(None, "txid_expected", unique=True),
-        # What has ended and is watched all the same.
+        # Ended proposals that are still watched.
         Index(
             "ix_proposals_kept",
             "id",
             sqlite_where=text("keeps_coins = 1"),
             postgresql_where=text("keeps_coins"),
         ),
-        # Whether a workspace has any that counts confirmations: asked at each block.
+        # Whether a workspace has proposals that count confirmations: asked at each block.
         Index(
             "ix_proposals_mined",
             "workspace_id",
@@ -44,16 +46,16 @@ class Proposal(Base):
         # What a reorganisation takes back.
         Index(None, "block_height"),
         CheckConstraint("fee_sats >= 0", name="fee"),
-        # A sum of all is never less than a sum of some (`most_of_vault`).
+        # The sum of all must not be less than the sum of some (`most_of_vault`).
         CheckConstraint("movement_sats >= 0", name="movement"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     family_id: Mapped[str] = mapped_column(index=True)
     workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
-    # Whose coins it spends; of a forward, whose it will be.
+    # The vault whose coins it spends; of a forward, the vault that it pays.
     vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"))
-    # Of a forward, the key with whose profile it is paid.
+    # Of a forward, the key of the profile that pays it.
     profile_key_id: Mapped[str | None] = mapped_column(ForeignKey("keys.id"))
     tx_type: Mapped[str]
     status: Mapped[str]
@@ -69,9 +71,9 @@ class Proposal(Base):
     contract_ids: Mapped[list[str]]
     m: Mapped[int]
     n: Mapped[int]
-    # What leaves the vault, the fee included: what the limits are measured by.
+    # What leaves the vault, with the fee: the limits' measure.
     movement_sats: Mapped[int]
-    # Whether it counts for the role of whoever proposed it: minting and burning are the vault's alone.
+    # Whether it counts for its proposer's role: minting and burning count for the vault alone.
     counts_for_role: Mapped[bool] = mapped_column(default=True)
     final_tx: Mapped[bytes | None]
     txid: Mapped[str | None]
@@ -81,9 +83,9 @@ class Proposal(Base):
     failure_reason: Mapped[str | None]
     replaces_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
     replaced_by_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
-    # Cancelled while signatures of it are out: its coins stay locked (ADR 15).
+    # Cancelled after signatures were released: its coins stay locked (ADR 15).
     keeps_coins: Mapped[bool] = mapped_column(default=False)
-    # Of keys that were lost: the platform counts them no more, and they stay valid.
+    # Signatures by lost keys: the platform counts them no more, but they stay valid.
     withdrawn_signatures: Mapped[int] = mapped_column(default=0)
     expires_at: Mapped[datetime]
     created_at: Mapped[datetime]
@@ -91,7 +93,7 @@ class Proposal(Base):
 
 
 class ProposalInput(Base):
-    """A coin that a proposal spends, kept when the proposal has ended and its lock is gone."""
+    """A coin that a proposal spends. Kept after the proposal has ended and its lock is gone."""
 
     __tablename__ = "proposal_inputs"
     __table_args__ = (Index(None, "txid", "vout"),)
@@ -106,7 +108,7 @@ class ProposalInput(Base):
 
 
 class CoinLock(Base):
-    """One coin, one family: the primary key is what makes a second proposal over the same coin lose (P16)."""
+    """One coin, one family: the primary key refuses a second proposal over the same coin (P16)."""
 
     __tablename__ = "coin_locks"
 
@@ -117,7 +119,9 @@ class CoinLock(Base):
 
 
 class Decision(Base):
-    """What a signer said of a proposal. ``is_complete``: every input that needs this key carries its signature."""
+    """A signer's decision on a proposal. ``is_complete``: every input that needs this key has its
+    signature.
+    """
 
     __tablename__ = "decisions"
     __table_args__ = (CheckConstraint("decision IN ('approve', 'reject')", name="decision"),)

@@ -1,6 +1,6 @@
-"""Tokens: what members asked for, and what the chain made of it (CPT-1, docs/tokens.md).
+"""Asset tokens: what members asked for, and what the chain made of it (CPT-1, docs/tokens.md).
 
-How a contract or a call stands is nowhere stored: it follows from its proposals and from what the indexer read.
+The status of a contract or a call is not stored: it follows from its proposals and the indexer's tables.
 """
 
 from datetime import datetime
@@ -15,7 +15,8 @@ from custody.server.store.models.base import Base
 class Contract(Base):
     """A token as a member asked for it. ``bytecode`` is the canonical JSON that its deployment commits to.
 
-    ``deploy_family_id``: the first proposal of its deployment; the contract's id on chain is the txid of the one that confirmed.
+    ``deploy_family_id``: the first proposal of its deployment. The contract's id on chain is the txid of the
+    one that confirmed.
     """
 
     __tablename__ = "contracts"
@@ -44,7 +45,9 @@ class Contract(Base):
 
 
 class ContractCall(Base):
-    """A call as a member asked for it. ``amount`` in raw units and ``address_script`` where the function takes them."""
+    """A call as a member asked for it. ``amount`` in raw units and ``address_script`` where the function
+    takes them.
+    """
 
     __tablename__ = "contract_calls"
     __table_args__ = (Index(None, "contract_uid", "uid"), Index(None, "vault_id", "uid"))
@@ -64,7 +67,9 @@ class ContractCall(Base):
 
 
 class TokenBlock(Base):
-    """A block that the indexer has read. ``mined_at`` as its header says; ``state`` is the hash of all tokens' state after it."""
+    """A block that the indexer has read. ``mined_at`` as its header says; ``state`` is the hash of all
+    tokens' state after it.
+    """
 
     __tablename__ = "token_blocks"
 
@@ -76,9 +81,10 @@ class TokenBlock(Base):
 
 
 class TokenTransaction(Base):
-    """A mined transaction with a token's data. ``failure``: why it had no effect. ``contract_id`` is null where that cannot be read.
+    """A mined transaction with a token's data. ``failure``: why it had no effect. ``contract_id`` is null
+    where the data cannot be read.
 
-    Deployments that nobody proposed here are left out.
+    Deployments that no member of this platform proposed are left out.
     """
 
     __tablename__ = "token_transactions"
@@ -93,7 +99,9 @@ class TokenTransaction(Base):
 
 
 class TokenEffect(Base):
-    """One cell that a block changed, with what it held before: what a reorganisation takes back, from the last to the first."""
+    """One cell that a block changed, with its value before: a reorganisation undoes them from the last to the
+    first.
+    """
 
     __tablename__ = "token_effects"
 
@@ -110,7 +118,9 @@ class TokenEffect(Base):
 
 
 class TokenCell(Base):
-    """The tokens' state after the last block that was read: a number or data. An absent cell holds nothing."""
+    """The tokens' state after the last block that was read: a number or data. An absent cell holds
+    nothing.
+    """
 
     __tablename__ = "token_cells"
     __table_args__ = (Index(None, "chain", "holder", "cell"),)

@@ -1,4 +1,6 @@
-"""Vaults, their signers, and what the chain holds for them."""
+"""Registered keys, the vaults that they sign for, and the vaults' coins on chain. Of keys only public
+data.
+"""
 
 from datetime import datetime
 
@@ -7,9 +9,107 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from custody.server.store.models.base import Base
 
+_ACTIVE = text("status = 'active'")
+_TAKEN = text("vault_id IS NOT NULL")
+
+
+class Key(Base):
+    """One device of one person on one network.
+
+    ``xpub`` is BIP-48 account 0; ``derivation_base_path`` is written ``m/48h/1h/0h/2h``. A revoked key
+    carries its ``revoked_reason`` (``superseded``, ``lost``, …), which decides what it may still approve.
+    """
+
+    __tablename__ = "keys"
+    __table_args__ = (
+        # A member holds one active key per network, and a device belongs to one member.
+        Index(
+            "uq_keys_active_user",
+            "user_id",
+            "network",
+            unique=True,
+            sqlite_where=_ACTIVE,
+            postgresql_where=_ACTIVE,
+        ),
+        Index("uq_keys_active_xpub", "xpub", unique=True, sqlite_where=_ACTIVE, postgresql_where=_ACTIVE),
+        CheckConstraint("status IN ('active', 'revoked')", name="status"),
+        CheckConstraint("(status = 'revoked') = (revoked_reason IS NOT NULL)", name="reason"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    network: Mapped[str]
+    status: Mapped[str]
+    revoked_reason: Mapped[str | None]
+    key_type: Mapped[str]
+    xpub: Mapped[str]
+    pub_key_hex: Mapped[str]
+    master_fingerprint: Mapped[str]
+    derivation_base_path: Mapped[str]
+    label: Mapped[str | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class KeyAccount(Base):
+    """One BIP-48 account of a key. ``vault_id`` is null until a vault takes it; a taken account is never free
+    again.
+
+    No two vaults share an account's xpub, even where a device was registered twice.
+    """
+
+    __tablename__ = "key_accounts"
+    __table_args__ = (
+        UniqueConstraint("key_id", "account"),
+        Index(
+            "uq_key_accounts_taken_xpub", "xpub", unique=True, sqlite_where=_TAKEN, postgresql_where=_TAKEN
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    key_id: Mapped[str] = mapped_column(ForeignKey("keys.id"))
+    account: Mapped[int]
+    derivation_path: Mapped[str]
+    xpub: Mapped[str] = mapped_column(index=True)
+    vault_id: Mapped[str | None] = mapped_column(ForeignKey("vaults.id"))
+
+
+class Profile(Base):
+    """The member's own BIP-84 account, registered with a key. ``receive_script`` is that of its one address
+    (0/0).
+    """
+
+    __tablename__ = "profiles"
+
+    key_id: Mapped[str] = mapped_column(ForeignKey("keys.id"), primary_key=True)
+    xpub: Mapped[str]
+    derivation_base_path: Mapped[str]
+    receive_script: Mapped[bytes] = mapped_column(index=True)
+    created_at: Mapped[datetime]
+
+
+class KeyChallenge(Base):
+    """The text that a device signs before its key is registered: for one user, once, for ten minutes.
+
+    ``offered_digest`` is the SHA-256 of every (path, xpub) that the registration must offer.
+    """
+
+    __tablename__ = "key_challenges"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    network: Mapped[str]
+    challenge: Mapped[str] = mapped_column(unique=True)
+    offered_digest: Mapped[str]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+
 
 class Vault(Base):
-    """``network`` as the API says it, ``chain`` as it is. Amounts in satoshis. ``next_*_index`` is the next unused."""
+    """``network`` as the API says it, ``chain`` as it is. Amounts in satoshis. ``next_*_index`` is the next
+    unused.
+    """
 
     __tablename__ = "vaults"
     __table_args__ = (
@@ -34,7 +134,7 @@ class Vault(Base):
     limit_sats: Mapped[int]
     cycle_period: Mapped[str]
     cycle_day: Mapped[int]
-    # Whether the limit bounds the sum of a cycle, and not just each movement: an operator's switch.
+    # Whether the limit bounds the sum of a cycle, and not just each movement: set by an operator.
     is_per_cycle: Mapped[bool] = mapped_column(default=False)
     next_receive_index: Mapped[int]
     next_change_index: Mapped[int]
@@ -43,7 +143,9 @@ class Vault(Base):
 
 
 class VaultSigner(Base):
-    """A place in a vault's quorum, fixed for ever. ``key_index`` is the cosigner's place in the descriptor."""
+    """A place in a vault's quorum; it never changes. ``key_index`` is the cosigner's place in the
+    descriptor.
+    """
 
     __tablename__ = "vault_signers"
     __table_args__ = (UniqueConstraint("vault_id", "user_id"),)
@@ -57,9 +159,11 @@ class VaultSigner(Base):
 
 
 class WatchedScript(Base):
-    """A script that the chain is watched for: ``branch`` 0 receives, 1 is change (BIP-44's fourth level).
+    """A script that the platform watches the chain for: ``branch`` 0 receives, 1 is change (BIP-44's fourth
+    level).
 
-    ``vault_id`` is null for a script of a member's profile: whose it is, `Profile` says, for one device may be registered again.
+    ``vault_id`` is null for a script of a member's profile. `Profile` names its owner, because a device may
+    be registered again.
     """
 
     __tablename__ = "watched_scripts"
@@ -83,8 +187,8 @@ class ChainTransaction(Base):
 
 
 class ChainCoin(Base):
-    """A coin as the chain shows it. ``height`` is null while unconfirmed, ``spent_by`` while unspent, ``vault_id`` where it
-    is in a member's profile.
+    """A coin as the chain shows it. ``height`` is null while unconfirmed, ``spent_by`` while unspent,
+    ``vault_id`` where it is in a member's profile.
     """
 
     __tablename__ = "chain_coins"
@@ -123,7 +227,7 @@ Index(
     sqlite_where=text("vault_id IS NULL"),
     postgresql_where=text("vault_id IS NULL"),
 )
-# A vault's largest coins are read without the rest, and without a look at unconfirmed ones, however many a stranger made.
+# Reads a vault's largest coins without the rest, and without unconfirmed ones, however many a stranger sends.
 Index(
     "ix_chain_coins_unspent",
     ChainCoin.vault_id,
@@ -132,7 +236,7 @@ Index(
     sqlite_where=text("spent_by IS NULL"),
     postgresql_where=text("spent_by IS NULL"),
 )
-# Which of a vault's change addresses were used.
+# The used change addresses of a vault.
 Index(
     "ix_chain_coins_change",
     ChainCoin.vault_id,
@@ -140,7 +244,7 @@ Index(
     sqlite_where=text("branch = 1"),
     postgresql_where=text("branch = 1"),
 )
-# What a new block decides about: the coins above the last shared block, and those that were spent above it.
+# What a new block may change: coins above the last shared block, and coins spent above it.
 Index("ix_chain_coins_height", ChainCoin.chain, ChainCoin.height)
 Index(
     "ix_chain_coins_spent",

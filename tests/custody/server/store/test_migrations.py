@@ -11,9 +11,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine, inspect
 
 from custody.server.store import Store, sqlite_url
-from custody.server.store.migrate import upgrade
 from custody.server.store.models import Base
-from custody.server.store.opening import open_database
+from custody.server.store.store import open_database, upgrade
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

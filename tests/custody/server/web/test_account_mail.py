@@ -151,7 +151,7 @@ def test_a_password_of_the_mail_server_is_in_no_repr(tmp_path: Path) -> None:
     from pydantic import SecretStr
 
     from custody.server.app import Settings
-    from custody.server.service.mail.smtp import SmtpServer
+    from custody.server.service.mail.mailer import SmtpServer
 
     settings = Settings(state=tmp_path, smtp_password="precious")
     assert "precious" not in repr(settings)

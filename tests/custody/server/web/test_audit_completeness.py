@@ -19,7 +19,7 @@ from custody.server.service.audit.log import verify
 from custody.server.service.secrets import Purpose
 from custody.server.store.models import AuditEvent, User, WebhookDelivery
 from custody.server.web.endpoint import Endpoint, Unit
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.routes import ENDPOINTS
 from tests.support.accounts import (
     NEW_PASSWORD,
     Phone,

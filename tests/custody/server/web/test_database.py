@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from custody.schemas.errors import ErrorCode
 from custody.server.store import Store
 from custody.server.web.endpoint import Endpoint
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.routes import ENDPOINTS
 from tests.support.databases import kind_of, make_impatient
 from tests.support.platform import PASSWORD, As, World, key_offer, seed
 

@@ -8,10 +8,10 @@ import pytest
 
 from custody.schemas.errors import ErrorCode, Problem
 from custody.server.domain import errors
-from custody.server.web.endpoint import Door, Unit
-from custody.server.web.middleware import MAX_BODY_BYTES, MAX_PSBT_BODY_BYTES
+from custody.server.web.asgi import MAX_BODY_BYTES, MAX_PSBT_BODY_BYTES
+from custody.server.web.endpoint import Auth, Unit
 from custody.server.web.problems import STATUS
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.routes import ENDPOINTS
 from tests.support.platform import As, World, key_offer, register_key, seed
 
 ALICE = "alice@example.org"
@@ -310,7 +310,7 @@ class TestTable:
         assert all(row.workspace_field in row.takes.model_fields for row in named)
 
     def test_only_sign_in_is_open(self) -> None:
-        assert {row.path for row in ENDPOINTS if row.needs is Door.OPEN} == {
+        assert {row.path for row in ENDPOINTS if row.needs is Auth.OPEN} == {
             "/auth/register", "/auth/login", "/auth/otp-validate", "/auth/refresh", "/auth/request-password-reset",
             "/auth/reset-password", "/webhooks/purchases",
         }  # fmt: skip
@@ -321,11 +321,11 @@ class TestTable:
             operation = document["paths"][row.path][row.method.lower()]
             assert all(permission in operation["description"] for permission in row.permissions)
             assert list(operation["responses"]["default"]["content"]) == ["application/problem+json"]
-            assert ("security" in operation) == (row.needs is not Door.OPEN)
+            assert ("security" in operation) == (row.needs is not Auth.OPEN)
 
     def test_every_guarded_row_asks_for_a_token(self, world: World) -> None:
         for row in ENDPOINTS:
-            if row.needs is not Door.OPEN:
+            if row.needs is not Auth.OPEN:
                 assert world.http.request(row.method, row.path).status_code == 401, row.path
 
 

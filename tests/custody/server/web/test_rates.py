@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from custody.server.service.requests.rates import MAX_LONG_POLLS
-from custody.server.web.endpoint import Door
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.endpoint import Auth
+from custody.server.web.routes import ENDPOINTS
 from tests.support.platform import As, World, open_world
 
 ALICE, BOB = "alice@example.org", "bob@example.org"
@@ -68,7 +68,7 @@ def test_whoever_is_not_signed_in_takes_nothing_from_anybody(slow: World) -> Non
 
 def test_every_guarded_endpoint_counts(slow: World) -> None:
     for row in ENDPOINTS:
-        if row.needs is Door.OPEN:
+        if row.needs is Auth.OPEN:
             continue
         slow.clock.advance(minutes=1)
         alice = slow.as_user(ALICE)

@@ -12,10 +12,9 @@ from starlette.types import Message
 from custody.schemas.common import Done
 from custody.server.domain.errors import CustodyError
 from custody.server.service.requests.rates import WRITES_PER_MINUTE
-from custody.server.web.endpoint import Call, Door, Endpoint, Unit
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 from custody.server.web.problems import on_custody_error
-from custody.server.web.routes import Guarded, build_router
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.routes import ENDPOINTS, Guarded, build_router
 from tests.support.platform import As, World, open_world
 
 PATH = "/api/v1/register-key"
@@ -24,7 +23,7 @@ JSON = {"Content-Type": "application/json"}
 TOO_LONG = "k" * 201
 
 
-GUARDED = [row for row in ENDPOINTS if row.needs is not Door.OPEN]
+GUARDED = [row for row in ENDPOINTS if row.needs is not Auth.OPEN]
 
 
 def ask_without_end(app: FastAPI, method: str, path: str, token: str | None) -> tuple[int, str]:
@@ -81,7 +80,7 @@ class TestStrangers:
         """The table decides for each route, and says of every row who may call it."""
         routes = {(route.path, *route.methods): type(route) for route in build_router(ENDPOINTS).routes}
         assert {
-            (row.path, row.method): APIRoute if row.needs is Door.OPEN else Guarded for row in ENDPOINTS
+            (row.path, row.method): APIRoute if row.needs is Auth.OPEN else Guarded for row in ENDPOINTS
         } == routes
         with pytest.raises(TypeError, match="needs"):
             Endpoint("POST", "/new", _done, Done, unit=Unit.OWN)
@@ -89,8 +88,8 @@ class TestStrangers:
     def test_are_refused_by_a_route_that_says_nothing(self) -> None:
         """Beside the table, too: what is added to the router is guarded."""
         router = build_router(
-            [Endpoint("POST", "/open", _done, Done, Door.OPEN, Unit.OWN),
-             Endpoint("POST", "/signed-in", _done, Done, Door.SIGNED_IN, Unit.OWN)]
+            [Endpoint("POST", "/open", _done, Done, Auth.OPEN, Unit.OWN),
+             Endpoint("POST", "/signed-in", _done, Done, Auth.SIGNED_IN, Unit.OWN)]
         )  # fmt: skip
         router.add_api_route("/new", lambda: "done", methods=["POST"])
         app = FastAPI(exception_handlers={CustodyError: on_custody_error})

@@ -21,8 +21,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from custody.server.web.endpoint import Door, Endpoint
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.endpoint import Auth, Endpoint
+from custody.server.web.routes import ENDPOINTS
 from tests.support.custody import Desk, open_desk
 
 CHECKS = [
@@ -125,12 +125,12 @@ def test_every_operation_says_who_may_and_what_is_refused(
 ) -> None:
     operation = schema.raw_schema["paths"][row.path][row.method.lower()]
     refused = {status for status in operation["responses"] if status not in {"200", "304", "default"}}
-    guarded = row.needs is not Door.OPEN
+    guarded = row.needs is not Auth.OPEN
     assert operation["description"].splitlines()[0]
     assert set(operation["x-permissions"]) == row.permissions
     assert ("security" in operation) == guarded
     assert ({"401", "429"} <= refused) >= guarded
-    assert ({"403", "404"} <= refused) >= (not isinstance(row.needs, Door))
+    assert ({"403", "404"} <= refused) >= (not isinstance(row.needs, Auth))
     assert ("422" in refused) >= (row.takes is not None)
     assert ("409" in refused) >= row.creates
     assert {"500", "503"} <= refused

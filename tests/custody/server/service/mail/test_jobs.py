@@ -5,9 +5,16 @@ from sqlalchemy import select
 
 from custody.server.domain.errors import MailRefused, MailUnavailable
 from custody.server.service.jobs.outbox import Outbox
-from custody.server.service.mail.jobs import MAIL, MAX_ATTEMPTS, MAX_VALUE_LENGTH, MailJobs, queue_mail
+from custody.server.service.mail.jobs import (
+    MAIL,
+    MAX_ATTEMPTS,
+    MAX_VALUE_LENGTH,
+    TEXTS,
+    MailJobs,
+    Template,
+    queue_mail,
+)
 from custody.server.service.mail.mailer import CannotMail, Mail
-from custody.server.service.mail.texts import TEXTS, Template
 from custody.server.store.models import Job
 from tests.support.platform import Clock
 

@@ -30,7 +30,7 @@ from custody.server.domain.roles import EVERY_PERMISSION, KEPT, Permissions, Rol
 from custody.server.service.people.staff import staff_of
 from custody.server.service.people.workspaces import add_first_role, found_workspace
 from custody.server.store.models import Membership, Organisation, Workspace
-from custody.server.web.table import ENDPOINTS
+from custody.server.web.routes import ENDPOINTS
 from multisig import Network, Sats
 from tests.support.platform import open_world
 

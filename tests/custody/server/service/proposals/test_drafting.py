@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from custody.server.domain.timing import BACKDATE_BLOCKS, FIRST_TIME
 from custody.server.service.proposals.drafting import free_locktime
-from custody.server.service.requests.outdated import MAX_TRIES
+from custody.server.service.requests.changes import MAX_TRIES
 from custody.server.store.models import Proposal
 from multisig import Psbt
 from tests.support.custody import Desk, ok, open_desk

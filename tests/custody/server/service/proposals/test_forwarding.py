@@ -18,7 +18,7 @@ from custody.server.domain.errors import NotFound
 from custody.server.domain.selection import MAX_INPUTS
 from custody.server.service.keys.profiles import CHANGE_INDEX
 from custody.server.service.proposals.forwarding import ForwardDraft
-from custody.server.service.requests.outdated import Outdated
+from custody.server.service.requests.changes import Outdated
 from multisig import CHANGE, RECEIVE, ChangeTo, OutPoint, Psbt, Transaction, TxOut, build_psbt, finalise, sats
 from multisig.builder import SEQUENCE, CoinToSpend
 from tests.support.custody import Desk, ok, open_desk, refused, sign

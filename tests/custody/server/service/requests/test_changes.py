@@ -1,11 +1,12 @@
-"""Who waits is woken by a commit, and by nothing less."""
+"""A commit wakes waiting threads, and a change that readers of proposals see raises their workspace's revision."""
 
 import threading
 
 import pytest
 
-from custody.server.service.requests.changes import Changes
-from custody.server.service.requests.revisions import read_revision
+from custody.server.service.requests.changes import Changes, raise_revision, read_revision, read_revisions
+from custody.server.store import Store
+from tests.support.custody import Desk, ok
 from tests.support.workspaces import found_workspace
 
 
@@ -80,3 +81,81 @@ def test_a_move_that_is_rolled_back_is_none(store):
     assert (heard, changes.version) == ([], 0)
     with store.read() as db:
         assert read_revision(db, workspace_id) == 0
+
+
+def revision(desk: Desk, workspace_id: int | None = None) -> int:
+    with desk.world.platform.services.store.read() as db:
+        return read_revision(db, workspace_id or desk.workspace_id)
+
+
+def test_many_are_read_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("custody.server.store.unit.CHUNK", 2)
+    with store.write() as db:
+        ids = [found_workspace(db, f"W{number}") for number in range(5)]
+        for count, workspace_id in enumerate(ids):
+            for _ in range(count):
+                raise_revision(db, workspace_id)
+    with store.read() as db:
+        assert read_revisions(db, ids) == dict(zip(ids[1:], (1, 2, 3, 4), strict=True))
+        assert read_revision(db, ids[0]) == 0
+
+
+class TestWhatMovesAWorkspace:
+    def test_every_step_of_a_proposal(self, funded: Desk) -> None:
+        seen = [revision(funded)]
+
+        def moved() -> bool:
+            seen.append(revision(funded))
+            return seen[-1] > seen[-2]
+
+        psbt_id = ok(funded.propose(1_000))["psbt_id"]
+        assert moved(), "proposed"
+        funded.approve("alice", psbt_id)
+        assert moved(), "signed"
+        funded.approve("bob", psbt_id)
+        assert moved(), "finalised"
+        funded.outbox.run_due()
+        assert moved(), "broadcast"
+        funded.chain.mine(1)
+        funded.watcher.look()
+        assert moved(), "confirmed"
+        other = ok(funded.propose(1_000))["psbt_id"]
+        assert moved(), "proposed again"
+        ok(funded.decline("carol", other))
+        assert moved(), "declined"
+        funded.world.clock.advance(days=30)
+        funded.world.platform.background.expiry().run_due()
+        assert moved(), "expired"
+
+    def test_a_block_where_proposals_stand_in_one(self, funded: Desk) -> None:
+        """Their number of confirmations is another one: the record changes, and so must what a poll waits for."""
+        with funded.world.platform.services.store.write() as db:
+            elsewhere = found_workspace(db, "Elsewhere")
+            raise_revision(db, elsewhere)
+        psbt_id = ok(funded.propose(1_000))["psbt_id"]
+        before = revision(funded)
+        funded.chain.mine(1)
+        funded.watcher.look()
+        assert revision(funded) == before, "nothing stands in a block yet"
+        for name in ("alice", "bob"):
+            funded.approve(name, psbt_id)
+        funded.settle()
+        funded.chain.mine(1)
+        funded.watcher.look()
+        confirmed, told = revision(funded), funded.proposal(psbt_id)["confirmations"]
+        assert told == 1
+        funded.watcher.look()
+        assert revision(funded) == confirmed, "no block, no move"
+        funded.chain.mine(1)
+        funded.watcher.look()
+        assert revision(funded) == confirmed + 1
+        assert funded.proposal(psbt_id)["confirmations"] == 2
+        assert revision(funded, elsewhere) == 1
+
+    def test_reading_does_not(self, funded: Desk) -> None:
+        ok(funded.propose(1_000))
+        before = revision(funded)
+        funded.wallets()
+        funded.admin.get("/api/v1/psbt", workspace_id=funded.workspace_id)
+        ok(funded.admin.get("/api/v1/get-user-info"))
+        assert revision(funded) == before

@@ -7,9 +7,8 @@ import anyio.lowlevel
 import pytest
 
 from custody.server.service.requests import following as module
-from custody.server.service.requests.changes import Changes
+from custody.server.service.requests.changes import Changes, raise_revision
 from custody.server.service.requests.following import Following
-from custody.server.service.requests.revisions import raise_revision
 from custody.server.store import Store
 from tests.support.workspaces import found_workspace
 

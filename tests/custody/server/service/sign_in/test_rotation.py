@@ -49,12 +49,12 @@ def works(world: World, phone: Phone) -> bool:
     return validate(world, token, phone.next_code()).status_code == 200
 
 
-def test_authenticators_are_sealed_anew_and_the_old_secret_is_gone(
+def test_authenticators_are_reencrypted_and_the_old_secret_is_gone(
     world: World, phone: Phone, rotation: Rotation
 ) -> None:
     (old,), (before,) = secrets_of(world), sealed(world)
     done = rotation.rotate(Purpose.TOTP)
-    assert (done.sealed_anew, done.dropped, done.still_read) == (1, 1, 0)
+    assert (done.reencrypted, done.dropped, done.still_read) == (1, 1, 0)
     assert old not in secrets_of(world)
     assert sealed(world) != [before]
     assert works(world, phone)
@@ -62,7 +62,7 @@ def test_authenticators_are_sealed_anew_and_the_old_secret_is_gone(
     assert "SECRET_ROTATED" in world.audit_actions()
 
 
-def test_one_that_waits_for_its_confirmation_is_sealed_anew_too(world: World, rotation: Rotation) -> None:
+def test_one_that_waits_for_its_confirmation_is_reencrypted_too(world: World, rotation: Rotation) -> None:
     register(world)
     session = sign_in(world)
     phone = Phone(world, session.user.post("/auth/totp/enrol", {"password": PASSWORD}).json()["secret"])
@@ -72,7 +72,7 @@ def test_one_that_waits_for_its_confirmation_is_sealed_anew_too(world: World, ro
 
 @pytest.mark.parametrize(
     ("owner", "step"),
-    [("_secrets", "rotate"), ("_totp", "seal_anew"), ("_audit", "record"), ("_secrets", "drop")],
+    [("_secrets", "rotate"), ("_totp", "reencrypt"), ("_audit", "record"), ("_secrets", "drop")],
 )
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_kill_at_any_point_leaves_everything_readable(
@@ -96,7 +96,7 @@ def test_a_kill_at_any_point_leaves_everything_readable(
     assert works(world, phone)
 
 
-@pytest.mark.parametrize(("owner", "step"), [("_totp", "seal_anew"), ("_secrets", "drop")])
+@pytest.mark.parametrize(("owner", "step"), [("_totp", "reencrypt"), ("_secrets", "drop")])
 def test_two_rotations_at_once_drop_nothing_that_is_needed(
     world: World, phone: Phone, rotation: Rotation, monkeypatch, owner: str, step: str
 ) -> None:
@@ -145,7 +145,7 @@ def test_the_secret_that_the_provider_signs_with_by_now_outlives_the_old_one(
 
 def test_finishing_seals_anew_before_it_drops(world: World, phone: Phone, rotation: Rotation) -> None:
     world.platform.services.secrets.rotate(Purpose.TOTP)
-    assert rotation.finish(Purpose.TOTP).sealed_anew == 1
+    assert rotation.finish(Purpose.TOTP).reencrypted == 1
     assert len(secrets_of(world)) == 1
     assert works(world, phone)
 

@@ -1,4 +1,4 @@
-"""Deliveries reach a real receiver at least once, or end after three days; the log says how each went."""
+"""Deliveries reach a real receiver at least once, or end after three days; no workspace takes more than its share of a worker (P51)."""
 
 import json
 import ssl
@@ -11,6 +11,13 @@ from custody.client.webhooks import NotGenuine, verify
 from custody.server.domain.retries import AFTER_A_HANG
 from custody.server.service.secrets import Purpose
 from custody.server.service.webhook_events import WEBHOOK
+from custody.server.service.webhooks.delivery import (
+    BURST_SECONDS,
+    LEAST_SECONDS,
+    MAX_WORKSPACES,
+    SHORTEST_WAIT,
+    Shares,
+)
 from custody.server.store.models import Job, Webhook, WebhookDelivery
 from tests.support.custody import ok, refused
 from tests.support.receiver import HOST, TAKEN, Answer, Receiver, status
@@ -343,7 +350,7 @@ def test_p51_a_host_that_is_allowed_no_more_is_not_called(hooked: Hooked) -> Non
 def test_the_platforms_own_secret_may_change_between_two_deliveries(hooked: Hooked) -> None:
     rotation = hooked.world.platform.services.account.rotation
     done = rotation.rotate(Purpose.WEBHOOK)
-    assert (done.sealed_anew, done.dropped, done.still_read) == (1, 1, 0)
+    assert (done.reencrypted, done.dropped, done.still_read) == (1, 1, 0)
     hooked.ping()
     hooked.world.deliver_webhooks()
     assert len(hooked.taken()) == 1
@@ -369,3 +376,63 @@ def test_a_body_that_was_changed_or_an_old_one_is_not_genuine(hooked: Hooked) ->
     clock.advance(minutes=5, seconds=1)
     with pytest.raises(NotGenuine):
         verify(header, request.body, secret, clock=clock)
+
+
+class Timer:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def timer() -> Timer:
+    return Timer()
+
+
+@pytest.fixture
+def shares(timer: Timer) -> Shares:
+    return Shares(timer)
+
+
+def test_whoever_took_nothing_waits_for_nothing(shares: Shares) -> None:
+    assert shares.wait(1) == 0
+
+
+def test_what_was_taken_comes_back_as_time_passes(shares: Shares, timer: Timer) -> None:
+    shares.spend(1, BURST_SECONDS + 25)
+    assert shares.wait(1) == 25
+    assert shares.wait(2) == 0, "another's"
+    timer.now += 10
+    assert shares.wait(1) == 15
+    timer.now += 15.5
+    assert shares.wait(1) == 0
+
+
+def test_it_never_has_more_than_a_burst(shares: Shares, timer: Timer) -> None:
+    shares.spend(1, 1)
+    timer.now += 10_000
+    shares.spend(1, BURST_SECONDS + 2)
+    assert shares.wait(1) == 2
+
+
+def test_it_waits_for_a_moment_at_least(shares: Shares) -> None:
+    shares.spend(1, BURST_SECONDS)
+    assert shares.wait(1) == SHORTEST_WAIT
+
+
+def test_an_answer_in_no_time_costs_something_too(shares: Shares) -> None:
+    count = 0
+    while not shares.wait(1):
+        shares.spend(1, 0)
+        count += 1
+    assert count == pytest.approx(BURST_SECONDS / LEAST_SECONDS, abs=1)
+
+
+def test_those_that_are_full_again_are_forgotten(shares: Shares, timer: Timer) -> None:
+    for workspace_id in range(MAX_WORKSPACES):
+        shares.spend(workspace_id, 1)
+    timer.now += 1
+    shares.spend(MAX_WORKSPACES, 1)
+    assert list(shares._shares) == [MAX_WORKSPACES]

@@ -1,20 +1,24 @@
-"""Making, changing and deleting webhooks: by who may, within bounds, with a secret that is shown once."""
+"""Creating, changing and deleting webhooks, and how long the log of their deliveries is kept."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from custody.schemas.users import PermissionName as P
 from custody.schemas.webhooks import MAX_WEBHOOKS, WebhookWithSecret
-from custody.server.service.webhooks.delivery import Letter
-from custody.server.store.models import AuditEvent, Webhook
+from custody.server.service.jobs.tidying import Tidying
+from custody.server.service.webhook_events import WEBHOOK
+from custody.server.service.webhooks.delivery import Outgoing
+from custody.server.service.webhooks.webhooks import EXPIRED_LOGS
+from custody.server.store.models import AuditEvent, Job, Webhook, WebhookDelivery, WebhookEvent
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World, open_world
+from tests.support.receiver import status
 from tests.support.staff import add_someone
+from tests.support.webhooks import ADMIN, Hooked
 
-ADMIN = "admin@example.org"
 URL = "https://hooks.example.org/{}"
 
 
@@ -60,7 +64,7 @@ def test_p49_no_repr_shows_a_secret(admin: As) -> None:
     """Neither of what the SDK answers with nor of what the server is about to send."""
     made = ok(create(admin))
     assert made["secret"] not in repr(WebhookWithSecret.model_validate(made))
-    assert made["secret"] not in repr(Letter("d", 1, URL, "ping", b"{}", (made["secret"],)))
+    assert made["secret"] not in repr(Outgoing("d", 1, URL, "ping", b"{}", (made["secret"],)))
 
 
 def test_p49_neither_secret_nor_path_is_in_the_log(world: World, admin: As) -> None:
@@ -162,3 +166,61 @@ def test_deliveries_are_read_page_by_page_the_newest_first(world: World, admin: 
     other = ok(create(admin, "other"))
     query = {"workspace_id": 1, "webhook_id": other["webhook_id"], "after": sent[0]}
     refused(admin.get("/api/v1/webhook-deliveries", **query), 404, "NOT_FOUND")
+
+
+def rows(hooked: Hooked) -> tuple[int, int, int]:
+    """Deliveries, events, jobs."""
+    with hooked.world.platform.services.store.read() as db:
+        counts = [
+            db.scalar(select(func.count()).select_from(table)) for table in (WebhookDelivery, WebhookEvent)
+        ]
+        jobs = db.scalar(select(func.count()).where(Job.kind == WEBHOOK))
+        return counts[0] or 0, counts[1] or 0, jobs or 0
+
+
+def forget(hooked: Hooked) -> int:
+    return Tidying(hooked.world.platform.services.store, hooked.world.clock, EXPIRED_LOGS).run_due()
+
+
+def later(hooked: Hooked, days: int) -> None:
+    hooked.world.clock.advance(days=days)
+    hooked.admin.headers.update(hooked.world.as_user(ADMIN).headers)
+
+
+def test_jobs_after_a_day_and_deliveries_after_thirty(hooked: Hooked) -> None:
+    for _ in range(3):
+        hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert rows(hooked) == (3, 3, 3)
+    later(hooked, 1)
+    assert forget(hooked) == 3
+    assert rows(hooked) == (3, 3, 0)
+    later(hooked, 28)
+    assert forget(hooked) == 0
+    later(hooked, 1)
+    forget(hooked)
+    assert rows(hooked) == (0, 1, 0)
+    assert hooked.ping()["sequence"] == 4
+
+
+def test_what_is_not_delivered_yet_stays(hooked: Hooked) -> None:
+    hooked.receiver.answer = status(500)
+    sent = hooked.ping()
+    hooked.world.deliver_webhooks()
+    later(hooked, 31)
+    forget(hooked)
+    assert rows(hooked) == (1, 1, 1)
+    hooked.world.deliver_webhooks()
+    assert hooked.deliveries()[0]["status"] == "failed"
+    ok(hooked.own("update-webhook", enabled=True))
+    ok(hooked.call("redeliver-webhook", delivery_id=sent["delivery_id"]))
+    forget(hooked)
+    assert rows(hooked)[0] == 1
+
+
+def test_the_sweeps_of_a_running_server_forget(hooked: Hooked) -> None:
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    later(hooked, 1)
+    hooked.world.platform.background.expiry().run_due()
+    assert rows(hooked)[2] == 0

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from custody.server.service.operations.recent import Recent
+from custody.server.service.operations.readiness import Recent
 
 SECONDS = 20
 

@@ -1,6 +1,7 @@
-"""Authenticators: enrolling one, its recovery codes, and whether a code is good."""
+"""The second factor: which one an account asks for, enrolling an authenticator, and its recovery codes."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
@@ -15,23 +16,26 @@ from custody.server.domain.credentials import (
     plain_code,
     recovery_hash,
 )
-from custody.server.domain.errors import Fault, Invalid, StateConflict
+from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.totp import SECRET_BYTES, base32, enrolment_uri, find_step
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.mail.jobs import queue_mail
-from custody.server.service.mail.texts import METHODS, Template
-from custody.server.service.sign_in.accounts import close_challenges
-from custody.server.service.sign_in.password_check import PasswordCheck, require_session, require_still
-from custody.server.service.sign_in.throttle import AttemptLimit
-from custody.server.service.sign_in.totp_secrets import TotpSecrets
+from custody.server.service.mail.jobs import METHODS, Template, queue_mail
+from custody.server.service.requests.rates import AttemptLimit
+from custody.server.service.secrets import TotpSecrets
+from custody.server.service.sign_in.accounts import close_challenges, find_credential
+from custody.server.service.sign_in.passwords import PasswordCheck, require_still
+from custody.server.service.sign_in.sessions import require_session
+from custody.server.service.system import OPERATOR
 from custody.server.store import Store
 from custody.server.store.models import Credential, RecoveryCode, User
+
+Method = Literal["none", "email", "totp"]
 
 
 @dataclass(frozen=True)
 class Enrolment:
-    """What the authenticator is given: typed in, or as a QR code."""
+    """What the owner enters into the authenticator, as text or as a QR code."""
 
     secret: str = field(repr=False)
     uri: str = field(repr=False)
@@ -58,7 +62,8 @@ class Authenticators:
         )
 
     def enrol(self, caller: Caller, password: str) -> Enrolment:
-        """A new secret, which counts once a code of it is confirmed; what was there stays until then.
+        """Makes a new secret, which counts once the owner confirms a code of it. Until then the old factor
+        stays.
 
         Raises Invalid, RateLimited, Unauthenticated.
         """
@@ -71,7 +76,8 @@ class Authenticators:
         return Enrolment(base32(secret), enrolment_uri(secret, caller.name))
 
     def confirm(self, caller: Caller, code: str) -> tuple[str, ...]:
-        """From now on the authenticator is the second factor. Its recovery codes, shown once; older ones are dead.
+        """Makes the authenticator the second factor. Returns its recovery codes, shown once; older ones stop
+        working.
 
         Raises StateConflict, Invalid, RateLimited, Unauthenticated.
         """
@@ -92,7 +98,9 @@ class Authenticators:
         return codes
 
     def accepts(self, db: Session, user_id: int, code: str) -> str | None:
-        """What was proven, in words, with a code of the authenticator or a recovery code; each is taken once."""
+        """What a code proves, in words, or None. Takes a code of the authenticator or a recovery code, each
+        of them once.
+        """
         plain = plain_code(code)
         return (
             self._take_code(db, user_id, plain)
@@ -142,3 +150,56 @@ class Authenticators:
     def _tell(self, db: Session, caller: Caller) -> None:
         values = {"method": METHODS["totp"]}
         queue_mail(db, Template.SECOND_FACTOR_CHANGED, caller.name, values, now=self._clock())
+
+
+class TwoFactor:
+    def __init__(self, store: Store, clock: Clock, audit: AuditLog, check: PasswordCheck) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._check = check
+
+    def choose(self, caller: Caller, password: str, wanted: Method | Literal["on"]) -> str:
+        """``on`` means the confirmed method, or mailed codes where there is none. Returns the method asked
+        for from now on.
+
+        Raises Invalid, RateLimited, Unauthenticated, and StateConflict where no authenticator was confirmed.
+        """
+        proven = self._check.require(caller, password)
+        with self._store.write() as db:
+            require_still(db, caller, proven)
+            credential = db.get_one(Credential, caller.user_id)
+            method = _resolved(credential, wanted)
+            self._set(db, credential, caller.name, method)
+            action = "TWO_FACTOR_DISABLED" if method == "none" else "TWO_FACTOR_ENABLED"
+            self._audit.record(db, caller, Category.SIGN_IN, action, METHODS[method])
+        return method
+
+    def reset(self, email: str) -> None:
+        """For the operator: back to mailed codes; the authenticator and its recovery codes are deleted.
+        Raises NotFound.
+        """
+        with self._store.write() as db:
+            found = find_credential(db, email)
+            if found is None:
+                raise NotFound(f"{email} has no account.")
+            user, credential = found
+            self._set(db, credential, user.email, "email")
+            credential.totp_secret = credential.totp_pending = credential.totp_last_step = None
+            db.execute(delete(RecoveryCode).where(RecoveryCode.user_id == user.id))
+            self._audit.record(db, OPERATOR, Category.SIGN_IN, "TWO_FACTOR_RESET", f"user {user.id}")
+
+    def _set(self, db: Session, credential: Credential, email: str, method: str) -> None:
+        credential.second_factor = method
+        credential.updated_at = self._clock()
+        close_challenges(db, credential.user_id, self._clock())
+        values = {"method": METHODS[method]}
+        queue_mail(db, Template.SECOND_FACTOR_CHANGED, email, values, now=self._clock())
+
+
+def _resolved(credential: Credential, wanted: Method | Literal["on"]) -> str:
+    if wanted == "on":
+        return "email" if credential.second_factor == "none" else credential.second_factor
+    if wanted == "totp" and credential.totp_secret is None:
+        raise StateConflict("No authenticator was confirmed: start with POST /auth/totp/enrol.")
+    return wanted

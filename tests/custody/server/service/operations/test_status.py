@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from custody.server.service.jobs.outbox import enqueue
-from custody.server.service.operations.figures import Figures, JobFigures, read_figures
+from custody.server.service.operations.status import Figures, JobFigures, read_figures
 from custody.server.store import Store
 from custody.server.store.models import Job
 from tests.support.custody import Desk, ok

@@ -1,0 +1,207 @@
+"""A workspace's address book, audit log and webhooks, and each member's purchases."""
+
+from urllib.parse import urlencode
+
+from pydantic import TypeAdapter
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from custody.schemas.address_book import (
+    AddWhitelistAddressRequest,
+    RemoveWhitelistAddressRequest,
+    RenameWhitelistAddressRequest,
+    WhitelistAddress,
+)
+from custody.schemas.common import Done
+from custody.schemas.logs import ExportedLogs, ExportLogsQuery, LogsPage, LogsQuery
+from custody.schemas.purchases import PurchasesQuery, PurchaseTransaction
+from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.users import PermissionName
+from custody.schemas.webhooks import (
+    CreateWebhookRequest,
+    RedeliverWebhookRequest,
+    UpdateWebhookRequest,
+    Webhook,
+    WebhookDeliveriesQuery,
+    WebhookDelivery,
+    WebhookRequest,
+    WebhookWithSecret,
+)
+from custody.server.domain.errors import (
+    Invalid,
+    NotFound,
+    NotOrgMember,
+    StateConflict,
+    WebhookRefused,
+    WrongNetworkAddress,
+)
+from custody.server.domain.purchases import SIGNATURE_HEADER
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
+
+PAYERS = frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE})
+LOG_READERS = frozenset({PermissionName.VIEW_LOGS})
+WEBHOOK_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
+_PURCHASES = TypeAdapter(list[PurchaseTransaction])
+_DELIVERIES = TypeAdapter(list[WebhookDelivery])
+
+
+def get_whitelist_addresses(call: Call[WorkspaceQuery]) -> list[WhitelistAddress]:
+    """The workspace's entries, the oldest first."""
+    return call.services.address_book.entries(call.db, call.access)
+
+
+def add_whitelist_address(call: Call[AddWhitelistAddressRequest]) -> WhitelistAddress:
+    """Gives an address of the workspace's network a name. Each address and each name stands in the book once."""  # noqa: E501
+    return call.services.address_book.add(call.db, call.caller, call.access, call.body)
+
+
+def rename_whitelist_address(call: Call[RenameWhitelistAddressRequest]) -> WhitelistAddress:
+    """Another name for the same address; its ``uid`` stays."""
+    return call.services.address_book.rename(call.db, call.caller, call.access, call.body)
+
+
+def remove_whitelist_address(call: Call[RemoveWhitelistAddressRequest]) -> Done:
+    """Takes an entry out of the book. What tokens accept on the chain does not change."""
+    call.services.address_book.remove(call.db, call.caller, call.access, call.body.uid)
+    return Done()
+
+
+def get_logs(call: Call[LogsQuery]) -> LogsPage:
+    """A page of the workspace's log, the oldest first. Follow ``next_cursor``: rows that come meanwhile move nothing."""  # noqa: E501
+    return call.services.logs.page(call.db, call.caller, call.access, call.body)
+
+
+def export_audit_logs(call: Call[ExportLogsQuery]) -> ExportedLogs:
+    """Everything that matches as CSV (RFC 4180), safe to open in a spreadsheet. The export is itself recorded."""  # noqa: E501
+    services, workspace_id = call.services, call.body.workspace_uid
+    with services.rates.export(call.caller.user_id):
+        with services.store.read() as db:
+            access = call.enter(db, workspace_id)
+            export = services.logs.export(db, call.caller, access, call.body)
+        # Checked again: a caller who has lost the permission gets nothing (P23).
+        with services.store.write() as db:
+            services.logs.record_export(db, call.caller, call.enter(db, workspace_id), export)
+    return export.shown
+
+
+async def purchases_webhook(call: Call[None]) -> Done:
+    """What the purchase provider reports, signed over the body as it was sent (``Moonpay-Signature-V2``)."""
+    body = await call.request.body()
+    header = call.request.headers.get(SIGNATURE_HEADER)
+    await run_in_threadpool(call.services.purchases.receive, header, body, call.trace_id)
+    return Done()
+
+
+def purchases(call: Call[PurchasesQuery]) -> Response:
+    """The caller's own purchases, the newest first."""
+    page = call.services.purchases.page(call.db, call.caller, call.body)
+    headers = {"X-Total-Count": str(page.total)}
+    if page.has_more:
+        query = urlencode({"after": page.items[-1].id, "limit": call.body.limit})
+        headers["Link"] = f'</api/v1/purchases?{query}>; rel="next"'
+    return Response(
+        _PURCHASES.dump_json(page.items, by_alias=True), media_type="application/json", headers=headers
+    )
+
+
+def create_webhook(call: Call[CreateWebhookRequest]) -> WebhookWithSecret:
+    """An address on the Internet that is told of the workspace's events. Its secret is shown here and never again."""  # noqa: E501
+    return call.services.webhooks.create(call.db, call.caller, call.access, call.body)
+
+
+def webhooks(call: Call[WorkspaceQuery]) -> list[Webhook]:
+    """The workspace's webhooks, the oldest first."""
+    return call.services.webhooks.all(call.db, call.access)
+
+
+def update_webhook(call: Call[UpdateWebhookRequest]) -> WebhookWithSecret:
+    """Changes the kinds, enables or disables, makes a new secret. While a new secret takes the old one's place, both sign."""  # noqa: E501
+    return call.services.webhooks.update(call.db, call.caller, call.access, call.body)
+
+
+def delete_webhook(call: Call[WebhookRequest]) -> Done:
+    """Deletes a webhook and the log of its deliveries."""
+    call.services.webhooks.delete(call.db, call.caller, call.access, call.body.webhook_id)
+    return Done()
+
+
+def webhook_deliveries(call: Call[WebhookDeliveriesQuery]) -> Response:
+    """What a webhook was told in the last thirty days, the newest first, and how it answered."""
+    page = call.services.webhooks.deliveries(call.db, call.access, call.body)
+    headers = {"X-Total-Count": str(page.total)}
+    if page.has_more:
+        query = call.body.model_dump(exclude={"after"}) | {"after": page.items[-1].delivery_id}
+        headers["Link"] = f'</api/v1/webhook-deliveries?{urlencode(query)}>; rel="next"'
+    return Response(_DELIVERIES.dump_json(page.items), media_type="application/json", headers=headers)
+
+
+def redeliver_webhook(call: Call[RedeliverWebhookRequest]) -> WebhookDelivery:
+    """Sends an event once more, with the same id, however the delivery ended."""
+    return call.services.webhooks.redeliver(call.db, call.caller, call.access, call.body.delivery_id)
+
+
+def test_webhook(call: Call[WebhookRequest]) -> WebhookDelivery:
+    """Sends an event of the kind ``ping``."""
+    return call.services.webhooks.test(call.db, call.caller, call.access, call.body.webhook_id)
+
+
+ADDRESS_BOOK = (
+    Endpoint(
+        "GET", "/api/v1/get-whitelist-addresses", get_whitelist_addresses, list[WhitelistAddress], PAYERS,
+        Unit.READ, WorkspaceQuery,
+    ),
+    Endpoint(
+        "POST", "/api/v1/add-whitelist-address", add_whitelist_address, WhitelistAddress, PAYERS, Unit.WRITE,
+        AddWhitelistAddressRequest, creates=True, refuses=(StateConflict, WrongNetworkAddress),
+    ),
+    Endpoint(
+        "POST", "/api/v1/rename-whitelist-address", rename_whitelist_address, WhitelistAddress, PAYERS,
+        Unit.WRITE, RenameWhitelistAddressRequest, refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/remove-whitelist-address", remove_whitelist_address, Done, PAYERS, Unit.WRITE,
+        RemoveWhitelistAddressRequest,
+    ),
+)  # fmt: skip
+ENDPOINTS = (
+    Endpoint(
+        "GET", "/api/v1/get-logs", get_logs, LogsPage, LOG_READERS, Unit.READ, LogsQuery,
+        workspace_field="workspace_uid", refuses=(NotOrgMember,),
+    ),
+    Endpoint(
+        "GET", "/api/v1/export-audit-logs", export_audit_logs, ExportedLogs, LOG_READERS, Unit.OWN,
+        ExportLogsQuery, workspace_field="workspace_uid", refuses=(NotOrgMember,),
+    ),
+    Endpoint(
+        "POST", "/webhooks/purchases", purchases_webhook, Done, Auth.OPEN, Unit.OWN,
+        refuses=(Invalid, WebhookRefused),
+    ),
+    Endpoint(
+        "GET", "/api/v1/purchases", purchases, list[PurchaseTransaction], Auth.SIGNED_IN, Unit.READ,
+        PurchasesQuery, refuses=(NotFound,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/create-webhook", create_webhook, WebhookWithSecret, WEBHOOK_MANAGERS, Unit.WRITE,
+        CreateWebhookRequest, refuses=(StateConflict,),
+    ),
+    Endpoint("GET", "/api/v1/webhooks", webhooks, list[Webhook], WEBHOOK_MANAGERS, Unit.READ, WorkspaceQuery),
+    Endpoint(
+        "POST", "/api/v1/update-webhook", update_webhook, WebhookWithSecret, WEBHOOK_MANAGERS, Unit.WRITE,
+        UpdateWebhookRequest,
+    ),
+    Endpoint(
+        "POST", "/api/v1/delete-webhook", delete_webhook, Done, WEBHOOK_MANAGERS, Unit.WRITE, WebhookRequest,
+    ),
+    Endpoint(
+        "GET", "/api/v1/webhook-deliveries", webhook_deliveries, list[WebhookDelivery], WEBHOOK_MANAGERS,
+        Unit.READ, WebhookDeliveriesQuery,
+    ),
+    Endpoint(
+        "POST", "/api/v1/redeliver-webhook", redeliver_webhook, WebhookDelivery, WEBHOOK_MANAGERS, Unit.WRITE,
+        RedeliverWebhookRequest, refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/test-webhook", test_webhook, WebhookDelivery, WEBHOOK_MANAGERS, Unit.WRITE,
+        WebhookRequest, refuses=(StateConflict,),
+    ),
+)  # fmt: skip
