@@ -98,7 +98,7 @@ class JobAdministration:
             for kind, counts in found.items()
         ]
 
-    def troubled(self, db: Session, *, after: int = 0, limit: int = MAX_JOBS) -> list[JobLine]:
+    def troubled(self, db: Session, *, after: int = 0) -> list[JobLine]:
         """Jobs that were given up, and those whose last try failed, by id."""
         now = self._clock()
         query = (
@@ -109,7 +109,7 @@ class JobAdministration:
                 Job.id > after,
             )
             .order_by(Job.id)
-            .limit(limit)
+            .limit(MAX_JOBS)
         )
         return [_line(job, State(name)) for job, name in db.execute(query)]
 

@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
@@ -36,10 +35,9 @@ from custody.server.service.proposals.coins import (
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
 from custody.server.service.proposals.families import change_of, find_proposal, priced
 from custody.server.service.proposals.payments import Intent, read_rate
-from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import policy_of, vault_in
-from custody.server.service.webhook_events import event_data
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, Sats
 
@@ -114,24 +112,14 @@ class Accelerating:
         if draft.change_index not in {None, vault.next_change_index}:
             draft = draft.with_change_at(vault.next_change_index)
         movement = Movement(draft.selection.fee, self._clock())
-        self._limits.require_role(db, caller, access, movement)
-        self._limits.require_vault(db, vault, movement)
+        self._limits.require(db, caller, access, vault, movement)
         proposal_id = new_id(self._random)
         lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
         said = request.description or f"Pays for proposal {child.parent_id} to be mined sooner."
         terms = Terms(proposal_id, proposal_id, caller.user_id, said, movement.amount, movement.proposed_at)
         proposal = store_proposal(db, vault, draft, terms)
-        self._audit.record(
-            db,
-            caller,
-            Category.PROPOSALS,
-            "PROPOSAL_CREATED",
-            f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat of fee, tx "
-            f"{proposal.txid_expected}, accelerates {child.parent_id}",
-            access=access,
-            told=event_data(proposal),
-        )
-        self._changes.moved(db, proposal.workspace_id)
+        what = f"{movement.amount} sat of fee, tx {proposal.txid_expected}, accelerates {child.parent_id}"
+        record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
 

@@ -8,7 +8,6 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
 from custody.schemas.proposals import ProposalStatus
-from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import CustodyError, Invalid, NotFound
@@ -20,10 +19,9 @@ from custody.server.service.proposals.coins import lock_coins, require_makers_st
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.records import proposal_records
-from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
-from custody.server.service.webhook_events import event_data
 from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import Network, Sats
 
@@ -139,17 +137,8 @@ class Proposals:
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
         self._limits.require(db, caller, access, vault, movement)
         proposal = self._insert(db, caller, vault, request, prepared.intent, draft, movement)
-        self._audit.record(
-            db,
-            caller,
-            Category.PROPOSALS,
-            "PROPOSAL_CREATED",
-            f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat with the fee, "
-            f"tx {proposal.txid_expected}",
-            access=access,
-            told=event_data(proposal),
-        )
-        self._changes.moved(db, proposal.workspace_id)
+        what = f"{movement.amount} sat with the fee, tx {proposal.txid_expected}"
+        record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
     def _insert(

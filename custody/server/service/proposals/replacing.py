@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxType
-from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
@@ -51,10 +50,9 @@ from custody.server.service.proposals.families import (
     require_replaceable,
 )
 from custody.server.service.proposals.payments import Intent, read_rate
-from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import policy_of, vault_in
-from custody.server.service.webhook_events import event_data
 from custody.server.store.models import Proposal, Vault
 from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
 
@@ -138,17 +136,8 @@ class Replacing:
         proposal = store_proposal(db, vault, draft, terms)
         settle_family(db, proposal)
         word = "takes back" if request.cancel else "replaces"
-        self._audit.record(
-            db,
-            caller,
-            Category.PROPOSALS,
-            "PROPOSAL_CREATED",
-            f"proposal {proposal.id} of vault {vault.id}, {terms.movement} sat with the fee, tx "
-            f"{proposal.txid_expected}, {word} {original.id}",
-            access=access,
-            told=event_data(proposal),
-        )
-        self._changes.moved(db, proposal.workspace_id)
+        what = f"{terms.movement} sat with the fee, tx {proposal.txid_expected}, {word} {original.id}"
+        record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
     def _require_token_limits(

@@ -8,11 +8,15 @@ from sqlalchemy import bindparam, insert, literal_column, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, TxType
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.timing import PROPOSAL_LIFETIME
+from custody.server.service.audit.log import AuditLog
 from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.requests.changes import Outdated
+from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import GAP, watch_branch
+from custody.server.service.webhook_events import event_data
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from custody.server.store.unit import duplicates_refused
 from multisig import CHANGE, FeeRate, Sats
@@ -83,6 +87,21 @@ def store_with_inputs(db: Session, proposal: Proposal, utxos: Sequence[Utxo]) ->
     with duplicates_refused(Outdated("The same transaction was proposed meanwhile.")):
         db.flush()
     db.execute(insert(ProposalInput), [_input(proposal.id, *place) for place in enumerate(utxos)])
+
+
+def record_proposal(
+    db: Session,
+    audit: AuditLog,
+    changes: Changes,
+    caller: Caller,
+    access: WorkspaceAccess,
+    proposal: Proposal,
+    what: str,
+) -> None:
+    """In the audit log, for webhooks, and for readers that wait for changes."""
+    said, told = f"proposal {proposal.id} of vault {proposal.vault_id}, {what}", event_data(proposal)
+    audit.record(db, caller, Category.PROPOSALS, "PROPOSAL_CREATED", said, access=access, told=told)
+    changes.moved(db, proposal.workspace_id)
 
 
 def _input(proposal_id: str, index: int, utxo: Utxo) -> dict[str, object]:

@@ -96,17 +96,6 @@ def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> d
     return dict(db.execute(query).all())
 
 
-def numbers_of(
-    db: Session, chain: str, contract_ids: Collection[str], cell: Cell, holder: bytes = b""
-) -> dict[str, int]:
-    """That cell of each token; no entry where it holds nothing."""
-    return (
-        _numbers(db, TokenCell.contract_id.in_(contract_ids), *_at(chain, cell, holder))
-        if contract_ids
-        else {}
-    )
-
-
 def holdings_of(db: Session, chain: str, holder: bytes) -> dict[str, int]:
     """The balances of the output script, in raw units, by contract."""
     return _numbers(db, *_at(chain, Cell.BALANCE, holder))
@@ -163,7 +152,8 @@ def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wir
     script = decode_address(vault.address, Network(vault.chain))
     held, owned = holdings_of(db, vault.chain, script), owned_by(db, vault.chain, script)
     contracts = contracts_by_id(db, vault.chain, held.keys() | owned)
-    supplies = numbers_of(db, vault.chain, contracts.keys(), Cell.SUPPLY)
+    of_these = TokenCell.contract_id.in_(contracts.keys())
+    supplies = _numbers(db, of_these, *_at(vault.chain, Cell.SUPPLY)) if contracts else {}
     return [
         _balance(
             contract_id,
