@@ -13,7 +13,7 @@ import structlog
 from sqlalchemy import insert, text
 
 from custody.server.chain.backend import BlockRef
-from custody.server.service.network.market import TARGET_BLOCKS, Quote
+from custody.server.service.backends import TARGET_BLOCKS, Quote
 from custody.server.service.requests.rates import Rates
 from custody.server.store import sqlite_url
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault

@@ -29,14 +29,13 @@ from custody.server.metrics import StoredFigures
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
-from custody.server.service.jobs.desk import JobDesk
+from custody.server.service.backends import Market, Reachability
 from custody.server.service.jobs.leases import LEASE
-from custody.server.service.jobs.operator import Operator
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
+from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.administration import LimitAdministration
-from custody.server.service.limits.granting import LimitGrants
 from custody.server.service.limits.limits import Limits
 from custody.server.service.limits.policies import PolicyStore, StoredPolicies
 from custody.server.service.mail.jobs import MailJobs
@@ -49,10 +48,11 @@ from custody.server.service.mail.mailer import (
     SmtpMailer,
     SmtpServer,
 )
-from custody.server.service.network.market import Market
-from custody.server.service.network.reachability import Reachability
+from custody.server.service.operations.jobs import JobAdministration
 from custody.server.service.operations.readiness import Readiness
+from custody.server.service.operations.regtest import Operator
 from custody.server.service.people.address_book import AddressBook
+from custody.server.service.people.granting import LimitGrants
 from custody.server.service.people.invitations import Invitations
 from custody.server.service.people.members import Members
 from custody.server.service.people.onboarding import Onboarding
@@ -62,14 +62,12 @@ from custody.server.service.people.roles import Roles
 from custody.server.service.people.setup import Setup
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
-from custody.server.service.proposals.cancelling import Cancelling
 from custody.server.service.proposals.drafting import Drafter
-from custody.server.service.proposals.finalising import Finaliser
+from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
-from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
@@ -77,14 +75,12 @@ from custody.server.service.requests.rates import CALLS_PER_MINUTE, WRITES_PER_M
 from custody.server.service.secrets import Secrets, WebhookSecrets
 from custody.server.service.services import Services, SignInServices, wire_sign_in
 from custody.server.service.sign_in.accounts import Passwords
-from custody.server.service.tokens.calling import Calling
+from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
-from custody.server.service.tokens.paying import TokenDrafter
-from custody.server.service.tokens.resubmitting import Resubmitting
-from custody.server.service.tokens.storing import TokenProposals
-from custody.server.service.vaults.vaults import Vaults
+from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals
+from custody.server.service.vaults import Vaults
+from custody.server.service.webhook_events import WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
-from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.service.webhooks.sending import Resolve, Sender, look_up
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store, sqlite_url
@@ -235,7 +231,7 @@ class Platform:
     services: Services
     setup: Setup
     operator: Operator
-    jobs: JobDesk
+    jobs: JobAdministration
     background: Background
     asgi: FastAPI
     close: Callable[[], None]
@@ -267,7 +263,9 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     services, setup = _wire(settings, world, store, audit, background, account)
     asgi = build_asgi(services, world.random, version=__version__, lifespan=background.lifespan)
     operator = Operator(store, world.clock, world.random)
-    return Platform(services, setup, operator, JobDesk(world.clock, audit), background, asgi, store.close)
+    return Platform(
+        services, setup, operator, JobAdministration(world.clock, audit), background, asgi, store.close
+    )
 
 
 def _mailer(settings: Settings, world: Outside) -> Mailer:
@@ -372,7 +370,7 @@ def _wire(
         accelerating=Accelerating(clock, random, world.rng, audit, changes, background.market, limits),
         cancelling=Cancelling(audit, lifecycle),
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
-        signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
+        signing=Signing(clock, audit, lifecycle),
         resubmitting=Resubmitting(clock, audit),
         token_creating=TokenCreating(
             clock, audit, changes, background.market, token_drafter, token_proposals

@@ -20,28 +20,25 @@ from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.kinds import ENDLESS
+from custody.server.service.backends import Market
 from custody.server.service.jobs.leases import LEASE, Lead
-from custody.server.service.jobs.operator import FUND, MINE, OperatorTasks
 from custody.server.service.jobs.outbox import Handler, Outbox
-from custody.server.service.jobs.sweeping import Sweep, Sweeps
-from custody.server.service.jobs.tidying import OVER, Tidying
+from custody.server.service.jobs.tidying import OVER, Sweep, Sweeps, Tidying
 from custody.server.service.jobs.workers import Loop, Workers, alone, serve_outbox, survive
-from custody.server.service.mail.jobs import MAIL, MailJobs
-from custody.server.service.network.broadcast import Broadcaster
-from custody.server.service.network.market import Market
-from custody.server.service.network.rebroadcast import Rebroadcast
+from custody.server.service.lifecycle import Lifecycle
+from custody.server.service.mail.jobs import MAIL, MailJobs, forget_sent
+from custody.server.service.network.broadcast import Broadcaster, Rebroadcast
 from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.watcher import Watcher
+from custody.server.service.operations.jobs import ENDLESS
+from custody.server.service.operations.regtest import FUND, MINE, OperatorTasks
 from custody.server.service.people.invitations import InvitationExpiry
-from custody.server.service.proposals.cancelling import KeptCoins
-from custody.server.service.proposals.expiry import Expiry
-from custody.server.service.proposals.finalising import BROADCAST
-from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.proposals.ending import Expiry, KeptCoins
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
 from custody.server.service.tokens.indexer import Indexer
+from custody.server.service.webhook_events import WEBHOOK, Deposits, WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
-from custody.server.service.webhooks.events import WEBHOOK, Deposits, WebhookEvents
 from custody.server.service.webhooks.webhooks import EXPIRED_LOGS
 from custody.server.store import Store
 
@@ -247,7 +244,9 @@ class Background:
     def expiry(self) -> Sweep:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
         invitations = InvitationExpiry(self.store, self.clock, self.audit)
-        forgetting = [Tidying(self.store, self.clock, parts) for parts in (OVER, EXPIRED_LOGS)]
+        forgetting = [
+            Tidying(self.store, self.clock, parts) for parts in ((*OVER, forget_sent), EXPIRED_LOGS)
+        ]
         kept = KeptCoins(self.store, self.clock, self.audit, self.lifecycle)
         again = Rebroadcast(self.store, self.clock, self.random)
         return Sweeps((proposals, kept, again, invitations, self.checkpoints, *forgetting))

@@ -6,7 +6,7 @@ from hashlib import sha256
 from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
-from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault
 from multisig import RECEIVE, OutPoint, Sats, Transaction, TxIn, TxOut
 from tests.support.platform import START

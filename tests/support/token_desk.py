@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from custody.schemas.proposals import TxType
 from custody.server.service.tokens.blocks import token_block
-from custody.server.service.tokens.bytecode import published_bytecode
+from custody.server.service.tokens.state import published_bytecode
 from custody.server.store.models import Proposal, TokenBlock, TokenCell
 from multisig import Network, encode_address
 from multisig.errors import InvalidToken

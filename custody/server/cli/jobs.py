@@ -10,7 +10,7 @@ import typer
 
 from custody.schemas.common import MAX_INT64, format_time
 from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
-from custody.server.service.jobs.desk import MAX_JOBS, in_words, summary
+from custody.server.service.operations.jobs import MAX_JOBS, in_words, summary
 
 app = typer.Typer(invoke_without_command=True)
 

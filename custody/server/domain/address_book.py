@@ -28,7 +28,7 @@ def canonical_address(text: str, network: Network) -> str:
         faults = (Fault("/address", str(error), "wrong-network"),)
         raise WrongNetworkAddress(str(error), faults=faults) from error
     except InvalidAddress as error:
-        raise Invalid(str(error), faults=(Fault("/address", str(error)),)) from error
+        raise Invalid.at("/address", str(error)) from error
     assert canonical is not None, "a script that an address gave has an address"
     return canonical
 

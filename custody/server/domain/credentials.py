@@ -9,7 +9,7 @@ from datetime import timedelta
 from enum import StrEnum
 from hashlib import sha256
 
-from custody.server.domain.errors import Fault, Invalid
+from custody.server.domain.errors import Invalid
 from custody.server.domain.ports import RandomBytes
 
 ACCESS_LIFETIME = timedelta(minutes=15)
@@ -125,7 +125,7 @@ def check_new_password(password: str, email: str, field: str = "password") -> No
 
 def _refused(field: str, reason: str) -> Invalid:
     sentence = f"This password is guessed too easily: {reason}."
-    return Invalid(sentence, faults=(Fault(f"/{field}", sentence, "weak-password"),))
+    return Invalid.at(f"/{field}", sentence, "weak-password")
 
 
 class Verdict(StrEnum):

@@ -15,7 +15,7 @@ The web layer maps every leaf to its HTTP status, in one table.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from custody.schemas.errors import ErrorCode
 
@@ -50,6 +50,11 @@ class CustodyError(Exception):
         self.faults = faults
         self.figures = figures
         self.retry_after = retry_after
+
+    @classmethod
+    def at(cls, pointer: str, detail: str, code: str = "invalid") -> Self:
+        """About one thing that was sent."""
+        return cls(detail, faults=(Fault(pointer, detail, code),))
 
 
 class Unauthenticated(CustodyError):

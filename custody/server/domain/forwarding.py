@@ -9,7 +9,7 @@ few inputs best.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from custody.server.domain.errors import Dust, Fault, Invalid
+from custody.server.domain.errors import Dust, Invalid
 from custody.server.domain.fees import CEILING, FLOOR, MAX_FEE
 from custody.server.domain.selection import MAX_INPUTS, Candidate, largest_first
 from multisig.units import FeeRate, Sats
@@ -57,7 +57,7 @@ def require_sensible(wish: ForwardTerms, sizes: Sizes) -> None:
         return
     if wish.amount < sizes.least_payment:
         sentence = f"{wish.amount} sat is dust: a vault's address takes {sizes.least_payment} sat at least."
-        raise Dust(sentence, faults=(Fault("/amount_sats", sentence, "dust"),))
+        raise Dust.at("/amount_sats", sentence, "dust")
     _require_less_than(wish.fee, wish.amount)
 
 
@@ -91,7 +91,7 @@ def _sweep(pool: Sequence[Candidate], wish: ForwardTerms, sizes: Sizes) -> Alloc
             f"The fee of {wish.fee} sat leaves {payment} sat, and a vault's address takes "
             f"{sizes.least_payment} sat at least."
         )
-        raise Dust(sentence, faults=(Fault("/fee_sats", sentence, "dust"),))
+        raise Dust.at("/fee_sats", sentence, "dust")
     _require_less_than(wish.fee, Sats(payment))
     return Allocation(coins, Sats(payment), Sats(0))
 
@@ -111,7 +111,7 @@ def _fixed(pool: Sequence[Candidate], wish: ForwardTerms, amount: Sats, sizes: S
             f"{left_over} sat would be left, which is dust: forward {amount + left_over} sat, or "
             f"{sizes.least_change - left_over} sat less, or sweep."
         )
-        raise Dust(sentence, faults=(Fault("/amount_sats", sentence, "dust"),))
+        raise Dust.at("/amount_sats", sentence, "dust")
     return None
 
 
@@ -138,10 +138,10 @@ def _require_rate(fee: Sats, vsize: int) -> None:
             f"The fee of {fee} sat is too low for {vsize} vB: nodes relay nothing below {FLOOR}, "
             f"which is {least} sat."
         )
-        raise Invalid(sentence, faults=(Fault("/fee_sats", sentence, "fee-too-low"),))
+        raise Invalid.at("/fee_sats", sentence, "fee-too-low")
     if FeeRate.of(fee, vsize) > CEILING:
         raise _too_high(f"The fee of {fee} sat is above {CEILING} for {vsize} vB.")
 
 
 def _too_high(sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault("/fee_sats", sentence, "fee-too-high"),))
+    return Invalid.at("/fee_sats", sentence, "fee-too-high")

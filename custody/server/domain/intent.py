@@ -3,17 +3,13 @@
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote
 
-from custody.server.domain.errors import Fault, Invalid
+from custody.server.domain.errors import Invalid
 from multisig.errors import MultisigError
 from multisig.script import MAX_OP_RETURN_BYTES
 from multisig.tokens import is_token_payload
 from multisig.units import Sats, parse_btc
 
 SCHEME = "bitcoin:"
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))
 
 
 @dataclass(frozen=True)
@@ -33,10 +29,10 @@ def parse_recipient(text: str, pointer: str) -> Recipient:
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name == "amount":
             if amount is not None:
-                raise _invalid(pointer, "The link names its amount twice.")
+                raise Invalid.at(pointer, "The link names its amount twice.")
             amount = _amount(value, pointer)
         elif name.startswith("req-"):
-            raise _invalid(
+            raise Invalid.at(
                 pointer, f"The link requires {name!r}, which this platform does not know (BIP-21)."
             )
     return Recipient(unquote(address), amount)
@@ -46,18 +42,18 @@ def _amount(text: str, pointer: str) -> Sats:
     try:
         amount = parse_btc(text)
     except MultisigError as error:
-        raise _invalid(pointer, f"The link's amount cannot be read: {error}") from error
+        raise Invalid.at(pointer, f"The link's amount cannot be read: {error}") from error
     if amount == 0:
-        raise _invalid(pointer, "The link asks for nothing: its amount is zero.")
+        raise Invalid.at(pointer, "The link asks for nothing: its amount is zero.")
     return amount
 
 
 def merge_amount(recipient: Recipient, given: int | None, pointer: str) -> Sats:
     """The amount of a recipient: the link's or the request's, and the same where both name it."""
     if given is None and recipient.amount is None:
-        raise _invalid(pointer, "Each recipient needs an amount: in amounts_sats, or in its BIP-21 link.")
+        raise Invalid.at(pointer, "Each recipient needs an amount: in amounts_sats, or in its BIP-21 link.")
     if given is not None and recipient.amount is not None and given != recipient.amount:
-        raise _invalid(pointer, "The link and amounts_sats name different amounts.")
+        raise Invalid.at(pointer, "The link and amounts_sats name different amounts.")
     return Sats(given) if given is not None else recipient.amount or Sats(0)
 
 
@@ -68,18 +64,18 @@ def parse_op_return(text: str) -> bytes:
     """
     payload = _hex(text[2:]) if text.startswith("0x") else text.encode()
     if not payload:
-        raise _invalid("/op_return", "The data is empty.")
+        raise Invalid.at("/op_return", "The data is empty.")
     if len(payload) > MAX_OP_RETURN_BYTES:
-        raise _invalid(
+        raise Invalid.at(
             "/op_return", f"The data has {len(payload)} bytes; nodes relay {MAX_OP_RETURN_BYTES} at most."
         )
     if is_token_payload(payload):
         # Only the token endpoints may make one (P30).
-        raise _invalid("/op_return", "Data that begins with CPT is a token call; use call-contract.")
+        raise Invalid.at("/op_return", "Data that begins with CPT is a token call; use call-contract.")
     return payload
 
 
 def _hex(text: str) -> bytes:
     if any(character not in "0123456789abcdefABCDEF" for character in text) or len(text) % 2:
-        raise _invalid("/op_return", "After 0x comes an even number of hex digits.")
+        raise Invalid.at("/op_return", "After 0x comes an even number of hex digits.")
     return bytes.fromhex(text)

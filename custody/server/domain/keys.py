@@ -9,7 +9,7 @@ from typing import TypeVar
 from custody.schemas.challenge import offered_digest
 from custody.schemas.common import ApiNetwork
 from custody.schemas.keys import KeyChallengeRequest, ProfileKey, RevokedReason, VaultAccount
-from custody.server.domain.errors import Fault, Invalid, StateConflict
+from custody.server.domain.errors import Invalid, StateConflict
 from multisig import (
     DerivationPath,
     ExtendedPublicKey,
@@ -79,7 +79,7 @@ def check_offer(request: KeyChallengeRequest) -> OfferedKey:
     profile = None if request.profile is None else _profile(network, request.profile)
     fingerprint = _read("/master_fingerprint", lambda: Fingerprint.from_hex(request.master_fingerprint))
     if not any(bytes(fingerprint)):
-        raise _invalid("/master_fingerprint", "A fingerprint of zeros names no device.")
+        raise Invalid.at("/master_fingerprint", "A fingerprint of zeros names no device.")
     return OfferedKey(request.network, fingerprint, _distinct(accounts), profile)
 
 
@@ -92,9 +92,9 @@ def check_proof(offered: OfferedKey, challenge: str, signature: str) -> None:
     try:
         signer = recover_message_key(challenge, b64decode(signature, validate=True))
     except (Base64Error, InvalidMessage) as error:
-        raise _invalid("/proof/signature", f"The proof is not a signed message: {error}") from error
+        raise Invalid.at("/proof/signature", f"The proof is not a signed message: {error}") from error
     if signer != offered.xpub.derive_public_key(PROOF_CHAIN, PROOF_INDEX):
-        raise _invalid(
+        raise Invalid.at(
             "/proof/signature", "The proof was not signed by the key that is offered.", "bad-proof"
         )
 
@@ -113,14 +113,14 @@ def _profile(network: Network, given: ProfileKey) -> tuple[DerivationPath, Exten
 def _xpub(pointer: str, network: Network, text: str, path: DerivationPath) -> ExtendedPublicKey:
     xpub = _read(pointer, lambda: ExtendedPublicKey.parse(text, network))
     if xpub.depth != len(path) or xpub.child_number != path.indexes[-1]:
-        raise _invalid(pointer, f"This key is not the one at {path}: its depth or last level differs.")
+        raise Invalid.at(pointer, f"This key is not the one at {path}: its depth or last level differs.")
     return xpub
 
 
 def _check_path(pointer: str, text: str, wanted: DerivationPath) -> None:
     path = _read(pointer, lambda: DerivationPath.parse(text))
     if path != wanted:
-        raise _invalid(pointer, f"The path is {path}; on this network it has to be {wanted}.")
+        raise Invalid.at(pointer, f"The path is {path}; on this network it has to be {wanted}.")
 
 
 def _distinct(accounts: list[OfferedAccount]) -> tuple[OfferedAccount, ...]:
@@ -129,11 +129,11 @@ def _distinct(accounts: list[OfferedAccount]) -> tuple[OfferedAccount, ...]:
     for offered in accounts:
         known = by_number.setdefault(offered.account, offered)
         if known.xpub != offered.xpub:
-            raise _invalid(
+            raise Invalid.at(
                 "/vault_accounts", f"Account {offered.account} is offered twice, with different keys."
             )
     if len({offered.xpub.public_key for offered in by_number.values()}) != len(by_number):
-        raise _invalid("/vault_accounts", "Two accounts have the same key.")
+        raise Invalid.at("/vault_accounts", "Two accounts have the same key.")
     return tuple(by_number[number] for number in sorted(by_number))
 
 
@@ -141,13 +141,9 @@ def _read(pointer: str, parse: Callable[[], T]) -> T:
     try:
         return parse()
     except WrongNetwork as error:
-        raise _invalid(pointer, str(error), "wrong-network") from error
+        raise Invalid.at(pointer, str(error), "wrong-network") from error
     except MultisigError as error:
-        raise _invalid(pointer, f"{error} {error.hint}") from error
-
-
-def _invalid(pointer: str, sentence: str, code: str = "invalid") -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence, code),))
+        raise Invalid.at(pointer, f"{error} {error.hint}") from error
 
 
 def changes_anything(current: RevokedReason | None, wanted: RevokedReason) -> bool:

@@ -23,7 +23,7 @@ from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
-from custody.server.service.proposals.cancelling import Cancelling
+from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
@@ -39,10 +39,9 @@ from custody.server.service.sign_in.rotation import Rotation
 from custody.server.service.sign_in.second_factor import Authenticators, TwoFactor
 from custody.server.service.sign_in.sessions import Sessions
 from custody.server.service.sign_in.signin import Challenges, SignIn
-from custody.server.service.tokens.calling import Calling
+from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
-from custody.server.service.tokens.resubmitting import Resubmitting
-from custody.server.service.vaults.vaults import Vaults
+from custody.server.service.vaults import Vaults
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store
 

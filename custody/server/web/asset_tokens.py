@@ -42,12 +42,10 @@ from custody.server.domain.errors import (
     VaultLimitExceeded,
     WrongNetworkAddress,
 )
-from custody.server.service.tokens.balances import balances_in
-from custody.server.service.tokens.call_records import call_page
 from custody.server.service.tokens.calling import Drafted
-from custody.server.service.tokens.contract_records import contract_record, contracts_of_vault
-from custody.server.service.tokens.creating import Blueprint
-from custody.server.service.tokens.whitelists import workspace_whitelist
+from custody.server.service.tokens.creating import TokenDraft
+from custody.server.service.tokens.index_reading import balances_in, workspace_whitelist
+from custody.server.service.tokens.records import call_page, contract_record, contracts_of_vault
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposals import RECHECK_SECONDS
 from custody.server.web.vaults import VAULT_VIEWERS
@@ -141,7 +139,7 @@ def create_token(call: Call[CreateTokenRequest]) -> CreateTokenResponse:
     return call.services.token_creating.create(call.db, call.caller, call.access, call.body, call.prepared)
 
 
-def _draft_token(call: Call[CreateTokenRequest]) -> Blueprint:
+def _draft_token(call: Call[CreateTokenRequest]) -> TokenDraft:
     return call.services.token_creating.draft(call.db, call.access, call.body)
 
 

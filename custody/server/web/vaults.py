@@ -36,8 +36,8 @@ from custody.server.domain.errors import (
     StateConflict,
     VaultsLeftShort,
 )
-from custody.server.service.limits.administration import vault_in
-from custody.server.service.vaults.exporting import exported
+from custody.server.service.stored_vaults import vault_in
+from custody.server.service.vaults import exported
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 
 ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})

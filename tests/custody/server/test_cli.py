@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from custody.server.cli import app
 from custody.server.listen import is_served, only_server
-from custody.server.service.jobs.operator import TIMEOUT_SECONDS
+from custody.server.service.operations.regtest import TIMEOUT_SECONDS
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent
 from tests.support.platform import plain_vault

@@ -35,7 +35,7 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/check-vault-limit": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/psbt": WHO_PAYS_OR_LOOKS,
     # PAYMENT_INIT for the caller's own forward alone:
-    # tests/custody/server/service/proposals/test_forwards.py.
+    # tests/custody/server/service/proposals/test_forwarding.py.
     "POST /api/v1/cancel-psbt": {MANAGE_WORKSPACE, PAYMENT_INIT},
     "POST /api/v1/sign-psbt": {PAYMENT_APPROVE, PAYMENT_INIT},
     "GET /api/v1/get-whitelist-addresses": WHO_KEEPS_ADDRESSES,

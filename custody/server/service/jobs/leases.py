@@ -1,9 +1,9 @@
-"""What one process does at a time, whichever of them it is: following a chain, sweeping.
+"""Work that one process of all does at a time: following a chain, sweeping.
 
-A lease is a row that names its holder. Every taking over writes a new name, so that a transaction which finds its own
-name in the row, under the writers' one lock, knows that nobody else has held the lease since: a process that slept past
-its lease writes nothing (a fencing token). The time in the row only says when others may take over; a clock that is wrong
-costs time, never a double view.
+A lease is a row that names its holder. Every take-over writes a new name. A transaction that finds its own
+name in the row, under the writers' one lock, knows that no other process has held the lease since: a process
+that slept past its lease writes nothing (a fencing token). The time in the row only says when others may take
+over; a wrong clock costs time, and never leads to two holders.
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,10 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.store import Store
 from custody.server.store.models import Lease
 
-# How long everybody waits for a process that was killed. Renewed after a third of it, so that two renewals may fail.
+# How long other processes wait for one that was killed. Renewed after a third of it, so that two renewals may
+# fail.
 LEASE: Final = timedelta(seconds=20)
-# Whoever holds on for longer than this without an end is stuck, whatever its heartbeat says.
+# A process that holds on for longer than this is stuck, even if its heartbeat goes on.
 MAX_HOLD: Final = timedelta(minutes=30)
 
 
@@ -45,15 +46,17 @@ class Held:
 
 
 def has_lapsed(until: datetime, now: datetime, span: timedelta) -> bool:
-    """Also where it reaches further than any lease: its holder's clock was wrong, and may have been set right since."""
+    """Also where it reaches further than any lease: its holder's clock was wrong, and may have been set right
+    since.
+    """
     return not now < until <= now + 2 * span
 
 
 class Lead:
     """What this process has of one lease. Safe from several threads: one works, another renews.
 
-    ``place``: something with a lock of its own that this process holds, a chain's folder. Whoever led from there before is
-    gone, and nobody need wait for that lease to lapse.
+    ``place``: identifies something with a lock of its own that this process holds, a chain's folder. A former
+    holder with the same place is gone, so that its lease need not lapse first.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class Lead:
             self._working_since = None
 
     def renew(self) -> None:
-        """From another thread, while the work lasts. What was lost meanwhile is not taken again."""
+        """From another thread, while the work lasts. A lease that was lost is not taken again."""
         held, since, now = self._held, self._working_since, self._clock()
         if held is None or since is None or now > since + MAX_HOLD or not self._is_due(now):
             return
@@ -99,7 +102,7 @@ class Lead:
                 lease.until = self._until = now + self._span
 
     def release(self) -> None:
-        """Nobody need wait until it lapses."""
+        """So that other processes need not wait until it lapses."""
         held, self._held = self._held, None
         if held is not None:
             with self._store.write() as db:
@@ -109,7 +112,7 @@ class Lead:
         now = self._clock()
         if self._held is not None and not self._is_due(now):
             return self._held
-        # A snapshot first: who stands by does not queue at the write lock.
+        # A snapshot first: a process that stands by does not queue at the write lock.
         with self._store.read() as db:
             if not self._is_free(db, now):
                 self._held = None

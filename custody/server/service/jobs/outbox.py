@@ -1,4 +1,6 @@
-"""The outbox: work written in the transaction of what it follows, done at least once by whichever worker leases it."""
+"""The outbox: work written in the transaction of what it follows, and done at least once by the worker that
+leases it.
+"""
 
 import threading
 import time
@@ -27,9 +29,9 @@ from custody.server.store.models import Job
 
 log = structlog.get_logger()
 
-# So many workers in a row that died over a job, or handlers that raised: there is something about the job.
+# After this many workers in a row that died over a job, or handlers that raised, the job itself is at fault.
 MAX_FAILURES: Final = 10
-# Another worker had taken over meanwhile.
+# Another worker had taken over in the meantime.
 LOST: Final = "lost"
 
 
@@ -47,14 +49,16 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """The job is finished. `result` is kept in its payload for whoever asked for it."""
+    """The job is finished. `result` is kept in its payload for the process that asked for it."""
 
     result: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Again:
-    """Not yet: try again, later and later; or after just so long, where the handler keeps a timetable of its own."""
+    """Not yet: try again, at growing intervals; or ``after`` a time, where the handler keeps a timetable of
+    its own.
+    """
 
     reason: str
     after: timedelta | None = None
@@ -68,7 +72,7 @@ class Dead:
 
 
 Verdict = Done | Again | Dead
-# What the handler found out outside any transaction, applied in the one that closes the job.
+# What the handler found outside any transaction, applied in the one that closes the job.
 Finish = Callable[[Session], Verdict]
 Handler = Callable[[Task], Finish]
 
@@ -76,7 +80,8 @@ Handler = Callable[[Task], Finish]
 def enqueue(
     db: Session, kind: str, subject: str, now: datetime, payload: dict[str, Any] | None = None
 ) -> None:
-    """Adds a job in the caller's transaction; where one of the kind and subject is open already, makes it due.
+    """Adds a job in the caller's transaction; where one of the kind and subject is open already, makes it
+    due.
 
     It takes over the trace id of the request, or of the job, that the log's context names.
     """
@@ -106,7 +111,7 @@ _OPEN = select(Job.id).where(
 
 
 def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:
-    """The same for each of many subjects that were made in this transaction: there can be no job for one yet."""
+    """The same for many subjects that were made in this transaction: none can have a job yet."""
     if subjects:
         db.execute(insert(Job), [_fresh(kind, subject, now) for subject in subjects])
 
@@ -125,7 +130,8 @@ def _fresh(kind: str, subject: str, now: datetime, payload: dict[str, Any] | Non
 
 
 class Outbox:
-    """One worker's view of the jobs. `owner` differs between workers; `handlers` by kind, other kinds are left to others.
+    """One worker's view of the jobs. `owner` differs between workers; `handlers` by kind, other kinds are
+    left to others.
 
     `endless` kinds are never given up: what they are about would wait for ever. Safe from several threads.
     """
@@ -172,7 +178,7 @@ class Outbox:
         return task
 
     def perform(self, task: Task) -> None:
-        """Raises DatabaseUnavailable and OutcomeUnknown: then the lease lapses, and somebody does it again."""
+        """Raises DatabaseUnavailable and OutcomeUnknown: then the lease lapses, and the job is done again."""
         started = time.perf_counter()
         outcome = "interrupted"
         trace = {} if task.trace_id is None else {"trace_id": task.trace_id}
@@ -211,7 +217,9 @@ class Outbox:
         )
 
     def renew(self) -> None:
-        """From another thread, while jobs are performed: a lease need not be as long as the longest call to a node."""
+        """From another thread, while jobs are performed: a lease need not be as long as the longest call to a
+        node.
+        """
         now = self._clock()
         with self._lock:
             held = [
@@ -227,7 +235,9 @@ class Outbox:
                         job.lease_until = now + self._span
 
     def release(self) -> None:
-        """Gives back what is under way: nobody need wait until it lapses. What is found out after all does not count."""
+        """Gives back the jobs that are under way, so that other workers need not wait. What their handlers
+        still find out does not count.
+        """
         with self._lock:
             held = [task for task, _ in self._held.values()]
         if held:
@@ -246,8 +256,8 @@ class Outbox:
         return None
 
     def _may_be_tried(self, job: Job, now: datetime) -> bool:
-        """Nobody closed the lease before: that worker died, perhaps over this very job. The first time is chance; after
-        it, others are not led into the same trap one after the other.
+        """No worker closed the lease before: that one died, perhaps over this very job. The first time is
+        chance; after it the job waits as after a failure, so that it does not end one worker after another.
         """
         if job.lease_until is None:
             return True
@@ -275,8 +285,8 @@ class Outbox:
             return "failed"
 
     def _still_ours(self, db: Session, task: Task) -> Job | None:
-        """None where another worker has taken over a lapsed lease: what it finds is what counts. Every lease has a number
-        of its own, so that a thread of this same worker is another, too.
+        """None where another worker has taken over a lapsed lease: what that one finds is what counts. Every
+        lease has a number, so that another thread of this worker counts as another worker, too.
         """
         job = db.get(Job, task.id, with_for_update=True)
         ours = job is not None and (job.lease_owner, job.attempts) == (self._owner, task.attempts)
@@ -332,7 +342,7 @@ class Outbox:
 
 
 def _in_words(error: Exception) -> str:
-    """Without the error's own text, unless it was written for people: it may repeat what nobody should read (P49)."""
+    """Without the error's own text, unless it was written for users: it may repeat secrets (P49)."""
     if isinstance(error, CustodyError):
         return error.detail
     place = traceback.extract_tb(error.__traceback__)[-1]

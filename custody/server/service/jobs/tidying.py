@@ -1,24 +1,28 @@
-"""Forgetting what is over: what strangers can make rows of must not stay for ever, and neither must their addresses."""
+"""Housekeeping: ending what has waited too long, and deleting what is over.
+
+Strangers can cause rows to be stored, their addresses among them: those must not stay for ever. Each
+transaction takes one batch.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
-from sqlalchemy import and_, delete, or_, select
+from sqlalchemy import Select, delete, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import ACCESS_LIFETIME, OTP_WINDOW, REFRESH_LIFETIME
+from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.domain.ports import Clock
-from custody.server.service.mail.jobs import MAIL
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
 
 INTERVAL: Final = timedelta(hours=1)
 # One transaction stays short however much is over.
 BATCH: Final = 500
-# A mail that was sent is remembered as long as somebody may ask where it is; whom it went to is nobody's business for longer.
-SENT_MAIL_KEPT: Final = timedelta(days=1)
-# Other jobs name no people; a week shows an operator when it was that broadcasts were late.
+# A week shows an operator when it was that broadcasts were late. What names people goes sooner, by a part of
+# its own.
 DONE_JOB_KEPT: Final = timedelta(days=7)
 # What was given up, until an operator has looked.
 DEAD_JOB_KEPT: Final = timedelta(days=30)
@@ -30,7 +34,9 @@ Part = Callable[[Session, datetime], int]
 
 
 class Tidying:
-    """Every hour, by the process that sweeps. One that has just taken over begins at once: there is little to be found."""
+    """Every hour, by the process that sweeps. One that has just taken over begins at once: there is little to
+    be found.
+    """
 
     def __init__(self, store: Store, clock: Clock, parts: Sequence[Part]) -> None:
         self._store = store
@@ -60,7 +66,6 @@ def _jobs(db: Session, now: datetime) -> int:
     """Done or given up."""
     over = or_(
         Job.done_at <= now - DONE_JOB_KEPT,
-        and_(Job.kind == MAIL, Job.done_at <= now - SENT_MAIL_KEPT),
         Job.dead_at <= now - DEAD_JOB_KEPT,
     )
     found = db.scalars(select(Job.id).where(over).limit(BATCH)).all()
@@ -69,7 +74,7 @@ def _jobs(db: Session, now: datetime) -> int:
 
 
 def _challenges(db: Session, now: datetime) -> int:
-    """Those that count against their account no more."""
+    """Those that no longer count against their account."""
     over = OtpChallenge.created_at <= now - OTP_WINDOW
     found = db.scalars(select(OtpChallenge.id).where(over).limit(BATCH)).all()
     db.execute(delete(OtpChallenge).where(OtpChallenge.id.in_(found)))
@@ -77,7 +82,7 @@ def _challenges(db: Session, now: datetime) -> int:
 
 
 def _sessions(db: Session, now: datetime) -> int:
-    """Those that nobody can renew any more, ended or not, with their tokens."""
+    """Those that can no longer be renewed, ended or not, with their tokens."""
     over = SignInSession.last_used_at <= now - SESSION_KEPT
     found = db.scalars(select(SignInSession.id).where(over).limit(BATCH)).all()
     for table in (AccessToken, RefreshToken):
@@ -87,3 +92,59 @@ def _sessions(db: Session, now: datetime) -> int:
 
 
 OVER: Final[tuple[Part, ...]] = (_jobs, _challenges, _sessions)
+
+
+Row = TypeVar("Row")
+# One transaction stays short however many are due.
+SWEPT_AT_ONCE = 100
+
+
+class Sweep(Protocol):
+    """Ends what waited too long."""
+
+    def run_due(self) -> int:
+        """Ends what is due, and returns how many."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """Several, one after the other. A failure does not stop the others: it is raised after the last one."""
+
+    parts: Sequence[Sweep]
+
+    def run_due(self) -> int:
+        count, trouble = 0, []
+        for part in self.parts:
+            try:
+                count += part.run_due()
+            except (DatabaseUnavailable, OutcomeUnknown):
+                # The others need it as well.
+                raise
+            except Exception as error:  # noqa: BLE001 - the others' border, and raised below
+                trouble.append(error)
+        if trouble:
+            raise trouble[0]
+        return count
+
+
+def sweep(store: Store, due: Select[Row], end: Callable[[Session, Row], None]) -> int:
+    """Ends every row that ``due`` finds, and returns how many. A row that was ended must no longer match
+    ``due``.
+    """
+    count = 0
+    while done := _sweep_batch(store, due.limit(SWEPT_AT_ONCE), end):
+        count += done
+    return count
+
+
+def _sweep_batch(store: Store, due: Select[Row], end: Callable[[Session, Row], None]) -> int:
+    """Looks before it takes the writers' one lock: most often nothing is due."""
+    with store.read() as db:
+        if db.scalars(due).first() is None:
+            return 0
+    with store.write() as db:
+        rows = list(db.scalars(due.with_for_update(skip_locked=True)))
+        for row in rows:
+            end(db, row)
+        return len(rows)

@@ -1,24 +1,24 @@
-"""The threads that work beside the requests, in as many processes as there are: each does a round again and again."""
+"""The threads that work beside the requests, in any number of processes. Each repeats one round of work."""
 
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
 
 from custody.server.domain.errors import ChainUnavailable, DatabaseUnavailable, OutcomeUnknown
-from custody.server.service.jobs.crew import Crew
 from custody.server.service.jobs.leases import Lead, LeaseLost
-from custody.server.service.jobs.outbox import Outbox
+from custody.server.service.jobs.outbox import Outbox, Task
 from custody.server.service.requests.changes import Changes
 
 log = structlog.get_logger()
 
 # Jobs of this process are done at once; this is for retries that fall due and for other processes' jobs.
 OUTBOX_SECONDS: Final = 0.25
-# What is under way when the process is told to stop may take this long; what does not end by then is given back.
+# What is under way when the process is told to stop may take this long; the rest is given back.
 JOIN_SECONDS: Final = 10.0
 
 
@@ -28,9 +28,11 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Loop:
-    """``round`` again and again, at most ``seconds`` apart; where it ``wakes``, at once after a commit of this process.
+    """``round`` again and again, at most ``seconds`` apart; where it ``wakes``, at once after a commit of
+    this process.
 
-    When the process stops: ``stop`` at once, ``join`` with the seconds that it may take, and ``release`` at the end.
+    When the process stops: ``stop`` at once, ``join`` with the seconds that it may take, and ``release`` at
+    the end.
     """
 
     name: str
@@ -42,10 +44,10 @@ class Loop:
     release: Callable[[], None] = _nothing
 
 
-def serve_outbox(name: str, outbox: Outbox, hands: int) -> Loop:
+def serve_outbox(name: str, outbox: Outbox, threads: int) -> Loop:
     """A worker for the kinds of jobs that the outbox has handlers for, several at a time."""
-    crew = Crew(outbox, hands, lambda act: survive(name, act))
-    return Loop(name, crew.round, OUTBOX_SECONDS, wakes=True, stop=crew.stop, join=crew.join)
+    pool = OutboxThreads(name, outbox, threads)
+    return Loop(name, pool.round, OUTBOX_SECONDS, wakes=True, stop=pool.stop, join=pool.join)
 
 
 def alone(name: str, lead: Lead, act: Callable[[], object], seconds: float) -> Loop:
@@ -60,7 +62,9 @@ def alone(name: str, lead: Lead, act: Callable[[], object], seconds: float) -> L
 
 
 class Workers:
-    """Started and stopped with the process. Stopping waits for what is under way; a kill loses nothing either."""
+    """Started and stopped with the process. Stopping waits for what is under way; a kill loses nothing
+    either.
+    """
 
     def __init__(self, loops: Sequence[Loop], changes: Changes) -> None:
         self._loops = loops
@@ -91,7 +95,7 @@ class Workers:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         for loop in self._loops:
-            survive(loop.name, lambda loop=loop: loop.join(max(0.0, deadline - time.monotonic())))  # type: ignore[misc]
+            survive(loop.name, partial(loop.join, max(0.0, deadline - time.monotonic())))
             survive(loop.name, loop.release)
 
     def _run(self, loop: Loop) -> None:
@@ -105,7 +109,7 @@ class Workers:
 
 
 def survive(what: str, act: Callable[[], object]) -> None:
-    """Whatever goes wrong in one round, the next one comes."""
+    """A failure in one round does not stop the next one."""
     try:
         act()
     except ChainUnavailable as error:
@@ -118,3 +122,61 @@ def survive(what: str, act: Callable[[], object]) -> None:
         log.warning("lease lost", worker=what, lease=str(error))
     except Exception:  # the thread's outermost border: without it one bad row would stop all work in silence
         log.exception("worker failed", worker=what)
+
+
+class OutboxThreads:
+    """`round` hands out what is due as long as hands are free; whoever is done looks for more by itself."""
+
+    def __init__(self, name: str, outbox: Outbox, threads: int) -> None:
+        self._name = name
+        self._outbox = outbox
+        self._count = threads
+        self._free = threading.BoundedSemaphore(threads)
+        self._stopping = threading.Event()
+
+    def round(self) -> None:
+        while not self._stopping.is_set() and self._free.acquire(blocking=False):
+            task = self._begin()
+            if task is None:
+                return
+            # A daemon thread: what hangs in a handler beyond its deadline does not keep the process from
+            # ending.
+            threading.Thread(target=self._work, args=(task,), name=f"job {task.kind}", daemon=True).start()
+
+    def stop(self) -> None:
+        """Takes no more jobs from now on."""
+        self._stopping.set()
+
+    def join(self, seconds: float) -> None:
+        """Waits for what is under way; what takes longer is given back at once, and somebody else does it
+        again.
+        """
+        deadline = time.monotonic() + seconds
+        for _ in range(self._count):
+            if not self._free.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                break
+        survive(self._name, self._outbox.release)
+
+    def _begin(self) -> Task | None:
+        task = None
+        try:
+            task = self._outbox.lease()
+        finally:
+            if task is None:
+                self._free.release()
+        return task
+
+    def _work(self, first: Task) -> None:
+        task: Task | None = first
+        try:
+            while task is not None:
+                survive(self._name, partial(self._outbox.perform, task))
+                task = self._next()
+        finally:
+            self._free.release()
+
+    def _next(self) -> Task | None:
+        found: list[Task | None] = [None]
+        if not self._stopping.is_set():
+            survive(self._name, lambda: found.append(self._outbox.lease()))
+        return found[-1]

@@ -1,4 +1,6 @@
-"""Registering a device's keys with proof that the caller holds it, and the signing profile that comes with them."""
+"""Registering a device's keys with proof that the caller holds it, and the signing profile that comes with
+them.
+"""
 
 from datetime import datetime, timedelta
 
@@ -13,7 +15,6 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import (
-    Fault,
     Invalid,
     KeyAlreadyActive,
     RateLimited,
@@ -22,9 +23,8 @@ from custody.server.domain.errors import (
 from custody.server.domain.keys import OfferedKey, check_offer, check_proof
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.keys.profiles import require_free_profile
-from custody.server.service.network.profile_watching import scripts_of, watch_profile
-from custody.server.service.webhooks.events import WebhookEvents, tell_revoked
+from custody.server.service.keys.profiles import require_free_profile, scripts_of, watch_profile
+from custody.server.service.webhook_events import WebhookEvents, tell_revoked
 from custody.server.store.models import Key, KeyAccount, KeyChallenge, Profile
 
 CHALLENGE_LIFETIME = timedelta(minutes=10)
@@ -117,7 +117,7 @@ class Keys:
         row.used_at = now
 
     def _check_free(self, db: Session, offered: OfferedKey) -> None:
-        """Asked last, and of a proven holder: nobody learns whose device it is by offering its xpub."""
+        """Last, once possession is proven: offering an xpub tells no one whose device it is."""
         taken = select(Key.id).where(Key.xpub == str(offered.xpub), Key.status == "active")
         if db.scalars(taken).first() is not None:
             raise StateConflict("This device is registered by another account.")
@@ -159,7 +159,7 @@ class Keys:
     def _top_up(self, db: Session, caller: Caller, key: Key, offered: OfferedKey) -> wire.Key:
         if key.master_fingerprint != offered.fingerprint.hex:
             sentence = "The key is registered with another fingerprint."
-            raise Invalid(sentence, faults=(Fault("/master_fingerprint", sentence),))
+            raise Invalid.at("/master_fingerprint", sentence)
         added = self._add_accounts(db, key, offered)
         if added:
             key.updated_at = self._clock()
@@ -178,7 +178,7 @@ class Keys:
         for account in offered.accounts:
             if known.get(account.account, str(account.xpub)) != str(account.xpub):
                 sentence = f"Account {account.account} is registered with another xpub."
-                raise Invalid(sentence, faults=(Fault("/vault_accounts", sentence),))
+                raise Invalid.at("/vault_accounts", sentence)
             if account.account not in known and str(account.xpub) not in taken:
                 fresh.append(account)
         db.add_all(
@@ -200,7 +200,7 @@ class Keys:
         known = db.get(Profile, key.id)
         if known is not None and known.xpub != str(xpub):
             sentence = "The profile of this key is registered with another xpub."
-            raise Invalid(sentence, faults=(Fault("/profile/xpub", sentence),))
+            raise Invalid.at("/profile/xpub", sentence)
         if known is None:
             script = scripts_of(str(xpub)).receive
             require_free_profile(db, key, script)
@@ -230,7 +230,9 @@ def _taken_xpubs(db: Session, offered: OfferedKey) -> set[str]:
 
 
 def _check_accounts_free(db: Session, key: Key, offered: OfferedKey) -> None:
-    """The proof covers account 0 alone: the others must not be another person's, who would then hold two places."""
+    """The proof covers account 0 alone. The others must not be another member's, who would then be two
+    signers of a vault.
+    """
     query = (
         select(KeyAccount.account)
         .join(Key, Key.id == KeyAccount.key_id)
@@ -271,4 +273,4 @@ def key_shape(db: Session, key: Key) -> wire.Key:
 
 
 def _bad_proof(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence, "bad-proof"),))
+    return Invalid.at(pointer, sentence, "bad-proof")

@@ -1,22 +1,90 @@
-"""A member's own profile: the account that came with a key, whose it is, and what it holds."""
+"""A member's own profile: the account that came with a key, which of its scripts the chain is watched for,
+and what it holds.
+"""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, cast
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import case, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
 from custody.schemas.common import ApiNetwork
+from custody.schemas.keys import RevokedReason
 from custody.server.domain.caller import Caller
 from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.domain.keys import may_move_on
-from custody.server.service.keys.standing import reason_of
-from custody.server.service.network.profile_watching import ProfileScripts, scripts_of
-from custody.server.service.people.people import chain_of_network
-from custody.server.service.vaults.vault_records import Balance
-from custody.server.store.models import ChainCoin, CoinLock, Key, Profile
-from multisig import RECEIVE, DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin, OriginKey
+from custody.server.service.stored_vaults import balance_outside_vaults
+from custody.server.store.models import Key, Profile, WatchedScript, Workspace
+from multisig import (
+    CHANGE,
+    RECEIVE,
+    DerivationPath,
+    ExtendedPublicKey,
+    Fingerprint,
+    KeyOrigin,
+    Network,
+    OriginKey,
+    p2wpkh,
+)
 from multisig import Profile as Policy
+
+# The change of a forward with a fixed amount always goes to the first change address, m/84h/…/1/0. A Ledger
+# takes an output for change on the change branch alone, and a Trezor and a Coldcard take it there too: sent
+# back to the profile's address it would stand on a Ledger's screen as a second payment. One change address is
+# enough where there is one address to receive; both are where every wallet that restores the account looks
+# first (BIP-84, BIP-44).
+CHANGE_INDEX = 0
+# Deriving takes two multiplications on the curve, and every look at a balance needs the scripts.
+CACHED_PROFILES = 4_096
+
+
+class ProfileScripts(NamedTuple):
+    """The scripts of one profile: where it is paid, and where its change comes back."""
+
+    receive: bytes
+    change: bytes
+
+
+@lru_cache(CACHED_PROFILES)
+def scripts_of(xpub: str) -> ProfileScripts:
+    account = ExtendedPublicKey.parse(xpub)
+    return ProfileScripts(
+        p2wpkh(account.derive_public_key(RECEIVE, 0)), p2wpkh(account.derive_public_key(CHANGE, CHANGE_INDEX))
+    )
+
+
+def watch_profile(db: Session, network: str, profile: Profile) -> None:
+    """From now on, and for ever: it may receive money after its key was revoked. Nothing where it is watched
+    already.
+
+    While no workspace is on the network, the chain behind it is not known; `watch_profiles` makes up for it
+    then.
+    """
+    chain = _chain_of(db, network)
+    if chain is not None:
+        _watch(db, chain, profile)
+
+
+def watch_profiles(db: Session, network: str, chain: str) -> None:
+    """Those that were registered before any workspace was on the network."""
+    for profile in db.scalars(
+        select(Profile).join(Key, Key.id == Profile.key_id).where(Key.network == network)
+    ):
+        _watch(db, chain, profile)
+
+
+def _watch(db: Session, chain: str, profile: Profile) -> None:
+    scripts = scripts_of(profile.xpub)
+    for branch, index, script in ((RECEIVE, 0, scripts.receive), (CHANGE, CHANGE_INDEX, scripts.change)):
+        if db.get(WatchedScript, (chain, script)) is None:
+            db.add(
+                WatchedScript(
+                    chain=chain, script_pubkey=script, vault_id=None, branch=branch, address_index=index
+                )
+            )
+    db.flush()
 
 
 @dataclass(frozen=True)
@@ -44,7 +112,7 @@ class Profiles:
     def address(
         self, db: Session, caller: Caller, network: ApiNetwork, key_id: str | None
     ) -> wire.SigningProfileAddress:
-        """Of the caller's active key, or of any key of theirs by its id. Raises NotFound."""
+        """Of the caller's active key, or of any of their keys by its id. Raises NotFound."""
         for own in own_profiles(db, caller.user_id, network):
             if own.key.id == key_id or (key_id is None and own.key.status == "active"):
                 return _shape(db, own, network)
@@ -56,7 +124,7 @@ def no_profile() -> NotFound:
 
 
 def own_profiles(db: Session, user_id: int, network: str) -> list[OwnProfile]:
-    """All of a member's on a network, revoked keys' too: the active one first, then the newest."""
+    """All profiles of a member on a network, also of revoked keys: the active one first, then the newest."""
     query = (
         select(Key, Profile)
         .join(Profile, Profile.key_id == Key.id)
@@ -67,10 +135,12 @@ def own_profiles(db: Session, user_id: int, network: str) -> list[OwnProfile]:
 
 
 def require_free_profile(db: Session, key: Key, receive_script: bytes) -> None:
-    """A profile is one person's: whoever else could name it would see what it holds, and could hold its coins with forwards.
+    """A profile is one member's: another who could name it would see what it holds, and could lock its coins
+    with forwards.
 
-    The proof of a registration covers the key for vaults, not the profile, so who came first has it. Where that was not its
-    owner, the operator marks the other's key lost: a lost key holds no profile. Raises StateConflict.
+    The proof of a registration covers the key for vaults, not the profile, so that the first to register it
+    has it. Where that was not its owner, the operator marks the other's key lost: a lost key has no profile.
+    Raises StateConflict.
     """
     query = (
         select(Key)
@@ -84,7 +154,9 @@ def require_free_profile(db: Session, key: Key, receive_script: bytes) -> None:
 
 
 def profile_policy(db: Session, key: Key, profile: Profile) -> Policy:
-    """The profile as a policy on the chain behind the key's network. Raises NotFound where no workspace is on it."""
+    """The profile as a policy on the chain behind the key's network. Raises NotFound where no workspace is on
+    it.
+    """
     origin = KeyOrigin(
         Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(profile.derivation_base_path)
     )
@@ -92,33 +164,9 @@ def profile_policy(db: Session, key: Key, profile: Profile) -> Policy:
     return Policy(chain, OriginKey(origin, ExtendedPublicKey.parse(profile.xpub)))
 
 
-def balance_of_profile(db: Session, chain: str, scripts: ProfileScripts) -> Balance:
-    """What the chain shows at its address and at its change address."""
-    lock = and_(
-        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
-    )
-    confirmed = ChainCoin.height.is_not(None)
-    sums = (
-        case((which, ChainCoin.amount_sats), else_=0)
-        for which in (confirmed, ~confirmed, CoinLock.txid.is_not(None))
-    )
-    query = (
-        select(*(func.coalesce(func.sum(each), 0) for each in sums))
-        .select_from(ChainCoin)
-        .outerjoin(CoinLock, lock)
-        .where(
-            ChainCoin.chain == chain,
-            ChainCoin.vault_id.is_(None),
-            ChainCoin.script_pubkey.in_(scripts),
-            ChainCoin.spent_by.is_(None),
-        )
-    )
-    return Balance(*(int(figure) for figure in db.execute(query).one()))
-
-
 def _shape(db: Session, own: OwnProfile, network: ApiNetwork) -> wire.SigningProfileAddress:
     policy = own.policy(db)
-    balance = balance_of_profile(db, policy.network.value, own.scripts)
+    balance = balance_outside_vaults(db, policy.network.value, own.scripts)
     return wire.SigningProfileAddress(
         network=network,
         wallet_address=policy.address(RECEIVE, 0),
@@ -128,3 +176,22 @@ def _shape(db: Session, own: OwnProfile, network: ApiNetwork) -> wire.SigningPro
         unconfirmed_sats=balance.unconfirmed,
         locked_sats=balance.locked,
     )
+
+
+def chain_of_network(db: Session, network: str) -> Network:
+    """The chain behind an API network: one for the whole platform. Raises NotFound while no workspace is on
+    it.
+    """
+    chain = _chain_of(db, network)
+    if chain is None:
+        raise NotFound(f"No workspace of this platform is on {network}.")
+    return Network(chain)
+
+
+def _chain_of(db: Session, network: str) -> str | None:
+    return db.scalars(select(Workspace.chain).where(Workspace.network == network).limit(1)).first()
+
+
+def reason_of(key: Key) -> RevokedReason | None:
+    """Why it was revoked; None while it is active."""
+    return cast("RevokedReason | None", key.revoked_reason)

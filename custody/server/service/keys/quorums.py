@@ -1,4 +1,4 @@
-"""Whether a vault keeps enough signers when somebody loses a key, a place or a permission."""
+"""Whether a vault keeps enough signers when a member loses a key, the membership or a permission."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.errors import VaultsLeftShort
 from custody.server.store.models import Key, Membership, RolePermission, Vault, VaultSigner
 
-# Who is shown a workspace's vaults.
+# The permissions that show a workspace's vaults.
 VAULT_READERS = (
     PermissionName.MANAGE_WORKSPACE.value,
     PermissionName.PAYMENT_APPROVE.value,
     PermissionName.VIEW_BALANCES.value,
 )
-# The seat's own key: another one of the same person is not in the vault's script.
+# The key in the vault's script: another one of the same member does not count.
 _LIVE = Key.status == "active"
 _SUPERSEDED = Key.revoked_reason == "superseded"
 
@@ -29,12 +29,14 @@ def vaults_left_short(
 ) -> list[Vault]:
     """The vaults that would lose a signer and keep fewer than M who can still sign, the oldest first.
 
-    ``without_key``: a key's id. ``without_member``: a membership's id, of one who leaves or may no longer approve.
-    ``without_role``: the id of a role that loses PAYMENT_APPROVE, and with it all who hold it. A vault that is short
-    already and loses nobody by this is not named. Asked before the change, in its transaction.
+    ``without_key``: a key's id. ``without_member``: a membership's id, of a member who leaves or may no
+    longer approve. ``without_role``: the id of a role that loses PAYMENT_APPROVE, and with it all who hold
+    it. A vault that is short already and loses no signer by this is not named. To be called before the
+    change, in its transaction.
 
-    Two losses count: of who can approve anything, and of who can still move the coins to another vault, which those with
-    a superseded key can too. Where most signers have new devices, the old vault has nobody else.
+    Two losses count: of signers who can approve anything, and of signers who can still move the coins to
+    another vault, which those with a superseded key can too. Where most signers have new devices, only those
+    are left for the old vault.
     """
     lost = _lost(without_key, without_member, without_role)
     short = {
@@ -46,7 +48,9 @@ def vaults_left_short(
 
 
 def require_quorums(db: Session, user_id: int | None, short: Sequence[Vault]) -> None:
-    """Raises VaultsLeftShort where ``short`` is not empty: with the names that the user may see (None: all of them)."""
+    """Raises VaultsLeftShort where ``short`` is not empty: with the names that the user may see (None: all of
+    them).
+    """
     if not short:
         return
     seen = (
@@ -92,7 +96,7 @@ def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) ->
 
 
 def _able(which: ColumnElement[bool]) -> Select[str]:
-    """The vault of every signer, among ``which``, whose role there carries PAYMENT_APPROVE."""
+    """The vault of every signer among ``which`` whose role in its workspace carries PAYMENT_APPROVE."""
     return (
         select(VaultSigner.vault_id)
         .join(Vault, Vault.id == VaultSigner.vault_id)
@@ -107,5 +111,5 @@ def _able(which: ColumnElement[bool]) -> Select[str]:
 
 
 def _counted(able: Select[str], among: Select[str]) -> Select[str, int]:
-    seats = able.where(VaultSigner.vault_id.in_(among)).subquery()
-    return select(seats.c.vault_id, func.count()).group_by(seats.c.vault_id)
+    able_signers = able.where(VaultSigner.vault_id.in_(among)).subquery()
+    return select(able_signers.c.vault_id, func.count()).group_by(able_signers.c.vault_id)

@@ -17,11 +17,11 @@ from custody.server.domain.keys import changes_anything
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import key_shape
+from custody.server.service.keys.profiles import reason_of
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
-from custody.server.service.keys.standing import reason_of
-from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.system import OPERATOR, PLATFORM, place_of
-from custody.server.service.webhooks.events import WebhookEvents, tell_revoked, told_of
+from custody.server.service.webhook_events import WebhookEvents, event_data, tell_revoked
 from custody.server.store.models import (
     Decision,
     Key,
@@ -44,7 +44,8 @@ class KeyRevocation:
     def revoke(self, db: Session, caller: Caller, request: wire.RevokeKeyRequest) -> wire.Key:
         """The owner's own key for either reason, or a member's as lost. A repeated request changes nothing.
 
-        Raises NotFound, PermissionDenied, StateConflict (a lost key stays lost), VaultsLeftShort (unless forced).
+        Raises NotFound, PermissionDenied, StateConflict (a lost key stays lost), VaultsLeftShort (unless
+        forced).
         """
         key = db.get(Key, request.key_id)
         if key is None:
@@ -54,7 +55,9 @@ class KeyRevocation:
         return self._revoke(db, caller, key, request)
 
     def revoke_for_operator(self, db: Session, request: wire.RevokeKeyRequest) -> wire.Key:
-        """Anybody's key, by whoever has the platform's own database. Raises as `revoke`, but for the permission."""
+        """Any member's key, by the operator, who has the platform's own database. Raises as `revoke`, but for
+        the permission.
+        """
         key = db.get(Key, request.key_id)
         if key is None:
             raise _no_such_key()
@@ -79,10 +82,11 @@ class KeyRevocation:
         return key_shape(db, key)
 
     def _withdraw_approvals(self, db: Session, caller: Caller, key: Key) -> None:
-        """Nobody knows since when the device is in other hands: what it approved and is still pending is asked again.
+        """The device may have been in other hands for any time: what it approved and is still pending has to
+        be approved again.
 
-        What met its threshold is on its way and stays. A withdrawn signature is still valid on the chain for whoever kept
-        a copy; it is one of M, and the platform counts it no more.
+        A proposal that has met its threshold stays on its way. A withdrawn signature is still valid on the
+        chain for anyone who kept a copy; it is one of M, and the platform no longer counts it.
         """
         signed = select(Signature.proposal_id).where(Signature.key_id == key.id)
         query = select(Proposal).where(
@@ -98,16 +102,17 @@ class KeyRevocation:
             description = f"proposal {proposal.id}, key {key.id} is lost"
             place = place_of(db, proposal.workspace_id)
             known = _name_known_in(db, caller, key, proposal.workspace_id)
-            told = told_of(proposal, user_id=key.user_id)
+            told = event_data(proposal, user_id=key.user_id)
             self._audit.record(
                 db, known, Category.SIGNING, "SIGNATURE_WITHDRAWN", description, access=place, told=told
             )
 
 
 def _name_known_in(db: Session, caller: Caller, key: Key, workspace_id: int) -> Caller:
-    """A former member's approval may wait in another tenant's workspace, whose log names nobody that it does not know (P24).
+    """A former member's approval may wait in another tenant's workspace, whose log must not name users
+    unknown to it (P24).
 
-    The trace id still leads the platform's operator to who it was.
+    The trace id still leads the platform's operator to the user.
     """
     if caller is OPERATOR or caller.user_id == key.user_id:
         return caller
@@ -126,7 +131,9 @@ def _with_what_is_left(db: Session, proposal: Proposal) -> bytes:
 
 
 def _require_administrator(db: Session, caller: Caller, key: Key, reason: RevokedReason) -> None:
-    """A key serves every workspace of its owner's on the network: whoever stops it must manage the users of them all."""
+    """A key serves every workspace of its owner on the network: only one who manages the users of them all
+    may stop it.
+    """
     if not _are_colleagues(db, caller.user_id, key.user_id):
         raise _no_such_key()
     if reason != "lost":

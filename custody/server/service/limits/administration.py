@@ -1,4 +1,6 @@
-"""Reading, checking and replacing the limits of roles and vaults, each in the workspace that the request names."""
+"""Reading, checking and replacing the limits of roles and vaults, each in the workspace that the request
+names.
+"""
 
 from dataclasses import replace
 
@@ -8,19 +10,22 @@ from sqlalchemy.orm import Session
 from custody.schemas import limits as wire
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import Fault, Invalid, NotFound, PolicyUnavailable
+from custody.server.domain.errors import Invalid, NotFound, PolicyUnavailable
 from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits
 from custody.server.service.limits.policies import PolicyStore
+from custody.server.service.stored_vaults import vault_in
 from custody.server.service.system import OPERATOR, place_of
 from custody.server.store.models import Membership, Role, Vault
 from multisig import InvalidAmount, Sats, parse_btc
 
 
 class LimitAdministration:
-    """Raises PolicyUnavailable wherever policies cannot be read or replaced, but for ``of_vault``, which says so."""
+    """Raises PolicyUnavailable where policies cannot be read or replaced; ``of_vault`` returns that as its
+    answer.
+    """
 
     def __init__(self, clock: Clock, audit: AuditLog, policies: PolicyStore, limits: Limits) -> None:
         self._clock = clock
@@ -28,7 +33,7 @@ class LimitAdministration:
         self._policies = policies
         self._limits = limits
 
-    # --- roles -----------------------------------------------------------------------------------------------------
+    # --- roles ----------------------------------------------------------------------------------------------
 
     def of_caller(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.MyLimits:
         return self._limits.of_caller(db, caller, access)
@@ -48,7 +53,7 @@ class LimitAdministration:
         if member is None:
             raise NotFound("There is no such member in this workspace.")
         if member.role_id != role.id:
-            raise _invalid("role_id", f"User {query.uuid} holds another role in this workspace.")
+            raise Invalid.at("/role_id", f"User {query.uuid} holds another role in this workspace.")
         return self._limits.fits_role(db, access.workspace_id, role.id, query.uuid, amount)
 
     def replace_of_role(
@@ -75,7 +80,7 @@ class LimitAdministration:
         )
         return shown
 
-    # --- vaults ----------------------------------------------------------------------------------------------------
+    # --- vaults ---------------------------------------------------------------------------------------------
 
     def of_vault(
         self, db: Session, access: WorkspaceAccess, vault_id: str
@@ -95,7 +100,9 @@ class LimitAdministration:
     def replace_of_vault(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateVaultRequest
     ) -> wire.VaultLimits:
-        """Counts for the next movement; what the limit bounds stays as the operator has set it. Raises NotFound, Invalid."""
+        """Counts for the next movement; what the limit bounds stays as the operator has set it. Raises
+        NotFound, Invalid.
+        """
         vault = vault_in(db, access, request.vault_id)
         limit = _amount("transaction_limit", request.transaction_limit)
         before = self._policies.of_vaults(db, [vault.id])[vault.id]
@@ -103,7 +110,9 @@ class LimitAdministration:
         return self._replace_of_vault(db, caller, access, vault, before, after)
 
     def bound_cycle(self, db: Session, vault_id: str, *, is_per_cycle: bool) -> wire.VaultLimits:
-        """The operator's switch: whether the vault's limit bounds the sum of a cycle, or each movement. Raises NotFound."""
+        """The operator's switch: whether the vault's limit bounds the sum of a cycle, or each movement.
+        Raises NotFound.
+        """
         vault = db.get(Vault, vault_id)
         if vault is None:
             raise NotFound(f"There is no vault {vault_id}.")
@@ -138,14 +147,6 @@ class LimitAdministration:
         return shown
 
 
-def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
-    """Raises NotFound for a vault of another workspace too (P24)."""
-    vault = db.get(Vault, vault_id)
-    if vault is None or vault.workspace_id != access.workspace_id:
-        raise NotFound("There is no such vault in this workspace.")
-    return vault
-
-
 def _role(db: Session, access: WorkspaceAccess, role_id: int) -> Role:
     role = db.get(Role, role_id)
     if role is None or role.workspace_id != access.workspace_id:
@@ -162,8 +163,4 @@ def _amount(field: str, text: str) -> Sats:
     try:
         return parse_btc(text)
     except InvalidAmount as error:
-        raise _invalid(field, str(error)) from error
-
-
-def _invalid(field: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(f"/{field}", sentence),))
+        raise Invalid.at(f"/{field}", str(error)) from error

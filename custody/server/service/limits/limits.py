@@ -1,10 +1,11 @@
-"""Spending limits: letting movements through, and showing what is used.
+"""Spending limits: accepting movements, and showing what is used.
 
-Measuring and reserving happen in one transaction, and writers take turns (ADR 13): of two movements that would breach a
-limit together, the second is measured with the first in the sum (P17).
+A movement is measured and reserved in one transaction, and one writer at a time has the database (ADR 13): of
+two movements that would breach a limit together, the second is measured with the first in the sum (P17).
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,21 +26,21 @@ from custody.server.domain.limits import (
     unused_of,
 )
 from custody.server.domain.ports import Clock
-from custody.server.service.limits.assets import assets_of_vaults
 from custody.server.service.limits.policies import PolicyStore
-from custody.server.service.limits.token_usage import (
-    TokenMovement,
-    token_usage_of_member,
-    token_usage_of_vault,
-)
 from custody.server.service.limits.usage import (
+    TokenMovement,
+    VaultTokenUsage,
     Whose,
     most_of,
     most_of_member,
     most_of_vault,
+    token_usage_of_member,
+    token_usage_of_vault,
+    token_usages_of_vaults,
     usage_of_member,
     usage_of_vault,
 )
+from custody.server.service.token_status import token_families
 from custody.server.store.models import Vault
 from multisig import Sats
 
@@ -48,8 +49,8 @@ from multisig import Sats
 class Movement:
     """What would leave a vault, the fee included. ``proposed_at``: the moment that its record will carry.
 
-    ``family_id``: the movement that it is another version of, if any. Versions share a coin, so that one of them at most
-    is mined; else they are two movements.
+    ``family_id``: the movement that it is another version of, if any. Versions share a coin, so that one of
+    them at most is mined; else they are two movements.
     """
 
     amount: Sats
@@ -75,7 +76,9 @@ class Limits:
     def require(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: Movement
     ) -> None:
-        """Both of what follows, and all of it asked together. Raises RoleLimitExceeded, VaultLimitExceeded."""
+        """The limits of the role and of the vault, in as few queries as possible. Raises RoleLimitExceeded,
+        VaultLimitExceeded.
+        """
         role, own = self._policies.of_movement(db, access.role_id, vault.id)
         moment = movement.proposed_at
         whose = Whose(
@@ -88,7 +91,9 @@ class Limits:
             _require_vault(db, vault, own, movement)
 
     def require_role(self, db: Session, caller: Caller, access: WorkspaceAccess, movement: Movement) -> None:
-        """What the caller moves in this workspace and cycle must fit the limit of their role. Raises RoleLimitExceeded."""
+        """What the caller moves in this workspace and cycle must fit the limit of their role. Raises
+        RoleLimitExceeded.
+        """
         policy = self._policies.of_role(db, access.role_id)
         since = policy.cycle.start(movement.proposed_at)
         if not _fits_surely(policy, most_of_member(db, access.workspace_id, caller.user_id, since), movement):
@@ -110,7 +115,9 @@ class Limits:
     def require_token(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: TokenMovement
     ) -> None:
-        """What is moved of a token must fit the limits in whole tokens. Raises RoleLimitExceeded, VaultLimitExceeded."""
+        """What is moved of a token must fit the limits in whole tokens. Raises RoleLimitExceeded,
+        VaultLimitExceeded.
+        """
         if movement.for_role:
             policy = of_token(self._policies.of_role(db, access.role_id), movement.decimals)
             since = policy.cycle.start(movement.proposed_at)
@@ -163,7 +170,7 @@ class Limits:
         return fits(policy, usage_of_member(db, workspace_id, user_id, policy.cycle.start(now)), amount)
 
     def fits_vault(self, db: Session, vault: Vault, amount: Sats) -> bool:
-        """Whether a movement of the amount, fee included, would fit the vault's limit now. Reserves nothing."""
+        """Whether a movement, fee included, would fit the vault's limit now. Reserves nothing."""
         now, policy = self._clock(), self._of(db, vault)
         return fits(policy, usage_of_vault(db, vault.id, policy.cycle.start(now)), amount)
 
@@ -171,13 +178,13 @@ class Limits:
 def _require_role(
     db: Session, caller: Caller, access: WorkspaceAccess, policy: SpendingPolicy, movement: Movement
 ) -> None:
-    """By what exactly counts."""
+    """By the exact sum."""
     since = policy.cycle.start(movement.proposed_at)
     usage = usage_of_member(db, access.workspace_id, caller.user_id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
         raise RoleLimitExceeded(
-            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: your role's limit is "
-            f"{in_btc(policy.limit)} BTC a cycle, of which {in_btc(usage.used)} BTC are used.",
+            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: your role's limit "
+            f"is {in_btc(policy.limit)} BTC a cycle, of which {in_btc(usage.used)} BTC are used.",
             figures=_figures(policy, usage, movement),
         )
 
@@ -189,15 +196,16 @@ def _require_vault(db: Session, vault: Vault, policy: SpendingPolicy, movement: 
     if not fits(policy, usage, movement.amount):
         used = f" a cycle, of which {in_btc(usage.used)} BTC are used" if policy.is_per_cycle else ""
         raise VaultLimitExceeded(
-            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: the vault's limit is "
-            f"{in_btc(policy.limit)} BTC{used}.",
+            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: the vault's limit "
+            f"is {in_btc(policy.limit)} BTC{used}.",
             figures=_figures(policy, usage, movement),
         )
 
 
 def _fits_surely(policy: SpendingPolicy, most: int, movement: Movement) -> bool:
-    """Whether it fits even if all that was ever proposed in the cycle still counted: most movements are far below a limit, and
-    what exactly counts (one version of each, those that ended no more) takes the longer the more there are.
+    """Whether it would fit even if everything that was ever proposed in the cycle still counted. Most
+    movements are far below a limit; the exact sum (one version of each, without most ended ones) takes the
+    longer the more there are.
     """
     return fits(policy, Usage(others=most), movement.amount)
 
@@ -239,3 +247,54 @@ def _figures(policy: SpendingPolicy, usage: Usage, movement: Movement) -> dict[s
         "requested": in_btc(movement.amount),
         "next_reset": format_time(policy.cycle.next_reset(movement.proposed_at)),
     }
+
+
+def assets_of_vaults(
+    db: Session, policies: Mapping[str, SpendingPolicy], now: datetime
+) -> dict[str, list[wire.AssetLimits]]:
+    """By the id of every vault in ``policies``: the tokens that it moved in its cycle, the oldest token
+    first.
+    """
+    moved = _moved(db, policies, now)
+    contract_ids = _contract_ids(db, moved)
+    found: dict[str, list[wire.AssetLimits]] = {vault_id: [] for vault_id in policies}
+    for each in moved:
+        contract_id = contract_ids[each.deploy_family_id]
+        found[each.vault_id].append(_asset(each, contract_id, policies[each.vault_id], now))
+    return found
+
+
+def _moved(db: Session, policies: Mapping[str, SpendingPolicy], now: datetime) -> list[VaultTokenUsage]:
+    """One query for all vaults whose cycles began together."""
+    began: dict[datetime, list[str]] = defaultdict(list)
+    for vault_id, policy in policies.items():
+        began[policy.cycle.start(now)].append(vault_id)
+    return [each for since, ids in began.items() for each in token_usages_of_vaults(db, ids, since)]
+
+
+def _contract_ids(db: Session, moved: Iterable[VaultTokenUsage]) -> dict[str, str | None]:
+    """By the family of the deployment."""
+    families: dict[str, set[str]] = defaultdict(set)
+    for each in moved:
+        families[each.chain].add(each.deploy_family_id)
+    return {
+        family_id: family.best.txid
+        for chain, family_ids in families.items()
+        for family_id, family in token_families(db, chain, family_ids).items()
+    }
+
+
+def _asset(
+    moved: VaultTokenUsage, contract_id: str | None, main: SpendingPolicy, now: datetime
+) -> wire.AssetLimits:
+    limit, used = of_token(main, moved.decimals).limit, moved.usage.used
+    return wire.AssetLimits(
+        contract_uid=moved.contract_uid,
+        contract_id=contract_id,
+        ticker=moved.ticker,
+        decimals=moved.decimals,
+        limit=in_tokens(limit, moved.decimals),
+        used=in_tokens(used, moved.decimals),
+        unused=in_tokens(unused_of(limit, used), moved.decimals),
+        next_reset=main.cycle.next_reset(now),
+    )

@@ -1,4 +1,6 @@
-"""Where spending policies are kept: behind an interface, for an operator may keep them elsewhere, out of reach at times."""
+"""Where spending policies are kept. An operator may keep them elsewhere, behind this interface, and out of
+reach at times.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
@@ -14,15 +16,15 @@ from multisig import Sats
 class PolicyStore(Protocol):
     """Every call raises PolicyUnavailable where the store cannot be reached; then nothing moves.
 
-    It is asked inside the transaction of the movement, which holds the one write lock: an implementation that talks to
-    another machine answers within a second or gives up. A role or vault whose policy was never replaced has that of its
-    row.
+    It is called inside the transaction of the movement, which holds the one write lock: an implementation
+    that talks to another machine answers within a second or gives up. A role or vault whose policy was never
+    replaced has that of its row.
     """
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy: ...
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
-        """Of every vault named."""
+        """The policies of all vaults named."""
         ...
 
     def of_movement(self, db: Session, role_id: int, vault_id: str) -> tuple[SpendingPolicy, SpendingPolicy]:
@@ -35,7 +37,7 @@ class PolicyStore(Protocol):
 
 
 class StoredPolicies:
-    """The platform's own: columns of the role and of the vault, so that a change counts from its commit on."""
+    """The platform's own: columns of the role and of the vault. A change counts from its commit on."""
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
         return _policy(*db.execute(_OF_ROLE, {"role_id": role_id}).one())

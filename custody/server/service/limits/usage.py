@@ -1,16 +1,41 @@
-"""What a member or a vault has used of the current cycle, summed by the database."""
+"""What a member or a vault has moved in the current cycle, summed by the database: bitcoin, and each token in
+raw units (docs/limits.md).
+"""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 from sqlalchemy.orm import Session
 
+from custody.schemas.proposals import TxType
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
-from custody.server.service.proposals.families import holding
-from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
+from custody.server.service.lifecycle import holds_coins_clause
+from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script
+from custody.server.store.models import (
+    ChainCoin,
+    Contract,
+    ContractCall,
+    Proposal,
+    ProposalInput,
+    Vault,
+    WatchedScript,
+)
+from multisig import RECEIVE
+from multisig.tokens import Function
 
 _ENDED = tuple(sorted(status.value for status in ENDED))
 
@@ -18,7 +43,8 @@ _ENDED = tuple(sorted(status.value for status in ENDED))
 def usage_of_member(
     db: Session, workspace_id: int, user_id: int, since: datetime, family_id: str | None = None
 ) -> Usage:
-    """What the member proposed in the workspace since then, whatever role they held and whether they are still in it.
+    """What the member proposed in the workspace since then, whatever role they held and whether they are
+    still in it.
 
     ``family_id``: the movement that a new version would belong to.
     """
@@ -27,13 +53,13 @@ def usage_of_member(
 
 
 def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str | None = None) -> Usage:
-    """What was proposed from the vault since then, by whomever."""
+    """What was proposed from the vault since then, by any member."""
     return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since, "family_id": family_id})
 
 
 def most_of_member(db: Session, workspace_id: int, user_id: int, since: datetime) -> int:
-    """No less than ``usage_of_member``: every version counts, and the ended ones too. One index holds all that is added up,
-    so that it takes a twentieth of the time.
+    """At least ``usage_of_member``: every version counts, and the ended ones too. One index has all that is
+    summed, which takes a twentieth of the time.
     """
     values = {"workspace_id": workspace_id, "user_id": user_id, "members_since": since}
     return db.scalar(_MEMBERS, values) or 0
@@ -46,7 +72,7 @@ def most_of_vault(db: Session, vault_id: str, since: datetime) -> int:
 
 @dataclass(frozen=True)
 class Whose:
-    """Those whose limits one movement has to fit, each with when its cycle began."""
+    """The member and the vault whose limits one movement has to fit, each with the begin of its cycle."""
 
     workspace_id: int
     user_id: int
@@ -67,7 +93,7 @@ def _usage(db: Session, sums: Select[int, int], whose: Mapping[str, object]) -> 
 
 
 def _sums(whose: ColumnElement[bool]) -> Select[int, int]:
-    """What other families count for, and what the movement's own does, if it has one."""
+    """What other families moved, and what the own family did, if there is one."""
     families = (
         select(Proposal.family_id, func.max(Proposal.movement_sats).label("amount"))
         .where(whose, Proposal.created_at >= bindparam("since"), counts())
@@ -80,12 +106,13 @@ def _sums(whose: ColumnElement[bool]) -> Select[int, int]:
 
 
 def counts() -> ColumnElement[bool]:
-    """Every version that may still be mined, was, or is on its way: a replaced one too, for nodes may prefer it yet.
+    """Every version that may still be mined, was, or is on its way: a replaced one too, for nodes may still
+    prefer it.
 
-    An ended one holds nothing, unless it was cancelled with signatures out and keeps its coins, or its signers took it to the
-    network by themselves.
+    An ended one holds nothing, unless it was cancelled with signatures handed out and keeps its coins, or its
+    signers sent it to the network themselves.
     """
-    return or_(holding(), and_(Proposal.status.in_(_ENDED), _left_anyway()))
+    return or_(holds_coins_clause(), and_(Proposal.status.in_(_ENDED), _left_anyway()))
 
 
 def _left_anyway() -> ColumnElement[bool]:
@@ -117,3 +144,176 @@ _VAULTS = _MOST.where(
     Proposal.created_at >= bindparam("vaults_since"), Proposal.vault_id == bindparam("vault_id")
 )
 _MOST_OF = select(_MEMBERS.scalar_subquery(), _VAULTS.scalar_subquery())
+
+
+# The specification's table: what counts for the member's role and the vault, and what for the vault alone.
+FOR_ROLE = frozenset({Function.TRANSFER})
+FOR_VAULT = FOR_ROLE | {Function.MINT, Function.BURN}
+# A sum may exceed 64 bits, where SQLite fails: each amount is summed in two halves.
+HALF_BITS = 32
+LOW_HALF = (1 << HALF_BITS) - 1
+
+
+@dataclass(frozen=True)
+class TokenMovement:
+    """``amount`` raw units of a token. ``for_role``: whether it counts for the member too. ``family_id`` as
+    of any movement.
+    """
+
+    contract_uid: int
+    ticker: str
+    decimals: int
+    amount: int
+    for_role: bool
+    proposed_at: datetime
+    family_id: str | None = None
+
+
+@dataclass(frozen=True)
+class VaultTokenUsage:
+    """What a vault moved of one token."""
+
+    vault_id: str
+    contract_uid: int
+    chain: str
+    deploy_family_id: str
+    ticker: str
+    decimals: int
+    usage: Usage
+
+
+def movement_of(
+    contract: Contract,
+    vault: Vault,
+    function: Function,
+    amount: int | None,
+    address: bytes | None,
+    proposed_at: datetime,
+    family_id: str | None = None,
+) -> TokenMovement | None:
+    """What a call moves; None where it counts nothing, as a transfer to the vault's own ``address``."""
+    if function not in FOR_VAULT or amount is None:
+        return None
+    if function is Function.TRANSFER and address == address_script(vault):
+        return None
+    for_role = function in FOR_ROLE
+    return TokenMovement(
+        contract.uid, contract.ticker, contract.decimals, amount, for_role, proposed_at, family_id
+    )
+
+
+def moved_by_family(db: Session, vault: Vault, family_id: str, proposed_at: datetime) -> TokenMovement | None:
+    """What the call of a family moves, measured as another version of it."""
+    call = db.scalars(select(ContractCall).where(ContractCall.family_id == family_id)).one_or_none()
+    if call is None:
+        return None
+    contract = db.get_one(Contract, call.contract_uid)
+    function = Function[call.function_name.upper()]
+    return movement_of(contract, vault, function, call.amount, call.address_script, proposed_at, family_id)
+
+
+def token_usage_of_member(
+    db: Session, workspace_id: int, user_id: int, since: datetime, movement: TokenMovement
+) -> Usage:
+    """What the member proposed to transfer of the token since then."""
+    return _token_usage(
+        db, _TOKEN_OF_MEMBER, {"workspace_id": workspace_id, "user_id": user_id, "since": since}, movement
+    )
+
+
+def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: TokenMovement) -> Usage:
+    """What any member proposed to transfer, mint and burn of it from the vault since then."""
+    return _token_usage(db, _TOKEN_OF_VAULT, {"vault_ids": [vault_id], "since": since}, movement)
+
+
+def token_usages_of_vaults(db: Session, vault_ids: Collection[str], since: datetime) -> list[VaultTokenUsage]:
+    """The same sums of every token that one of them moved since then, the oldest token first."""
+    values = {"vault_ids": vault_ids, "since": since, "family_id": None}
+    return [
+        VaultTokenUsage(
+            row.vault_id,
+            row.uid,
+            row.chain,
+            row.deploy_family_id,
+            row.ticker,
+            row.decimals,
+            _joined(*row[:4]),
+        )
+        for row in db.execute(_OF_VAULTS, values)
+    ]
+
+
+def _token_usage(
+    db: Session, sums: Select[int, int, int, int], whose: Mapping[str, object], movement: TokenMovement
+) -> Usage:
+    values = {**whose, "contract_uid": movement.contract_uid, "family_id": movement.family_id}
+    return _joined(*db.execute(sums, values).one())
+
+
+def _joined(high: int, low: int, held_high: int, held_low: int) -> Usage:
+    return Usage(
+        others=(int(high) << HALF_BITS) + int(low), held=(int(held_high) << HALF_BITS) + int(held_low)
+    )
+
+
+def _token_sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[int, int, int, int]:
+    """Two halves of what other families moved, then of what the own family did: of all tokens, unless
+    narrowed.
+    """
+    families = (
+        select(Proposal.family_id)
+        .where(
+            whose,
+            Proposal.created_at >= bindparam("since"),
+            Proposal.tx_type == TxType.CALL.value,
+            counts(),
+        )
+        .distinct()
+        .subquery()
+    )
+    stays = exists().where(
+        WatchedScript.chain == Contract.chain,
+        WatchedScript.script_pubkey == ContractCall.address_script,
+        WatchedScript.vault_id == ContractCall.vault_id,
+        WatchedScript.branch == RECEIVE,
+        WatchedScript.address_index == ADDRESS_INDEX,
+    )
+    # PostgreSQL shifts a bigint by an integer, and a parameter would be another bigint.
+    high = ContractCall.amount.op(">>")(literal_column(str(HALF_BITS)))
+    halves = (high, ContractCall.amount.op("&")(LOW_HALF))
+    own = ContractCall.family_id == bindparam("family_id")
+    others = [func.coalesce(func.sum(case((own, 0), else_=half)), 0) for half in halves]
+    held = [func.coalesce(func.sum(case((own, half), else_=0)), 0) for half in halves]
+    return (
+        select(*others, *held)
+        .select_from(ContractCall)
+        .join(families, families.c.family_id == ContractCall.family_id)
+        .join(Contract, Contract.uid == ContractCall.contract_uid)
+        .where(
+            ContractCall.function_name.in_(sorted(function.wire_name for function in functions)),
+            or_(ContractCall.function_name != Function.TRANSFER.wire_name, ~stays),
+        )
+    )
+
+
+_OF_ONE_TOKEN = ContractCall.contract_uid == bindparam("contract_uid")
+_TOKEN_OF_MEMBER = _token_sums(
+    and_(Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")),
+    FOR_ROLE,
+).where(_OF_ONE_TOKEN)
+# What a vault's record shows and what a movement is measured by are one statement, once grouped and once
+# narrowed: they cannot differ.
+_MOVED_BY_VAULTS = _token_sums(Proposal.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
+_TOKEN_OF_VAULT = _MOVED_BY_VAULTS.where(_OF_ONE_TOKEN)
+_OF_VAULTS = (
+    _MOVED_BY_VAULTS.add_columns(
+        ContractCall.vault_id,
+        Contract.uid,
+        Contract.chain,
+        Contract.deploy_family_id,
+        Contract.ticker,
+        Contract.decimals,
+    )
+    .group_by(ContractCall.vault_id, Contract.uid)
+    .order_by(Contract.uid)
+)

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from string import Formatter
@@ -16,16 +16,21 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import structlog
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import CustodyError, MailRefused, MailUnavailable
 from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
+from custody.server.service.jobs.tidying import BATCH
 from custody.server.service.mail.mailer import CannotMail, Mail, Mailer
+from custody.server.store.models import Job
 
 log = structlog.get_logger()
 MAIL: Final = "mail"
 # Retries settle at one a minute. After half a day without a mail server, the mail has lost its use.
 MAX_ATTEMPTS: Final = 12 * 60
+# Whom a mail went to is remembered for as long as an operator may be asked where it is.
+SENT_MAIL_KEPT: Final = timedelta(days=1)
 MAX_VALUE_LENGTH: Final = 200
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 # Line breaks, controls and direction marks: a name must not add lines to the mail (P50).
@@ -246,3 +251,11 @@ class MailJobs:
 
 def _later(task: Task, reason: str) -> Verdict:
     return Dead(reason) if task.attempts >= MAX_ATTEMPTS else Again(reason)
+
+
+def forget_sent(db: Session, now: datetime) -> int:
+    """A part of `Tidying`."""
+    over = select(Job.id).where(Job.kind == MAIL, Job.done_at <= now - SENT_MAIL_KEPT)
+    found = db.scalars(over.limit(BATCH)).all()
+    db.execute(delete(Job).where(Job.id.in_(found)))
+    return len(found)

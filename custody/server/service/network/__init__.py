@@ -1,1 +1,1 @@
-"""What the platform and the Bitcoin network tell each other."""
+"""Following the chains, and offering transactions to them."""

@@ -1,6 +1,11 @@
-"""Taking a final transaction to the network, as often as it takes."""
+"""Offering final transactions to the network until it takes them; and now and then again what waits in the
+mempool, for nodes forget, restart, or have never heard of it (P37).
+"""
+
+from datetime import datetime, timedelta
 
 import structlog
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
@@ -8,12 +13,14 @@ from custody.server.chain.backend import Accepted, AlreadyKnown, ChainBackend, O
 from custody.server.domain.audit import Category
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.lifecycle import TO_BROADCAST, Event
+from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict
-from custody.server.service.network.market import Backends, backend_of
-from custody.server.service.network.seeing import is_outbid
-from custody.server.service.proposals.families import taken_back_by
-from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.backends import Backends, backend_of
+from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
+from custody.server.service.jobs.tidying import SWEPT_AT_ONCE
+from custody.server.service.lifecycle import Lifecycle, taken_back_by
+from custody.server.service.network.sightings import is_outbid
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
 from custody.server.store.models import Proposal, Vault
@@ -21,13 +28,13 @@ from multisig import Transaction
 
 log = structlog.get_logger()
 
-# No later block, mempool or other node makes these acceptable. A fee above one node's cap is not among them: the
-# transaction is valid and signed, so its coins must stay locked, or the payment could be made twice.
+# No later block, mempool or other node makes these acceptable. A fee above one node's cap is not among them:
+# the transaction is valid and signed, so its coins must stay locked, or the payment could be made twice.
 FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
 
 
 class Broadcaster:
-    """The handler of broadcast jobs. Idempotent by txid: done twice, after a crash or by two workers, it is done once."""
+    """The handler of broadcast jobs. Idempotent by txid: a crash or two workers may run it twice."""
 
     def __init__(self, store: Store, backends: Backends, audit: AuditLog, lifecycle: Lifecycle) -> None:
         self._store = store
@@ -56,7 +63,9 @@ class Broadcaster:
             return error
 
     def _withhold(self, db: Session, proposal_id: str) -> Verdict:
-        """Somebody wants its coins back: until that is done or given up, we are not the one who sends it."""
+        """A newer version takes its coins back: until that is done or given up, the platform does not send
+        this one.
+        """
         proposal = db.get_one(Proposal, proposal_id, with_for_update=True)
         back = taken_back_by(db, proposal)
         if back is None:
@@ -119,7 +128,9 @@ class Broadcaster:
             self._note(db, proposal, "BROADCAST_STALLED", code)
 
     def _reword(self, db: Session, proposal: Proposal, reason: str) -> None:
-        """Tried again in vain: it stands as it did since it stalled, or no alarm would ever see for how long."""
+        """Another failure to broadcast it. ``updated_at`` stays as it was when the broadcast stalled, for
+        alarms go by it.
+        """
         if proposal.failure_reason != reason:
             proposal.failure_reason = reason
             self._lifecycle.show(db, proposal)
@@ -132,7 +143,7 @@ class Broadcaster:
         )
 
     def _tell(self, db: Session, proposal: Proposal, refused: Refused) -> None:
-        """It was on the network, and our node does not take it back: the record says so, and what to do."""
+        """It was on the network, and our node does not accept it again: its record says so."""
         if Status(proposal.status) is Status.BROADCASTING and proposal.failure_code != refused.code.value:
             proposal.failure_code, proposal.failure_reason = refused.code.value, _in_words(refused)
             self._lifecycle.touch(db, proposal)
@@ -163,7 +174,9 @@ def _in_a_word(outcome: Outcome | ChainUnavailable) -> str:
 
 
 def _offer(backend: ChainBackend, transaction: Transaction) -> Outcome:
-    """The node's own acceptance test first: what it refuses is not sent. What waits there already is sent on once more."""
+    """The node's own acceptance test first: what it refuses is not sent. What waits in the mempool is relayed
+    once more.
+    """
     tested = backend.test_accept(transaction)
     is_waiting = isinstance(tested, AlreadyKnown) and not tested.confirmed
     return backend.broadcast(transaction) if isinstance(tested, Accepted) or is_waiting else tested
@@ -172,7 +185,46 @@ def _offer(backend: ChainBackend, transaction: Transaction) -> Outcome:
 def _in_words(refused: Refused) -> str:
     if refused.code is RefusalCode.FEE_TOO_LOW:
         return (
-            f"{refused.reason}. Nodes ask for more than it pays: it is offered again, and create-psbt with replaces_psbt_id "
-            "raises its fee."
+            f"{refused.reason}. Nodes ask for more than it pays: it is offered again, and create-psbt with "
+            "replaces_psbt_id raises its fee."
         )
     return refused.reason
+
+
+# Core's wallet rebroadcasts every 12 to 36 hours, for privacy. Our payees know which transactions are ours,
+# and a payment that a node lost should not wait for the next block.
+LEAST = timedelta(minutes=10)
+# So that several platforms do not do it at one moment, and the moment cannot be foretold.
+JITTER_SECONDS = 600
+
+
+class Rebroadcast:
+    """Everything that waits in the mempool, now and then. At each block the watcher only offers what has left
+    the mempool.
+    """
+
+    def __init__(self, store: Store, clock: Clock, random: RandomBytes) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._next = self._after(clock())
+
+    def run_due(self) -> int:
+        now = self._clock()
+        if now < self._next:
+            return 0
+        self._next = self._after(now)
+        with self._store.read() as db:
+            waiting = select(Proposal.id).where(
+                Proposal.status == Status.BROADCASTING.value, Proposal.final_tx.is_not(None)
+            )
+            ids = list(db.scalars(waiting.order_by(Proposal.id)))
+        for start in range(0, len(ids), SWEPT_AT_ONCE):
+            with self._store.write() as db:
+                for proposal_id in ids[start : start + SWEPT_AT_ONCE]:
+                    enqueue(db, BROADCAST, proposal_id, now)
+        return len(ids)
+
+    def _after(self, moment: datetime) -> datetime:
+        jitter = int.from_bytes(self._random(4)) % JITTER_SECONDS
+        return moment + LEAST + timedelta(seconds=jitter)

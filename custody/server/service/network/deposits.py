@@ -1,4 +1,6 @@
-"""Keeping the stored coins as the chain shows them: deposits, spends, and what a reorganisation or eviction takes back."""
+"""Keeping the stored coins as the chain shows them: deposits, spends, and what a reorganisation or eviction
+takes back.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,8 +11,8 @@ from sqlalchemy.orm import Session
 from custody.server.chain.backend import FoundOutput
 from custody.server.domain.ports import Clock
 from custody.server.service.network.snapshot import Snapshot
-from custody.server.service.network.watching import watch_vault
-from custody.server.service.webhooks.events import Deposits
+from custody.server.service.stored_vaults import watch_vault
+from custody.server.service.webhook_events import Deposits
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
 from custody.server.store.unit import chunks
 from multisig import RECEIVE, OutPoint, Transaction
@@ -25,9 +27,9 @@ class Coins:
     told: Deposits
 
     def apply(self, db: Session, snapshot: Snapshot, transactions: Mapping[str, Transaction]) -> None:
-        """Brings the coins to the snapshot; `transactions` holds those that made coins not stored yet.
+        """Brings the coins to the snapshot. `transactions` has those that made coins not stored yet.
 
-        Addresses that were paid move the vault's next unused index on, and with it the watched gap.
+        A payment to an address moves the vault's next unused index on, and with it the watched gap.
         """
         stale = {OutPoint(coin.txid, coin.vout): coin for coin in self._stale(db, snapshot.fork)}
         for found in snapshot.outputs:
@@ -59,7 +61,7 @@ class Coins:
         return self.chain, outpoint.txid, outpoint.vout
 
     def _stale(self, db: Session, fork: int) -> Iterable[ChainCoin]:
-        """Coins about which the blocks above the fork and the mempool decide."""
+        """Coins whose state depends on the blocks above the fork or on the mempool."""
         which = (
             ChainCoin.height.is_(None),
             ChainCoin.height > fork,
@@ -71,7 +73,9 @@ class Coins:
         return [coin for each in which for coin in db.scalars(ours.where(each))]
 
     def _news(self, db: Session, outputs: Iterable[FoundOutput]) -> list[FoundOutput]:
-        """What is not stored as it is. Whoever takes over reads all there ever was, and everybody's writes wait for it."""
+        """Outputs that are not stored as they are. A process that takes over reads all that ever were, and
+        other writes wait for it.
+        """
         outputs = tuple(outputs)
         query = select(
             ChainCoin.txid,
@@ -123,7 +127,7 @@ class Coins:
         return coin
 
     def _take_back(self, db: Session, coin: ChainCoin, fork: int) -> None:
-        """The snapshot does not show it: the coin itself is gone, or only what had spent it."""
+        """The snapshot does not show it: the coin itself is gone, or only the transaction that spent it."""
         if coin.height is None or coin.height > fork:
             self.told.removed(db, coin)
             db.delete(coin)
@@ -131,7 +135,9 @@ class Coins:
             coin.spent_by = coin.spent_height = None
 
     def _forget(self, db: Session, txids: set[str]) -> None:
-        """The bytes of what made no coin that is left: whoever replaces, or invents, deposits would fill the disk with them."""
+        """The bytes of transactions that made no coin that is left: else replaced deposits would fill the
+        disk.
+        """
         coins = select(ChainCoin.txid).where(ChainCoin.chain == self.chain)
         for some in chunks(txids):
             left = set(db.scalars(coins.where(ChainCoin.txid.in_(some))))
@@ -162,6 +168,6 @@ def _update(coin: ChainCoin, found: FoundOutput) -> None:
 
 
 def _state_of(found: FoundOutput) -> tuple[int | None, str | None, str | None, int | None]:
-    """What of a coin may change."""
+    """The part of a coin that may change."""
     spent = (None, None) if found.spent is None else (found.spent.txid, found.spent.height)
     return found.height, found.block_hash, *spent

@@ -1,8 +1,14 @@
-"""Moving proposals along by what the chain shows of their coins."""
+"""Moving proposals along by what the chain shows of their coins.
 
-from collections.abc import Mapping, Sequence
+A new snapshot of the chain names the proposals that it may have moved; each one's coins, the transactions
+that made them and the other versions of the proposal tell where its transaction is.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import structlog
+from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
@@ -12,13 +18,12 @@ from custody.server.domain.lifecycle import ENDED, Event, Observation, events_fo
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
-from custody.server.service.network.affected import affected, children_of, coins_by_proposal
-from custody.server.service.network.seeing import coin_is_taken, sight_of, winner_of
+from custody.server.service.lifecycle import Lifecycle, age_in_family, newer_than
 from custody.server.service.network.snapshot import Snapshot
-from custody.server.service.proposals.finalising import BROADCAST
-from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import PLATFORM, place_of
-from custody.server.store.models import ChainCoin, Proposal
+from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
+from custody.server.store.unit import chunks
 from multisig import Psbt, Transaction
 
 log = structlog.get_logger()
@@ -74,20 +79,20 @@ class Sightings:
         coins: Sequence[ChainCoin | None],
         snapshot: Snapshot,
     ) -> None:
-        sight = sight_of(db, proposal, coins, snapshot.hash_at)
-        events = events_for(Status(proposal.status), sight)
-        if Event.REOPENED in events and sight in UNSEEN and not _may_reopen(db, chain, proposal):
+        observation = observe(db, proposal, coins, snapshot.hash_at)
+        events = events_for(Status(proposal.status), observation)
+        if Event.REOPENED in events and observation in UNSEEN and not _may_reopen(db, chain, proposal):
             return
         if Event.RELEASED in events and not proposal.keeps_coins:
             return
         for event in events:
             self._happen(db, proposal, event, coins, snapshot)
-        if sight in SEEN and proposal.failure_code is not None:
+        if observation in SEEN and proposal.failure_code is not None:
             proposal.failure_code = proposal.failure_reason = None
             self._lifecycle.touch(db, proposal)
         if (
             Status(proposal.status) is Status.BROADCASTING
-            and sight is Observation.ABSENT
+            and observation is Observation.ABSENT
             and proposal.final_tx
         ):
             # Evicted, or its block is gone: nodes forget, we do not.
@@ -135,7 +140,9 @@ class Sightings:
 
 
 def _may_reopen(db: Session, chain: str, proposal: Proposal) -> bool:
-    """It is offered to the network again: not without a final transaction, and not where another proposal has its coin."""
+    """It will be offered to the network again: that takes a final transaction, and coins that no other family
+    holds.
+    """
     return proposal.final_tx is not None and not coin_is_taken(db, chain, proposal)
 
 
@@ -146,7 +153,9 @@ def _loss(winner: Proposal | None) -> tuple[str, str]:
 
 
 def _keep_final(proposal: Proposal, transaction: Transaction) -> None:
-    """Signers put it together without the platform: with it, the platform can offer it again after a reorganisation."""
+    """Signers put it together without the platform: with it, the platform can offer it again after a
+    reorganisation.
+    """
     psbt = Psbt.parse(proposal.psbt)
     spent = [
         item.non_witness_utxo.outputs[item.outpoint.vout]
@@ -156,7 +165,186 @@ def _keep_final(proposal: Proposal, transaction: Transaction) -> None:
     try:
         verify_transaction(transaction, spent)
     except InvalidSpend as error:
-        # Whoever tells us of it may tell us another witness.
+        # The source of the transaction may give another witness next time.
         log.warning("transaction not kept", proposal=proposal.id, reason=str(error))
         return
     proposal.final_tx = transaction.serialize()
+
+
+IN_FLIGHT = tuple(
+    status.value for status in (Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.REPLACED)
+)
+_ENDED = tuple(sorted(status.value for status in ENDED))
+
+
+def spenders(snapshot: Snapshot) -> set[str]:
+    """The txids of everything that spends a coin of ours, as far as the snapshot goes back."""
+    return {found.spent.txid for found in snapshot.outputs if found.spent is not None}
+
+
+def without_final(db: Session, chain: str, txids: Collection[str]) -> set[str]:
+    """Those of the txids that belong to proposals whose final transaction the platform does not have."""
+    query = (
+        select(Proposal.txid_expected)
+        .join(Vault, Vault.id == Proposal.vault_id)
+        .where(Vault.chain == chain, Proposal.final_tx.is_(None))
+    )
+    return {
+        txid for some in chunks(txids) for txid in db.scalars(query.where(Proposal.txid_expected.in_(some)))
+    }
+
+
+def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) -> list[Proposal]:
+    """Proposals that are on their way, that wait and have lost a coin, and ended ones whose transaction is
+    seen.
+
+    A family after the one whose change it spends, and the newest of each first: what became of those decides
+    about the others.
+    """
+    on_chain = select(Proposal).join(Vault, Vault.id == Proposal.vault_id).where(Vault.chain == chain)
+    which = [Proposal.status.in_(IN_FLIGHT), Proposal.keeps_coins]
+    if reorganised:
+        # Confirmed ones alone have a height.
+        which.append(Proposal.block_height > snapshot.fork)
+        which.append(and_(Proposal.status == Status.INVALIDATED.value, Proposal.final_tx.is_not(None)))
+    # One by one: each has its index, and proposals that have ended for good are not read.
+    found = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
+    found |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
+    for some in chunks(spenders(snapshot)):
+        seen = on_chain.where(Proposal.status.in_(_ENDED), Proposal.txid_expected.in_(some))
+        found |= {proposal.id: proposal for proposal in db.scalars(seen)}
+    return in_order(db, found.values())
+
+
+def children_of(db: Session, proposal: Proposal) -> list[Proposal]:
+    """All that spend an output of its transaction."""
+    spending = select(ProposalInput.proposal_id).where(ProposalInput.txid == proposal.txid_expected)
+    return in_order(db, db.scalars(select(Proposal).where(Proposal.id.in_(spending))))
+
+
+def in_order(db: Session, proposals: Iterable[Proposal]) -> list[Proposal]:
+    newest_first = sorted(proposals, key=age_in_family, reverse=True)
+    roots = {each.family_id: db.get_one(Proposal, each.family_id).created_at for each in newest_first}
+    return sorted(newest_first, key=lambda each: (roots[each.family_id], each.family_id))
+
+
+def coins_by_proposal(
+    db: Session, chain: str, proposal_ids: Sequence[str]
+) -> dict[str, list[ChainCoin | None]]:
+    """By proposal id, the coins of its inputs in order; None for one that the chain does not show."""
+    query = (
+        select(ProposalInput, ChainCoin)
+        .outerjoin(
+            ChainCoin,
+            and_(
+                ChainCoin.chain == chain,
+                ChainCoin.txid == ProposalInput.txid,
+                ChainCoin.vout == ProposalInput.vout,
+            ),
+        )
+        .order_by(ProposalInput.proposal_id, ProposalInput.input_index)
+    )
+    found: dict[str, list[ChainCoin | None]] = defaultdict(list)
+    for some in chunks(proposal_ids):
+        for place, coin in db.execute(query.where(ProposalInput.proposal_id.in_(some))):
+            found[place.proposal_id].append(coin)
+    return found
+
+
+def _waiting_and_spent(db: Session, snapshot: Snapshot) -> Iterator[Proposal]:
+    """Proposals that wait for signatures and spend a coin that the snapshot shows as spent. Older spends were
+    seen before.
+    """
+    spent = {
+        (found.outpoint.txid, found.outpoint.vout) for found in snapshot.outputs if found.spent is not None
+    }
+    query = (
+        select(Proposal, ProposalInput)
+        .join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
+        .where(Proposal.status == Status.PENDING.value)
+    )
+    for some in chunks({txid for txid, _ in spent}):
+        for proposal, place in db.execute(query.where(ProposalInput.txid.in_(some))):
+            if (place.txid, place.vout) in spent:
+                yield proposal
+
+
+def observe(
+    db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None], hash_at: Mapping[int, str]
+) -> Observation:
+    """`coins` are the inputs of the proposal in order; None for one that the chain does not show."""
+    spent = [coin for coin in coins if coin is not None and coin.spent_by is not None]
+    ours = [coin for coin in spent if coin.spent_by == proposal.txid_expected]
+    if any(coin.spent_height is not None for coin in spent if coin not in ours):
+        return Observation.COIN_SPENT
+    if len(ours) != len(coins):
+        return _absent(db, proposal, coins)
+    height = ours[0].spent_height
+    if height is None:
+        return Observation.IN_MEMPOOL
+    if proposal.block_height is None:
+        return Observation.MINED
+    same = (proposal.block_height, proposal.block_hash) == (height, hash_at.get(height))
+    return Observation.MINED if same else Observation.MINED_ELSEWHERE
+
+
+def _absent(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Observation:
+    if None in coins and (_lost_a_parent(db, proposal) or _lost_a_deposit(db, proposal, coins)):
+        return Observation.INPUT_GONE
+    return Observation.OUTBID if is_outbid(db, proposal) else Observation.ABSENT
+
+
+def is_outbid(db: Session, proposal: Proposal) -> bool:
+    """A newer version is on the network. An older one never takes its place: it pays less, and is not offered
+    again.
+    """
+    if proposal.replaced_by_id is None:
+        return False
+    return any(Status(newer.status) is Status.BROADCASTING for newer in newer_than(db, proposal))
+
+
+def _lost_a_parent(db: Session, proposal: Proposal) -> bool:
+    """A proposal of ours that made one of its coins can no longer be mined. Of other transactions that is not
+    known.
+    """
+    query = (
+        select(Proposal.id)
+        .join(ProposalInput, ProposalInput.txid == Proposal.txid_expected)
+        .where(ProposalInput.proposal_id == proposal.id, Proposal.status == Status.INVALIDATED.value)
+    )
+    return db.scalars(query).first() is not None
+
+
+def _lost_a_deposit(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> bool:
+    """A forward may spend an unconfirmed deposit, which its sender may take back. The forward's other coins
+    are free then: it pays its owner's money into a vault, so that another forward in its place pays no one
+    twice. Where it is seen after all, it is reopened.
+    """
+    if proposal.profile_key_id is None:
+        return False
+    query = select(ProposalInput.txid).where(ProposalInput.proposal_id == proposal.id)
+    places = db.scalars(query.order_by(ProposalInput.input_index))
+    missing = {txid for txid, coin in zip(places, coins, strict=True) if coin is None}
+    ours = select(Proposal.txid_expected).where(Proposal.txid_expected.in_(sorted(missing)))
+    return bool(missing - set(db.scalars(ours)))
+
+
+def coin_is_taken(db: Session, chain: str, proposal: Proposal) -> bool:
+    """Whether another family has locked one of its coins since."""
+    places = select(ProposalInput).where(ProposalInput.proposal_id == proposal.id)
+    for place in db.scalars(places):
+        lock = db.get(CoinLock, (chain, place.txid, place.vout))
+        if lock is not None and lock.family_id != proposal.family_id:
+            return True
+    return False
+
+
+def winner_of(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Proposal | None:
+    """The version that was confirmed in its place, if it was one."""
+    taken = {coin.spent_by for coin in coins if coin is not None and coin.spent_height is not None}
+    query = select(Proposal).where(
+        Proposal.family_id == proposal.family_id,
+        Proposal.id != proposal.id,
+        Proposal.txid_expected.in_(sorted(txid for txid in taken if txid is not None)),
+    )
+    return db.scalars(query).first()

@@ -1,4 +1,4 @@
-"""One look at the chain: everything a backend says about our scripts since the last block we share with it."""
+"""One look at the chain: all that a backend says about our scripts since the last block in common."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,8 @@ class Snapshot:
 def take_snapshot(
     backend: ChainBackend, known_blocks: Mapping[int, str], known: Iterable[bytes], new: Iterable[bytes]
 ) -> Snapshot:
-    """Reads until the tip stays the same meanwhile. `new` scripts are read from the beginning of the chain.
+    """Reads until the tip is the same before and after. `new` scripts are read from the beginning of the
+    chain.
 
     Raises ChainUnavailable.
     """
@@ -44,14 +45,16 @@ def take_snapshot(
 
 
 def _require_not_behind(known_blocks: Mapping[int, str], tip: BlockRef) -> None:
-    """Another process may have followed a node that had more. Blocks that are not there yet were not taken back, and neither
-    were the deposits and payments in them. Below all that is kept it cannot be told: that is waited out, too.
+    """Another process may have followed a node that had more blocks. Blocks that this backend does not have
+    yet were not taken back, and neither were the deposits and payments in them. A tip below all kept blocks
+    cannot be judged: that is waited out, too.
     """
     if not known_blocks or tip.height >= max(known_blocks):
         return
     if tip.height < min(known_blocks) or known_blocks.get(tip.height) == tip.hash:
         raise ChainUnavailable(
-            f"The chain backend is behind: it has {tip.height} blocks of the {max(known_blocks)} that were seen before."
+            f"The chain backend is behind: it has {tip.height} blocks of the {max(known_blocks)} that were "
+            "seen before."
         )
 
 

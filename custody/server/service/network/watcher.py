@@ -10,14 +10,13 @@ from sqlalchemy.orm import Session
 from custody.server.chain.backend import ChainBackend, FoundOutput
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.ports import Clock
+from custody.server.service.backends import Backends, Market, backend_of
 from custody.server.service.jobs.leases import Held
-from custody.server.service.network.affected import spenders, without_final
 from custody.server.service.network.deposits import Coins
-from custody.server.service.network.market import Backends, Market, backend_of
-from custody.server.service.network.sightings import Sightings
+from custody.server.service.network.sightings import Sightings, spenders, without_final
 from custody.server.service.network.snapshot import KEPT_BLOCKS, Snapshot, take_snapshot
 from custody.server.service.requests.changes import Changes
-from custody.server.service.webhooks.events import Deposits
+from custody.server.service.webhook_events import Deposits
 from custody.server.store import Store
 from custody.server.store.models import ChainBlock, WatchedScript
 from multisig import Transaction
@@ -35,7 +34,9 @@ class _Known:
 
 
 class Watcher:
-    """Looks at one chain. One at a time for each chain; it remembers what it saw last to skip what is the same."""
+    """Looks at one chain. One at a time for each chain; it remembers what it saw last to skip what is the
+    same.
+    """
 
     def __init__(
         self,
@@ -66,12 +67,15 @@ class Watcher:
         return self._chain
 
     def look(self, held: Held | None = None) -> bool:
-        """Reads the chain and writes what changed; whether anything did. Raises ChainUnavailable, LeaseLost.
+        """Reads the chain and writes what changed; returns whether anything did. Raises ChainUnavailable,
+        LeaseLost.
 
-        ``held``: the lease under which this process follows the chain, asked for again in each transaction that writes.
+        ``held``: the lease under which this process follows the chain, checked in each transaction that
+        writes.
         """
         if held != self._held:
-            # Somebody else followed the chain meanwhile, through another node perhaps: what was the same may not be now.
+            # Another process has followed the chain since, perhaps through another node: what looks the same
+            # may have changed.
             self._held, self._scanned, self._seen = held, frozenset(), None
         self._market.refresh(self._chain)
         try:
@@ -99,7 +103,9 @@ class Watcher:
         raise ChainUnavailable(f"The watched scripts of {self._chain} grow at every look.")
 
     def _tell_stuck(self, reason: str | None) -> None:
-        """Once when it begins and once when it ends: the backend answers, and still the chain cannot be read."""
+        """Logged once when it begins and once when it ends: the backend answers, and still the chain cannot
+        be read.
+        """
         was, self._stuck = self._stuck, reason is not None
         if self._stuck and not was:
             log.warning("watcher stuck", chain=self._chain, reason=reason)
@@ -133,7 +139,9 @@ class Watcher:
         return {txid: known.transaction for txid, known in found.items() if known is not None}
 
     def _finals(self, backend: ChainBackend, snapshot: Snapshot) -> dict[str, Transaction]:
-        """Of proposals that signers finished without the platform. One that has left meanwhile is no news any more."""
+        """Transactions of proposals that signers finished without the platform. One that has left the mempool
+        since is left out.
+        """
         with self._store.read() as db:
             wanted = without_final(db, self._chain, spenders(snapshot))
         found = (backend.transaction(txid) for txid in sorted(wanted))
@@ -170,7 +178,9 @@ class Watcher:
 
 
 def _essence(snapshot: Snapshot) -> object:
-    """What decides whether anything changed: what is confirmed follows from the tip, the rest is in the mempool."""
+    """What decides whether anything changed: what is confirmed follows from the tip, the rest is in the
+    mempool.
+    """
     waiting = (
         found
         for found in snapshot.outputs

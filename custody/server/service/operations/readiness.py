@@ -13,8 +13,7 @@ from typing import Final, Generic, TypeVar
 
 from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.domain.ports import Clock
-from custody.server.service.network.market import Backends
-from custody.server.service.network.reachability import Reach, Reachability
+from custody.server.service.backends import Backends, Reach, Reachability
 from custody.server.service.requests.changes import Changes
 from custody.server.store import Store
 

@@ -33,9 +33,9 @@ from custody.server.domain.invitations import (
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import permissions_not_held, require_grantable
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.sweeping import sweep
-from custody.server.service.limits.granting import LimitGrants
+from custody.server.service.jobs.tidying import sweep
 from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.people.granting import LimitGrants
 from custody.server.service.people.people import People, add_membership
 from custody.server.service.people.staff import permissions_of, role_in
 from custody.server.service.sign_in.accounts import find_user

@@ -19,7 +19,6 @@ from custody.server.domain.roles import Permissions
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.staff import role_shapes
 from custody.server.store.models import Membership, Organisation, Role, RolePermission, User, Workspace
-from multisig import Network
 
 
 class People:
@@ -133,16 +132,6 @@ def workspace_info(workspace: Workspace) -> wire.WorkspaceInfo:
         description=workspace.description,
         net=cast("ApiNetwork", workspace.network),
     )
-
-
-def chain_of_network(db: Session, network: str) -> Network:
-    """The chain behind an API network, one for the whole platform. Raises NotFound while no workspace is on
-    it.
-    """
-    chain = db.scalars(select(Workspace.chain).where(Workspace.network == network).limit(1)).one_or_none()
-    if chain is None:
-        raise NotFound(f"No workspace of this platform is on {network}.")
-    return Network(chain)
 
 
 def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | None:

@@ -17,8 +17,8 @@ from custody.server.domain.limits import Cycle
 from custody.server.domain.ports import Clock
 from custody.server.domain.roles import FIRST_ROLES, RoleTemplate
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.network.profile_watching import watch_profiles
-from custody.server.service.people.people import People, add_membership, chain_of_network, workspace_info
+from custody.server.service.keys.profiles import chain_of_network, watch_profiles
+from custody.server.service.people.people import People, add_membership, workspace_info
 from custody.server.service.people.staff import role_shapes
 from custody.server.store.models import Organisation, Role, RolePermission, Workspace
 from multisig import Network

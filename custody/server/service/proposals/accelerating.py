@@ -1,7 +1,8 @@
-"""A child that pays for its parent: our own unconfirmed change, sent to the vault again at a fee that miners take both for.
+"""A child that pays for its parent: the parent's unconfirmed change, sent to the vault again at a fee for
+which miners take both (CPFP).
 
-For a transaction whose signers cannot be asked again for the same coins. The child is a family of its own, for it is no other
-version of the payment: it confirms with its parent or not at all.
+For a transaction whose signers cannot be asked again for the same coins. The child is a family of its own,
+for it is no version of the payment: it confirms with its parent or not at all.
 """
 
 from collections.abc import Sequence
@@ -12,40 +13,36 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
-from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, StateConflict
+from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
 from custody.server.domain.fees import MAX_FEE, PricedTransaction, fee_for_parents
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource, Selection
 from custody.server.domain.timing import choose_locktime
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.network.market import Market
 from custody.server.service.proposals.coins import (
-    Holding,
+    Utxo,
     coins_to_spend,
-    holding_of,
     is_locked,
     lock_coins,
     require_makers_stay,
     require_unchanged,
+    utxo_of,
 )
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
-from custody.server.service.proposals.originals import change_of, find_proposal, priced
+from custody.server.service.proposals.families import change_of, find_proposal, priced
 from custody.server.service.proposals.payments import Intent, read_rate
-from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.events import told_of
+from custody.server.service.stored_vaults import policy_of, vault_in
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, Sats
 
 # Core's DEFAULT_ANCESTOR_LIMIT: no mempool holds a longer chain of unconfirmed ones.
 MAX_ANCESTORS = 25
-NOTHING = Intent((), None)
 
 
 @dataclass(frozen=True)
@@ -78,15 +75,16 @@ class Accelerating:
     def draft(self, db: Session, access: WorkspaceAccess, request: CreatePsbtRequest) -> Child:
         """It only reads: for a snapshot.
 
-        Raises NotFound; StateConflict (not on the network, or no change that is free); Invalid (it pays the rate already, or
-        the fee would be above the cap); InsufficientFunds (the change is too small); ChainUnavailable.
+        Raises NotFound; StateConflict (not on the network, or no change that is free); Invalid (it pays the
+        rate already, or the fee would be above the cap); InsufficientFunds (the change is too small);
+        ChainUnavailable.
         """
         assert request.accelerates_psbt_id is not None, "whoever calls this asks for a child"
         vault = vault_in(db, access, request.wallet_id)
         parent = find_proposal(db, access, vault, request.accelerates_psbt_id, "accelerates_psbt_id")
         coin = _free_change(db, vault, parent)
         quote = self._market.quote(vault.chain)
-        plan = plan_of(policy_of(vault), NOTHING, read_rate(request, quote))
+        plan = plan_of(policy_of(vault), Intent(), read_rate(request, quote))
         vsize = plan.vsize(1, True)  # noqa: FBT003 - the shape Plan asks for
         fee = _fee(_unconfirmed(db, vault, parent), vsize, plan.rate)
         if coin.amount - fee < plan.minimum_change:
@@ -104,52 +102,43 @@ class Accelerating:
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: CreatePsbtRequest, child: Child
     ) -> CreatePsbtResponse:
-        """Raises Outdated where the change has gone, or this transaction was proposed, meanwhile; RoleLimitExceeded,
-        VaultLimitExceeded, PolicyUnavailable.
+        """Raises Outdated where the change has gone, or this transaction was proposed, meanwhile;
+        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
-        require_unchanged(db, vault.chain, child.draft.holdings)
-        require_makers_stay(db, child.draft.holdings)
+        require_unchanged(db, vault.chain, child.draft.utxos)
+        require_makers_stay(db, child.draft.utxos)
         draft = child.draft
         if draft.change_index not in {None, vault.next_change_index}:
             draft = draft.with_change_at(vault.next_change_index)
         movement = Movement(draft.selection.fee, self._clock())
-        self._limits.require_role(db, caller, access, movement)
-        self._limits.require_vault(db, vault, movement)
+        self._limits.require(db, caller, access, vault, movement)
         proposal_id = new_id(self._random)
-        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
+        lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
         said = request.description or f"Pays for proposal {child.parent_id} to be mined sooner."
         terms = Terms(proposal_id, proposal_id, caller.user_id, said, movement.amount, movement.proposed_at)
         proposal = store_proposal(db, vault, draft, terms)
-        self._audit.record(
-            db,
-            caller,
-            Category.PROPOSALS,
-            "PROPOSAL_CREATED",
-            f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat of fee, tx {proposal.txid_expected}, "
-            f"accelerates {child.parent_id}",
-            access=access,
-            told=told_of(proposal),
-        )
-        self._changes.moved(db, proposal.workspace_id)
+        what = f"{movement.amount} sat of fee, tx {proposal.txid_expected}, accelerates {child.parent_id}"
+        record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
 
-def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
-    """The parent's change, where it is in the mempool and nobody spends it."""
+def _free_change(db: Session, vault: Vault, parent: Proposal) -> Utxo:
+    """The parent's change, where it is in the mempool and no transaction spends it."""
     if Status(parent.status) is not Status.BROADCASTING:
         raise StateConflict(
             f"The proposal is {parent.status}; only one that waits in the mempool is accelerated."
         )
     if parent.replaced_by_id is not None:
         raise StateConflict(
-            f"It was replaced by {parent.replaced_by_id}, and its change goes with it: accelerate or end that one."
+            f"It was replaced by {parent.replaced_by_id}, and its change goes with it: accelerate or end "
+            "that one."
         )
     change = change_of(parent)
     row = None if change is None else db.scalars(_unspent(vault, parent, change.vout)).one_or_none()
     if row is None:
         raise StateConflict("It has no unconfirmed change that is free to pay for it: replace it instead.")
-    return holding_of(row)
+    return utxo_of(row)
 
 
 def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:
@@ -164,15 +153,15 @@ def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:
     )
 
 
-def _way_back(coin: Holding, vault: Vault) -> tuple[int, int]:
-    """Where the child's change goes: what a token's transaction left at the vault's own address returns there."""
+def _way_back(coin: Utxo, vault: Vault) -> tuple[int, int]:
+    """Where the child's change goes: the change of a token's transaction stays at the vault's own address."""
     if coin.branch == RECEIVE:
         return coin.branch, coin.address_index
     return CHANGE, vault.next_change_index
 
 
 def _unconfirmed(db: Session, vault: Vault, parent: Proposal) -> list[PricedTransaction]:
-    """The parent and whatever of ours it hangs on: miners take them together or not at all."""
+    """The parent and its unconfirmed ancestors among our proposals: miners take all or none."""
     found: dict[str, PricedTransaction] = {}
     waiting: list[Proposal] = [parent]
     while waiting and len(found) < MAX_ANCESTORS:
@@ -199,11 +188,7 @@ def _makers(db: Session, proposal: Proposal) -> Sequence[Proposal]:
 def _fee(parents: Sequence[PricedTransaction], vsize: int, rate: FeeRate) -> Sats:
     fee = fee_for_parents(parents, vsize, rate)
     if fee is None:
-        raise _invalid("/fee_rate", f"It pays {rate} already: ask for a higher rate.")
+        raise Invalid.at("/fee_rate", f"It pays {rate} already: ask for a higher rate.")
     if fee > MAX_FEE:
-        raise _invalid("/fee_rate", f"The fee of {fee} sat is above the cap of {MAX_FEE} sat.")
+        raise Invalid.at("/fee_rate", f"The fee of {fee} sat is above the cap of {MAX_FEE} sat.")
     return fee
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -1,16 +1,32 @@
 """A vault's coins: which may be spent, and locking the chosen ones.
 
-A vault may hold any number of coins, for anybody may send some. What is read of them is bounded: a selection needs the largest,
-those about as large as what is paid, and a few small ones.
+Anyone can send coins to a vault, so it may hold any number of them. A bounded number is read: a selection
+needs the largest, those about as large as what is paid, and a few small ones.
+
+The coins at a vault's own ``address`` matter to its tokens: a token's transaction begins with one, for its
+first input tells who calls (CPT-1).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import starmap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, false, func, insert, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    false,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    true,
+)
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import LockedFunds
@@ -23,27 +39,39 @@ from custody.server.domain.selection import (
     input_cost,
 )
 from custody.server.service.requests.changes import Outdated
-from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal
+from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script
+from custody.server.store.models import (
+    ChainCoin,
+    ChainTransaction,
+    CoinLock,
+    Contract,
+    Proposal,
+    TokenCell,
+    Vault,
+)
 from custody.server.store.unit import duplicates_refused
-from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction
+from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction, TxOut
+from multisig.tokens.machine import Cell
 
 _Coins = Select[str, int, int, int | None, int, int]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
-# Coins that nearly every selection can be made from, the largest of them; where it cannot, as many as a transaction takes are read.
+# Nearly every selection can be made from this many of the largest coins; where it cannot, as many as a
+# transaction takes are read.
 LARGEST = 40
-# Coins that alone pay for everything, the smallest of them: one may do without change.
+# The smallest coins of those that pay for everything alone: one of them may need no change.
 MATCHING = 20
-# Small coins that are worth twice what they cost, to be used up beside the others.
+# Small coins that are worth more than twice what they cost, to be used up with the others.
 SMALL = 10
-# Where no address is avoided.
+# No address has this index: none is avoided.
 NO_INDEX = -1
 
 
-class Holding(NamedTuple):
+class Utxo(NamedTuple):
     """A coin, the height at which it was seen, and where in the vault it is.
 
-    As a question answers it, for a draft chooses among some sixty: whatever is worked out of one is worked out when somebody asks.
+    A row of a query as it is: a draft chooses among some sixty, so that nothing is derived before it is
+    needed.
     """
 
     txid: str
@@ -58,36 +86,40 @@ class Holding(NamedTuple):
         return OutPoint(self.txid, self.vout)
 
 
-def holding_of(coin: ChainCoin) -> Holding:
-    return Holding(coin.txid, coin.vout, Sats(coin.amount_sats), coin.height, coin.branch, coin.address_index)
+def utxo_of(coin: ChainCoin) -> Utxo:
+    return Utxo(coin.txid, coin.vout, Sats(coin.amount_sats), coin.height, coin.branch, coin.address_index)
 
 
 @dataclass(frozen=True)
-class Purse:
-    """A vault's unspent, mature coins, at a tip. ``avoids_address``: but for those at its own ``address``, the first one."""
+class VaultCoins:
+    """A vault's unspent, mature coins, at a tip. ``avoids_address``: without those at the vault's own
+    ``address``.
+    """
 
     vault_id: str
     tip_height: int
     avoids_address: bool = False
 
-    def pools(self, db: Session, tier: Tier, plan: Plan) -> Iterator[list[Holding]]:
-        """Coins of the tier to make a selection from: some; where it cannot be made from those, `pool`."""
+    def pools(self, db: Session, tier: Tier, plan: Plan) -> Iterator[list[Utxo]]:
+        """Coins of the tier to select from: a few first, and then, where no selection can be made from those,
+        `pool`.
+        """
         some = self._pool(db, tier, plan, LARGEST)
         yield some
         if len(some) >= LARGEST:
             yield self.pool(db, tier, plan)
 
-    def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Holding]:
+    def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Utxo]:
         """Coins of the tier from which a selection can be made whenever it can be made from all of them.
 
-        ``with_locked``: also of those that proposals hold.
+        ``with_locked``: also coins that proposals hold.
         """
         return self._pool(db, tier, plan, MAX_INPUTS, with_locked=with_locked)
 
     def _pool(
         self, db: Session, tier: Tier, plan: Plan, count: int, *, with_locked: bool = False
-    ) -> list[Holding]:
-        """So many of the largest, and a few of those that a selection would rather take."""
+    ) -> list[Utxo]:
+        """The ``count`` largest, and a few that a selection prefers."""
         cost = input_cost(plan)
         largest = self._found(db, _largest(tier, count, with_locked=with_locked), cost + 1)
         if len(largest) < count or with_locked:
@@ -98,24 +130,24 @@ class Purse:
         # One snapshot: a coin that is found twice is the same row.
         return list(dict.fromkeys((*largest, *matching, *small)))
 
-    def _found(self, db: Session, coins: _Coins, least: int) -> list[Holding]:
-        """Of at least so many sat each."""
-        return list(starmap(Holding, db.execute(coins, {**self._values, "least": least})))
+    def _found(self, db: Session, coins: _Coins, least: int) -> list[Utxo]:
+        """Those of at least ``least`` sat."""
+        return list(starmap(Utxo, db.execute(coins, {**self._values, "least": least})))
 
     def spendable(self, db: Session) -> Sats:
-        """What all coins come to that may be spent and that no proposal holds."""
+        """The sum of all coins that may be spent and that no proposal holds."""
         return Sats(int(db.scalar(_spendable(), self._values) or 0))
 
     @property
     def _values(self) -> dict[str, object]:
-        """What the statements below are asked with."""
+        """The values that the statements below are run with."""
         depths = {"mature": COINBASE_MATURITY, "foreign": FOREIGN_DEPTH, "own": OWN_CHANGE_DEPTH}
         heights = {f"{name}_height": self.tip_height + 1 - depth for name, depth in depths.items()}
         avoided = 0 if self.avoids_address else NO_INDEX
         return {"vault_id": self.vault_id, "avoided": avoided, **heights}
 
 
-# The statements are put together once: every draft asks some of them.
+# The statements are built once: every draft runs some of them.
 @cache
 def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
     query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
@@ -135,7 +167,7 @@ def _spendable() -> Select[int]:
 
 
 def _candidates(tier: Tier) -> _Coins:
-    """Of at least so much: a `Holding` each."""
+    """A `Utxo` for each coin of at least ``least`` sat."""
     return select(
         ChainCoin.txid,
         ChainCoin.vout,
@@ -168,10 +200,10 @@ def _is_of(tier: Tier) -> ColumnElement[bool]:
 
 
 def _is_own_change() -> ColumnElement[bool]:
-    """Told from coins that others sent.
+    """Change of the vault's own proposals, as opposed to coins that others sent.
 
-    What a member forwards into the vault is a deposit like any other's: its maker could take it back while it waits. Change
-    that a newer version of its payment would do away with is nothing to build upon.
+    A forward into the vault is a deposit like any other: its maker could take it back while it is
+    unconfirmed. Change of a replaced version goes with that version.
     """
     makers = select(Proposal.id).where(
         Proposal.txid_expected == ChainCoin.txid,
@@ -183,7 +215,7 @@ def _is_own_change() -> ColumnElement[bool]:
 
 
 def is_locked() -> ColumnElement[bool]:
-    """Whether a proposal holds the coin: in a statement over coins."""
+    """The condition, in a statement over coins, that a proposal holds the coin."""
     return _is_there(
         select(CoinLock.family_id).where(
             CoinLock.chain == ChainCoin.chain,
@@ -194,42 +226,40 @@ def is_locked() -> ColumnElement[bool]:
 
 
 def _is_there(query: Select[str]) -> ColumnElement[bool]:
-    """As EXISTS, but asked for each coin that is looked at: PostgreSQL would read all of what there is into a hash first.
+    """As EXISTS, but looked up for each coin: PostgreSQL would read the whole inner table into a hash first.
 
-    It guesses that one coin in two passes. Of an IS NULL it would guess one in two hundred, and then read and sort all of a
-    vault's coins rather than walk along them until there are enough.
+    The planner then guesses that one coin in two passes. For IS NULL it would guess one in two hundred, and
+    read and sort all of a vault's coins instead of walking along an index until there are enough.
     """
     found = query.with_only_columns(true()).limit(1).scalar_subquery()
     return func.coalesce(found, false())
 
 
-def require_unchanged(db: Session, chain: str, chosen: Sequence[Holding]) -> None:
-    """In the transaction that locks them: whether every coin is still unspent, free, and where it was in the chain.
+def require_unchanged(db: Session, chain: str, chosen: Sequence[Utxo]) -> None:
+    """Whether every coin is still unspent, free, and at the same height. To be called in the transaction that
+    locks them.
 
     Raises Outdated.
     """
-    seen = {(holding.txid, holding.vout, holding.height) for holding in chosen}
+    seen = {(utxo.txid, utxo.vout, utxo.height) for utxo in chosen}
     if {tuple(row) for row in db.execute(_free(chain, chosen))} != seen:
         raise Outdated("A chosen coin was spent, locked or moved in the chain.")
 
 
-def _free(chain: str, chosen: Sequence[Holding]) -> Select[str, int, int | None]:
+def _free(chain: str, chosen: Sequence[Utxo]) -> Select[str, int, int | None]:
     """Those of them that are unspent and that no proposal holds."""
-    # SQLite finds a list of tuples by no index.
+    # SQLite uses no index for a list of tuples.
     places = (
-        and_(ChainCoin.chain == chain, ChainCoin.txid == holding.txid, ChainCoin.vout == holding.vout)
-        for holding in chosen
+        and_(ChainCoin.chain == chain, ChainCoin.txid == utxo.txid, ChainCoin.vout == utxo.vout)
+        for utxo in chosen
     )
     query = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.height)
     return query.where(or_(false(), *places), ChainCoin.spent_by.is_(None), ~is_locked())
 
 
-def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:
-    """No unconfirmed change of ours among them whose payment is about to be replaced, and the change with it.
-
-    Raises Outdated.
-    """
-    makers = sorted({holding.txid for holding in chosen if holding.height is None})
+def require_makers_stay(db: Session, chosen: Iterable[Utxo]) -> None:
+    """Raises Outdated where one of the coins is unconfirmed change of a payment that is being replaced."""
+    makers = sorted({utxo.txid for utxo in chosen if utxo.height is None})
     if not makers:
         return
     query = select(Proposal.id).where(
@@ -240,7 +270,9 @@ def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:
 
 
 def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
-    """All of them or none. Where another family holds one, LockedFunds ends the transaction: the database decides (P16)."""
+    """Locks all or none. Where another family holds one, LockedFunds ends the transaction: the database
+    decides (P16).
+    """
     rows = [
         {"chain": chain, "txid": outpoint.txid, "vout": outpoint.vout, "family_id": family_id}
         for outpoint in outpoints
@@ -250,18 +282,18 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
             db.execute(insert(CoinLock), rows)
 
 
-def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[CoinToSpend]:
-    """The chosen coins with their places in the wallet and the transactions that made them."""
-    previous = _previous_transactions(db, chain, {holding.txid for holding in chosen})
+def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[CoinToSpend]:
+    """The chosen coins with their derivation and the transactions that made them."""
+    previous = _previous_transactions(db, chain, {utxo.txid for utxo in chosen})
     return [
         CoinToSpend(
-            outpoint=holding.outpoint,
-            amount=holding.amount,
-            chain=holding.branch,
-            index=holding.address_index,
-            previous_transaction=previous[holding.txid],
+            outpoint=utxo.outpoint,
+            amount=utxo.amount,
+            chain=utxo.branch,
+            index=utxo.address_index,
+            previous_transaction=previous[utxo.txid],
         )
-        for holding in chosen
+        for utxo in chosen
     ]
 
 
@@ -274,3 +306,145 @@ _RAW = select(ChainTransaction.txid, ChainTransaction.raw).where(
     ChainTransaction.chain == bindparam("chain"),
     ChainTransaction.txid.in_(bindparam("txids", expanding=True)),
 )
+
+
+# A call of 250 vB at 40 sat/vB. A coin below it is kept only where there is no larger one.
+WORTH_KEEPING = Sats(10_000)
+
+
+class AwaitedCoin(NamedTuple):
+    """A coin in no block yet. ``proposal_id``: of the vault's own proposal that made it, None where it is a
+    deposit.
+    """
+
+    proposal_id: str | None
+
+
+def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Utxo]:
+    """Confirmed, mature coins at the vault's address that no proposal holds, the largest first."""
+    return [utxo for utxo, is_locked in _at_address(db, vault, tip_height) if not is_locked]
+
+
+def has_locked_token_coin(db: Session, vault: Vault, tip_height: int) -> bool:
+    """Whether proposals hold any of those at the vault's address."""
+    return any(is_locked for _, is_locked in _at_address(db, vault, tip_height))
+
+
+def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | None:
+    """An unconfirmed coin at the vault's address of at least ``least`` sat that no proposal holds.
+
+    The vault's own before what others sent: they may take theirs back.
+    """
+    row = db.execute(_AWAITED, {"vault_id": vault.id, "least": least}).one_or_none()
+    return None if row is None else AwaitedCoin(*row)
+
+
+def kept_for_tokens(db: Session, vault: Vault, tip_height: int, outputs: Iterable[TxOut] = ()) -> Utxo | None:
+    """The coin that a send leaves at the vault's address, where tokens need one: the smallest that pays for a
+    call, else the largest.
+
+    None where the send itself pays something there.
+    """
+    if not has_tokens(db, vault):
+        return None
+    own = address_script(vault)
+    if any(output.script_pubkey == own for output in outputs):
+        return None
+    coins = token_coins(db, vault, tip_height)
+    enough = [utxo for utxo in coins if utxo.amount >= WORTH_KEEPING]
+    return next(iter(enough[-1:] or coins), None)
+
+
+def has_tokens(db: Session, vault: Vault) -> bool:
+    """Whether the vault made a token, or owns or holds one of its workspace. A token that a stranger sends to
+    the vault reserves no coin.
+    """
+    values = {
+        "vault_id": vault.id,
+        "workspace_id": vault.workspace_id,
+        "chain": vault.chain,
+        "script": address_script(vault),
+    }
+    return bool(db.scalar(_HAS_TOKENS, values))
+
+
+def _at_address(db: Session, vault: Vault, tip_height: int) -> Sequence[tuple[Utxo, bool]]:
+    values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
+    return [
+        (Utxo(txid, vout, Sats(amount), height, RECEIVE, ADDRESS_INDEX), is_held)
+        for txid, vout, amount, height, is_held in db.execute(_AT_ADDRESS, values)
+    ]
+
+
+def _unspent_at_address() -> tuple[ColumnElement[bool], ...]:
+    return (
+        ChainCoin.vault_id == bindparam("vault_id"),
+        ChainCoin.branch == literal_column(str(RECEIVE)),
+        ChainCoin.address_index == ADDRESS_INDEX,
+        ChainCoin.spent_by.is_(None),
+    )
+
+
+def _coins_at_address() -> Select[str, int, int, int | None, bool]:
+    return (
+        select(
+            ChainCoin.txid,
+            ChainCoin.vout,
+            ChainCoin.amount_sats,
+            ChainCoin.height,
+            is_locked().label("is_locked"),
+        )
+        .where(
+            *_unspent_at_address(),
+            ChainCoin.height.is_not(None),
+            or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height")),
+        )
+        .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
+        # Anyone can send any number of coins to the address: those that proposals hold are told apart here,
+        # among the largest.
+        .limit(2 * MAX_INPUTS)
+    )
+
+
+def _awaited_at_address() -> Select[Any]:
+    # A forward is a deposit like any other, and the answer does not name its maker.
+    is_maker = and_(
+        Proposal.txid_expected == ChainCoin.txid,
+        Proposal.vault_id == bindparam("vault_id"),
+        Proposal.profile_key_id.is_(None),
+    )
+    return (
+        select(Proposal.id)
+        .select_from(ChainCoin)
+        .outerjoin(Proposal, is_maker)
+        .where(
+            *_unspent_at_address(),
+            ChainCoin.height.is_(None),
+            ChainCoin.amount_sats >= bindparam("least"),
+            ~is_locked(),
+        )
+        .order_by(Proposal.id.is_(None), ChainCoin.amount_sats.desc())
+        .limit(1)
+    )
+
+
+def _any_token() -> Select[bool]:
+    # Looked up by the workspace's own tokens, each by its key: anyone can send the vault any number of other
+    # tokens.
+    of_workspace = (
+        select(Proposal.txid_expected)
+        .join(Contract, Contract.deploy_family_id == Proposal.family_id)
+        .where(Contract.workspace_id == bindparam("workspace_id"), Contract.chain == bindparam("chain"))
+    )
+    cell = exists().where(TokenCell.chain == bindparam("chain"), TokenCell.contract_id.in_(of_workspace))
+    holds = cell.where(TokenCell.cell == int(Cell.BALANCE), TokenCell.holder == bindparam("script"))
+    owns = cell.where(
+        TokenCell.cell == int(Cell.OWNER), TokenCell.holder == b"", TokenCell.data == bindparam("script")
+    )
+    made = exists().where(Contract.vault_id == bindparam("vault_id"))
+    return select(or_(made, holds, owns))
+
+
+_AT_ADDRESS = _coins_at_address()
+_AWAITED = _awaited_at_address()
+_HAS_TOKENS = _any_token()

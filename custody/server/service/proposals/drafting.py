@@ -1,13 +1,17 @@
-"""From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here reads; a snapshot is enough."""
+"""From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here only reads: a
+snapshot is enough.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from typing import TypeGuard
 
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, LockedFunds
+from custody.server.domain.errors import InsufficientFunds, Invalid, LockedFunds
 from custody.server.domain.fees import MAX_FEE
 from custody.server.domain.ports import Clock
 from custody.server.domain.selection import (
@@ -20,14 +24,12 @@ from custody.server.domain.selection import (
     select_fewest,
     select_from,
 )
-from custody.server.domain.timing import SEQUENCE, choose_locktime
-from custody.server.service.network.market import Quote
-from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend
+from custody.server.domain.timing import BACKDATE_BLOCKS, SEQUENCE, choose_locktime, other_locktimes
+from custody.server.service.backends import Quote
+from custody.server.service.proposals.coins import Utxo, VaultCoins, coins_to_spend, kept_for_tokens
 from custody.server.service.proposals.payments import Intent
-from custody.server.service.proposals.token_coins import kept_for_tokens
-from custody.server.service.proposals.twins import free_locktime
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import Vault
+from custody.server.service.stored_vaults import policy_of
+from custody.server.store.models import Proposal, Vault
 from multisig import (
     CHANGE,
     Built,
@@ -37,6 +39,7 @@ from multisig import (
     Psbt,
     PsbtTooLarge,
     Sats,
+    Transaction,
     TxOut,
     built_psbt,
     dust_threshold,
@@ -50,15 +53,15 @@ from multisig import Vault as Policy
 class Draft:
     """A transaction that is ready to be proposed. ``selection``: its coins, in the order of its inputs.
 
-    ``kept``: a coin that has to stay where it is while these are spent. ``txid`` is worked out with the draft: nobody waits for
-    it in the writers' turn.
+    ``kept``: a coin that has to stay unspent while these are spent. ``txid`` is computed with the draft,
+    before the write lock is taken.
     """
 
     built: Built
-    selection: Selection[Holding]
+    selection: Selection[Utxo]
     vsize: int
     parts: "Parts"
-    kept: Holding | None = None
+    kept: Utxo | None = None
     txid: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,13 +77,13 @@ class Draft:
         return self.built.raw
 
     @property
-    def holdings(self) -> tuple[Holding, ...]:
+    def utxos(self) -> tuple[Utxo, ...]:
         return self.selection.coins
 
     @property
-    def needed(self) -> tuple[Holding, ...]:
-        """What has to be as it was when this is stored: its coins, and the one that stays."""
-        return self.holdings if self.kept is None else (*self.holdings, self.kept)
+    def needed(self) -> tuple[Utxo, ...]:
+        """What has to be unchanged when this is stored: its coins, and the one that stays."""
+        return self.utxos if self.kept is None else (*self.utxos, self.kept)
 
     @property
     def base64(self) -> str:
@@ -88,16 +91,18 @@ class Draft:
 
     @property
     def change_index(self) -> int | None:
-        """The vault's index that the change takes, where there is change."""
+        """The vault's change index that the change takes; None where there is none."""
         return self.parts.change_index
 
     def with_change_at(self, index: int) -> "Draft":
-        """The same, with the change at another of the vault's addresses: the one meant was taken meanwhile."""
+        """The same, with the change at another of the vault's addresses: another proposal has taken the first
+        one.
+        """
         parts = self.parts.with_change_at(index)
         return replace(self, built=parts.build(), parts=parts)
 
     def distinct(self, db: Session, tip_height: int) -> "Draft":
-        """The same, as a transaction that no proposal is yet."""
+        """The same, as a transaction that no proposal has yet."""
         parts = self.parts.distinct(db, self.psbt, tip_height)
         return self if parts is self.parts else replace(self, built=parts.build(), parts=parts)
 
@@ -113,7 +118,9 @@ class Parts:
 
     @property
     def change_index(self) -> int | None:
-        """Of a token's transaction None: its change returns to the vault's first address, and uses up no place."""
+        """None for a token's transaction: its change returns to the vault's first address and uses up no
+        index.
+        """
         return next((item.index for item in self.outputs if _is_change(item)), None)
 
     def with_change_at(self, index: int) -> "Parts":
@@ -121,7 +128,9 @@ class Parts:
         return replace(self, outputs=tuple(outputs))
 
     def distinct(self, db: Session, psbt: Psbt, tip_height: int) -> "Parts":
-        """What no proposal was built from yet; themselves where that is so. ``psbt``: what they build."""
+        """Parts of a transaction that no proposal has yet; these where that is so. ``psbt``: what these
+        build.
+        """
         locktime = free_locktime(db, psbt.tx, tip_height)
         return self if locktime == self.locktime else replace(self, locktime=locktime)
 
@@ -149,27 +158,30 @@ class Drafter:
         *,
         distinct: bool,
     ) -> Draft:
-        """The change, if any, goes to the vault's next change index. Before anything is stored, the coins
-        (`require_unchanged`) and that index have to be looked at again where this was a snapshot. ``distinct``: whether it must
-        be a transaction that no proposal is yet.
+        """The change, if any, goes to the vault's next change index. Where this read a snapshot, the coins
+        (`require_unchanged`) and that index have to be checked again before anything is stored. ``distinct``:
+        whether it must be a transaction that no proposal has yet.
 
-        Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not even
-        those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
+        Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not
+        even those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
-        purse = Purse(vault.id, quote.tip.height)
+        source = VaultCoins(vault.id, quote.tip.height)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
-        pool, selection = _choose(db, purse, plan, self._rng, kept)
+        pool, selection = _choose(db, source, plan, self._rng, kept)
         try:
             draft = self._build(db, vault, intent, plan, quote, selection, kept)
         except PsbtTooLarge:
-            # Whoever pays the vault chooses how large the previous transactions are that the devices must see.
+            # Payers choose how large the previous transactions are, which devices have to read.
             fewest = select_fewest(pool, plan) or selection
             try:
                 draft = self._build(db, vault, intent, plan, quote, fewest, kept)
             except PsbtTooLarge as error:
-                sentence = f"{len(fewest.coins)} coins and the transactions that made them are more than a device takes: {error}"
-                raise Invalid(sentence, faults=(Fault("/amounts_sats", sentence, error.code),)) from error
+                sentence = (
+                    f"{len(fewest.coins)} coins and the transactions that made them are more than a device "
+                    f"takes: {error}"
+                )
+                raise Invalid.at("/amounts_sats", sentence, error.code) from error
         return draft.distinct(db, quote.tip.height) if distinct else draft
 
     def _build(
@@ -179,8 +191,8 @@ class Drafter:
         intent: Intent,
         plan: Plan,
         quote: Quote,
-        selection: Selection[Holding],
-        kept: Holding | None,
+        selection: Selection[Utxo],
+        kept: Utxo | None,
     ) -> Draft:
         require_sane_fee(selection)
         parts = Parts(
@@ -193,9 +205,9 @@ class Drafter:
         return Draft(parts.build(), selection, vsize, parts, kept)
 
     def _outputs(
-        self, outputs: Sequence[TxOut], selection: Selection[Holding], change_index: int
+        self, outputs: Sequence[TxOut], selection: Selection[Utxo], change_index: int
     ) -> tuple[TxOut | ChangeTo, ...]:
-        """The change stands anywhere among the others, so that its place tells nothing."""
+        """The change goes to a random position, so that its position tells nothing."""
         placed: list[TxOut | ChangeTo] = list(outputs)
         if selection.change:
             place = self._rng.randrange(len(placed) + 1)
@@ -203,40 +215,39 @@ class Drafter:
         return tuple(placed)
 
 
-_Choice = tuple[list[Holding], Selection[Holding]]
+_Choice = tuple[list[Utxo], Selection[Utxo]]
 
 
-def choose_coins(db: Session, purse: Purse, plan: Plan, rng: RandomSource) -> _Choice:
+def choose_coins(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource) -> _Choice:
     """The selection, and the coins that it was made from. Raises LockedFunds, InsufficientFunds."""
-    found = _try_to_choose(db, purse, plan, rng, None)
+    found = _try_to_choose(db, source, plan, rng, None)
     if found is None:
-        raise _too_little(db, purse, plan)
+        raise _too_little(db, source, plan)
     return found
 
 
-def _choose(db: Session, purse: Purse, plan: Plan, rng: RandomSource, kept: Holding | None) -> _Choice:
-    """Where a coin is kept for the vault's tokens, others at its address are taken last, and that one never."""
+def _choose(db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept: Utxo | None) -> _Choice:
+    """Of the coins at the vault's address, others are taken last, and the one kept for its tokens never."""
     if kept is None:
-        return choose_coins(db, purse, plan, rng)
-    found = _try_to_choose(db, replace(purse, avoids_address=True), plan, rng, kept)
-    found = found or _try_to_choose(db, purse, plan, rng, kept)
+        return choose_coins(db, source, plan, rng)
+    found = _try_to_choose(db, replace(source, avoids_address=True), plan, rng, kept)
+    found = found or _try_to_choose(db, source, plan, rng, kept)
     if found is not None:
         return found
-    choose_coins(db, purse, plan, rng)
+    choose_coins(db, source, plan, rng)
     raise InsufficientFunds(
-        f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.amount} sat that the "
-        "vault keeps at its address for its tokens. Pay something back to that address with the same send, or less."
+        f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.amount} "
+        "sat that the vault keeps at its address for its tokens. Pay something back to that address with "
+        "the same send, or less."
     )
 
 
 def _try_to_choose(
-    db: Session, purse: Purse, plan: Plan, rng: RandomSource, kept: Holding | None
+    db: Session, source: VaultCoins, plan: Plan, rng: RandomSource, kept: Utxo | None
 ) -> _Choice | None:
     for tier in Tier:
-        for pool in purse.pools(db, tier, plan):
-            ours = (
-                pool if kept is None else [holding for holding in pool if BY_PLACE(holding) != BY_PLACE(kept)]
-            )
+        for pool in source.pools(db, tier, plan):
+            ours = pool if kept is None else [utxo for utxo in pool if BY_PLACE(utxo) != BY_PLACE(kept)]
             selection = select_from(ours, plan, rng)
             if selection is not None:
                 return ours, selection
@@ -244,16 +255,17 @@ def _try_to_choose(
 
 
 def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
-    """What is to be paid from a vault, at what price."""
+    """What is to be paid from a vault, and at which rate."""
     scripts = [output.script_pubkey for output in intent.outputs]
-    # All addresses of a vault are of one length.
+    # All addresses of a vault have one length.
     change_script = policy.script_pubkey(CHANGE, 0)
 
     @cache
     def vsize(inputs: int, with_change: bool) -> int:
         return estimate_vsize(policy, inputs, [*scripts, change_script] if with_change else scripts)
 
-    cost_of_spending = rate.fee_for(vsize(2, False) - vsize(1, False))  # noqa: FBT003 - the shape Plan asks for
+    one_input, two_inputs = (vsize(count, False) for count in (1, 2))  # noqa: FBT003 - as Plan calls it
+    cost_of_spending = rate.fee_for(two_inputs - one_input)
     return Plan(
         target=intent.total,
         rate=rate,
@@ -262,23 +274,47 @@ def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
     )
 
 
-def require_sane_fee(selection: Selection[Holding]) -> None:
+def require_sane_fee(selection: Selection[Utxo]) -> None:
     if selection.fee > MAX_FEE:
         sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
-        raise Invalid(sentence, faults=(Fault("/fee_rate", sentence, "fee-too-high"),))
+        raise Invalid.at("/fee_rate", sentence, "fee-too-high")
 
 
-def _too_little(db: Session, purse: Purse, plan: Plan) -> LockedFunds | InsufficientFunds:
-    everything = purse.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
+def _too_little(db: Session, source: VaultCoins, plan: Plan) -> LockedFunds | InsufficientFunds:
+    everything = source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
     if select_fewest(everything, plan) is not None:
         return LockedFunds(f"The coins for {plan.target} sat are held by other proposals.")
-    spendable = purse.spendable(db)
+    spendable = source.spendable(db)
     if spendable < plan.target:
         return InsufficientFunds(
             f"{plan.target} sat and the fee are more than the {spendable} sat that can be spent; unconfirmed "
             "deposits cannot."
         )
     return InsufficientFunds(
-        f"{plan.target} sat and the fee are more than one transaction can bring together of the {spendable} sat that can be "
+        f"{plan.target} sat and the fee are more than one transaction can bring together of the {spendable} "
+        "sat that can be "
         f"spent: it takes {MAX_INPUTS} coins at most, and none that costs more than it holds."
     )
+
+
+def free_locktime(db: Session, tx: Transaction, tip_height: int) -> int:
+    """The transaction's own where no proposal has this transaction yet, ended ones included; else the next
+    one with which none has.
+
+    No two proposals are one transaction. A member who proposes the same again, once the first has ended,
+    would get the same coins, outputs and txid, and what the chain says of one proposal it would say of both.
+    Where nothing else is free, the lock time is: a forward's amounts and fee are its maker's, and without
+    change there is no output to take a satoshi from.
+    """
+    others = other_locktimes(tip_height)
+    looked_at = [tx.locktime]
+    while True:
+        txids = [replace(tx, locktime=each).txid for each in looked_at]
+        taken = set(db.scalars(_TAKEN, {"txids": txids}))
+        for locktime, txid in zip(looked_at, txids, strict=True):
+            if txid not in taken:
+                return locktime
+        looked_at = list(islice(others, BACKDATE_BLOCKS))
+
+
+_TAKEN = select(Proposal.txid_expected).where(Proposal.txid_expected.in_(bindparam("txids", expanding=True)))

@@ -1,138 +1,241 @@
-"""A proposal and its replacements: one family, whose coins are locked once, and of whose members one at most is mined.
-
-Every member spends the coins of those before it, so that any two of them exclude each other (ADR 15). What is locked is
-worked out anew from who holds what whenever a member ends or comes back: no member frees what another one lives on.
+"""What a replacement is made from: the proposal that it follows, the coins of its family, and what that
+family asked for.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, or_, select
+from sqlalchemy import Select, and_, select
 from sqlalchemy.orm import Session
 
+from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.errors import StateConflict
-from custody.server.domain.lifecycle import ENDED
-from custody.server.store.models import CoinLock, Proposal, ProposalInput, Vault
+from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.errors import Invalid, NotFound, StateConflict
+from custody.server.domain.fees import PricedTransaction
+from custody.server.domain.lifecycle import REPLACEABLE
+from custody.server.service.lifecycle import Coin, coins_of, holds_coins_clause, members_of, newer_than
+from custody.server.service.proposals.coins import Utxo, utxo_of
+from custody.server.service.proposals.payments import Intent, Payment, read_intent
+from custody.server.service.stored_vaults import policy_of
+from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
+from multisig import (
+    Network,
+    OutPoint,
+    Psbt,
+    Sats,
+    Transaction,
+    TxOut,
+    decode_address,
+    estimate_vsize,
+)
 
-Coin = tuple[str, int]
-_ENDED = tuple(sorted(status.value for status in ENDED))
-
-
-def has_ended(proposal: Proposal) -> bool:
-    return Status(proposal.status) in ENDED
-
-
-def holds_coins(proposal: Proposal) -> bool:
-    """Whether its coins are locked: it lives, or was cancelled with signatures out."""
-    return proposal.keeps_coins or not has_ended(proposal)
-
-
-def holding() -> ColumnElement[bool]:
-    """The same, for a query."""
-    return or_(Proposal.status.not_in(_ENDED), Proposal.keeps_coins)
-
-
-def members_of(db: Session, family_id: str) -> list[Proposal]:
-    """Every member, ended ones too, the oldest first."""
-    return sorted(db.scalars(_MEMBERS, {"family_id": family_id}), key=age_in_family)
-
-
-_MEMBERS = select(Proposal).where(Proposal.family_id == bindparam("family_id"))
+# Forwards are left out: a forward is its owner's alone, and spends no coin of a vault.
+KINDS = frozenset({TxType.SEND, TxType.DEPLOY, TxType.CALL})
+# Their first input tells who calls, and their change always goes to the vault's first address (CPT-1).
+TOKEN_KINDS = frozenset({TxType.DEPLOY, TxType.CALL})
 
 
-def age_in_family(proposal: Proposal) -> tuple[int, str]:
-    """Each version pays more than all before it, by the rules of replacement. Their times tell less: the clocks of two
-    processes differ, and a payment must not become newer than what takes it back.
+@dataclass(frozen=True)
+class Family:
+    """A proposal that may be replaced, with all versions that were made of it."""
+
+    original: Proposal
+    members: Sequence[Proposal]
+    vault: Vault
+
+    @property
+    def is_of_token(self) -> bool:
+        """True also where its newest member takes everything back."""
+        return any(TxType(member.tx_type) in TOKEN_KINDS for member in self.members)
+
+    @property
+    def rivals(self) -> tuple[PricedTransaction, ...]:
+        """Every version that was ever made: signatures of ended ones may have been handed out, and must not
+        win in the end.
+        """
+        return tuple(priced(member, self.vault) for member in self.members)
+
+
+def find_proposal(db: Session, access: WorkspaceAccess, vault: Vault, psbt_id: str, pointer: str) -> Proposal:
+    """Raises NotFound, and Invalid where it is of another vault than the request's."""
+    proposal = db.get(Proposal, psbt_id)
+    if proposal is None or proposal.workspace_id != access.workspace_id:
+        raise NotFound("There is no such proposal in this workspace.")
+    if proposal.vault_id != vault.id:
+        raise Invalid.at("/wallet_id", f"The proposal in {pointer} is of another vault.")
+    return proposal
+
+
+@dataclass(frozen=True)
+class FamilyState:
+    """What a version was drafted from: the members, which of them are finalised, and the coins."""
+
+    members: frozenset[tuple[str, bool]]
+    coins: frozenset[OutPoint]
+
+    @classmethod
+    def of(cls, family: Family, held: Iterable[Utxo]) -> Self:
+        members = frozenset((member.id, member.final_tx is not None) for member in family.members)
+        return cls(members, frozenset(utxo.outpoint for utxo in held))
+
+
+def family_of(db: Session, original: Proposal, vault: Vault) -> Family:
+    return Family(original, members_of(db, original.family_id), vault)
+
+
+def may_be_replaced(proposal: Proposal) -> bool:
+    """As far as its own record tells: its coins may have been spent."""
+    waits = Status(proposal.status) in REPLACEABLE or proposal.keeps_coins
+    return waits and TxType(proposal.tx_type) in KINDS and proposal.replaced_by_id is None
+
+
+def require_replaceable(db: Session, original: Proposal, *, cancel: bool) -> None:
+    """Raises StateConflict: it has ended, is confirmed, is not the newest, or another proposal spends its
+    change.
     """
-    return proposal.fee_sats, proposal.id
-
-
-def newer_than(db: Session, proposal: Proposal) -> list[Proposal]:
-    """The living members that were made after it, the oldest first."""
-    members = members_of(db, proposal.family_id)
-    place = next(index for index, member in enumerate(members) if member.id == proposal.id)
-    return [member for member in members[place + 1 :] if not has_ended(member)]
-
-
-def taken_back_by(db: Session, proposal: Proposal) -> Proposal | None:
-    """A newer version that returns its coins to the vault, if it pays anybody."""
-    if proposal.replaced_by_id is None or not _pays(proposal):
-        return None
-    return next((newer for newer in newer_than(db, proposal) if not _pays(newer)), None)
-
-
-def _pays(proposal: Proposal) -> bool:
-    return bool(proposal.recipients) or proposal.op_return_hex is not None
-
-
-def require_newest(db: Session, proposal: Proposal) -> None:
-    """Signatures are taken for the newest version only: what is taken back must not be completed here after all.
-
-    Raises StateConflict.
-    """
-    newer = newer_than(db, proposal)
+    if TxType(original.tx_type) not in KINDS:
+        raise StateConflict(f"A proposal of the kind {original.tx_type} is not replaced.")
+    newer = newer_than(db, original)
     if newer:
-        raise StateConflict(f"It was replaced by {newer[-1].id}: sign that one. Nothing was recorded.")
+        raise StateConflict(f"It was replaced by {newer[-1].id}: replace that one.")
+    status = Status(original.status)
+    taken_back = original.keeps_coins and cancel
+    if status not in REPLACEABLE and not taken_back:
+        also = " Its coins come back with cancel." if original.keeps_coins else ""
+        raise StateConflict(f"The proposal is {status}; it can no longer be replaced.{also}")
+    _require_childless(db, original)
 
 
-def settle_family(db: Session, proposal: Proposal) -> None:
-    """After one of its members ended or came back: locks the coins of those that hold any, and frees the rest."""
-    db.flush()
-    members = members_of(db, proposal.family_id)
-    _link(members)
-    chain = db.get_one(Vault, proposal.vault_id).chain
-    wanted = coins_of(db, (member.id for member in members if holds_coins(member)))
-    locks = CoinLock.chain == chain, CoinLock.family_id == proposal.family_id
-    locked = {(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock).where(*locks))}
-    for txid, vout in sorted(locked - wanted):
-        db.execute(delete(CoinLock).where(*locks, CoinLock.txid == txid, CoinLock.vout == vout))
-        _hand_over(db, chain, (txid, vout), proposal.family_id)
-    for coin in sorted(wanted - locked):
-        _lock_if_free(db, chain, coin, proposal.family_id)
-    db.flush()
+def _require_childless(db: Session, original: Proposal) -> None:
+    """A proposal that spends its change could never be mined once it is replaced.
 
-
-def coins_of(db: Session, proposal_ids: Iterable[str]) -> set[Coin]:
-    query = select(ProposalInput.txid, ProposalInput.vout).where(
-        ProposalInput.proposal_id.in_(list(proposal_ids))
-    )
-    return {(txid, vout) for txid, vout in db.execute(query)}
-
-
-def _link(members: Sequence[Proposal]) -> None:
-    """Each names the next one that lives: what ended unsent replaces nothing."""
-    following: str | None = None
-    for member in reversed(members):
-        if member.replaced_by_id != following:
-            member.replaced_by_id = following
-        if not has_ended(member):
-            following = member.id
-
-
-def _hand_over(db: Session, chain: str, coin: Coin, former: str) -> None:
-    """Another family may live on it too: its signers took a transaction to the network that the platform had given up."""
-    txid, vout = coin
+    What others spend of it does not count: a payee must not be able to prevent that a payment is taken back.
+    """
+    made = {member.txid_expected for member in members_of(db, original.family_id)}
     query = (
-        select(Proposal.family_id)
+        select(Proposal.id)
         .join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
-        .join(Vault, Vault.id == Proposal.vault_id)
         .where(
-            Vault.chain == chain,
-            and_(ProposalInput.txid == txid, ProposalInput.vout == vout),
-            Proposal.family_id != former,
-            holding(),
+            ProposalInput.txid.in_(made),
+            Proposal.vault_id == original.vault_id,
+            Proposal.profile_key_id.is_(None),
+            Proposal.family_id != original.family_id,
+            holds_coins_clause(),
         )
         .order_by(Proposal.created_at, Proposal.id)
         .limit(1)
     )
-    heir = db.scalars(query).first()
-    if heir is not None:
-        _lock_if_free(db, chain, coin, heir)
+    child = db.scalars(query).first()
+    if child is not None:
+        raise StateConflict(
+            f"Proposal {child} spends its unconfirmed change, and would be lost with it: pay for both by "
+            f"accelerating {child}, or end that one first."
+        )
 
 
-def _lock_if_free(db: Session, chain: str, coin: Coin, family_id: str) -> None:
-    """A coin that another family holds stays with it: it is locked either way."""
-    txid, vout = coin
-    if db.get(CoinLock, (chain, txid, vout), populate_existing=True) is None:
-        db.add(CoinLock(chain=chain, txid=txid, vout=vout, family_id=family_id))
-        db.flush()
+def read_same_intent(request: CreatePsbtRequest, family: Family) -> Intent:
+    """What the original pays. The request may repeat it, and may not change it. Raises Invalid."""
+    known = _intent_of(family)
+    if not request.recipients and request.op_return is None:
+        return known
+    given = read_intent(request, Network(family.vault.chain))
+    if sorted(_outputs(given)) != sorted(_outputs(known)):
+        raise Invalid.at("/recipients", "A replacement pays the same recipients the same amounts.")
+    if given.op_return not in {None, known.op_return}:
+        raise Invalid.at("/op_return", "A replacement carries the same data.")
+    return known
+
+
+def _outputs(intent: Intent) -> list[tuple[bytes, int]]:
+    return [(payment.output.script_pubkey, payment.output.amount) for payment in intent.payments]
+
+
+def _intent_of(family: Family) -> Intent:
+    original, network = family.original, Network(family.vault.chain)
+    # The recipients of a token's proposal are on record only, and are paid no bitcoin.
+    pays = TxType(original.tx_type) not in TOKEN_KINDS
+    payments = tuple(
+        Payment(address, TxOut(Sats(amount), decode_address(address, network)))
+        for address, amount in (zip(original.recipients, original.amounts_sats, strict=True) if pays else ())
+    )
+    data = None if original.op_return_hex is None else bytes.fromhex(original.op_return_hex)
+    return Intent(payments, data)
+
+
+def family_utxos(db: Session, family: Family, *, cancel: bool) -> tuple[Utxo, ...]:
+    """Every coin of the original in the order of its inputs, and those of the other members that no other
+    family holds. Any two versions then share coins, and a signer of an earlier one sees that the new one
+    excludes it.
+
+    A coin may have left the chain for good: a deposit that a reorganisation took back. The others would wait
+    for it for ever, unless a cancel may use what is left. As long as each version has a coin among those, the
+    cancel excludes them all.
+
+    Raises StateConflict where a coin of the original is missing.
+    """
+    inputs = _inputs_of(db, family.original)
+    own = set(inputs)
+    wanted = coins_of(db, [member.id for member in family.members])
+    versions = {member.txid_expected for member in family.members}
+    found: dict[Coin, Utxo] = {}
+    for row, lock in db.execute(_with_locks(family.vault.chain, wanted)):
+        is_free = row.spent_by is None or row.spent_by in versions
+        if is_free and lock in {None, family.original.family_id}:
+            found[row.txid, row.vout] = utxo_of(row)
+    if own - set(found) and not (cancel and _are_gone(db, family, own - set(found), set(found))):
+        raise StateConflict(
+            "A coin of the proposal is not on the chain, or was spent: nothing can replace it now."
+        )
+    return tuple(found[coin] for coin in (*inputs, *sorted(set(found) - own)) if coin in found)
+
+
+def _inputs_of(db: Session, original: Proposal) -> list[Coin]:
+    query = select(ProposalInput.txid, ProposalInput.vout).where(ProposalInput.proposal_id == original.id)
+    return [(txid, vout) for txid, vout in db.execute(query.order_by(ProposalInput.input_index))]
+
+
+def _are_gone(db: Session, family: Family, missing: set[Coin], left: set[Coin]) -> bool:
+    """Whether the chain shows none of them, spent or not, and every version has one of those left."""
+    shown = {(row.txid, row.vout) for row, _ in db.execute(_with_locks(family.vault.chain, missing))}
+    each_has_one = all(coins_of(db, [member.id]) & left for member in family.members)
+    return not missing & shown and each_has_one
+
+
+def _with_locks(chain: str, coins: set[Coin]) -> Select[ChainCoin, str | None]:
+    lock = and_(
+        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+    )
+    txids = sorted({txid for txid, _ in coins})
+    query = select(ChainCoin, CoinLock.family_id).outerjoin(CoinLock, lock)
+    return query.where(ChainCoin.chain == chain, ChainCoin.txid.in_(txids))
+
+
+class ChangeOutput(NamedTuple):
+    """Change in a proposal's transaction, and where in the vault it goes."""
+
+    vout: int
+    branch: int
+    address_index: int
+
+
+def change_of(proposal: Proposal) -> ChangeOutput | None:
+    """Read from its PSBT, in which only the change has key origins. A token's transaction, and every version
+    of it, has its change at the vault's first address. None where there is no change.
+    """
+    for vout, output in enumerate(Psbt.parse(proposal.psbt).outputs):
+        for origin in output.derivations.values():
+            branch, index = origin.path.indexes[-2:]
+            return ChangeOutput(vout, branch, index)
+    return None
+
+
+def priced(member: Proposal, vault: Vault) -> PricedTransaction:
+    """By its real size where that is known: signatures may be a byte or two smaller than estimated."""
+    psbt = Psbt.parse(member.psbt)
+    scripts = [output.script_pubkey for output in psbt.outputs]
+    vsize = estimate_vsize(policy_of(vault), len(psbt.inputs), scripts)
+    if member.final_tx is not None:
+        vsize = min(vsize, Transaction.parse(member.final_tx).vsize)
+    return PricedTransaction(Sats(member.fee_sats), vsize)

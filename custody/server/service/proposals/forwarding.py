@@ -1,12 +1,14 @@
-"""Forwards: a member's own money from the profile into one of the workspace's vaults, as a proposal that its owner alone signs.
+"""Forwards: a member's own money from the profile into one of the workspace's vaults, as a proposal that its
+owner alone signs.
 
-It counts against no limit: the limits measure what leaves a vault, and this comes in (docs/limits.md).
+A forward counts against no limit: limits measure what leaves a vault, and this comes in (docs/limits.md).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
@@ -14,7 +16,6 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import (
-    Fault,
     InsufficientFunds,
     Invalid,
     KeyIsRevoked,
@@ -23,22 +24,33 @@ from custody.server.domain.errors import (
 )
 from custody.server.domain.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.selection import RandomSource
+from custody.server.domain.selection import MAX_INPUTS, Candidate, RandomSource
 from custody.server.domain.timing import PROPOSAL_LIFETIME, choose_locktime
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.keys.profiles import OwnProfile, no_profile, own_profiles
-from custody.server.service.limits.administration import vault_in
-from custody.server.service.network.market import Market, Quote
-from custody.server.service.network.profile_watching import CHANGE_INDEX
-from custody.server.service.proposals.coins import Holding, coins_to_spend, lock_coins, require_unchanged
+from custody.server.service.backends import Market, Quote
+from custody.server.service.keys.profiles import (
+    CHANGE_INDEX,
+    OwnProfile,
+    ProfileScripts,
+    no_profile,
+    own_profiles,
+)
+from custody.server.service.lifecycle import Lifecycle
+from custody.server.service.proposals.coins import (
+    COINBASE_MATURITY,
+    Utxo,
+    coins_to_spend,
+    is_locked,
+    lock_coins,
+    require_unchanged,
+    utxo_of,
+)
 from custody.server.service.proposals.drafting import Parts
-from custody.server.service.proposals.profile_coins import ProfilePurse
 from custody.server.service.proposals.storing import store_with_inputs
-from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Outdated
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.events import told_of
-from custody.server.store.models import Proposal, Vault
+from custody.server.service.stored_vaults import policy_of, vault_in
+from custody.server.service.webhook_events import event_data
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -58,12 +70,82 @@ from multisig import Profile as Policy
 
 
 @dataclass(frozen=True)
+class ProfileCoins:
+    """Unspent, mature coins at the profile's two scripts, at a tip."""
+
+    chain: str
+    scripts: ProfileScripts
+    tip_height: int
+
+    def pool(self, db: Session) -> dict[Candidate, Utxo]:
+        """Those that no proposal holds: the largest confirmed ones, own change, and unconfirmed deposits."""
+        waiting, own = ChainCoin.height.is_(None), self._is_own_change()
+        kinds = (~waiting, and_(waiting, own), and_(waiting, ~own))
+        return {
+            self._candidate(coin, is_own=is_own): utxo_of(coin)
+            for kind in kinds
+            for coin, is_own in self._largest(db, kind, own)
+        }
+
+    def total(self, db: Session, *, allow_unconfirmed: bool, locked: bool) -> Sats:
+        """What a forward could spend; with ``locked``, what proposals hold."""
+        may_spend = [] if allow_unconfirmed else [or_(ChainCoin.height.is_not(None), self._is_own_change())]
+        held = is_locked() if locked else ~is_locked()
+        query = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
+        return Sats(int(db.scalar(query.where(*self._unspent(), held, *may_spend)) or 0))
+
+    def _largest(
+        self, db: Session, kind: ColumnElement[bool], own: ColumnElement[bool]
+    ) -> list[tuple[ChainCoin, bool]]:
+        query = (
+            select(ChainCoin, own)
+            .where(*self._unspent(), ~is_locked(), kind)
+            .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
+            .limit(MAX_INPUTS)
+        )
+        return [(coin, bool(is_own)) for coin, is_own in db.execute(query)]
+
+    def _candidate(self, coin: ChainCoin, *, is_own: bool) -> Candidate:
+        depth = 0 if coin.height is None else max(1, self.tip_height - coin.height + 1)
+        return Candidate(coin.txid, coin.vout, Sats(coin.amount_sats), depth, is_own)
+
+    def _unspent(self) -> tuple[ColumnElement[bool], ...]:
+        matured = self.tip_height + 1 - COINBASE_MATURITY
+        return (
+            ChainCoin.chain == self.chain,
+            ChainCoin.vault_id.is_(None),
+            ChainCoin.script_pubkey.in_(self.scripts),
+            ChainCoin.spent_by.is_(None),
+            or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= matured),
+        )
+
+    def _is_own_change(self) -> ColumnElement[bool]:
+        """Change of a forward whose every coin is confirmed: a chain of unconfirmed deposits ends with no
+        change of ours.
+        """
+        spent = aliased(ChainCoin)
+        is_confirmed = exists().where(
+            spent.chain == self.chain,
+            spent.txid == ProposalInput.txid,
+            spent.vout == ProposalInput.vout,
+            spent.height.is_not(None),
+        )
+        chains_on = exists().where(ProposalInput.proposal_id == Proposal.id, ~is_confirmed)
+        return and_(
+            ChainCoin.branch == CHANGE,
+            exists().where(
+                Proposal.txid_expected == ChainCoin.txid, Proposal.profile_key_id.is_not(None), ~chains_on
+            ),
+        )
+
+
+@dataclass(frozen=True)
 class ForwardDraft:
     """A forward that is ready to be proposed. ``receive_index``: which address of the vault it pays."""
 
     key_id: str
     receive_index: int
-    holdings: tuple[Holding, ...]
+    utxos: tuple[Utxo, ...]
     payment: Sats
     vsize: int
     built: Built
@@ -89,26 +171,27 @@ class Forwarding:
     def draft(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: ForwardToVaultRequest
     ) -> ForwardDraft:
-        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for it.
+        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for
+        it.
 
-        Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust, InsufficientFunds,
-        LockedFunds, ChainUnavailable.
+        Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust,
+        InsufficientFunds, LockedFunds, ChainUnavailable.
         """
         if request.network != access.network:
-            raise _invalid("/network", f"The workspace is on {access.network}.")
+            raise Invalid.at("/network", f"The workspace is on {access.network}.")
         vault = vault_in(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
         policy = own.policy(db)
-        # An address is used up when the chain shows a payment to it: forwards that are never signed must not open gaps in
-        # the chain of addresses, beyond which a wallet that restores the vault would not look.
+        # An address is used up when the chain shows a payment to it: forwards that are never signed must not
+        # open gaps, beyond which a wallet that restores the vault would not look.
         pays = policy_of(vault).script_pubkey(RECEIVE, vault.next_receive_index)
         quote = self._market.quote(vault.chain)
         sizes, wish = _sizes(policy, pays), _wish(request)
         require_sensible(wish, sizes)
-        holdings, found = _choose(db, ProfilePurse(vault.chain, own.scripts, quote.tip.height), wish, sizes)
-        built = self._build(db, vault, policy, pays, holdings, found, quote)
+        utxos, found = _choose(db, ProfileCoins(vault.chain, own.scripts, quote.tip.height), wish, sizes)
+        built = self._build(db, vault, policy, pays, utxos, found, quote)
         return ForwardDraft(
-            own.key.id, vault.next_receive_index, holdings, found.payment, found.vsize(sizes), built
+            own.key.id, vault.next_receive_index, utxos, found.payment, found.vsize(sizes), built
         )
 
     def _build(
@@ -117,7 +200,7 @@ class Forwarding:
         vault: Vault,
         policy: Policy,
         pays: bytes,
-        holdings: Sequence[Holding],
+        utxos: Sequence[Utxo],
         found: Allocation,
         quote: Quote,
     ) -> Built:
@@ -125,13 +208,16 @@ class Forwarding:
         if found.change:
             outputs.insert(self._rng.randrange(2), ChangeTo(found.change, CHANGE, CHANGE_INDEX))
         locktime = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
-        parts = Parts(policy, tuple(coins_to_spend(db, vault.chain, holdings)), tuple(outputs), locktime)
+        parts = Parts(policy, tuple(coins_to_spend(db, vault.chain, utxos)), tuple(outputs), locktime)
         try:
             built = parts.build()
         except PsbtTooLarge as error:
-            # Whoever pays the profile chooses how large the previous transactions are that the device must see.
-            sentence = f"{len(holdings)} coins and the transactions that made them are more than a device takes: {error}"
-            raise Invalid(sentence, faults=(Fault("/amount_sats", sentence, error.code),)) from error
+            # Payers choose how large the previous transactions are, which the device has to read.
+            sentence = (
+                f"{len(utxos)} coins and the transactions that made them are more than a device takes: "
+                f"{error}"
+            )
+            raise Invalid.at("/amount_sats", sentence, error.code) from error
         own = parts.distinct(db, built.psbt, quote.tip.height)
         return built if own is parts else own.build()
 
@@ -145,14 +231,14 @@ class Forwarding:
     ) -> CreatePsbtResponse:
         """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
 
-        Raises Outdated where a coin of the draft has gone, this transaction was proposed, or the vault's address was paid
-        meanwhile; NotFound (vault), WalletAddressMismatch, KeyIsRevoked.
+        Raises Outdated where a coin of the draft has gone, this transaction was proposed, or the vault's
+        address was paid meanwhile; NotFound (vault), WalletAddressMismatch, KeyIsRevoked.
         """
         vault = vault_in(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
         if (own.key.id, vault.next_receive_index) != (draft.key_id, draft.receive_index):
             raise Outdated("The member has another key now, or the vault another address.")
-        require_unchanged(db, vault.chain, draft.holdings)
+        require_unchanged(db, vault.chain, draft.utxos)
         proposal = self._insert(db, caller, vault, draft)
         self._audit.record(
             db,
@@ -162,15 +248,15 @@ class Forwarding:
             f"proposal {proposal.id}: {draft.payment} sat of key {own.key.id} into vault {vault.id}, "
             f"{proposal.fee_sats} sat fee, tx {proposal.txid_expected}",
             access=access,
-            told=told_of(proposal),
+            told=event_data(proposal),
         )
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
 
     def _insert(self, db: Session, caller: Caller, vault: Vault, draft: ForwardDraft) -> Proposal:
         now, proposal_id = self._clock(), new_id(self._random)
-        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
+        lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
         fee = Sats(
-            sum(holding.amount for holding in draft.holdings)
+            sum(utxo.amount for utxo in draft.utxos)
             - sum(output.amount for output in draft.built.psbt.outputs)
         )
         proposal = Proposal(
@@ -197,15 +283,15 @@ class Forwarding:
             created_at=now,
             updated_at=now,
         )
-        store_with_inputs(db, proposal, draft.holdings)
+        store_with_inputs(db, proposal, draft.utxos)
         self._lifecycle.touch(db, proposal)
         return proposal
 
 
 def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: str | None) -> OwnProfile:
-    """The active key's, or the one at the address: a replaced device's money has no other way out.
+    """The active key's, or the one at the address: the money of a replaced device has no other way out.
 
-    One device may have been registered several times; what its best standing allows is allowed.
+    One device may have been registered several times: where one of its keys may forward, that one does.
     """
     owned = own_profiles(db, caller.user_id, access.network)
     if address is None:
@@ -217,7 +303,7 @@ def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: s
     meant = [own for own in owned if own.scripts.receive == script]
     if not meant:
         sentence = "This is not the address of a profile that you registered on this network."
-        raise WalletAddressMismatch(sentence, faults=(Fault("/wallet_address", sentence, "mismatch"),))
+        raise WalletAddressMismatch.at("/wallet_address", sentence, "mismatch")
     able = next((own for own in meant if own.can_forward), None)
     if able is None:
         raise KeyIsRevoked(f"The key of this profile was revoked ({meant[0].key.revoked_reason}).")
@@ -246,15 +332,17 @@ def _sizes(policy: Policy, pays: bytes) -> Sizes:
 
 
 def _choose(
-    db: Session, purse: ProfilePurse, wish: ForwardTerms, sizes: Sizes
-) -> tuple[tuple[Holding, ...], Allocation]:
-    """Raises as `allocate`; LockedFunds where the coins are there but held by other forwards; InsufficientFunds."""
-    pool = purse.pool(db)
+    db: Session, source: ProfileCoins, wish: ForwardTerms, sizes: Sizes
+) -> tuple[tuple[Utxo, ...], Allocation]:
+    """Raises as `allocate`; LockedFunds where the coins are there but held by other forwards;
+    InsufficientFunds.
+    """
+    pool = source.pool(db)
     found = allocate([*pool], wish, sizes)
     if found is not None:
         return tuple(pool[coin] for coin in found.coins), found
     free, held = (
-        purse.total(db, allow_unconfirmed=wish.allow_unconfirmed, locked=locked) for locked in (False, True)
+        source.total(db, allow_unconfirmed=wish.allow_unconfirmed, locked=locked) for locked in (False, True)
     )
     needed = wish.fee + (wish.amount or 1)
     if held and free < needed <= free + held:
@@ -262,7 +350,3 @@ def _choose(
     what = "The balance" if wish.amount is None else f"{wish.amount} sat and the fee of {wish.fee} sat"
     waiting = "" if wish.allow_unconfirmed else " Unconfirmed deposits are spent with allow_unconfirmed only."
     raise InsufficientFunds(f"{what} cannot be forwarded: {free} sat can be spent.{waiting}")
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from custody.schemas.proposals import CreatePsbtRequest
-from custody.server.domain.errors import Dust, Fault, Invalid, WrongNetworkAddress
+from custody.server.domain.errors import Dust, Invalid, WrongNetworkAddress
 from custody.server.domain.fees import CEILING, FLOOR, STANDARD_PRIORITY
 from custody.server.domain.intent import merge_amount, parse_op_return, parse_recipient
-from custody.server.service.network.market import Quote
+from custody.server.service.backends import Quote
 from multisig import (
     MAX_MONEY,
     FeeRate,
@@ -33,10 +33,10 @@ class Payment:
 
 @dataclass(frozen=True)
 class Intent:
-    """Everything a send is asked to put into its outputs."""
+    """What a send puts into its outputs."""
 
-    payments: tuple[Payment, ...]
-    op_return: bytes | None
+    payments: tuple[Payment, ...] = ()
+    op_return: bytes | None = None
 
     @property
     def outputs(self) -> tuple[TxOut, ...]:
@@ -55,11 +55,11 @@ def read_intent(request: CreatePsbtRequest, network: Network) -> Intent:
     scripts = [payment.output.script_pubkey for payment in payments]
     for place, script in enumerate(scripts):
         if script in scripts[:place]:
-            raise _invalid(
+            raise Invalid.at(
                 f"/recipients/{place}", "The recipient is named twice; add the amounts up instead."
             )
     if sum(payment.output.amount for payment in payments) > MAX_MONEY:
-        raise _invalid("/amounts_sats", "The amounts are more than 21 million bitcoin together.")
+        raise Invalid.at("/amounts_sats", "The amounts are more than 21 million bitcoin together.")
     data = None if request.op_return is None else parse_op_return(request.op_return)
     return Intent(payments, data)
 
@@ -73,7 +73,7 @@ def _payment(request: CreatePsbtRequest, place: int, network: Network) -> Paymen
     threshold = dust_threshold(script)
     if amount < threshold:
         sentence = f"{amount} sat is dust: this kind of address takes {threshold} sat at least."
-        raise Dust(sentence, faults=(Fault(f"/amounts_sats/{place}", sentence, "dust"),))
+        raise Dust.at(f"/amounts_sats/{place}", sentence, "dust")
     return Payment(recipient.address, TxOut(amount, script))
 
 
@@ -81,27 +81,21 @@ def _script(address: str, network: Network, pointer: str) -> bytes:
     try:
         return decode_address(address, network)
     except WrongNetwork as error:
-        raise WrongNetworkAddress(
-            str(error), faults=(Fault(pointer, str(error), "wrong-network"),)
-        ) from error
+        raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
     except InvalidAddress as error:
-        raise _invalid(pointer, str(error)) from error
+        raise Invalid.at(pointer, str(error)) from error
 
 
 def read_rate(request: CreatePsbtRequest, quote: Quote) -> FeeRate:
-    """The rate that is asked for, or the priority's. Raises Invalid below the floor and above the cap (P48)."""
+    """The requested rate, or that of the priority. Raises Invalid below the floor and above the cap (P48)."""
     if request.fee_rate is None:
         return quote.rates[request.priority or STANDARD_PRIORITY]
     if request.priority is not None:
-        raise _invalid("/fee_rate", "Give fee_rate or priority, not both.")
+        raise Invalid.at("/fee_rate", "Give fee_rate or priority, not both.")
     try:
         rate = FeeRate.from_sat_per_vb(Decimal(request.fee_rate))
     except InvalidAmount as error:
-        raise _invalid("/fee_rate", str(error)) from error
+        raise Invalid.at("/fee_rate", str(error)) from error
     if not FLOOR <= rate <= CEILING:
-        raise _invalid("/fee_rate", f"The rate must be from {FLOOR} to {CEILING}.")
+        raise Invalid.at("/fee_rate", f"The rate must be from {FLOOR} to {CEILING}.")
     return rate
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -8,35 +8,31 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
 from custody.schemas.proposals import ProposalStatus
-from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
-from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
+from custody.server.domain.errors import CustodyError, Invalid, NotFound
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.network.market import Market
-from custody.server.service.network.watching import derive_ahead
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
-from custody.server.service.proposals.proposal_records import proposal_records
-from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.proposals.records import proposal_records
+from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.events import told_of
+from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
 from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import Network, Sats
 
-# A list costs the same however many proposals a workspace made in its years; whoever pages through them sees where they end.
+# A page costs the same however many proposals a workspace has made.
 MAX_COUNTED = 1_000
 
 
 @dataclass(frozen=True)
 class Page:
-    """A slice of a workspace's proposals, newest last. `total` counts what the filter matches without the slice; where it is
-    not `is_exact` there are more.
+    """A slice of a workspace's proposals, newest last. `total` counts what the filter matches without the
+    slice; where it is not `is_exact` there are more.
     """
 
     items: list[wire.Proposal]
@@ -47,7 +43,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which proposals to list. `awaiting` is a user whose decision they wait for; `after` the last id seen."""
+    """Which proposals to list. `awaiting`: a user whose decision they wait for; `after`: the last id seen."""
 
     status: ProposalStatus | None
     awaiting: int | None
@@ -57,7 +53,9 @@ class Filter:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments to itself do not."""
+    """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments
+    to itself do not.
+    """
 
     intent: Intent
     draft: Draft
@@ -92,14 +90,16 @@ class Proposals:
         *,
         tries: int = 0,
     ) -> Prepared:
-        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for it.
+        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for
+        it.
 
-        ``tries``: how often that was in vain. Whether its transaction was proposed before is asked from the second time on, for
-        hardly any was, and none is stored twice.
+        ``tries``: how often a draft was outdated when it was to be stored. Only from the second try on is it
+        checked that no proposal has this transaction: hardly ever one has, and the database stores none
+        twice.
 
-        A movement that is above a limit by what it pays is refused for that, whatever coins there are. Raises NotFound
-        (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded, InsufficientFunds, LockedFunds,
-        PolicyUnavailable, ChainUnavailable.
+        A movement whose payments alone are above a limit is refused for that, whatever coins there are.
+        Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded,
+        InsufficientFunds, LockedFunds, PolicyUnavailable, ChainUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         intent = read_intent(request, Network(vault.chain))
@@ -110,7 +110,8 @@ class Proposals:
             draft = self._drafter.draft(db, vault, intent, rate, quote, distinct=tries > 0)
         except CustodyError:
             paid = _paid_elsewhere(db, vault, intent)
-            # What was drafted is measured when it is stored, fee and all: the sums of a cycle are not read twice.
+            # A drafted movement is measured when it is stored, fee included: the sums of a cycle are not read
+            # twice.
             least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
             self._limits.require(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
             raise
@@ -126,27 +127,18 @@ class Proposals:
     ) -> wire.CreatePsbtResponse:
         """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
 
-        Raises Outdated where a coin of the draft has gone, or this transaction was proposed, meanwhile; NotFound (vault),
-        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+        Raises Outdated where a coin of the draft has gone, or this transaction was proposed, meanwhile;
+        NotFound (vault), RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, prepared.draft.needed)
-        require_makers_stay(db, prepared.draft.holdings)
+        require_makers_stay(db, prepared.draft.utxos)
         draft = _at_next_change(vault, prepared.draft)
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
         self._limits.require(db, caller, access, vault, movement)
         proposal = self._insert(db, caller, vault, request, prepared.intent, draft, movement)
-        self._audit.record(
-            db,
-            caller,
-            Category.PROPOSALS,
-            "PROPOSAL_CREATED",
-            f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat with the fee, "
-            f"tx {proposal.txid_expected}",
-            access=access,
-            told=told_of(proposal),
-        )
-        self._changes.moved(db, proposal.workspace_id)
+        what = f"{movement.amount} sat with the fee, tx {proposal.txid_expected}"
+        record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
     def _insert(
@@ -160,7 +152,7 @@ class Proposals:
         movement: Movement,
     ) -> Proposal:
         proposal_id = new_id(self._random)
-        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
+        lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
         terms = Terms(
             proposal_id,
             proposal_id,
@@ -176,7 +168,7 @@ class Proposals:
         return store_proposal(db, vault, draft, terms)
 
     def find(self, db: Session, proposal_id: str) -> Proposal:
-        """The stored proposal, whosever it is: the caller checks the workspace. Raises NotFound."""
+        """A stored proposal of any workspace: the caller checks the workspace. Raises NotFound."""
         proposal = db.get(Proposal, proposal_id)
         if proposal is None:
             raise no_such_proposal()
@@ -212,7 +204,7 @@ def _at_next_change(vault: Vault, draft: Draft) -> Draft:
 
 
 def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
-    """Payments to the vault itself do not count."""
+    """Without payments to the vault itself."""
     scripts = [payment.output.script_pubkey for payment in intent.payments]
     values = {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}
     own = set(db.scalars(_OWN_SCRIPTS, values))
@@ -236,14 +228,14 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
         query = query.where(
             Proposal.status == ProposalStatus.PENDING.value,
             Proposal.replaced_by_id.is_(None),
-            _has_seat(wanted.awaiting),
+            _may_decide(wanted.awaiting),
             ~_has_decided(wanted.awaiting),
         )
     return query
 
 
-def _has_seat(user_id: int) -> ColumnElement[bool]:
-    """A place in the vault's quorum; of a forward, being the one whose money it moves."""
+def _may_decide(user_id: int) -> ColumnElement[bool]:
+    """The user is a signer of the vault; for a forward, the member whose money it moves."""
     is_signer = exists().where(VaultSigner.vault_id == Proposal.vault_id, VaultSigner.user_id == user_id)
     return or_(
         and_(Proposal.profile_key_id.is_(None), is_signer),
@@ -252,7 +244,7 @@ def _has_seat(user_id: int) -> ColumnElement[bool]:
 
 
 def _has_decided(user_id: int) -> Exists:
-    """A decline, or an approval with every signature it needs."""
+    """The user has declined, or approved with every signature that is needed."""
     return exists().where(
         Decision.proposal_id == Proposal.id,
         Decision.user_id == user_id,
@@ -263,9 +255,5 @@ def _has_decided(user_id: int) -> Exists:
 def _position(db: Session, access: WorkspaceAccess, proposal_id: str) -> tuple[object, str]:
     proposal = db.get(Proposal, proposal_id)
     if proposal is None or proposal.workspace_id != access.workspace_id:
-        raise _invalid("/after", "There is no such proposal in this workspace.")
+        raise Invalid.at("/after", "There is no such proposal in this workspace.")
     return proposal.created_at, proposal.id
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))

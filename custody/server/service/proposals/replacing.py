@@ -1,7 +1,8 @@
 """Fee bumps, and taking a payment back: a new version of a proposal, of the same family (ADR 15).
 
-A bump spends every coin of what it replaces, pays the same and raises only the fee, out of the change. A cancel spends the
-same coins and pays everything back to the vault. Of all the versions one at most can be mined.
+A bump spends every coin of what it replaces, pays the same and raises only the fee, out of the change. A
+cancel spends the same coins and pays everything back to the vault. Of all the versions one at most can be
+mined.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,10 +11,9 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxType
-from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
-from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, StateConflict
+from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
 from custody.server.domain.fees import (
     MAX_FEE,
     ChangeAndFee,
@@ -25,40 +25,36 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import MAX_INPUTS, Plan, RandomSource, Selection, Tier, largest_first
 from custody.server.domain.timing import choose_locktime
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.backends import Market
+from custody.server.service.lifecycle import settle_family
 from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.limits.token_usage import moved_by_family
-from custody.server.service.network.market import Market
+from custody.server.service.limits.usage import moved_by_family
 from custody.server.service.proposals.coins import (
-    Holding,
-    Purse,
+    Utxo,
+    VaultCoins,
     coins_to_spend,
+    has_tokens,
     lock_coins,
     require_unchanged,
 )
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
-from custody.server.service.proposals.families import settle_family
-from custody.server.service.proposals.originals import (
+from custody.server.service.proposals.families import (
     TOKEN_KINDS,
     Family,
-    Standing,
+    FamilyState,
     change_of,
-    family_holdings,
     family_of,
+    family_utxos,
     find_proposal,
     read_same_intent,
     require_replaceable,
 )
 from custody.server.service.proposals.payments import Intent, read_rate
-from custody.server.service.proposals.storing import Terms, store_proposal
-from custody.server.service.proposals.token_coins import has_tokens
+from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes, Outdated
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.webhooks.events import told_of
+from custody.server.service.stored_vaults import policy_of, vault_in
 from custody.server.store.models import Proposal, Vault
 from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
-
-NOTHING = Intent((), None)
 
 
 @dataclass(frozen=True)
@@ -67,8 +63,8 @@ class Version:
 
     intent: Intent
     draft: Draft
-    added: tuple[Holding, ...]
-    standing: Standing
+    added: tuple[Utxo, ...]
+    state: FamilyState
 
 
 class Replacing:
@@ -93,24 +89,25 @@ class Replacing:
     def draft(self, db: Session, access: WorkspaceAccess, request: CreatePsbtRequest) -> Version:
         """It only reads: for a snapshot, so that no writer waits for it.
 
-        Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (pays otherwise, a rate that is too low or
-        too high); InsufficientFunds (the change does not pay for it, nor do the vault's other coins); ChainUnavailable.
+        Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (pays otherwise, a rate
+        that is too low or too high); InsufficientFunds (the change does not pay for it, nor do the vault's
+        other coins); ChainUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         original = _original(db, access, vault, request)
         require_replaceable(db, original, cancel=request.cancel)
         family = family_of(db, original, vault)
-        intent = NOTHING if request.cancel else read_same_intent(request, family)
+        intent = Intent() if request.cancel else read_same_intent(request, family)
         quote = self._market.quote(vault.chain)
         plan = plan_of(policy_of(vault), intent, read_rate(request, quote))
-        held = family_holdings(db, family, cancel=request.cancel)
+        held = family_utxos(db, family, cancel=request.cancel)
         if request.fee_rate is not None:
             _require_outbidding(plan, len(held), family.rivals)
         chosen, settled = self._settle(db, family, intent, plan, held, quote.tip.height)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
         draft = self._build(db, family, intent, plan, chosen, settled, lock)
         draft = draft.distinct(db, quote.tip.height)
-        return Version(intent, draft, chosen[len(held) :], Standing.of(family, held))
+        return Version(intent, draft, chosen[len(held) :], FamilyState.of(family, held))
 
     def create(
         self,
@@ -120,10 +117,11 @@ class Replacing:
         request: CreatePsbtRequest,
         version: Version,
     ) -> CreatePsbtResponse:
-        """PENDING beside what it is to replace, whose status changes when the chain says so.
+        """PENDING, beside the version that it is to replace: that one's status changes when the chain shows
+        it.
 
-        Raises Outdated where its family or a coin that it added has changed, or this transaction was proposed, meanwhile;
-        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+        Raises Outdated where its family or a coin that it added has changed, or this transaction was
+        proposed, in the meantime; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         original = _original(db, access, vault, request)
@@ -134,27 +132,18 @@ class Replacing:
             self._limits.require_role(db, caller, access, movement)
         self._limits.require_vault(db, vault, movement)
         self._require_token_limits(db, caller, access, vault, terms)
-        lock_coins(db, vault.chain, [holding.outpoint for holding in version.added], original.family_id)
+        lock_coins(db, vault.chain, [utxo.outpoint for utxo in version.added], original.family_id)
         proposal = store_proposal(db, vault, draft, terms)
         settle_family(db, proposal)
         word = "takes back" if request.cancel else "replaces"
-        self._audit.record(
-            db,
-            caller,
-            Category.PROPOSALS,
-            "PROPOSAL_CREATED",
-            f"proposal {proposal.id} of vault {vault.id}, {terms.movement} sat with the fee, tx {proposal.txid_expected}, "
-            f"{word} {original.id}",
-            access=access,
-            told=told_of(proposal),
-        )
-        self._changes.moved(db, proposal.workspace_id)
+        what = f"{terms.movement} sat with the fee, tx {proposal.txid_expected}, {word} {original.id}"
+        record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
     def _require_token_limits(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, terms: Terms
     ) -> None:
-        """A new version of a call moves what the first did, and counts for whoever proposes it."""
+        """A new version of a call moves what the first did, and counts for the member who proposes it."""
         moved = moved_by_family(db, vault, terms.family_id, terms.proposed_at)
         if moved is not None and terms.tx_type is TxType.CALL:
             self._limits.require_token(db, caller, access, vault, moved)
@@ -165,17 +154,18 @@ class Replacing:
         family: Family,
         intent: Intent,
         plan: Plan,
-        held: tuple[Holding, ...],
+        held: tuple[Utxo, ...],
         tip_height: int,
-    ) -> tuple[tuple[Holding, ...], ChangeAndFee]:
-        """The family's coins, and as few more as it takes: confirmed ones, for a replacement brings no unconfirmed coin of
-        its own (BIP-125, rule 2), the largest first.
+    ) -> tuple[tuple[Utxo, ...], ChangeAndFee]:
+        """The family's coins, and as few more as it takes, the largest first. Those are confirmed: a
+        replacement adds no unconfirmed coin (BIP-125, rule 2).
         """
-        spare: Sequence[Holding] = ()
+        spare: Sequence[Utxo] = ()
         chosen, rivals = held, family.rivals
         while True:
-            total = sum(holding.amount for holding in chosen)
-            # A token's transaction always leaves something at the vault's address: the next call begins with it.
+            total = sum(utxo.amount for utxo in chosen)
+            # A token's transaction always leaves something at the vault's address: the next call begins with
+            # it.
             may_drop_change = bool(intent.outputs) and not family.is_of_token
             settled = settle_replacement(total, len(chosen), plan, rivals, pays=may_drop_change)
             if settled is not None:
@@ -185,8 +175,8 @@ class Replacing:
             added = len(chosen) - len(held)
             if added == len(spare) or len(chosen) >= MAX_INPUTS:
                 raise InsufficientFunds(
-                    f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's other confirmed "
-                    "coins pay for that."
+                    f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's "
+                    "other confirmed coins pay for that."
                 )
             chosen = (*held, *spare[: added + 1])
 
@@ -196,12 +186,12 @@ class Replacing:
         family: Family,
         intent: Intent,
         plan: Plan,
-        chosen: tuple[Holding, ...],
+        chosen: tuple[Utxo, ...],
         settled: ChangeAndFee,
         locktime: int,
     ) -> Draft:
         if settled.fee > MAX_FEE:
-            raise _invalid("/fee_rate", f"The fee of {settled.fee} sat is above the cap of {MAX_FEE} sat.")
+            raise Invalid.at("/fee_rate", f"The fee of {settled.fee} sat is above the cap of {MAX_FEE} sat.")
         vault = family.vault
         outputs: list[TxOut | ChangeTo] = list(intent.outputs)
         if settled.change:
@@ -213,7 +203,7 @@ class Replacing:
         try:
             built = parts.build()
         except PsbtTooLarge as error:
-            raise _invalid(
+            raise Invalid.at(
                 "/replaces_psbt_id", f"With more coins it is more than a device takes: {error}"
             ) from error
         return Draft(built, selection, plan.vsize(len(chosen), settled.change > 0), parts)
@@ -224,10 +214,10 @@ class Replacing:
         family = family_of(db, original, vault)
         try:
             require_replaceable(db, original, cancel=request.cancel)
-            held = family_holdings(db, family, cancel=request.cancel)
+            held = family_utxos(db, family, cancel=request.cancel)
         except StateConflict as error:
             raise Outdated(error.detail) from error
-        if Standing.of(family, held) != version.standing:
+        if FamilyState.of(family, held) != version.state:
             raise Outdated("A version of it was made, finalised or ended meanwhile, or a coin has gone.")
         if version.added:
             require_unchanged(db, vault.chain, version.added)
@@ -261,13 +251,14 @@ class Replacing:
             amounts=tuple(int(payment.output.amount) for payment in intent.payments),
             op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
             contract_ids=tuple(original.contract_ids),
-            # Taken back, nothing is minted: the fee is its maker's, as of any self-spend.
+            # A version that takes everything back mints nothing: its fee counts for its maker, as for any
+            # self-spend.
             counts_for_role=request.cancel or original.counts_for_role,
         )
 
 
 def _way_back(family: Family) -> tuple[int, int]:
-    """Where the change goes: to where the original's went."""
+    """The change goes to where the original's went."""
     known = change_of(family.original)
     return (CHANGE, family.vault.next_change_index) if known is None else (known.branch, known.address_index)
 
@@ -277,26 +268,22 @@ def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: Creat
     return find_proposal(db, access, vault, request.replaces_psbt_id, "replaces_psbt_id")
 
 
-def _spare(
-    db: Session, vault: Vault, held: Iterable[Holding], plan: Plan, tip_height: int
-) -> Sequence[Holding]:
-    """The vault's other coins. What a version that has ended had added is free, and among the family's all the same."""
-    own = {holding.outpoint for holding in held}
-    purse = Purse(vault.id, tip_height, avoids_address=has_tokens(db, vault))
-    pool = purse.pool(db, Tier.CONFIRMED, plan)
-    return largest_first(holding for holding in pool if holding.outpoint not in own)
+def _spare(db: Session, vault: Vault, held: Iterable[Utxo], plan: Plan, tip_height: int) -> Sequence[Utxo]:
+    """The vault's other coins. A coin that an ended version had added is free, and still counts among the
+    family's.
+    """
+    own = {utxo.outpoint for utxo in held}
+    source = VaultCoins(vault.id, tip_height, avoids_address=has_tokens(db, vault))
+    pool = source.pool(db, Tier.CONFIRMED, plan)
+    return largest_first(utxo for utxo in pool if utxo.outpoint not in own)
 
 
 def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[PricedTransaction]) -> None:
     rivals = tuple(rivals)
     least = least_rate(rivals, plan.vsize(inputs, True))  # noqa: FBT003 - the shape Plan asks for
     if plan.rate < least:
-        raise _invalid(
+        raise Invalid.at(
             "/fee_rate",
-            f"To take its place with every node it has to pay {least} at least (BIP-125: more than what it replaces, and its "
-            "own way beside).",
+            f"To take its place with every node it has to pay {least} at least (BIP-125: more than what it "
+            "replaces, and its own way beside).",
         )
-
-
-def _invalid(pointer: str, sentence: str) -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -1,47 +1,92 @@
-"""Approvals and declines. Every submitted signature is verified before anything of it is kept."""
+"""Approvals and declines, by a signer of the vault or, for a forward, by the owner of the profile.
 
-from sqlalchemy import func, insert, select
+Every submitted signature is verified before anything of it is kept. The approval that meets the threshold
+stores the final transaction and queues its broadcast in the same transaction.
+"""
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
+from custody.schemas.keys import RevokedReason
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import StateConflict
+from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied, StateConflict
+from custody.server.domain.keys import may_move_on
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.proposals.families import require_newest
-from custody.server.service.proposals.finalising import Finaliser
-from custody.server.service.proposals.proposal_records import collected_signatures
-from custody.server.service.proposals.seats import Seat, require_live_key, seat_of
-from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.keys.profiles import profile_policy
+from custody.server.service.lifecycle import Lifecycle, require_newest
+from custody.server.service.proposals.records import collected_signatures
 from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.changes import Outdated
-from custody.server.service.webhooks.events import told_of
-from custody.server.store.models import Decision, Proposal, Signature
-from multisig import SignerProgress
+from custody.server.service.stored_vaults import policy_from
+from custody.server.service.webhook_events import event_data
+from custody.server.store.models import (
+    Decision,
+    Key,
+    Profile,
+    Proposal,
+    Signature,
+    Vault,
+    VaultSigner,
+    WatchedScript,
+)
+from multisig import Fingerprint, Policy, Psbt, SignerProgress, Transaction
+
+ACTIVE: Final = "active"
+
+
+APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
+
+
+# The kind of job that offers a final transaction to the network. Its subject is the proposal's id.
+BROADCAST: Final = "broadcast"
+
+
+@dataclass(frozen=True)
+class Signer:
+    """The caller as a signer of a proposal. ``policy``: what its coins are of."""
+
+    proposal: Proposal
+    policy: Policy
+    user_id: int
+    key_id: str
+    is_active: bool
+    revoked_reason: str | None
+    fingerprint: Fingerprint
+
+    @property
+    def status(self) -> Status:
+        return Status(self.proposal.status)
 
 
 class Signing:
-    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle, finaliser: Finaliser) -> None:
+    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
         self._clock = clock
         self._audit = audit
         self._lifecycle = lifecycle
-        self._finaliser = finaliser
 
     def expect(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SignPsbtRequest
     ) -> Sought:
-        """What the caller is asked to sign. For a snapshot, before the PSBT is read: only who may sign has that done.
+        """What the caller has to sign. For a snapshot, before the PSBT is read: it is read for callers only
+        who may sign.
 
         Raises NotFound, PermissionDenied, NotASigner, KeyIsRevoked.
         """
-        seat = seat_of(db, caller, access, db.get(Proposal, request.psbt_id))
+        signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id))
         if request.psbt_base64 is not None:
-            require_live_key(db, seat)
-        proposal = seat.proposal
-        return Sought(proposal.psbt, proposal.txid_expected, seat.policy, seat.fingerprint, proposal.m)
+            require_live_key(db, signer)
+        proposal = signer.proposal
+        return Sought(proposal.psbt, proposal.txid_expected, signer.policy, signer.fingerprint, proposal.m)
 
     def submit(
         self,
@@ -51,69 +96,81 @@ class Signing:
         request: wire.SignPsbtRequest,
         verified: Verified | None,
     ) -> wire.SignPsbtResponse:
-        """Records the caller's decision. The approval that meets the threshold puts the transaction into the outbox, all in
-        the transaction of `db`. ``verified``: what `verify_returned` made of the PSBT; None for a decline.
+        """Records the caller's decision. The approval that meets the threshold puts the transaction into the
+        outbox, all in the transaction of `db`. ``verified``: what `verify_returned` made of the PSBT; None
+        for a decline.
 
-        Raises Outdated where the proposal has other signatures by now than those that it was verified beside. Raises NotFound;
-        PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or a newer version
-        takes its place). Then nothing is kept.
+        Raises Outdated where the proposal has other signatures by now than those that it was verified beside.
+        Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or
+        a newer version takes its place). Then nothing is kept.
         """
-        seat = seat_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
+        signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
         if verified is None:
-            return self._decline(db, caller, access, seat, request.reason)
-        require_live_key(db, seat)
-        if seat.proposal.psbt != verified.base:
+            return self._decline(db, caller, access, signer, request.reason)
+        require_live_key(db, signer)
+        if signer.proposal.psbt != verified.base:
             raise Outdated("Somebody else signed meanwhile.")
-        return self._approve(db, caller, access, seat, verified)
+        return self._approve(db, caller, access, signer, verified)
 
     def _approve(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, verified: Verified
+        self, db: Session, caller: Caller, access: WorkspaceAccess, signer: Signer, verified: Verified
     ) -> wire.SignPsbtResponse:
-        proposal, progress = seat.proposal, verified.progress
+        proposal, progress = signer.proposal, verified.progress
         if not verified.new:
             said = "This signature was recorded before."
             return self._answer(proposal, progress, verified.collected, said)
-        if seat.status is not Status.PENDING:
-            return self._too_late(db, seat)
+        if signer.status is not Status.PENDING:
+            return self._too_late(db, signer)
         require_newest(db, proposal)
         self._require_time_left(proposal)
-        self._keep(db, seat, verified)
-        told = told_of(proposal, user_id=caller.user_id, is_complete=progress.is_complete)
-        what = _described(seat, progress)
+        self._keep(db, signer, verified)
+        told = event_data(proposal, user_id=caller.user_id, is_complete=progress.is_complete)
+        what = _described(signer, progress)
         self._audit.record(
             db, caller, Category.SIGNING, "SIGNATURE_SUBMITTED", what, access=access, told=told
         )
         if verified.final is not None:
-            self._finaliser.store(db, caller, access, proposal, verified.final)
+            self._finalise(db, caller, access, proposal, verified.final)
         return self._answer(proposal, progress, verified.collected, None)
 
-    def _too_late(self, db: Session, seat: Seat) -> wire.SignPsbtResponse:
-        if seat.status not in FINALISED:
-            raise StateConflict(f"The proposal is {seat.status}; it takes no more signatures.")
+    def _finalise(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal, final: Transaction
+    ) -> None:
+        """The proposal is SIGNED, and due for broadcast."""
+        assert final.txid == proposal.txid_expected, "segwit inputs leave the txid alone"
+        proposal.final_tx = final.serialize()
+        self._lifecycle.apply(db, proposal, Event.THRESHOLD_MET)
+        enqueue(db, BROADCAST, proposal.id, self._clock())
+        what = f"proposal {proposal.id}, tx {final.txid}"
+        self._audit.record(db, caller, Category.SIGNING, "PROPOSAL_FINALISED", what, access=access)
+
+    def _too_late(self, db: Session, signer: Signer) -> wire.SignPsbtResponse:
+        if signer.status not in FINALISED:
+            raise StateConflict(f"The proposal is {signer.status}; it takes no more signatures.")
         progress = SignerProgress((), ())
         said = "The threshold was met without this signature; it was not recorded."
-        return self._answer(seat.proposal, progress, _collected(db, seat.proposal), said)
+        return self._answer(signer.proposal, progress, _collected(db, signer.proposal), said)
 
     def _require_time_left(self, proposal: Proposal) -> None:
         if self._clock() >= proposal.expires_at:
             raise StateConflict("The proposal has expired.")
 
-    def _keep(self, db: Session, seat: Seat, verified: Verified) -> None:
-        seat.proposal.psbt = verified.signed
-        place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": self._clock()}
+    def _keep(self, db: Session, signer: Signer, verified: Verified) -> None:
+        signer.proposal.psbt = verified.signed
+        place = {"proposal_id": signer.proposal.id, "key_id": signer.key_id, "received_at": self._clock()}
         db.execute(insert(Signature), [{**place, **vars(signature)} for signature in verified.new])
-        self._decide(db, seat, "approve", is_complete=verified.progress.is_complete, reason=None)
-        self._lifecycle.touch(db, seat.proposal)
+        self._decide(db, signer, "approve", is_complete=verified.progress.is_complete, reason=None)
+        self._lifecycle.touch(db, signer.proposal)
 
     def _decide(
-        self, db: Session, seat: Seat, decision: str, *, is_complete: bool, reason: str | None
+        self, db: Session, signer: Signer, decision: str, *, is_complete: bool, reason: str | None
     ) -> None:
-        """In the place of what the signer said before."""
+        """Replaces what the signer decided before."""
         db.merge(
             Decision(
-                proposal_id=seat.proposal.id,
-                key_id=seat.key_id,
-                user_id=seat.user_id,
+                proposal_id=signer.proposal.id,
+                key_id=signer.key_id,
+                user_id=signer.user_id,
                 decision=decision,
                 is_complete=is_complete,
                 reason=reason,
@@ -122,23 +179,23 @@ class Signing:
         )
 
     def _decline(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, reason: str | None
+        self, db: Session, caller: Caller, access: WorkspaceAccess, signer: Signer, reason: str | None
     ) -> wire.SignPsbtResponse:
-        proposal, nothing = seat.proposal, SignerProgress((), ())
-        known = db.get(Decision, (proposal.id, seat.key_id))
+        proposal, nothing = signer.proposal, SignerProgress((), ())
+        known = db.get(Decision, (proposal.id, signer.key_id))
         if known is not None and known.decision == "approve":
             said = "You have signed: a decline cannot take a signature back."
             return self._answer(proposal, nothing, _collected(db, proposal), said)
         if known is not None:
             said = "Your decline was recorded before."
             return self._answer(proposal, nothing, _collected(db, proposal), said)
-        if seat.status is not Status.PENDING:
-            raise StateConflict(f"The proposal is {seat.status}; it can no longer be declined.")
-        self._decide(db, seat, "reject", is_complete=False, reason=reason)
+        if signer.status is not Status.PENDING:
+            raise StateConflict(f"The proposal is {signer.status}; it can no longer be declined.")
+        self._decide(db, signer, "reject", is_complete=False, reason=reason)
         self._lifecycle.touch(db, proposal)
         if threshold_lost(_declines(db, proposal), proposal.m, proposal.n):
             self._lifecycle.apply(db, proposal, Event.THRESHOLD_LOST)
-        told, what = told_of(proposal, user_id=caller.user_id), f"proposal {proposal.id}"
+        told, what = event_data(proposal, user_id=caller.user_id), f"proposal {proposal.id}"
         self._audit.record(db, caller, Category.SIGNING, "PROPOSAL_DECLINED", what, access=access, told=told)
         return self._answer(proposal, nothing, _collected(db, proposal), None)
 
@@ -161,7 +218,7 @@ class Signing:
 
 
 def _collected(db: Session, proposal: Proposal) -> int:
-    """By what is stored."""
+    """The number of signatures that every input has, as stored."""
     return collected_signatures(db, [proposal.id])[proposal.id]
 
 
@@ -170,6 +227,99 @@ def _declines(db: Session, proposal: Proposal) -> int:
     return db.scalar(query) or 0
 
 
-def _described(seat: Seat, progress: SignerProgress) -> str:
-    text = f"proposal {seat.proposal.id}, key {seat.key_id}"
+def _described(signer: Signer, progress: SignerProgress) -> str:
+    text = f"proposal {signer.proposal.id}, key {signer.key_id}"
     return text if progress.is_complete else f"{text}, inputs {', '.join(map(str, progress.signed))} only"
+
+
+def signer_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal | None) -> Signer:
+    """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
+    if proposal is None or proposal.workspace_id != access.workspace_id:
+        raise NotFound("There is no such proposal in this workspace.")
+    if proposal.profile_key_id is not None:
+        return _owner(db, caller, proposal, proposal.profile_key_id)
+    if not access.holds_any(APPROVER):
+        raise PermissionDenied(
+            f"Your role in this workspace does not carry {PermissionName.PAYMENT_APPROVE.value}."
+        )
+    return _vault_signer(db, caller, proposal)
+
+
+def _owner(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Signer:
+    """A forward moves one member's own money: only that member signs or declines it, and no signer of the
+    vault.
+    """
+    if proposal.created_by != caller.user_id:
+        raise NotASigner("A forward is signed by the member whose money it moves, and by nobody else.")
+    key = db.get_one(Key, key_id)
+    policy = profile_policy(db, key, db.get_one(Profile, key_id))
+    return Signer(
+        proposal,
+        policy,
+        key.user_id,
+        key.id,
+        key.status == ACTIVE,
+        key.revoked_reason,
+        policy.key.fingerprint,
+    )
+
+
+def _vault_signer(db: Session, caller: Caller, proposal: Proposal) -> Signer:
+    found = db.execute(
+        _VAULT_SIGNER, {"user_id": caller.user_id, "vault_id": proposal.vault_id}
+    ).one_or_none()
+    if found is None:
+        raise NotASigner("You are not a signer of this vault.")
+    fingerprint, key_id, status, revoked_reason, descriptor, chain = found
+    return Signer(
+        proposal,
+        policy_from(descriptor, chain),
+        caller.user_id,
+        key_id,
+        status == ACTIVE,
+        revoked_reason,
+        Fingerprint.from_hex(fingerprint),
+    )
+
+
+_VAULT_SIGNER = (
+    select(
+        VaultSigner.fingerprint,
+        Key.id,
+        Key.status,
+        Key.revoked_reason,
+        Vault.descriptor,
+        Vault.chain,
+    )
+    .join(Key, Key.id == VaultSigner.key_id)
+    .join(Vault, Vault.id == VaultSigner.vault_id)
+    .where(VaultSigner.vault_id == bindparam("vault_id"), VaultSigner.user_id == bindparam("user_id"))
+)
+
+
+def require_live_key(db: Session, signer: Signer) -> None:
+    """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed
+    (P47). A forward goes into such a vault anyway, and the money of a replaced device has no other way out.
+
+    Raises KeyIsRevoked.
+    """
+    if signer.is_active:
+        return
+    is_forward = signer.proposal.profile_key_id is not None
+    if may_move_on(cast("RevokedReason | None", signer.revoked_reason)) and (
+        is_forward or _stays_in_workspace(db, signer)
+    ):
+        return
+    whose = "with this profile" if is_forward else "in this vault"
+    raise KeyIsRevoked(f"Your key {whose} was revoked ({signer.revoked_reason}).")
+
+
+def _stays_in_workspace(db: Session, signer: Signer) -> bool:
+    scripts = {output.script_pubkey for output in Psbt.parse(signer.proposal.psbt).outputs}
+    known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
+    query = known.where(
+        WatchedScript.chain == signer.policy.network.value,
+        WatchedScript.script_pubkey.in_(scripts),
+        Vault.workspace_id == signer.proposal.workspace_id,
+    )
+    return set(db.scalars(query)) == scripts

@@ -4,17 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import insert
+from sqlalchemy import bindparam, insert, literal_column, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, TxType
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.timing import PROPOSAL_LIFETIME
-from custody.server.service.network.watching import watch_branch
-from custody.server.service.proposals.change_places import use_change_index
-from custody.server.service.proposals.coins import Holding
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.proposals.twins import proposed_before
-from custody.server.store.models import Proposal, ProposalInput, Vault
+from custody.server.service.requests.changes import Changes, Outdated
+from custody.server.service.stored_vaults import GAP, watch_branch
+from custody.server.service.webhook_events import event_data
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from custody.server.store.unit import duplicates_refused
 from multisig import CHANGE, FeeRate, Sats
 
@@ -42,7 +45,9 @@ class Terms:
 
 
 def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
-    """PENDING. Its coins are the caller's to lock. Where its transaction is another proposal's, Outdated ends this one."""
+    """The stored proposal, PENDING. The caller locks its coins. Raises Outdated where its transaction is
+    another proposal's.
+    """
     proposal = Proposal(
         id=terms.id,
         family_id=terms.family_id,
@@ -69,34 +74,82 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
         created_at=terms.proposed_at,
         updated_at=terms.proposed_at,
     )
-    store_with_inputs(db, proposal, draft.holdings)
+    store_with_inputs(db, proposal, draft.utxos)
     _keep_change_address(db, vault, draft)
     return proposal
 
 
-def store_with_inputs(db: Session, proposal: Proposal, holdings: Sequence[Holding]) -> None:
-    """``holdings``: its coins, in the order of the PSBT's inputs. Where its transaction is another proposal's, Outdated ends this
-    one.
+def store_with_inputs(db: Session, proposal: Proposal, utxos: Sequence[Utxo]) -> None:
+    """``utxos``: its coins, in the order of the PSBT's inputs. Raises Outdated where its transaction is
+    another proposal's.
     """
     db.add(proposal)
-    with duplicates_refused(proposed_before()):
+    with duplicates_refused(Outdated("The same transaction was proposed meanwhile.")):
         db.flush()
-    db.execute(insert(ProposalInput), [_input(proposal.id, *place) for place in enumerate(holdings)])
+    db.execute(insert(ProposalInput), [_input(proposal.id, *place) for place in enumerate(utxos)])
 
 
-def _input(proposal_id: str, index: int, holding: Holding) -> dict[str, object]:
+def record_proposal(
+    db: Session,
+    audit: AuditLog,
+    changes: Changes,
+    caller: Caller,
+    access: WorkspaceAccess,
+    proposal: Proposal,
+    what: str,
+) -> None:
+    """In the audit log, for webhooks, and for readers that wait for changes."""
+    said, told = f"proposal {proposal.id} of vault {proposal.vault_id}, {what}", event_data(proposal)
+    audit.record(db, caller, Category.PROPOSALS, "PROPOSAL_CREATED", said, access=access, told=told)
+    changes.moved(db, proposal.workspace_id)
+
+
+def _input(proposal_id: str, index: int, utxo: Utxo) -> dict[str, object]:
     return {
         "proposal_id": proposal_id,
         "input_index": index,
-        "txid": holding.txid,
-        "vout": holding.vout,
-        "amount_sats": holding.amount,
-        "branch": holding.branch,
-        "address_index": holding.address_index,
+        "txid": utxo.txid,
+        "vout": utxo.vout,
+        "amount_sats": utxo.amount,
+        "branch": utxo.branch,
+        "address_index": utxo.address_index,
     }
 
 
 def _keep_change_address(db: Session, vault: Vault, draft: Draft) -> None:
-    """A replacement's change goes where the replaced one's went; else to an address that nobody was given yet."""
+    """A replacement's change goes where the replaced one's went; else to an address that was not given out
+    yet.
+    """
     if draft.change_index is not None and draft.change_index >= vault.next_change_index:
         watch_branch(db, vault, CHANGE, use_change_index(db, vault, draft.change_index))
+
+
+def use_change_index(db: Session, vault: Vault, index: int) -> int:
+    """The next change index of the vault, once a proposal's change goes to ``index``. It stays where too many
+    proposals were made and never sent.
+
+    A wallet that restores the vault stops looking after ``GAP`` unused addresses. A member who makes
+    proposals and ends them must not move the vault's change beyond that: then an address is given out twice,
+    which only tells that both outputs are ours.
+    """
+    following = index + 1
+    if following < GAP or _is_used_from(db, vault, following - GAP):
+        vault.next_change_index = max(vault.next_change_index, following)
+    return vault.next_change_index
+
+
+def _is_used_from(db: Session, vault: Vault, index: int) -> bool:
+    """Whether the chain shows a coin at this change address or a later one."""
+    return db.scalar(_USED, {"vault_id": vault.id, "least": index}) is not None
+
+
+_USED = (
+    select(ChainCoin.vout)
+    .where(
+        ChainCoin.vault_id == bindparam("vault_id"),
+        # As the index's condition has it, or SQLite would not use the index.
+        ChainCoin.branch == literal_column(str(CHANGE)),
+        ChainCoin.address_index >= bindparam("least"),
+    )
+    .limit(1)
+)

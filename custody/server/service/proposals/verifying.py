@@ -1,13 +1,15 @@
-"""Reading and verifying what a signer sends back: the work that needs no transaction, and for which no writer should wait.
+"""Reading and verifying what a signer sends back: the work that needs no transaction, and for which no writer
+should wait.
 
-Two megabytes of outputs take a second to read, and a hundred inputs a tenth of one to verify and to run through the consensus engine.
+Two megabytes of outputs take a second to read, and a hundred inputs a tenth of one to verify and to run
+through the consensus engine.
 """
 
 from dataclasses import dataclass
 
 from custody.schemas import proposals as wire
-from custody.server.domain.errors import Fault, Invalid, NotASigner, PsbtDiffers, SignatureInvalid
-from custody.server.service.proposals.finalising import final_transaction
+from custody.server.chain.engine import verify_transaction
+from custody.server.domain.errors import Invalid, NotASigner, PsbtDiffers, SignatureInvalid
 from multisig import (
     BadSignature,
     Fingerprint,
@@ -20,12 +22,13 @@ from multisig import (
     PsbtTooLarge,
     SignerProgress,
     Transaction,
+    TxOut,
 )
 
 
 @dataclass(frozen=True)
 class Sought:
-    """What a signer is asked for: ``psbt`` is the proposal's as it is stored, with the signatures that others gave."""
+    """What a signer has to sign. ``psbt``: the proposal's as stored, with the signatures of others."""
 
     psbt: bytes
     txid: str
@@ -45,10 +48,11 @@ class NewSignature:
 
 @dataclass(frozen=True)
 class Verified:
-    """What a signer gave, every signature verified against ``base``, and good for as long as the proposal's PSBT is that.
+    """What a signer gave. Every signature is verified against ``base``, and counts as long as that is the
+    proposal's PSBT.
 
-    ``signed`` is that PSBT with what is ``new``, and has ``collected`` signatures at every input at least; ``final`` the whole
-    transaction, where it has what it takes.
+    ``signed`` is that PSBT with what is ``new``; every input has ``collected`` signatures at least.
+    ``final``: the whole transaction, once it has M.
     """
 
     base: bytes
@@ -60,7 +64,9 @@ class Verified:
 
 
 def read_returned(request: wire.SignPsbtRequest, txid: str) -> Psbt | None:
-    """The PSBT that came back, which is about that transaction; None for a decline. Raises Invalid, PsbtDiffers."""
+    """The PSBT that came back, which is about that transaction; None for a decline. Raises Invalid,
+    PsbtDiffers.
+    """
     if request.psbt_base64 is None:
         return None
     returned = _parse(request.psbt_base64)
@@ -70,7 +76,9 @@ def read_returned(request: wire.SignPsbtRequest, txid: str) -> Psbt | None:
 
 
 def verify_returned(returned: Psbt | None, sought: Sought) -> Verified | None:
-    """None for a decline. Raises PsbtDiffers; NotASigner (another's signature); SignatureInvalid; InvalidSpend, which is a fault of ours."""
+    """None for a decline. Raises PsbtDiffers; NotASigner (another's signature); SignatureInvalid;
+    InvalidSpend, which is a fault of ours.
+    """
     if returned is None:
         return None
     base = Psbt.parse(sought.psbt)
@@ -103,7 +111,7 @@ def _parse(text: str) -> Psbt:
         return Psbt.parse(text)
     except (InvalidPsbt, PsbtTooLarge) as error:
         sentence = str(error)
-        raise Invalid(sentence, faults=(Fault("/psbt_base64", sentence, error.code),)) from error
+        raise Invalid.at("/psbt_base64", sentence, error.code) from error
 
 
 def _accept(base: Psbt, returned: Psbt, sought: Sought) -> ProvenSpend:
@@ -115,4 +123,24 @@ def _accept(base: Psbt, returned: Psbt, sought: Sought) -> ProvenSpend:
         raise NotASigner(str(error)) from error
     except BadSignature as error:
         pointer = "/psbt_base64"
-        raise SignatureInvalid(str(error), faults=(Fault(pointer, str(error), error.code),)) from error
+        raise SignatureInvalid.at(pointer, str(error), error.code) from error
+
+
+def final_transaction(signed: ProvenSpend) -> Transaction:
+    """The transaction of a PSBT whose every input has M verified signatures. It needs no database.
+
+    Raises InvalidSpend where the consensus engine refuses what our own checks accept: a fault of ours, which
+    must never reach the network.
+    """
+    transaction = signed.finalise()
+    verify_transaction(transaction, _spent_outputs(signed.psbt))
+    return transaction
+
+
+def _spent_outputs(psbt: Psbt) -> list[TxOut]:
+    """From the previous transactions, whose hashes the inputs name: their amounts cannot be wrong."""
+    outputs = []
+    for item in psbt.inputs:
+        assert item.non_witness_utxo is not None, "a PSBT of ours carries every previous transaction"
+        outputs.append(item.non_witness_utxo.outputs[item.outpoint.vout])
+    return outputs

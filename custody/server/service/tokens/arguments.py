@@ -1,6 +1,13 @@
-"""What a call is asked with, checked: the arguments' number, order and types, and the address."""
+"""The arguments of a call, checked: their number, order and types, the address, and whether the call can have
+an effect there.
+"""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from custody.schemas.asset_tokens import (
     CallArg,
@@ -9,18 +16,32 @@ from custody.schemas.asset_tokens import (
     NumberArg,
     TextArg,
 )
-from custody.server.domain.errors import Fault, Invalid, WrongNetworkAddress
+from custody.server.domain.errors import (
+    AlreadyPaused,
+    CustodyError,
+    DeploymentNotConfirmed,
+    Fault,
+    InsufficientFunds,
+    Invalid,
+    LockedFunds,
+    NotPaused,
+    StateConflict,
+    WrongNetworkAddress,
+)
+from custody.server.service.stored_vaults import address_script
+from custody.server.store.models import Vault, WatchedScript
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import Call, Function, TokenAmount
+from multisig.tokens.machine import Failure
 
 # Where the specification has them: the address first, then the amount.
 ADDRESS, AMOUNT = "/args/0/value", "/args/1/value"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A call before its contract is known on chain. ``address_at``: where in the request the address stands."""
+class PlannedCall:
+    """A call before its contract is known on chain. ``address_at``: where the request has the address."""
 
     function: Function
     args: tuple[CallArg, ...]
@@ -35,10 +56,10 @@ class Asked:
             return Call(contract_id=contract_id, function=self.function, amount=amount, address=self.address)
         except InvalidToken as error:
             pointer = AMOUNT if amount == 0 else self.address_at
-            raise _invalid(pointer, str(error), error.code) from error
+            raise Invalid.at(pointer, str(error), error.code) from error
 
 
-def read_call(request: CallContractRequest, network: Network) -> Asked:
+def read_call(request: CallContractRequest, network: Network) -> PlannedCall:
     """Raises Invalid, WrongNetworkAddress (P28)."""
     function = Function[request.function_name.upper()]
     expected = [
@@ -46,20 +67,20 @@ def read_call(request: CallContractRequest, network: Network) -> Asked:
     ]
     given = [arg.type for arg in request.args]
     if given != expected:
-        raise _invalid("/args", f"{function.wire_name} takes {_words(function)}.")
+        raise Invalid.at("/args", f"{function.wire_name} takes {_words(function)}.")
     texts = [arg.value for arg in request.args if isinstance(arg, TextArg)]
     numbers = [arg.value for arg in request.args if isinstance(arg, NumberArg)]
     address = read_address(texts[0], network, ADDRESS) if texts else None
     for place, recipient in enumerate(request.recipients or ()):
         read_address(recipient, network, f"/recipients/{place}")
-    return Asked(function, tuple(request.args), address, numbers[0] if numbers else None)
+    return PlannedCall(function, tuple(request.args), address, numbers[0] if numbers else None)
 
 
-def read_listing(request: ContractWhitelistRequest, function: Function, network: Network) -> Asked:
-    """The same of the two calls with a path of their own. Raises Invalid, WrongNetworkAddress."""
+def read_listing(request: ContractWhitelistRequest, function: Function, network: Network) -> PlannedCall:
+    """The same for the two calls with a path of their own. Raises Invalid, WrongNetworkAddress."""
     script = read_address(request.address, network, "/address")
     args = (TextArg(type="str", value=request.address),)
-    return Asked(function, args, script, None, "/address")
+    return PlannedCall(function, args, script, None, "/address")
 
 
 def read_address(text: str, network: Network, pointer: str) -> bytes:
@@ -67,11 +88,9 @@ def read_address(text: str, network: Network, pointer: str) -> bytes:
     try:
         return decode_address(text, network)
     except WrongNetwork as error:
-        raise WrongNetworkAddress(
-            str(error), faults=(Fault(pointer, str(error), "wrong-network"),)
-        ) from error
+        raise WrongNetworkAddress.at(pointer, str(error), "wrong-network") from error
     except InvalidAddress as error:
-        raise _invalid(pointer, str(error), error.code) from error
+        raise Invalid.at(pointer, str(error), error.code) from error
 
 
 def _words(function: Function) -> str:
@@ -84,5 +103,103 @@ def _words(function: Function) -> str:
             return "no arguments"
 
 
-def _invalid(pointer: str, sentence: str, code: str = "invalid") -> Invalid:
-    return Invalid(sentence, faults=(Fault(pointer, sentence, code),))
+# Tokens that these bring to an address leave it only by a call from there.
+_MOVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
+
+
+def require_vault_address(db: Session, vault: Vault, planned: PlannedCall) -> None:
+    """A vault is its ``address`` to every token: it calls from there alone, and tokens at its other scripts
+    could not be moved again.
+
+    Raises Invalid where a call would bring them to such a script of one of the workspace's vaults.
+    """
+    if planned.function not in _MOVING or planned.address is None:
+        return
+    owner = db.scalars(
+        select(Vault)
+        .join(WatchedScript, WatchedScript.vault_id == Vault.id)
+        .where(
+            WatchedScript.chain == vault.chain,
+            WatchedScript.script_pubkey == planned.address,
+            # No caller learns which scripts other workspaces have.
+            Vault.workspace_id == vault.workspace_id,
+        )
+    ).one_or_none()
+    if owner is None or planned.address == address_script(owner):
+        return
+    sentence = (
+        f"Tokens at this address of vault {owner.name} could not be moved again: a vault calls from its own "
+        f"address alone. Use {owner.address}."
+    )
+    raise Invalid.at(planned.address_at, sentence, "out-of-reach")
+
+
+CALLER, ADDRESS_AT, STATE = "/wallet_id", "address", ""
+
+_Answer = tuple[type[CustodyError], str, str]
+_ANSWERS: Mapping[Failure, _Answer] = MappingProxyType(
+    {
+        Failure.UNKNOWN_CONTRACT: (DeploymentNotConfirmed, STATE, "The token is not on the chain."),
+        Failure.NOT_THE_OWNER: (
+            Invalid,
+            CALLER,
+            "Only the token's owner may do this, and this vault is not.",
+        ),
+        Failure.TOO_EARLY: (DeploymentNotConfirmed, STATE, "The deployment has no confirmation yet."),
+        Failure.ALREADY_STARTED: (StateConflict, STATE, "The token was started already: init runs once."),
+        Failure.NOT_STARTED: (StateConflict, STATE, "The token was not started: call init first."),
+        Failure.PAUSED: (
+            StateConflict,
+            STATE,
+            "The token is paused: nothing is transferred until it is unpaused.",
+        ),
+        Failure.NOT_PAUSED: (NotPaused, STATE, "The token is not paused."),
+        Failure.NOT_LISTED: (Invalid, ADDRESS_AT, "The address is not on the token's whitelist."),
+        Failure.ALREADY_LISTED: (Invalid, ADDRESS_AT, "The address is on the token's whitelist already."),
+        Failure.OWNER_IS_LISTED: (
+            Invalid,
+            ADDRESS_AT,
+            "The owner is always listed: nothing adds or removes it.",
+        ),
+        Failure.WHITELIST_ALREADY_ON: (StateConflict, STATE, "The whitelist is on already."),
+        Failure.WHITELIST_ALREADY_OFF: (StateConflict, STATE, "The whitelist is off already."),
+        Failure.INSUFFICIENT_BALANCE: (
+            InsufficientFunds,
+            AMOUNT,
+            "The vault holds less of the token than that.",
+        ),
+        Failure.ABOVE_MAXIMUM: (
+            Invalid,
+            AMOUNT,
+            "With that amount more would exist than the token's maximum supply.",
+        ),
+        Failure.NOT_THE_OWNERS_ADDRESS: (
+            Invalid,
+            ADDRESS_AT,
+            "The owner burns from its own address only: name the vault's.",
+        ),
+        Failure.ALREADY_THE_OWNER: (Invalid, ADDRESS_AT, "The address is the token's owner already."),
+    }
+)
+
+
+def _calls(count: int) -> str:
+    return "one call" if count == 1 else f"{count} calls"
+
+
+def refusal(failure: Failure, planned: PlannedCall, *, waiting: int) -> CustodyError:
+    """What the call would break, as an error (docs/tokens.md).
+
+    ``waiting``: how many calls wait before it, if it fails only because of them; 0 where it fails without
+    them too.
+    """
+    kind, where, sentence = _ANSWERS[failure]
+    if failure is Failure.PAUSED and planned.function is Function.PAUSE:
+        kind, sentence = AlreadyPaused, "The token is paused already."
+    if waiting:
+        sentence = f"{sentence} So it will be once what waits before it is mined: {_calls(waiting)}."
+        if failure is Failure.INSUFFICIENT_BALANCE:
+            kind = LockedFunds
+            sentence = f"The rest is reserved by what waits before it: {_calls(waiting)}."
+    pointer = planned.address_at if where == ADDRESS_AT else where
+    return kind(sentence, faults=(Fault(pointer, sentence, failure.value),))

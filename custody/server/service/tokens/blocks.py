@@ -1,9 +1,14 @@
 """From a block of a chain to what the tokens' machine reads of it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
 from custody.server.chain.backend import DataBlock, DataTransaction
+from custody.server.store.models import Contract, Proposal
+from custody.server.store.unit import chunks
 from multisig.errors import InvalidToken
 from multisig.script import ScriptKind, classify, parse_op_return
 from multisig.tokens import Deploy, decode_payload
@@ -21,7 +26,7 @@ def token_block(block: DataBlock) -> TokenBlock:
 
 
 def deployments_in(blocks: Iterable[DataBlock]) -> frozenset[str]:
-    """The txids of those that deploy a token, whoever's."""
+    """The txids of all that deploy a token."""
     return frozenset(
         carrier.transaction.txid
         for block in blocks
@@ -31,13 +36,15 @@ def deployments_in(blocks: Iterable[DataBlock]) -> frozenset[str]:
 
 
 def without(block: DataBlock, txids: Collection[str]) -> DataBlock:
-    """The block as though these were not in it; the others keep their places."""
+    """The block without these transactions; the others keep their positions."""
     kept = tuple(carrier for carrier in block.transactions if carrier.transaction.txid not in txids)
     return replace(block, transactions=kept)
 
 
 def _deploys(data: bytes | None) -> bool:
-    """Almost all are calls: they are told by one byte, for reading each twice would cost the index a tenth of its speed."""
+    """Almost all are calls. One byte tells them: decoding each twice would cost the index a tenth of its
+    speed.
+    """
     if data is None or len(data) == len(MAGIC) or data[len(MAGIC)] & OP_BITS != DEPLOY_OP:
         return False
     try:
@@ -47,7 +54,7 @@ def _deploys(data: bytes | None) -> bool:
 
 
 def _transaction(carrier: DataTransaction) -> TokenTransaction:
-    """The data of its one OP_RETURN output, which holds no money; another such output beside it spoils both."""
+    """Its data is that of its one OP_RETURN output of no value; with a second such output it has none."""
     outputs = [
         output
         for output in carrier.transaction.outputs
@@ -56,3 +63,25 @@ def _transaction(carrier: DataTransaction) -> TokenTransaction:
     data = parse_op_return(outputs[0].script_pubkey) if len(outputs) == 1 else None
     whole = data is not None and data.startswith(MAGIC) and outputs[0].amount == 0
     return TokenTransaction(carrier.transaction.txid, carrier.caller, data if whole else None)
+
+
+# Those of the txids on one chain that count, within one transaction.
+Proposed = Callable[[Session, str, Collection[str]], Collection[str]]
+
+
+def proposed_deployments(db: Session, chain: str, txids: Collection[str]) -> frozenset[str]:
+    """Those that a member of this platform proposed, in any version, whatever became of the proposal: what
+    was signed may be mined.
+
+    Only these count. The row of a proposal is there before its transaction can be signed, so that whether a
+    deployment counts is known when its block is read, and never changes: no one makes the index read a block
+    again by publishing the bytecode of a deployment that others have mined.
+    """
+    query = (
+        select(Proposal.txid_expected)
+        .join(Contract, Contract.deploy_family_id == Proposal.family_id)
+        .where(Contract.chain == chain)
+    )
+    return frozenset(
+        txid for some in chunks(txids) for txid in db.scalars(query.where(Proposal.txid_expected.in_(some)))
+    )

@@ -1,33 +1,45 @@
-"""Calling a token's functions: each call a proposal, refused beforehand where it could only fail."""
+"""Calling a token's functions: each call is a proposal, refused beforehand where it would have no effect."""
 
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from custody.schemas.asset_tokens import CallContractRequest, CallContractResponse, ContractWhitelistRequest
+from custody.schemas.asset_tokens import (
+    CallContractRequest,
+    CallContractResponse,
+    CallStatus,
+    ContractWhitelistRequest,
+    ResubmitCallResponse,
+)
 from custody.schemas.common import Priority
 from custody.schemas.proposals import TxType
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import DeploymentNotConfirmed, PermissionDenied
+from custody.server.domain.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
 from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.backends import Market
+from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.limits.limits import Movement
-from custody.server.service.limits.token_usage import FOR_ROLE, FOR_VAULT, movement_of
-from custody.server.service.network.market import Market
+from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
 from custody.server.service.proposals.drafting import Draft
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes, Outdated
-from custody.server.service.tokens.arguments import Asked, read_call, read_listing
-from custody.server.service.tokens.contract_records import contract_in
+from custody.server.service.stored_vaults import vault_in
+from custody.server.service.token_status import token_families
+from custody.server.service.tokens.arguments import (
+    PlannedCall,
+    read_call,
+    read_listing,
+    require_vault_address,
+)
 from custody.server.service.tokens.index_reading import require_current
-from custody.server.service.tokens.paying import TokenDrafter
-from custody.server.service.tokens.reach import require_reach
-from custody.server.service.tokens.storing import TokenProposals, Wanted
+from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals, Wanted
+from custody.server.service.tokens.records import call_in, contract_in
 from custody.server.service.tokens.waiting import deployed_id, require_effect
-from custody.server.service.webhooks.events import told_of
+from custody.server.service.webhook_events import event_data
 from custody.server.store.models import Contract, ContractCall, Proposal, Vault
 from multisig import Network
 from multisig.tokens import Function
@@ -45,11 +57,11 @@ class Drafted:
 
 @dataclass(frozen=True)
 class _Case:
-    """A call with what it is about."""
+    """A call with what it concerns."""
 
     vault: Vault
     contract: Contract
-    asked: Asked
+    planned: PlannedCall
     contract_id: str
 
 
@@ -73,14 +85,15 @@ class Calling:
     def draft(
         self, db: Session, access: WorkspaceAccess, request: CallRequest, listing: Function | None = None
     ) -> Drafted:
-        """It only reads: for a snapshot. ``listing``: the function, where the path names it and not the request.
+        """It only reads: for a snapshot. ``listing``: the function, where the path names it and not the
+        request.
 
-        Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress; DeploymentNotConfirmed, and the rule
-        that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable;
-        IndexBehind.
+        Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress;
+        DeploymentNotConfirmed, and the rule that the call would break (`refusal`); TokenCoinMissing,
+        LockedFunds, InsufficientFunds; ChainUnavailable; IndexBehind.
         """
         case = _case(db, access, request, listing)
-        payload = require_effect(db, case.contract, case.contract_id, case.vault, case.asked)
+        payload = require_effect(db, case.contract, case.contract_id, case.vault, case.planned)
         quote = self._market.quote(case.vault.chain)
         rate = quote.rates[_priority(request)]
         return Drafted(
@@ -96,13 +109,14 @@ class Calling:
         drafted: Drafted,
         listing: Function | None = None,
     ) -> CallContractResponse:
-        """The call is judged once more, behind what others have proposed meanwhile: here writers take turns.
+        """The call is judged again, behind the calls that others have proposed since it was drafted: no other
+        writer comes between now.
 
-        Raises as `draft`; Outdated where a coin has gone, or another deployment confirmed; RoleLimitExceeded,
-        VaultLimitExceeded, PolicyUnavailable.
+        Raises as `draft`; Outdated where a coin has gone, or another deployment was confirmed;
+        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         case = _case(db, access, request, listing)
-        if require_effect(db, case.contract, case.contract_id, case.vault, case.asked) != drafted.payload:
+        if require_effect(db, case.contract, case.contract_id, case.vault, case.planned) != drafted.payload:
             raise Outdated("The token has another deployment now.")
         wanted = self._wanted(request, case, drafted)
         proposal = self._proposals.store(db, caller, access, case.vault, drafted.draft, wanted)
@@ -114,44 +128,45 @@ class Calling:
             caller,
             Category.TOKENS,
             "TOKEN_CALLED",
-            f"call {call.uid}, {call.function_name} of contract {call.contract_uid} by vault {case.vault.id}, "
-            f"proposal {proposal.id}, tx {proposal.txid_expected}",
+            f"call {call.uid}, {call.function_name} of contract {call.contract_uid} by vault "
+            f"{case.vault.id}, proposal {proposal.id}, tx {proposal.txid_expected}",
             access=access,
-            told=told_of(proposal),
+            told=event_data(proposal),
         )
         self._changes.moved(db, proposal.workspace_id)
         return CallContractResponse(psbt_id=proposal.id, psbt_base64=drafted.draft.base64, call_uid=call.uid)
 
     def _wanted(self, request: CallRequest, case: _Case, drafted: Drafted) -> Wanted:
-        asked, now = case.asked, self._clock()
+        planned, now = case.planned, self._clock()
         named = request.recipients if isinstance(request, CallContractRequest) else None
         return Wanted(
             TxType.CALL,
             drafted.payload,
             Movement(drafted.draft.selection.fee, now),
-            movement_of(case.contract, case.vault, asked.function, asked.amount, asked.address, now),
+            movement_of(case.contract, case.vault, planned.function, planned.amount, planned.address, now),
             recipients=tuple(named or ()),
             contract_ids=(case.contract_id,),
             # The specification's table: minting and burning are measured by the vault's limit alone.
-            counts_for_role=asked.function not in FOR_VAULT - FOR_ROLE,
+            counts_for_role=planned.function not in FOR_VAULT - FOR_ROLE,
         )
 
 
 def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: Function | None) -> _Case:
     vault = vault_in(db, access, request.wallet_id)
     contract = contract_in(db, access, request.contract_uid)
-    asked = _asked(request, listing, Network(vault.chain))
-    _require_permission(access, asked.function)
-    require_reach(db, vault, asked)
-    # What the index has not read yet may make the call useless: its fee would be spent for nothing.
+    planned = _planned(request, listing, Network(vault.chain))
+    _require_permission(access, planned.function)
+    require_vault_address(db, vault, planned)
+    # A block that the index has not read may leave the call without effect: its fee would be spent for
+    # nothing.
     require_current(db, contract.chain)
     contract_id = deployed_id(db, contract)
     if contract_id is None:
         raise DeploymentNotConfirmed("The token's deployment has no confirmation, or lost it again.")
-    return _Case(vault, contract, asked, contract_id)
+    return _Case(vault, contract, planned, contract_id)
 
 
-def _asked(request: CallRequest, listing: Function | None, network: Network) -> Asked:
+def _planned(request: CallRequest, listing: Function | None, network: Network) -> PlannedCall:
     if isinstance(request, CallContractRequest):
         return read_call(request, network)
     assert listing is not None, "a request for a whitelist comes by the path of its function"
@@ -169,16 +184,51 @@ def _priority(request: CallRequest) -> Priority:
 
 
 def _call(case: _Case, proposal: Proposal) -> ContractCall:
-    asked = case.asked
+    planned = case.planned
     return ContractCall(
         contract_uid=case.contract.uid,
         workspace_id=case.vault.workspace_id,
         vault_id=case.vault.id,
-        function_name=asked.function.wire_name,
-        args=[arg.model_dump() for arg in asked.args],
-        amount=asked.amount,
-        address_script=asked.address,
+        function_name=planned.function.wire_name,
+        args=[arg.model_dump() for arg in planned.args],
+        amount=planned.amount,
+        address_script=planned.address,
         family_id=proposal.family_id,
         created_by=proposal.created_by,
         created_at=proposal.created_at,
     )
+
+
+class Resubmitting:
+    """Sending a call again that stalled before it reached the network (P15).
+
+    Nothing is signed and nothing is built: the stored final transaction is offered again, by its txid.
+    """
+
+    def __init__(self, clock: Clock, audit: AuditLog) -> None:
+        self._clock = clock
+        self._audit = audit
+
+    def resubmit(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, call_uid: int
+    ) -> ResubmitCallResponse:
+        """Repeated, it is queued once. Raises NotFound, CallNotStalled."""
+        call = call_in(db, access, call_uid)
+        family = token_families(db, access.chain, [call.family_id])[call.family_id]
+        if family.status is not CallStatus.STALLED:
+            raise CallNotStalled(f"The call is {family.status}: only a stalled one is sent again.")
+        enqueue(db, BROADCAST, family.best.id, self._clock())
+        self._audit.record(
+            db,
+            caller,
+            Category.TOKENS,
+            "CALL_RESUBMITTED",
+            f"call {call.uid}, proposal {family.best.id}, tx {family.best.txid_expected}",
+            access=access,
+        )
+        return ResubmitCallResponse(txid=family.best.txid_expected, status=family.status)
+
+    def status(self, db: Session, access: WorkspaceAccess, call_uid: int) -> CallStatus:
+        """The present status. Raises NotFound."""
+        call = call_in(db, access, call_uid)
+        return token_families(db, access.chain, [call.family_id])[call.family_id].status

@@ -1,31 +1,37 @@
-"""Making a token: its record, and the proposal of its deployment."""
+"""Making a token: its bytecode, checked field by field, its record, and the proposal of its deployment."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.asset_tokens import CreateTokenRequest, CreateTokenResponse
 from custody.schemas.proposals import TxType
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import Invalid
 from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.administration import vault_in
+from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Movement
-from custody.server.service.network.market import Market
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes, Outdated
-from custody.server.service.tokens.blueprints import bytecode_of
-from custody.server.service.tokens.paying import TokenDrafter
-from custody.server.service.tokens.storing import TokenProposals, Wanted
-from custody.server.service.webhooks.events import told_of
-from custody.server.store.models import Contract, Proposal, Vault
-from multisig.tokens import Bytecode, encode_payload
+from custody.server.service.stored_vaults import address_script, vault_in
+from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals, Wanted
+from custody.server.service.webhook_events import event_data
+from custody.server.store.models import AddressBookEntry, Contract, Proposal, Vault
+from multisig import Network, decode_address
+from multisig.errors import InvalidToken
+from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, TokenAmount, encode_payload
+from multisig.tokens.amounts import check_decimals, check_supplies
+from multisig.tokens.names import check_icon, check_name, check_ticker
+from multisig.tokens.payload import check_holder
 
 
 @dataclass(frozen=True)
-class Blueprint:
+class TokenDraft:
     """A token that was drafted and not yet stored."""
 
     bytecode: Bytecode
@@ -49,7 +55,7 @@ class TokenCreating:
         self._drafter = drafter
         self._proposals = proposals
 
-    def draft(self, db: Session, access: WorkspaceAccess, request: CreateTokenRequest) -> Blueprint:
+    def draft(self, db: Session, access: WorkspaceAccess, request: CreateTokenRequest) -> TokenDraft:
         """It only reads: for a snapshot, so that no writer waits for it.
 
         Raises NotFound (vault); Invalid; TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable.
@@ -60,7 +66,7 @@ class TokenCreating:
         rate = quote.rates[request.priority or STANDARD_PRIORITY]
         payload = encode_payload(bytecode.deployment)
         draft = self._drafter.draft(db, vault, payload, rate, quote, vault_at="/vault_id")
-        return Blueprint(bytecode, draft)
+        return TokenDraft(bytecode, draft)
 
     def create(
         self,
@@ -68,21 +74,21 @@ class TokenCreating:
         caller: Caller,
         access: WorkspaceAccess,
         request: CreateTokenRequest,
-        blueprint: Blueprint,
+        token: TokenDraft,
     ) -> CreateTokenResponse:
         """The token, and a proposal that deploys it. Nothing reaches the network before its signers approve.
 
-        Raises Outdated where a coin, or an entry of the address book, changed meanwhile; RoleLimitExceeded, VaultLimitExceeded
-        and PolicyUnavailable, for the miner's fee.
+        Raises Outdated where a coin, or an entry of the address book, has changed since; for the fee,
+        RoleLimitExceeded, VaultLimitExceeded and PolicyUnavailable.
         """
-        vault, draft = vault_in(db, access, request.vault_id), blueprint.draft
-        if bytecode_of(db, access, vault, request) != blueprint.bytecode:
+        vault, draft = vault_in(db, access, request.vault_id), token.draft
+        if bytecode_of(db, access, vault, request) != token.bytecode:
             raise Outdated("The address book has changed meanwhile.")
         movement = Movement(draft.selection.fee, self._clock())
-        payload = encode_payload(blueprint.bytecode.deployment)
+        payload = encode_payload(token.bytecode.deployment)
         wanted = Wanted(TxType.DEPLOY, payload, movement)
         proposal = self._proposals.store(db, caller, access, vault, draft, wanted)
-        contract = _contract(vault, blueprint.bytecode, proposal)
+        contract = _contract(vault, token.bytecode, proposal)
         db.add(contract)
         db.flush()
         self._audit.record(
@@ -90,10 +96,10 @@ class TokenCreating:
             caller,
             Category.TOKENS,
             "TOKEN_CREATED",
-            f"contract {contract.uid}, {contract.ticker} of vault {vault.id}, bytecode {contract.bytecode_hash.hex()}, "
-            f"proposal {proposal.id}, tx {proposal.txid_expected}",
+            f"contract {contract.uid}, {contract.ticker} of vault {vault.id}, bytecode "
+            f"{contract.bytecode_hash.hex()}, proposal {proposal.id}, tx {proposal.txid_expected}",
             access=access,
-            told=told_of(proposal),
+            told=event_data(proposal),
         )
         self._changes.moved(db, proposal.workspace_id)
         return CreateTokenResponse(psbt_id=proposal.id, psbt_base64=draft.base64, contract_uid=contract.uid)
@@ -117,3 +123,51 @@ def _contract(vault: Vault, bytecode: Bytecode, proposal: Proposal) -> Contract:
         created_by=proposal.created_by,
         created_at=proposal.created_at,
     )
+
+
+def bytecode_of(db: Session, access: WorkspaceAccess, vault: Vault, request: CreateTokenRequest) -> Bytecode:
+    """The vault's address is the owner. Raises Invalid, which names the field."""
+    if request.network != vault.network:
+        raise Invalid.at("/network", f"The vault is on {vault.network}.")
+    total, maximum = int(request.total_supply), int(request.max_supply)
+    _check("/token_name", lambda: check_name(request.token_name))
+    _check("/ticker", lambda: check_ticker(request.ticker))
+    _check("/icon", lambda: check_icon(request.icon))
+    _check("/decimals_num", lambda: check_decimals(request.decimals_num))
+    pointer = "/total_supply" if total > min(maximum, MAX_TOKEN_AMOUNT) else "/max_supply"
+    _check(pointer, lambda: check_supplies(total, maximum, request.decimals_num))
+    return Bytecode(
+        name=request.token_name,
+        ticker=request.ticker,
+        decimals=request.decimals_num,
+        total_supply=TokenAmount(total),
+        max_supply=TokenAmount(maximum),
+        whitelist_enabled=request.whitelist_enabled,
+        icon=request.icon,
+        whitelist=_whitelist(db, access, vault, request.white_list_ids or ()),
+        owner_script=address_script(vault),
+    )
+
+
+def _whitelist(db: Session, access: WorkspaceAccess, vault: Vault, uids: Sequence[int]) -> tuple[bytes, ...]:
+    """The scripts of entries of the workspace's address book, sorted as the bytecode has them."""
+    query = select(AddressBookEntry).where(
+        AddressBookEntry.workspace_id == access.workspace_id, AddressBookEntry.id.in_(set(uids))
+    )
+    known = {entry.id: entry.address for entry in db.scalars(query)}
+    scripts = set()
+    for place, uid in enumerate(uids):
+        pointer = f"/white_list_ids/{place}"
+        if uid not in known:
+            raise Invalid.at(pointer, "There is no such entry in this workspace's address book.")
+        script = decode_address(known[uid], Network(vault.chain))
+        _check(pointer, lambda script=script: check_holder(script))  # type: ignore[misc]
+        scripts.add(script)
+    return tuple(sorted(scripts))
+
+
+def _check(pointer: str, rule: Callable[[], None]) -> None:
+    try:
+        rule()
+    except InvalidToken as error:
+        raise Invalid.at(pointer, str(error), error.code) from error

@@ -1,21 +1,39 @@
-"""What the index knows, for whoever reads it: how far it is, and single cells. What it does not know is never shown as zero."""
+"""What the index of tokens tells: how far it has read, what vaults hold and own, and who is whitelisted. What
+it does not know is never shown as zero.
+"""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
+from custody.schemas import asset_tokens as wire
+from custody.schemas.asset_tokens import CallStatus
+from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import IndexBehind
-from custody.server.store.models import ChainBlock, Contract, Proposal, TokenBlock, TokenCell
+from custody.server.service.stored_vaults import vault_in
+from custody.server.service.token_status import TokenFamily, token_families
+from custody.server.store.models import (
+    AddressBookEntry,
+    ChainBlock,
+    Contract,
+    Proposal,
+    TokenBlock,
+    TokenCell,
+    Vault,
+)
+from multisig import Network, decode_address, encode_address
 from multisig.tokens.machine import Cell
 
-# The watcher and the indexer look at the chain on their own, and a new block is in one a moment before the other.
+# The watcher and the indexer read the chain independently: one may have a new block a moment before the
+# other.
 BLOCKS_ON_THE_WAY = 1
 
 
 def require_current(db: Session, chain: str) -> None:
-    """Raises IndexBehind where the index is so far behind the chain, or on a branch that the chain has left, that its figures are of
-    another day.
+    """Raises IndexBehind where the index is so far behind the chain, or on a branch that the chain has left,
+    that its figures are out of date.
     """
     trouble = why_behind(db, chain)
     if trouble is not None:
@@ -25,8 +43,8 @@ def require_current(db: Session, chain: str) -> None:
 def why_behind(db: Session, chain: str) -> str | None:
     """In words; None where it is not.
 
-    A height says nothing of the branch: after a reorganisation that the watcher saw, the index may stand as high on the one that
-    was left. So both must have the same block where the lower of them is.
+    A height does not identify the branch: after a reorganisation that the watcher saw, the index may have the
+    same height on the branch that was left. So both must have the same block at the lower of their heights.
     """
     tip = db.scalar(select(func.max(ChainBlock.height)).where(ChainBlock.chain == chain))
     if tip is None:
@@ -41,13 +59,13 @@ def why_behind(db: Session, chain: str) -> str | None:
 
 
 def indexed_height(db: Session, chain: str) -> int:
-    """Of the last block that the index has read; -1 where it has read none."""
+    """The height of the last block that the index has read; -1 where it has read none."""
     found = db.scalar(select(func.max(TokenBlock.height)).where(TokenBlock.chain == chain))
     return -1 if found is None else found
 
 
 def shared_height(db: Session, chain: str) -> int:
-    """Of the last block that the index has read and the watcher's chain has; -1 where they share none."""
+    """The height of the last block that both the index and the watcher have; -1 where there is none."""
     query = (
         select(ChainBlock.height)
         .join(
@@ -78,24 +96,13 @@ def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> d
     return dict(db.execute(query).all())
 
 
-def numbers_of(
-    db: Session, chain: str, contract_ids: Collection[str], cell: Cell, holder: bytes = b""
-) -> dict[str, int]:
-    """That cell of each token; absent where it holds nothing."""
-    return (
-        _numbers(db, TokenCell.contract_id.in_(contract_ids), *_at(chain, cell, holder))
-        if contract_ids
-        else {}
-    )
-
-
 def holdings_of(db: Session, chain: str, holder: bytes) -> dict[str, int]:
-    """Raw units by contract, of every token that the output script holds."""
+    """The balances of the output script, in raw units, by contract."""
     return _numbers(db, *_at(chain, Cell.BALANCE, holder))
 
 
 def owned_by(db: Session, chain: str, script: bytes) -> set[str]:
-    """The tokens that the output script owns by now."""
+    """The contracts that the output script owns."""
     query = select(TokenCell.contract_id).where(*_at(chain, Cell.OWNER), TokenCell.data == script)
     return set(db.scalars(query))
 
@@ -132,3 +139,145 @@ def _at(chain: str, cell: Cell, holder: bytes = b"") -> tuple[ColumnElement[bool
 def _numbers(db: Session, *where: ColumnElement[bool]) -> dict[str, int]:
     found = db.execute(select(TokenCell.contract_id, TokenCell.number).where(*where))
     return {contract_id: number for contract_id, number in found if number is not None}
+
+
+def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.TokenBalance]:
+    """Of every token that the vault's address holds or owns, the oldest contract first.
+
+    Of other holders of a token only the total supply is shown. A token whose bytecode is not known has no
+    known balance, and is left out. Raises NotFound (vault), ChainUnavailable (the index is behind).
+    """
+    vault = vault_in(db, access, vault_id)
+    require_current(db, vault.chain)
+    script = decode_address(vault.address, Network(vault.chain))
+    held, owned = holdings_of(db, vault.chain, script), owned_by(db, vault.chain, script)
+    contracts = contracts_by_id(db, vault.chain, held.keys() | owned)
+    of_these = TokenCell.contract_id.in_(contracts.keys())
+    supplies = _numbers(db, of_these, *_at(vault.chain, Cell.SUPPLY)) if contracts else {}
+    return [
+        _balance(
+            contract_id,
+            contract,
+            held.get(contract_id, 0),
+            contract_id in owned,
+            supplies.get(contract_id, 0),
+        )
+        for contract_id, contract in sorted(contracts.items(), key=lambda item: item[1].uid)
+    ]
+
+
+def _balance(
+    contract_id: str, contract: Contract, balance: int, owned: bool, supply: int
+) -> wire.TokenBalance:
+    return wire.TokenBalance(
+        contract_uid=contract.uid,
+        contract_address=contract_id,
+        name=contract.name,
+        balance=str(balance),
+        decimals=contract.decimals,
+        icon=contract.icon,
+        owned=owned,
+        total_supply=str(supply),
+        max_supply=str(contract.max_supply),
+    )
+
+
+NOT_DEPLOYED = "The token's deployment is not confirmed: it has no list yet."
+NOT_KNOWN = "The index of tokens does not know the token's state."
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """What one answer is made of. ``trouble``: why the index cannot be used."""
+
+    names: Mapping[str, str]
+    owners: Mapping[str, bytes]
+    listed: Mapping[str, Sequence[bytes]]
+    network: Network
+    trouble: str | None
+
+    def entries(self, contract_id: str) -> list[wire.ListedAddress]:
+        """The owner first, who may always receive, and once only: a list may name the owner, too."""
+        owner = self.owners[contract_id]
+        listed = [script for script in self.listed.get(contract_id, ()) if script != owner]
+        addresses = [encode_address(script, self.network) or "" for script in (owner, *listed)]
+        return [wire.ListedAddress(address=each, name=self.names.get(each, "")) for each in addresses]
+
+    def error_of(self, family: TokenFamily) -> str | None:
+        if self.trouble is not None:
+            return self.trouble
+        if family.status is not CallStatus.CONFIRMED:
+            return NOT_DEPLOYED
+        return None if family.best.txid in self.owners else NOT_KNOWN
+
+
+def workspace_whitelist(db: Session, access: WorkspaceAccess) -> wire.WorkspaceWhitelist:
+    """Of every token of the workspace, without those whose deployment failed: they do not exist."""
+    rows = db.execute(
+        select(Contract, Vault.name)
+        .join(Vault, Vault.id == Contract.vault_id)
+        .where(Contract.workspace_id == access.workspace_id)
+        .order_by(Contract.uid)
+    ).all()
+    families = token_families(db, access.chain, [contract.deploy_family_id for contract, _ in rows])
+    lists = _read(db, access, families.values())
+    contracts = [
+        _whitelist(contract, vault_name, families[contract.deploy_family_id], lists)
+        for contract, vault_name in rows
+        if families[contract.deploy_family_id].status is not CallStatus.FAILED
+    ]
+    return wire.WorkspaceWhitelist(
+        contracts=contracts,
+        aggregate=_aggregate(contracts),
+        vault_errors=_vault_errors(contracts, lists.trouble),
+    )
+
+
+def _read(db: Session, access: WorkspaceAccess, families: Collection[TokenFamily]) -> _Lists:
+    ids = [each.best.txid for each in families if each.best.txid is not None]
+    book = select(AddressBookEntry.address, AddressBookEntry.name).where(
+        AddressBookEntry.workspace_id == access.workspace_id
+    )
+    return _Lists(
+        dict(db.execute(book).all()),
+        owners_of(db, access.chain, ids),
+        listed_by(db, access.chain, ids),
+        Network(access.chain),
+        why_behind(db, access.chain),
+    )
+
+
+def _whitelist(
+    contract: Contract, vault_name: str, family: TokenFamily, lists: _Lists
+) -> wire.ContractWhitelist:
+    error, contract_id = lists.error_of(family), family.best.txid
+    return wire.ContractWhitelist(
+        contract_uid=contract.uid,
+        symbol=contract.ticker,
+        name=contract.name,
+        vault_id=contract.vault_id,
+        vault_name=vault_name,
+        addresses=lists.entries(contract_id) if error is None and contract_id is not None else [],
+        error=error,
+    )
+
+
+def _aggregate(contracts: Sequence[wire.ContractWhitelist]) -> list[wire.WhitelistedAddress]:
+    """Each address once, sorted by address."""
+    found: dict[str, wire.WhitelistedAddress] = {}
+    for contract in contracts:
+        for entry in contract.addresses:
+            known = found.setdefault(
+                entry.address,
+                wire.WhitelistedAddress(address=entry.address, name=entry.name, contract_uids=[]),
+            )
+            known.contract_uids.append(contract.contract_uid)
+    return [found[address] for address in sorted(found)]
+
+
+def _vault_errors(contracts: Sequence[wire.ContractWhitelist], trouble: str | None) -> list[wire.VaultError]:
+    """Where the index is behind, an error for every vault that has tokens."""
+    if trouble is None:
+        return []
+    vaults = dict.fromkeys(contract.vault_id for contract in contracts)
+    return [wire.VaultError(vault_id=vault_id, error=trouble) for vault_id in vaults]

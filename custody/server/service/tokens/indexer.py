@@ -1,4 +1,6 @@
-"""Following the tokens of one chain: block after block forward, effect after effect back where the chain left its path."""
+"""Following the tokens of one chain: forward block by block, and back effect by effect after a
+reorganisation.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,12 +13,16 @@ from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import ChainBackend, DataBlock
 from custody.server.domain.errors import ChainUnavailable
+from custody.server.service.backends import Backends, backend_of
 from custody.server.service.jobs.leases import Held
-from custody.server.service.network.market import Backends, backend_of
-from custody.server.service.tokens.blocks import deployments_in, token_block, without
-from custody.server.service.tokens.bytecode import Published, published_bytecode
-from custody.server.service.tokens.cells import Cells, joined, split
-from custody.server.service.tokens.deployments import Proposed, proposed_deployments
+from custody.server.service.tokens.blocks import (
+    Proposed,
+    deployments_in,
+    proposed_deployments,
+    token_block,
+    without,
+)
+from custody.server.service.tokens.state import Cells, Published, joined, published_bytecode, split
 from custody.server.store import Store
 from custody.server.store.models import (
     ChainBlock,
@@ -37,10 +43,11 @@ from multisig.tokens.payload import MAGIC
 
 log = structlog.get_logger()
 
-# So many blocks are read ahead and written in one transaction: fewer turns at the writers' lock while catching up, and
-# none so long that a proposal waits for it.
+# This many blocks are read ahead and written in one transaction: catching up takes the write lock seldom, and
+# never so long that a proposal waits for it.
 BATCH = 100
-# A full block of calls has thousands: a batch ends once it has as many as are written in some tenths of a second.
+# A full block has thousands of calls: a batch ends once it has as many as are written in some tenths of a
+# second.
 CALLS_A_BATCH = 500
 
 
@@ -54,7 +61,9 @@ class _Place:
 
 
 class Indexer:
-    """One at a time for each chain. ``first_height`` None: the tip of the first look, for nothing older is the platform's."""
+    """One process at a time for each chain. ``first_height`` None: the tip at the first look, for the
+    platform has no older tokens.
+    """
 
     def __init__(
         self,
@@ -77,7 +86,9 @@ class Indexer:
         return self._chain
 
     def look(self, held: Held | None = None) -> bool:
-        """Read up to the tip, batch by batch; whether anything was read. Raises ChainUnavailable, LeaseLost."""
+        """Reads up to the tip, batch by batch; returns whether anything was read. Raises ChainUnavailable,
+        LeaseLost.
+        """
         if self._is_current():
             return False
         backend = backend_of(self._backends, self._chain)
@@ -86,7 +97,7 @@ class Indexer:
             changed = True
         return changed
 
-    # --- forward -----------------------------------------------------------------------------------------------------
+    # --- forward --------------------------------------------------------------------------------------------
 
     def _read_on(self, backend: ChainBackend, held: Held | None) -> bool:
         place = self._place()
@@ -99,7 +110,9 @@ class Indexer:
         return True
 
     def _next_blocks(self, backend: ChainBackend, place: _Place | None) -> Iterator[DataBlock]:
-        """The next ones, each on the one before. One that is not ends the batch: the next look finds the fork."""
+        """The next ones, each on the one before. One that is not ends the batch: the next look finds the
+        fork.
+        """
         height = self._start(backend) if place is None else place.height + 1
         before = None if place is None else place.block_hash
         calls = 0
@@ -118,7 +131,8 @@ class Indexer:
         tip = backend.tip().height
         if self._first_height is not None and tip < self._first_height:
             raise ChainUnavailable(
-                f"Tokens are to be read from block {self._first_height} on, and the chain's last one is {tip}."
+                f"Tokens are to be read from block {self._first_height} on, and the chain's last one is "
+                f"{tip}."
             )
         return tip if self._first_height is None else self._first_height
 
@@ -138,7 +152,7 @@ class Indexer:
         self._store_blocks(db, blocks, done)
 
     def _without_strangers(self, db: Session, blocks: Sequence[DataBlock]) -> Sequence[DataBlock]:
-        """A deployment that nobody proposed here is none: else whoever publishes its bytecode would change what was judged long since."""
+        """Without deployments that no member of this platform proposed (`proposed_deployments`)."""
         deployed = deployments_in(blocks)
         strangers = deployed.difference(self._proposed(db, self._chain, deployed))
         return [without(block, strangers) for block in blocks] if strangers else blocks
@@ -197,10 +211,10 @@ class Indexer:
             "data_after": data_after,
         }
 
-    # --- back --------------------------------------------------------------------------------------------------------
+    # --- back -----------------------------------------------------------------------------------------------
 
     def _turn_back(self, backend: ChainBackend, held: Held | None) -> bool:
-        """To the last block that is still on the best chain."""
+        """Undoes blocks down to the last one on the best chain; returns whether there were any."""
         fork = self._fork(backend)
         if fork is None:
             return False
@@ -209,7 +223,8 @@ class Indexer:
         before = self._before(backend, first) if keep < first else None
         reached = keep if place is None else place.height
         while reached > keep:
-            # Each step ends in the state after some block: whoever is killed between two has gone part of the way.
+            # Each step ends in the state after some block: a process that is killed between two goes on from
+            # there.
             reached = max(keep, reached - BATCH)
             with self._store.write() as db:
                 _require(db, held)
@@ -220,8 +235,8 @@ class Indexer:
         return True
 
     def _before(self, backend: ChainBackend, first: int) -> TokenBlock | None:
-        """The block below the first that was read, as one without tokens: whoever began at a tip begins there again, and at no
-        later tip, where deployments would lie behind. Raises ChainUnavailable.
+        """The block below the first that was read, as one without tokens. An index that began at a tip begins
+        there again, and not at a later tip, below which deployments may be. Raises ChainUnavailable.
         """
         if self._first_height is not None or first == 0:
             return None
@@ -244,7 +259,7 @@ class Indexer:
         return 0 if found is None else found
 
     def _is_current(self) -> bool:
-        """Whether the watcher saw nothing newer than what was read: the chain itself need not be asked."""
+        """Whether the watcher has seen no newer block than was read: then the backend need not be asked."""
         with self._store.read() as db:
             newest = db.scalar(
                 select(ChainBlock.block_hash)
@@ -256,10 +271,11 @@ class Indexer:
         return place is not None and place.block_hash == newest
 
     def _fork(self, backend: ChainBackend) -> int | None:
-        """The height of the last common block; None where the last block read is it, and -1 where none of those read is.
+        """The height of the last common block; None where that is the last block read, and -1 where there is
+        none.
 
-        Only another block at a height that was read shows that the chain has turned. Raises ChainUnavailable where the backend shows
-        none: it is behind, and what it lacks was not taken back.
+        Only another block at a height that was read shows a reorganisation. Raises ChainUnavailable where the
+        backend has none there: it is behind, and blocks that it lacks were not taken back.
         """
         place = self._place()
         if place is None or _is_at(backend, place.height, place.block_hash):
@@ -324,7 +340,7 @@ def _is_at(backend: ChainBackend, height: int, block_hash: str) -> bool:
     return block is not None and block.hash == block_hash
 
 
-# As columns: a reorganisation brings thousands, and the session would keep books over each.
+# As columns: a reorganisation brings thousands, and the session would track each.
 _EFFECT = table_of(TokenEffect).c
 _EFFECTS = select(
     _EFFECT.contract_id,

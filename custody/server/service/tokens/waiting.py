@@ -1,4 +1,6 @@
-"""A contract as a call would find it: the state at the tip, and the calls that wait behind it in the order of their making."""
+"""A contract as a call would find it: the state at the tip, and the calls that wait before it, in the order
+in which they were made.
+"""
 
 from dataclasses import dataclass
 
@@ -8,12 +10,10 @@ from sqlalchemy.orm import Session, aliased
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.proposals import TxType
 from custody.server.domain.lifecycle import ENDED
-from custody.server.service.proposals.token_coins import address_script
-from custody.server.service.tokens.arguments import Asked
-from custody.server.service.tokens.bytecode import published_bytecode
-from custody.server.service.tokens.cells import Cells
+from custody.server.service.stored_vaults import address_script
+from custody.server.service.tokens.arguments import PlannedCall, refusal
 from custody.server.service.tokens.index_reading import indexed_height, shared_height
-from custody.server.service.tokens.refusing import refusal
+from custody.server.service.tokens.state import Cells, published_bytecode
 from custody.server.store.models import Contract, ContractCall, Proposal, TokenCell, Vault
 from custody.server.store.models import TokenTransaction as TokenRow
 from multisig.tokens import encode_payload
@@ -23,37 +23,41 @@ _OPEN = tuple(sorted(status.value for status in set(Status) - ENDED - {Status.CO
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """What is simulated on: the block after the last one that was read, and what waits for it."""
+class Simulation:
+    """The state after the last block that was read, and the calls that wait for the next one."""
 
     height: int
     view: StateView
     bytecode_of: BytecodeOf
     waiting: tuple[TokenTransaction, ...]
 
-    def fate(self, call: TokenTransaction, *, alone: bool) -> Failure | None:
-        """Why it would have no effect, behind those that wait or as though none did."""
+    def failure_of(self, call: TokenTransaction, *, alone: bool) -> Failure | None:
+        """Why the call would have no effect: behind those that wait, or ``alone``. None where it would have
+        its effect.
+        """
         before = () if alone else self.waiting
         outcome = simulate((*before, call), self.height, self.view, self.bytecode_of)[-1]
         return outcome.failure if outcome.known else Failure.UNKNOWN_CONTRACT
 
 
-def require_effect(db: Session, contract: Contract, contract_id: str, vault: Vault, asked: Asked) -> bytes:
-    """The payload of a call that would do what it says. Raises as `refusal` does, and Invalid."""
-    outlook = outlook_of(db, contract, vault.workspace_id)
-    payload = encode_payload(asked.call(contract_id))
+def require_effect(
+    db: Session, contract: Contract, contract_id: str, vault: Vault, planned: PlannedCall
+) -> bytes:
+    """The payload of a call that would have its effect. Raises as `refusal` does, and Invalid."""
+    simulation = simulation_of(db, contract, vault.workspace_id)
+    payload = encode_payload(planned.call(contract_id))
     call = TokenTransaction("", address_script(vault), payload)
-    failure = outlook.fate(call, alone=False)
+    failure = simulation.failure_of(call, alone=False)
     if failure is not None:
-        passes_alone = outlook.fate(call, alone=True) is None
-        raise refusal(failure, asked, waiting=len(outlook.waiting) if passes_alone else 0)
+        passes_alone = simulation.failure_of(call, alone=True) is None
+        raise refusal(failure, planned, waiting=len(simulation.waiting) if passes_alone else 0)
     return payload
 
 
-def outlook_of(db: Session, contract: Contract, workspace_id: int) -> Outlook:
-    """As a call from the workspace would find it."""
+def simulation_of(db: Session, contract: Contract, workspace_id: int) -> Simulation:
+    """As a call from the workspace would find the contract."""
     height = indexed_height(db, contract.chain)
-    return Outlook(
+    return Simulation(
         height + 1,
         Cells(db, contract.chain),
         published_bytecode(db, contract.chain),
@@ -62,7 +66,9 @@ def outlook_of(db: Session, contract: Contract, workspace_id: int) -> Outlook:
 
 
 def deployed_id(db: Session, contract: Contract) -> str | None:
-    """The contract's id on chain: of the deployment that both the chain's watcher and the tokens' index have seen in a block."""
+    """The contract's id on chain, once both the watcher and the index of tokens have its deployment in a
+    block.
+    """
     query = (
         select(Proposal.txid_expected)
         .join(
@@ -83,7 +89,7 @@ def deployed_id(db: Session, contract: Contract) -> str | None:
 
 
 def _waiting(db: Session, contract: Contract, workspace_id: int) -> tuple[TokenTransaction, ...]:
-    """One for each family: its versions carry the same call, and one of them at most is mined."""
+    """One for each family: its versions carry the same call, and at most one of them is mined."""
     found: dict[int, TokenTransaction] = {}
     shared = shared_height(db, contract.chain)
     for uid, proposal, vault in db.execute(_waiting_calls(contract, workspace_id, shared)):
@@ -93,13 +99,14 @@ def _waiting(db: Session, contract: Contract, workspace_id: int) -> tuple[TokenT
 
 
 def _waiting_calls(contract: Contract, workspace_id: int, shared: int) -> Select[int, Proposal, Vault]:
-    """What may still be mined, and what was mined in a block that the index has not read: one above the last that it shares with
-    the watcher, who says what is confirmed.
+    """Calls that may still be mined, and those that were mined in a block that the index has not read: above
+    the last block that it shares with the watcher, which decides what is confirmed.
 
-    Of other workspaces, what has reached the network: before, it is known to nobody else (P24), and may never be sent.
+    Of other workspaces, those that have reached the network: before, no other workspace knows of them (P24),
+    and they may never be sent.
     """
     member = aliased(Proposal)
-    # One within the other: as a join, SQLite would read all that tokens ever did on the chain, anew for each call.
+    # Nested: as a join, SQLite would read all transactions of tokens on the chain for each call.
     in_index = exists().where(TokenRow.chain == contract.chain, TokenRow.txid == member.txid_expected)
     was_read = exists().where(member.family_id == ContractCall.family_id, in_index)
     is_unread = and_(Proposal.status == Status.CONFIRMED.value, Proposal.block_height > shared)

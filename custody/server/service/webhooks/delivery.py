@@ -24,7 +24,7 @@ from custody.server.service.jobs.outbox import Again, Done, Finish, Task, Verdic
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.secrets import WebhookSecrets
 from custody.server.service.system import PLATFORM, place_of
-from custody.server.service.webhooks.events import WEBHOOK
+from custody.server.service.webhook_events import WEBHOOK
 from custody.server.service.webhooks.sending import Sender, Trouble, Undelivered
 from custody.server.store import Store
 from custody.server.store.models import (

@@ -21,7 +21,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue, is_open
 from custody.server.service.jobs.tidying import BATCH, Part
 from custody.server.service.secrets import WebhookSecrets
-from custody.server.service.webhooks.events import WEBHOOK, WebhookEvents
+from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store.models import Job, Webhook, WebhookDelivery, WebhookEvent
 
 # Time to install the new secret at a receiver by hand. Until then deliveries are signed with both.

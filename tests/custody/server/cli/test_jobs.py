@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from custody.server.app import utc_now
 from custody.server.cli import app
-from custody.server.service.jobs.operator import MINE
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.mail.jobs import MAIL
-from custody.server.service.proposals.finalising import BROADCAST
+from custody.server.service.operations.regtest import MINE
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent, Job
 

@@ -1,7 +1,8 @@
-"""What grows with the years is found by an index: a plan that reads all of a table fails here, however quick it still is.
+"""What grows with the years is found by an index: a plan that reads all of a table fails here, however quick
+it still is.
 
-The statements are those that the use cases send. PostgreSQL is told to leave whole tables alone where it can; where an index is
-missing, it cannot.
+The statements are those that the use cases send. PostgreSQL is told to leave whole tables alone where it can;
+where an index is missing, it cannot.
 """
 
 import re
@@ -16,23 +17,23 @@ from custody.server.domain.selection import MAX_INPUTS, Tier
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.policies import StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault
-from custody.server.service.network.affected import affected
 from custody.server.service.network.deposits import Coins
+from custody.server.service.network.sightings import affected
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.proposals.coins import (
     MATCHING,
     SMALL,
-    Purse,
+    VaultCoins,
+    kept_for_tokens,
     lock_coins,
     require_unchanged,
 )
 from custody.server.service.proposals.drafting import plan_of
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.proposals import Filter
-from custody.server.service.proposals.token_coins import address_script, kept_for_tokens
-from custody.server.service.tokens.holding import holding_vault
-from custody.server.service.tokens.waiting import outlook_of
-from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.stored_vaults import address_script, policy_of
+from custody.server.service.tokens.records import holding_vault
+from custody.server.service.tokens.waiting import simulation_of
 from custody.server.store.models import (
     Contract,
     ContractCall,
@@ -208,10 +209,10 @@ def a_plan(db, desk):
 
 def drawing(db, desk):
     plan = a_plan(db, desk)
-    purse = Purse(desk.vault["id"], 200)
+    source = VaultCoins(desk.vault["id"], 200)
     for tier in Tier:
-        held = purse.pool(db, tier, plan)
-    purse.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
+        held = source.pool(db, tier, plan)
+    source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
     require_unchanged(db, "regtest", held[:20])
     kept_for_tokens(db, db.get_one(Vault, desk.vault["id"]), 200)
 
@@ -232,9 +233,9 @@ def calling(db, desk):
     contract = db.get_one(Contract, 1)
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     assert holding_vault(db, access, contract) == desk.vault["id"]
-    outlook = outlook_of(db, contract, desk.workspace_id)
-    assert outlook.waiting == ()
-    assert outlook.view.get("ff" * 32, Cell.OWNER) is None
+    simulation = simulation_of(db, contract, desk.workspace_id)
+    assert simulation.waiting == ()
+    assert simulation.view.get("ff" * 32, Cell.OWNER) is None
 
 
 def records(db, desk):
@@ -334,12 +335,14 @@ def test_each_index_is_used(old, act, index):
 
 
 def test_coins_by_amount_are_walked_along_until_there_are_enough(old):
-    """A vault may have any number of them: not even its own are all read, and sorted, for the largest hundred."""
+    """A vault may have any number of them: not even its own are all read, and sorted, for the largest
+    hundred.
+    """
     store = old.world.platform.services.store
     with statements(store) as seen, store.read() as db:
-        purse = Purse(old.vault["id"], 200)
+        source = VaultCoins(old.vault["id"], 200)
         for tier in Tier:
-            purse.pool(db, tier, a_plan(db, old))
+            source.pool(db, tier, a_plan(db, old))
     pools = [
         plan
         for (statement, _), plan in zip(seen, plans(store, seen), strict=True)

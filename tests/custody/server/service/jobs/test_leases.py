@@ -61,7 +61,7 @@ def test_a_released_one_is_free_at_once_and_only_its_holder_releases_it(leads):
 
 
 def test_who_slept_past_its_lease_writes_nothing(store, leads, clock):
-    """It read the chain, was stopped, another followed the chain meanwhile: its view is the older one (P36)."""
+    """It read the chain and was stopped, and another followed the chain: its view is the older one (P36)."""
     first, second = leads
     with first.work() as held:
         clock.now += LEASE
@@ -131,7 +131,9 @@ def test_a_clock_that_was_wrong_keeps_nobody_out_for_longer_than_a_lease(leads, 
 
 
 def test_from_one_place_it_is_taken_at_once_and_from_another_it_is_not(store, clock):
-    """The embedded chain's own lock says that the earlier holder is dead. That of another folder says nothing."""
+    """The embedded chain's own lock says that the earlier holder is dead. That of another folder says
+    nothing.
+    """
     first, second, elsewhere = (
         Lead(store, clock, secrets.token_bytes, "watcher of regtest", LEASE, place)
         for place in ("here", "here", "elsewhere")

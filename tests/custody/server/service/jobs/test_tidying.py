@@ -1,4 +1,6 @@
-"""What strangers can make rows of does not stay for ever, and what still counts is not forgotten."""
+"""Rows that strangers can cause do not stay for ever, what still counts stays, and one bad row stops nothing
+else.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,9 +9,11 @@ import pytest
 from sqlalchemy import func, select
 
 from custody.schemas.auth import REFRESH_COOKIE
+from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.service.jobs import tidying
 from custody.server.service.jobs.outbox import enqueue
-from custody.server.service.jobs.tidying import OVER, Tidying
+from custody.server.service.jobs.tidying import OVER, Sweeps, Tidying
+from custody.server.service.mail import jobs as mail_jobs
 from custody.server.service.mail.mailer import Mail
 from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
 from tests.support.accounts import CAROL, register, sign_in
@@ -22,8 +26,11 @@ def world(tmp_path: Path, database: str | None) -> Iterator[World]:
         yield opened
 
 
+PARTS = (*OVER, mail_jobs.forget_sent)
+
+
 def tidy(world: World) -> int:
-    return Tidying(world.platform.services.store, world.clock, OVER).run_due()
+    return Tidying(world.platform.services.store, world.clock, PARTS).run_due()
 
 
 def count(world: World, *tables: type) -> int:
@@ -97,7 +104,8 @@ def test_a_session_is_kept_as_long_as_it_can_be_renewed(world: World) -> None:
 
 
 def test_much_is_forgotten_in_short_transactions(world: World, monkeypatch) -> None:
-    monkeypatch.setattr(tidying, "BATCH", 2)
+    for module in (tidying, mail_jobs):
+        monkeypatch.setattr(module, "BATCH", 2)
     ask_for_resets(world, 5)
     world.deliver_mail()
     world.clock.advance(days=1)
@@ -116,10 +124,10 @@ def test_it_is_done_once_an_hour_in_a_running_server(world: World) -> None:
     ask_for_resets(world, 1)
     world.deliver_mail()
     store = world.platform.services.store
-    once = Tidying(store, world.clock, OVER)
+    once = Tidying(store, world.clock, PARTS)
     once.run_due()
     with store.write() as db:
-        db.scalars(select(Job)).one().done_at = world.clock() - tidying.SENT_MAIL_KEPT
+        db.scalars(select(Job)).one().done_at = world.clock() - mail_jobs.SENT_MAIL_KEPT
     world.clock.advance(minutes=59)
     assert once.run_due() == 0
     world.clock.advance(minutes=1)
@@ -144,3 +152,30 @@ def test_finished_jobs_of_every_kind_go_and_open_ones_never(world: World) -> Non
         world.clock.advance(seconds=1)
         tidy(world)
         assert count(world, Job) == left
+
+
+class Part:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.ran = 0
+
+    def run_due(self) -> int:
+        self.ran += 1
+        if self.error is not None:
+            raise self.error
+        return 2
+
+
+def test_one_that_fails_keeps_none_of_the_others_and_is_heard_of() -> None:
+    parts = Part(), Part(ValueError("a bad row")), Part()
+    with pytest.raises(ValueError, match="a bad row"):
+        Sweeps(parts).run_due()
+    assert [part.ran for part in parts] == [1, 1, 1]
+    assert Sweeps((parts[0], parts[2])).run_due() == 4
+
+
+def test_without_the_database_none_is_tried_in_vain() -> None:
+    parts = Part(DatabaseUnavailable("It is gone.")), Part()
+    with pytest.raises(DatabaseUnavailable):
+        Sweeps(parts).run_due()
+    assert parts[1].ran == 0

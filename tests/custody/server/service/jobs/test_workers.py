@@ -1,11 +1,20 @@
-"""A server's own threads: they do the work without being told, and an operator's commands reach them."""
+"""A server's own threads: several on one outbox, and what they do when the process is told to stop."""
+
+import threading
+from collections.abc import Callable
 
 import pytest
+from sqlalchemy import select
 
 from custody.server.domain.errors import ChainUnavailable, Invalid
+from custody.server.service.jobs.outbox import Done, Finish, Outbox, Task, enqueue
+from custody.server.service.jobs.workers import OutboxThreads
+from custody.server.store import Store
+from custody.server.store.models import Job
 from multisig import Network, Sats, decode_address
 from tests.support.backends import Unreliable
 from tests.support.custody import SHOP, ok, open_desk
+from tests.support.platform import Clock
 
 # Nothing here takes a second; a machine under load may take some.
 PATIENCE = 90.0
@@ -127,3 +136,97 @@ def test_without_a_server_a_command_gives_up_and_leaves_nothing_to_be_done_later
         desk.world.platform.operator.mine(1, timeout=0.1)
     assert desk.outbox.run_due() == 0
     assert desk.chain.tip().height == 0
+
+
+def done(_db: object) -> Done:
+    return Done()
+
+
+class Work:
+    """A handler in which one job hangs until it is let go."""
+
+    def __init__(self) -> None:
+        self.began = threading.Event()
+        self.go = threading.Event()
+        self.others = threading.Event()
+
+    def __call__(self, task: Task) -> Finish:
+        if task.subject == "slow":
+            self.began.set()
+            assert self.go.wait(PATIENCE)
+        elif task.subject == "last":
+            self.others.set()
+        return done
+
+
+@pytest.fixture
+def work() -> Work:
+    return Work()
+
+
+@pytest.fixture
+def pool_of(store: Store, work: Work) -> Callable[[int], OutboxThreads]:
+    def make(threads: int) -> OutboxThreads:
+        with store.write() as db:
+            for subject in ("slow", *map(str, range(5)), "last"):
+                enqueue(db, "work", subject, Clock()())
+        return OutboxThreads("work", Outbox(store, Clock(), "one", {"work": work}), threads)
+
+    return make
+
+
+def open_subjects(store: Store) -> dict[str, str | None]:
+    with store.read() as db:
+        return {job.subject: job.lease_owner for job in db.scalars(select(Job).where(Job.done_at.is_(None)))}
+
+
+def test_a_slow_job_does_not_hold_up_the_others(
+    store: Store, work: Work, pool_of: Callable[[int], OutboxThreads]
+) -> None:
+    pool = pool_of(2)
+    pool.round()
+    assert work.others.wait(PATIENCE)
+    assert work.began.is_set()
+    work.go.set()
+    pool.stop()
+    pool.join(PATIENCE)
+    assert open_subjects(store) == {}
+
+
+def test_one_hand_does_one_after_the_other(work: Work, pool_of: Callable[[int], OutboxThreads]) -> None:
+    pool = pool_of(1)
+    pool.round()
+    assert work.began.wait(PATIENCE)
+    pool.round()
+    assert not work.others.is_set()
+    work.go.set()
+    assert work.others.wait(PATIENCE)
+    pool.stop()
+    pool.join(PATIENCE)
+
+
+def test_told_to_stop_it_ends_what_is_under_way_and_takes_nothing_more(
+    store: Store, work: Work, pool_of: Callable[[int], OutboxThreads]
+) -> None:
+    pool = pool_of(1)
+    pool.round()
+    assert work.began.wait(PATIENCE)
+    pool.stop()
+    work.go.set()
+    pool.join(PATIENCE)
+    pool.round()
+    assert open_subjects(store) == dict.fromkeys((*map(str, range(5)), "last"))
+
+
+def test_what_does_not_end_in_time_is_given_back(
+    store: Store, work: Work, pool_of: Callable[[int], OutboxThreads]
+) -> None:
+    pool = pool_of(1)
+    pool.round()
+    assert work.began.wait(PATIENCE)
+    assert open_subjects(store)["slow"] == "one"
+    pool.stop()
+    pool.join(0.01)
+    assert open_subjects(store)["slow"] is None
+    work.go.set()
+    pool.join(PATIENCE)

@@ -1,4 +1,4 @@
-"""Profiles: watched from their registration on, one person's each, and what they hold shown to that person."""
+"""Profiles: watched from their registration on, one member's each, and shown to that member alone."""
 
 import pytest
 from sqlalchemy import select

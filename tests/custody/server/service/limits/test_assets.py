@@ -1,4 +1,6 @@
-"""``assets`` in a vault's record: what it moved of each token in its cycle, by the sums that refuse (docs/limits.md)."""
+"""``assets`` in a vault's record: what it moved of each token in its cycle, by the sums that refuse
+(docs/limits.md).
+"""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -10,9 +12,9 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from custody.server.domain.limits import in_tokens
-from custody.server.service.limits.assets import assets_of_vaults
+from custody.server.service.limits.limits import assets_of_vaults
 from custody.server.service.limits.policies import StoredPolicies
-from custody.server.service.limits.token_usage import TokenMovement, token_usage_of_vault
+from custody.server.service.limits.usage import TokenMovement, token_usage_of_vault
 from custody.server.store import Store
 from custody.server.store.models import Contract, ContractCall, Organisation, Proposal, User, Workspace
 from multisig.tokens import MAX_TOKEN_AMOUNT
@@ -170,7 +172,7 @@ class TestOutOfReach:
         assert figures(tokens) == [("10.00", "0.40", "9.60")]
 
 
-# --- many vaults and tokens ----------------------------------------------------------------------------------------------
+# --- many vaults and tokens ---------------------------------------------------------------------------------
 
 VAULTS, TOKENS, CALLS = [f"v{number}" for number in range(6)], (1, 2), 400
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
@@ -320,7 +322,9 @@ def test_every_vaults_figures_are_those_that_a_movement_is_measured_by(store: St
                     f"T{each.contract_uid}",
                     f"txid of deployment {each.contract_uid}",
                 )
-                movement = TokenMovement(each.contract_uid, each.ticker, each.decimals, 1, True, NOW)  # noqa: FBT003
+                movement = TokenMovement(
+                    each.contract_uid, each.ticker, each.decimals, 1, for_role=True, proposed_at=NOW
+                )
                 measured = token_usage_of_vault(db, vault_id, since, movement).used
                 assert measured == wanted[vault_id][each.contract_uid]
                 assert each.used == in_tokens(measured, each.decimals)

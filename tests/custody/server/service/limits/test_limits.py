@@ -1,4 +1,6 @@
-"""Limits where movements are proposed: what counts, for whom, in which cycle, and until when (P18 to P20, P22)."""
+"""Limits where movements are proposed: what counts, for whom, in which cycle, and until when (P18 to P20,
+P22).
+"""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -192,7 +194,9 @@ class TestRelease:
         assert (mine(rich)[0], vaults_used(rich)) == ("0.00000000", "0.00000000")
 
     def test_what_was_given_back_can_be_moved_in_full(self, rich):
-        """A first look counts whatever was proposed in the cycle. What it finds too much is counted exactly, to the satoshi."""
+        """A first look counts whatever was proposed in the cycle. What it finds too much is counted exactly,
+        to the satoshi.
+        """
         response = rich.propose(60_000, fee_rate="2")
         whole = cost(rich, response)
         set_role(rich, btc(whole))
@@ -264,8 +268,8 @@ class TestVaults:
         assert set_vault(rich, "0.5", "W", 3)["PerCycle"] is True
         (vault,) = rich.wallets()
         assert vault["detailed_vault_limits"] == {
-            "Limit": "0.50000000", "CyclePeriod": "W", "CycleDay": 3, "Used": "0.00000000", "Unused": "0.50000000",
-            "NextReset": "2026-03-04T00:00:00.000Z", "PerCycle": True,
+            "Limit": "0.50000000", "CyclePeriod": "W", "CycleDay": 3, "Used": "0.00000000",
+            "Unused": "0.50000000", "NextReset": "2026-03-04T00:00:00.000Z", "PerCycle": True,
         }  # fmt: skip
 
     def test_two_members_share_it(self, rich):

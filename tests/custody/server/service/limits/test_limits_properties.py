@@ -1,6 +1,8 @@
-"""Random lives of movements through the service, on SQLite, against a model that was written without looking at it.
+"""Random lives of movements through the service, on SQLite, against a model that was written without looking
+at it.
 
-The model keeps everything in a list, walks the calendar a day at a time, and counts each figure again from nothing.
+The model keeps everything in a list, walks the calendar a day at a time, and counts each figure again from
+nothing.
 """
 
 from collections.abc import Iterator
@@ -38,7 +40,10 @@ CYCLES = st.sampled_from([("W", 1), ("W", 5), ("W", 7), ("M", 1), ("M", 15), ("M
 WAITS = st.sampled_from([1, 4, 24, 24 * 3, 24 * 7, 24 * 28, 24 * 31])
 ZONES = st.sampled_from([-11, 0, 5, 14])
 STEPS = st.one_of(
-    st.tuples(st.just("propose"), st.sampled_from(USERS), st.sampled_from(VAULTS), AMOUNTS, st.none() | st.integers(0, 30)),
+    st.tuples(
+        st.just("propose"), st.sampled_from(USERS), st.sampled_from(VAULTS), AMOUNTS,
+        st.none() | st.integers(0, 30),
+    ),
     st.tuples(st.just("propose"), st.sampled_from(USERS), st.sampled_from(VAULTS), AMOUNTS, st.none()),
     st.tuples(st.just("becomes"), st.integers(0, 30), st.sampled_from(list(Status))),
     st.tuples(st.just("role"), st.sampled_from(ROLES), LIMITS, CYCLES),
@@ -49,7 +54,7 @@ STEPS = st.one_of(
 )  # fmt: skip
 
 
-# --- the model ---------------------------------------------------------------------------------------------------------
+# --- the model ----------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -106,7 +111,8 @@ class Model:
         return [
             row
             for row in self.rows
-            if row.status not in GONE and row.at >= start and user in {None, row.user} and vault in {None, row.vault}
+            if row.status not in GONE and row.at >= start
+            if user in {None, row.user} and vault in {None, row.vault}
         ]  # fmt: skip
 
     def of_user(self, user: int) -> tuple[int, int, datetime]:
@@ -129,7 +135,7 @@ class Model:
         return role, compared <= limit or raises_nothing
 
 
-# --- the service -------------------------------------------------------------------------------------------------------
+# --- the service --------------------------------------------------------------------------------------------
 
 
 class Undo(Exception):

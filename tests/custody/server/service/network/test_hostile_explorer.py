@@ -1,9 +1,10 @@
 """The watcher in the hands of a hostile explorer: whatever it answers, the store stays consistent, and heals.
 
-Lies are made of true answers: transactions and the newest blocks are hidden everywhere; numbers, hashes and flags are
-exchanged for others that exist; lines vanish, come twice or in another order; bytes are another transaction's. Where a
-lie gets through (an explorer may hide), no balance is negative, every coin is an output of its stored transaction, and
-what is confirmed is so with its coins spent. An honest look afterwards brings everything back.
+Lies are made of true answers: transactions and the newest blocks are hidden everywhere; numbers, hashes and
+flags are exchanged for others that exist; lines vanish, come twice or in another order; bytes are another
+transaction's. Where a lie gets through (an explorer may hide), no balance is negative, every coin is an
+output of its stored transaction, and what is confirmed is so with its coins spent. An honest look afterwards
+brings everything back.
 """
 
 import json

@@ -1,7 +1,9 @@
-"""Random lives of payments and their versions on a real chain: after every step the record says what the chain shows.
+"""Random lives of payments and their versions on a real chain: after every step the record says what the
+chain shows.
 
-No model of the lifecycle here, but what has to be true whatever happened: whoever is in a block is confirmed and nobody else,
-one of a family at most, coins are locked and counted for exactly what may still be mined, and in the end all is settled.
+No model of the lifecycle here, but what has to be true whatever happened: whoever is in a block is confirmed
+and nobody else, one of a family at most, coins are locked and counted for exactly what may still be mined,
+and in the end all is settled.
 """
 
 import shutil
@@ -14,7 +16,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from custody.server.service.proposals.families import holds_coins
+from custody.server.service.lifecycle import holds_coins
 from custody.server.store import sqlite_url
 from custody.server.store.models import CoinLock, Proposal, ProposalInput
 from multisig import Psbt, Transaction, finalise

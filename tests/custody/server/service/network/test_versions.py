@@ -1,4 +1,6 @@
-"""Versions of one payment on the chain: whichever is confirmed is the one, and the record says so at every step (P36, P37)."""
+"""Versions of one payment on the chain: whichever is confirmed is the one, and the record says so at every
+step (P36, P37).
+"""
 
 import pytest
 from sqlalchemy import select
@@ -220,7 +222,9 @@ def spend_alone(desk, psbt_id, outpoint) -> Transaction:
 
 
 class TestEndedAndSeenAfterAll:
-    """Signatures stay valid: what the platform gave up may be finished elsewhere, and the record tells the truth."""
+    """Signatures stay valid: what the platform gave up may be finished elsewhere, and the record tells the
+    truth.
+    """
 
     @pytest.fixture(params=["REJECTED", "CANCELLED", "EXPIRED"])
     def ended(self, request, desk, first):

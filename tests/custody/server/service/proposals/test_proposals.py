@@ -1,11 +1,14 @@
-"""Proposing a send: what is refused, what is locked, and what the PSBT holds (P16, P19, P28 to P30, P48)."""
+"""Proposing a send: what is refused, what is locked, and what the PSBT holds (P16, P19, P28 to P30, P48).
+
+And the whole way of a payment, from the deposit to the confirmation.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from custody.server.chain.embedded import mining
-from multisig import Network, OutPoint, Psbt, Sats, TxOut, inspect, parse_op_return
+from multisig import Network, OutPoint, Psbt, Sats, TxOut, decode_address, inspect, parse_op_return
 from tests.support.custody import CAFE, SHOP, ok, refused
 
 OTHER_NETWORK = "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx"
@@ -307,10 +310,12 @@ class TestReading:
         ]
         assert ok(funded.admin.get("/api/v1/psbt", status="CONFIRMED", **query)) == []
 
-    @pytest.mark.parametrize("query", [{}, {"workspace_id": 1, "limit": 0}, {"workspace_id": 1, "status": "DONE"},
-                                       {"workspace_id": 1, "after": "nowhere"}, {"workspace_id": 1, "awaiting": "you"}])  # fmt: skip
+    @pytest.mark.parametrize(
+        "query", [None, {"limit": 0}, {"status": "DONE"}, {"after": "nowhere"}, {"awaiting": "you"}]
+    )
     def test_queries_that_make_no_sense(self, funded, query):
-        refused(funded.admin.get("/api/v1/psbt", **query), 422, "VALIDATION")
+        asked = {} if query is None else {"workspace_id": 1, **query}
+        refused(funded.admin.get("/api/v1/psbt", **asked), 422, "VALIDATION")
 
     def test_p24_another_tenants_proposal_is_answered_as_one_that_never_was(self, funded):
         psbt_id = ok(funded.propose(50_000))["psbt_id"]
@@ -359,3 +364,30 @@ class TestReading:
         }
         answer = funded.admin.http.get("/api/v1/psbt", params={"psbt_id": psbt_id}, headers=headers)
         assert answer.status_code == 304
+
+
+def test_a_send_from_deposit_to_confirmation(funded):
+    (vault,) = funded.wallets()
+    assert (vault["confirmed_sats"], vault["unconfirmed_sats"], vault["locked_sats"]) == (700_000, 0, 0)
+    psbt_id = ok(funded.propose(150_000))["psbt_id"]
+    assert funded.proposal(psbt_id)["status"] == "PENDING"
+    first = funded.approve("alice", psbt_id)
+    assert (first["status"], first["collected_signatures"], first["txid"]) == ("PENDING", 1, None)
+    second = funded.approve("bob", psbt_id)
+    assert (second["status"], second["collected_signatures"]) == ("SIGNED", 2)
+    funded.settle()
+    sent = funded.proposal(psbt_id)
+    assert (sent["status"], sent["txid"]) == ("BROADCASTING", sent["txid_expected"])
+    (block,) = funded.chain.mine(1)
+    funded.watcher.look()
+    confirmed = funded.proposal(psbt_id)
+    assert (confirmed["status"], confirmed["confirmations"]) == ("CONFIRMED", 1)
+    assert (confirmed["block_height"], confirmed["block_hash"]) == (block.height, block.hash)
+    funded.chain.mine(2)
+    funded.watcher.look()
+    assert funded.proposal(psbt_id)["confirmations"] == 3
+    outputs = funded.chain.outputs_to([decode_address(SHOP, Network.REGTEST)])
+    assert [out.amount for out in outputs] == [150_000]
+    (vault,) = funded.wallets()
+    assert vault["confirmed_sats"] == 700_000 - 150_000 - confirmed["fee_sats"]
+    assert vault["locked_sats"] == 0

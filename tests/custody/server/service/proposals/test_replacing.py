@@ -1,4 +1,6 @@
-"""Fee bumps and self-spends: what they pay, what is refused, and that signers' own daemons let them through (P22, P48)."""
+"""Fee bumps and self-spends: what they pay, what is refused, and that signers' own daemons let them through
+(P22, P48).
+"""
 
 from contextlib import contextmanager
 
@@ -460,7 +462,7 @@ def test_a_version_that_came_and_ended_meanwhile_is_outbid_too(funded, first):
 
 
 def test_a_finalised_ones_real_size_is_what_is_outbid(funded, first):
-    """Signatures are a byte smaller now and then, and the rate on the network higher than the one estimated."""
+    """Signatures are at times a byte smaller, and the rate on the network higher than the estimated one."""
     finished(funded, first)
     with funded.world.platform.services.store.read() as db:
         real = Transaction.parse(db.get_one(Proposal, first).final_tx)

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select
 
-from custody.server.service.tokens.waiting import outlook_of
+from custody.server.service.tokens.waiting import simulation_of
 from custody.server.store.models import Contract, ContractCall, Proposal, TokenBlock, TokenTransaction
 from multisig import RECEIVE, Psbt
 from multisig.tokens import Function
@@ -254,11 +254,11 @@ class TestInit:
         assert tokens.desk.proposal(sent["psbt_id"])["status"] == "CONFIRMED"
         store = tokens.desk.world.platform.services.store
         with store.read() as db:
-            (waiting,) = outlook_of(db, db.get_one(Contract, uid), tokens.desk.workspace_id).waiting
+            (waiting,) = simulation_of(db, db.get_one(Contract, uid), tokens.desk.workspace_id).waiting
         assert waiting.txid == payment.txid
         tokens.look()
         with store.read() as db:
-            assert outlook_of(db, db.get_one(Contract, uid), tokens.desk.workspace_id).waiting == ()
+            assert simulation_of(db, db.get_one(Contract, uid), tokens.desk.workspace_id).waiting == ()
 
 
 class TestRules:

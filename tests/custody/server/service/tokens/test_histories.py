@@ -1,4 +1,6 @@
-"""P35: whatever chain the indexer followed, and however often it turned, it ends as a fresh replay does, hash by hash."""
+"""P35: whatever chain the indexer followed, and however often it turned, it ends as a fresh replay does, hash
+by hash.
+"""
 
 import os
 from itertools import count
@@ -127,7 +129,9 @@ def test_a_backend_that_fails_in_the_middle_costs_its_batch_alone(store, monkeyp
 
 
 def test_a_block_whose_parent_is_another_is_not_read(store):
-    """A chain that turns between two questions, or a backend that lies: no block is put on one that is not its parent."""
+    """A chain that turns between two questions, or a backend that lies: no block is put on one that is not
+    its parent.
+    """
     turning, other = Turning(plain(3)), Turning(plain(4), branches=9)
     turning.grow(6)
     other.grow(9)

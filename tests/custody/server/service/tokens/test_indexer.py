@@ -1,4 +1,6 @@
-"""The index of tokens over a real chain: it is what a replay of the chain says, whatever was taken back meanwhile."""
+"""The index of tokens over a real chain: it is what a replay of the chain says, whatever was taken back
+meanwhile.
+"""
 
 from dataclasses import dataclass, field, replace
 
@@ -32,8 +34,8 @@ def holder(number: int) -> bytes:
 
 @dataclass
 class Tokens:
-    """A chain on which numbered open scripts deploy and call, and an indexer that follows it. ``strangers``: the deployments that
-    nobody proposed here.
+    """A chain on which numbered open scripts deploy and call, and an indexer that follows it. ``strangers``:
+    the deployments that nobody proposed here.
     """
 
     chain: EmbeddedChain
@@ -64,7 +66,9 @@ class Tokens:
         self.chain.mine(1)
 
     def carry(self, number: int, payload, *, extra: bytes = b"") -> str:
-        """A transaction whose first input spends a coin of that script, with the payload; waits in the mempool."""
+        """A transaction whose first input spends a coin of that script, with the payload; waits in the
+        mempool.
+        """
         data = encode_payload(payload) + extra
         transaction = Transaction(
             version=2,
@@ -249,7 +253,7 @@ class Shorter:
 @pytest.mark.parametrize("first", [0, 4, None], ids=["the beginning", "a height", "a tip"])
 @pytest.mark.parametrize("has", ["a block less", "its first block", "less than its first block", "genesis"])
 def test_a_backend_that_is_behind_takes_nothing_back(tokens, first, has):
-    """However short it is: what it lacks was not taken back, and an index that is emptied loses every token."""
+    """However short it is: what it lacks was not taken back. An index that is emptied loses every token."""
     tokens.follower(tokens.chain, first).look()
     contract_id = deployed(tokens)
     tokens.follower(tokens.chain, first).look()
@@ -318,7 +322,9 @@ def test_whoever_lost_the_lease_writes_nothing(tokens):
 
 
 def test_a_deployment_with_a_long_list_asks_no_more_than_one_without(tokens):
-    """The writers' lock is held meanwhile: with a question for each holder, a block of such deployments held it for minutes."""
+    """The writers' lock is held meanwhile: with a question for each holder, a block of such deployments held
+    it for minutes.
+    """
     listed = tuple(sorted(p2wsh(open_script(number)) for number in range(100, 400)))
     code = bytecode(owner_script=holder(OWNER), whitelist=listed)
     tokens.blobs[code.deployment.bytecode_hash] = code
@@ -344,7 +350,9 @@ def test_a_deployment_with_a_long_list_asks_no_more_than_one_without(tokens):
 
 
 def test_an_index_that_began_at_a_tip_begins_there_again_after_a_reorganisation_below_it(tokens):
-    """A new beginning at the tip of that day would leave out the deployments between, and their tokens for ever."""
+    """A new beginning at the tip of that day would leave out the deployments between, and their tokens for
+    ever.
+    """
     indexer = tokens.follower(tokens.chain, None)
     indexer.look()
     contract_id = tokens.carry(OWNER, gold().deployment)

@@ -1,4 +1,4 @@
-"""Sends from a vault with tokens: others of its coins go first, and one confirmed coin stays at its address."""
+"""Sends from a vault with tokens: one confirmed coin stays at its address, and others are spent first."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Random lives of one token, forks included: what is let through is what the machine lets through, and the index says what a replay says."""
+"""Random lives of one token, forks included: what is let through is what the machine lets through, and the
+index says what a replay says.
+"""
 
 from collections.abc import Callable
 from operator import itemgetter

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import func, select
 
 from custody.schemas.proposals import TxType
-from custody.server.service.tokens.deployments import proposed_deployments
+from custody.server.service.tokens.blocks import proposed_deployments
 from custody.server.store.models import Contract, Proposal, TokenBlock, TokenTransaction
 from multisig.script import op_return_script, p2wsh
 from multisig.tokens import Bytecode, encode_payload, parse_bytecode

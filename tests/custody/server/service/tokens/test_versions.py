@@ -1,4 +1,6 @@
-"""Bumps, self-spends and children of a token's transaction (ADR 15): input 0, the data and the call stay what they are."""
+"""Bumps, self-spends and children of a token's transaction (ADR 15): input 0, the data and the call stay what
+they are.
+"""
 
 import pytest
 from sqlalchemy import select
@@ -179,7 +181,9 @@ def test_what_takes_a_call_back_gets_a_child(tokens):
 
 
 def test_what_a_send_pays_to_the_address_is_no_change_of_it(tokens):
-    """A payment, by its PSBT, which no child takes away: the child spends the change beside it, and returns it as change."""
+    """A payment, by its PSBT, which no child takes away: the child spends the change beside it, and returns
+    it as change.
+    """
     first = made(tokens.desk.propose(50_000, recipients=[tokens.address], fee_rate="2"))
     tokens.finish(first, blocks=0)
     child = child_of(tokens, first, "20")

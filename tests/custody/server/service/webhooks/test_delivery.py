@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from custody.client.webhooks import NotGenuine, verify
 from custody.server.domain.retries import AFTER_A_HANG
 from custody.server.service.secrets import Purpose
+from custody.server.service.webhook_events import WEBHOOK
 from custody.server.service.webhooks.delivery import (
     BURST_SECONDS,
     LEAST_SECONDS,
@@ -19,7 +20,6 @@ from custody.server.service.webhooks.delivery import (
     SHORTEST_WAIT,
     Shares,
 )
-from custody.server.service.webhooks.events import WEBHOOK
 from custody.server.store.models import Job, Webhook, WebhookDelivery
 from tests.support.custody import ok, refused
 from tests.support.receiver import HOST, TAKEN, Answer, Receiver, status

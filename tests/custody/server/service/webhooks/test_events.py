@@ -9,7 +9,7 @@ from custody.schemas.webhook_events import EventKind
 from custody.server.domain.audit import Category
 from custody.server.domain.webhook_events import CARRIES, TOLD_BY_AUDIT
 from custody.server.service.system import PLATFORM, place_of
-from custody.server.service.webhooks.events import WEBHOOK, WebhookEvents
+from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store.models import Job, WebhookDelivery
 from custody.server.store.models import WebhookEvent as Stored
 from tests.support.custody import Desk, ok
@@ -30,7 +30,7 @@ def kinds(desk: Desk) -> list[str]:
     return [kind for kind, _ in told(desk.world, desk.workspace_id)]
 
 
-def told_of(desk: Desk, kind: str) -> list[Mapping]:
+def event_data(desk: Desk, kind: str) -> list[Mapping]:
     return [data for each, data in told(desk.world, desk.workspace_id) if each == kind]
 
 
@@ -50,13 +50,13 @@ def test_a_send_from_its_proposal_to_its_confirmation(funded: Desk) -> None:
         "proposal.broadcasting",
         "proposal.confirmed",
     ], "its change is no deposit"
-    final = told_of(funded, "proposal.confirmed")[0]
+    final = event_data(funded, "proposal.confirmed")[0]
     shown = funded.proposal(psbt_id)
     assert final["psbt_id"] == psbt_id
     assert (final["status"], final["txid"]) == ("CONFIRMED", shown["txid"])
     assert (final["vault_id"], final["amount_sats"]) == (funded.vault["id"], 50_000)
     assert final["block_height"] is not None
-    assert [data["user_id"] for data in told_of(funded, "proposal.approved")] == [
+    assert [data["user_id"] for data in event_data(funded, "proposal.approved")] == [
         funded.user_ids["bob"],
         funded.user_ids["carol"],
     ]
@@ -78,7 +78,7 @@ def test_a_lost_key_and_the_approval_that_goes_with_it(funded: Desk) -> None:
     key_id = ok(funded.signers["bob"].get("/api/v1/keys"))[0]["ID"]
     ok(funded.signers["bob"].post("/api/v1/revoke-key", {"key_id": key_id, "reason": "lost"}))
     assert kinds(funded) == ["proposal.approval_withdrawn", "key.revoked"]
-    assert told_of(funded, "key.revoked") == [
+    assert event_data(funded, "key.revoked") == [
         {
             "key_id": key_id,
             "user_id": funded.user_ids["bob"],
@@ -91,7 +91,7 @@ def test_a_lost_key_and_the_approval_that_goes_with_it(funded: Desk) -> None:
 def test_a_superseded_key_is_told_of_too(desk: Desk) -> None:
     listen(desk, "key.revoked")
     ok(register_key(desk.signers["bob"], seed(42), replace=True))
-    assert [data["reason"] for data in told_of(desk, "key.revoked")] == ["superseded"]
+    assert [data["reason"] for data in event_data(desk, "key.revoked")] == ["superseded"]
 
 
 def test_a_deposit_is_seen_and_confirmed(desk: Desk) -> None:
@@ -125,7 +125,7 @@ def test_a_deposit_that_a_reorganisation_puts_into_another_block(desk: Desk) -> 
     desk.chain.reorganise(1, 2, [found.transaction])
     desk.watcher.look()
     assert kinds(desk) == ["deposit.confirmed"]
-    assert told_of(desk, "deposit.confirmed")[0]["block_height"] == desk.chain.tip().height - 1
+    assert event_data(desk, "deposit.confirmed")[0]["block_height"] == desk.chain.tip().height - 1
 
 
 def test_a_deposit_that_nodes_forget(desk: Desk) -> None:
@@ -150,8 +150,8 @@ def test_a_forward_is_a_proposal_and_to_the_vault_a_deposit(desk: Desk) -> None:
         "proposal.signed",
         "proposal.broadcasting",
     ]
-    assert [data["amount_sats"] for data in told_of(desk, "deposit.seen")] == [50_000]
-    assert told_of(desk, "proposal.created")[0]["tx_type"] == "forward"
+    assert [data["amount_sats"] for data in event_data(desk, "deposit.seen")] == [50_000]
+    assert event_data(desk, "proposal.created")[0]["tx_type"] == "forward"
 
 
 def test_vaults_limits_and_members(desk: Desk) -> None:
@@ -184,7 +184,7 @@ def test_whoever_accepts_an_invitation_is_a_member(desk: Desk) -> None:
     desk.world.organisation("Umbrella", "eve@example.net")
     eve = desk.world.as_user("eve@example.net")
     ok(eve.get("/api/v1/accept-invite", invite_id=invited["invite_id"], accept=True))
-    assert [data["role_id"] for data in told_of(desk, "member.added")] == [2]
+    assert [data["role_id"] for data in event_data(desk, "member.added")] == [2]
 
 
 def test_only_what_a_webhook_wants_is_written(funded: Desk) -> None:

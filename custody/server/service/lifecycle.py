@@ -1,0 +1,182 @@
+"""Moving a proposal along its table, with what each step brings with it; and the family that it belongs to.
+
+A proposal and its replacements are one family, whose coins are locked once, and of whose members one at most
+is mined. Every member spends the coins of those before it, so that any two of them exclude each other (ADR
+15). What is locked is worked out anew from who holds what whenever a member ends or comes back: no member
+frees what another one lives on.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import ColumnElement, and_, bindparam, delete, or_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.errors import StateConflict
+from custody.server.domain.lifecycle import ENDED, Event, next_status
+from custody.server.domain.ports import Clock
+from custody.server.service.requests.changes import Changes
+from custody.server.service.webhook_events import WebhookEvents, tell_status
+from custody.server.store.models import CoinLock, Proposal, ProposalInput, Vault
+
+Coin = tuple[str, int]
+_ENDED = tuple(sorted(status.value for status in ENDED))
+
+
+class Lifecycle:
+    def __init__(self, clock: Clock, changes: Changes, events: WebhookEvents) -> None:
+        self._clock = clock
+        self._changes = changes
+        self._events = events
+
+    def apply(self, db: Session, proposal: Proposal, event: Event) -> Status:
+        """Moves the proposal, and returns its new status. Where it has ended, its coins are freed unless
+        another member of its family needs them.
+
+        Raises IllegalTransition.
+        """
+        before = Status(proposal.status)
+        status = next_status(before, event)
+        if status not in ENDED or event is Event.RELEASED:
+            proposal.keeps_coins = False
+        proposal.status = status.value
+        self.touch(db, proposal)
+        if status is not before:
+            tell_status(self._events, db, proposal)
+            self._changes.count(db, self._changes.meters.proposals.labels(status.value).inc)
+        if (before in ENDED) is not (status in ENDED) or event is Event.RELEASED:
+            settle_family(db, proposal)
+        return status
+
+    def touch(self, db: Session, proposal: Proposal) -> None:
+        """Something has changed that readers wait for."""
+        proposal.updated_at = self._clock()
+        self.show(db, proposal)
+
+    def show(self, db: Session, proposal: Proposal) -> None:
+        """Readers see other words; its status and ``updated_at`` stay."""
+        db.flush()
+        self._changes.moved(db, proposal.workspace_id)
+
+
+def has_ended(proposal: Proposal) -> bool:
+    return Status(proposal.status) in ENDED
+
+
+def holds_coins(proposal: Proposal) -> bool:
+    """Whether its coins are locked: it has not ended, or was cancelled with signatures handed out."""
+    return proposal.keeps_coins or not has_ended(proposal)
+
+
+def holds_coins_clause() -> ColumnElement[bool]:
+    """The same, for a query."""
+    return or_(Proposal.status.not_in(_ENDED), Proposal.keeps_coins)
+
+
+def members_of(db: Session, family_id: str) -> list[Proposal]:
+    """Every member, ended ones too, the oldest first."""
+    return sorted(db.scalars(_MEMBERS, {"family_id": family_id}), key=age_in_family)
+
+
+_MEMBERS = select(Proposal).where(Proposal.family_id == bindparam("family_id"))
+
+
+def age_in_family(proposal: Proposal) -> tuple[int, str]:
+    """By fee: by the rules of replacement, each version pays more than all before it. Times tell less: the
+    clocks of two processes differ, and a payment must not become newer than the version that takes it back.
+    """
+    return proposal.fee_sats, proposal.id
+
+
+def newer_than(db: Session, proposal: Proposal) -> list[Proposal]:
+    """The newer members that have not ended, the oldest first."""
+    members = members_of(db, proposal.family_id)
+    place = next(index for index, member in enumerate(members) if member.id == proposal.id)
+    return [member for member in members[place + 1 :] if not has_ended(member)]
+
+
+def taken_back_by(db: Session, proposal: Proposal) -> Proposal | None:
+    """A newer version that returns its coins to the vault, where this one pays a recipient."""
+    if proposal.replaced_by_id is None or not _pays(proposal):
+        return None
+    return next((newer for newer in newer_than(db, proposal) if not _pays(newer)), None)
+
+
+def _pays(proposal: Proposal) -> bool:
+    return bool(proposal.recipients) or proposal.op_return_hex is not None
+
+
+def require_newest(db: Session, proposal: Proposal) -> None:
+    """Raises StateConflict where a newer version exists: an older one is taken back, and must not be
+    completed here.
+    """
+    newer = newer_than(db, proposal)
+    if newer:
+        raise StateConflict(f"It was replaced by {newer[-1].id}: sign that one. Nothing was recorded.")
+
+
+def settle_family(db: Session, proposal: Proposal) -> None:
+    """Locks the coins of the members that hold any, and frees the rest: after a member has ended or come
+    back.
+    """
+    db.flush()
+    members = members_of(db, proposal.family_id)
+    _link(members)
+    chain = db.get_one(Vault, proposal.vault_id).chain
+    wanted = coins_of(db, (member.id for member in members if holds_coins(member)))
+    locks = CoinLock.chain == chain, CoinLock.family_id == proposal.family_id
+    locked = {(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock).where(*locks))}
+    for txid, vout in sorted(locked - wanted):
+        db.execute(delete(CoinLock).where(*locks, CoinLock.txid == txid, CoinLock.vout == vout))
+        _hand_over(db, chain, (txid, vout), proposal.family_id)
+    for coin in sorted(wanted - locked):
+        _lock_if_free(db, chain, coin, proposal.family_id)
+    db.flush()
+
+
+def coins_of(db: Session, proposal_ids: Iterable[str]) -> set[Coin]:
+    query = select(ProposalInput.txid, ProposalInput.vout).where(
+        ProposalInput.proposal_id.in_(list(proposal_ids))
+    )
+    return {(txid, vout) for txid, vout in db.execute(query)}
+
+
+def _link(members: Sequence[Proposal]) -> None:
+    """Each member names the next one that has not ended. One that ended unsent replaces nothing."""
+    following: str | None = None
+    for member in reversed(members):
+        if member.replaced_by_id != following:
+            member.replaced_by_id = following
+        if not has_ended(member):
+            following = member.id
+
+
+def _hand_over(db: Session, chain: str, coin: Coin, former: str) -> None:
+    """Another family may hold the coin too: its signers sent a transaction to the network that the platform
+    had given up.
+    """
+    txid, vout = coin
+    query = (
+        select(Proposal.family_id)
+        .join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
+        .join(Vault, Vault.id == Proposal.vault_id)
+        .where(
+            Vault.chain == chain,
+            and_(ProposalInput.txid == txid, ProposalInput.vout == vout),
+            Proposal.family_id != former,
+            holds_coins_clause(),
+        )
+        .order_by(Proposal.created_at, Proposal.id)
+        .limit(1)
+    )
+    heir = db.scalars(query).first()
+    if heir is not None:
+        _lock_if_free(db, chain, coin, heir)
+
+
+def _lock_if_free(db: Session, chain: str, coin: Coin, family_id: str) -> None:
+    """A coin that another family holds stays locked for that one."""
+    txid, vout = coin
+    if db.get(CoinLock, (chain, txid, vout), populate_existing=True) is None:
+        db.add(CoinLock(chain=chain, txid=txid, vout=vout, family_id=family_id))
+        db.flush()

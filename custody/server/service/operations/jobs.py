@@ -1,0 +1,218 @@
+"""The operator's view of the jobs: what waits, what was given up and why; trying again, and throwing away.
+
+What a job carries is never shown: there are addresses and texts in it (P49).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
+from sqlalchemy.orm import Session
+
+from custody.server.domain.audit import Category
+from custody.server.domain.errors import Invalid, NotFound, StateConflict
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.operations.regtest import FUND, MINE
+from custody.server.service.proposals.signing import BROADCAST
+from custody.server.service.system import OPERATOR
+from custody.server.store.models import Job
+
+# A signed payment, whose coins are locked, waits as long as it takes for a node that takes it: never given up
+# (P14).
+ENDLESS: Final = frozenset({BROADCAST})
+# The command that asked has seen the end or given up: there is no second try.
+ONCE: Final = frozenset({MINE, FUND})
+# One page fits a screen, and one command is one transaction.
+MAX_JOBS: Final = 100
+
+
+class State(StrEnum):
+    """Of a job that is not done."""
+
+    DUE = "due"
+    WAITING = "waiting"
+    LEASED = "leased"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True)
+class KindFigures:
+    """How many jobs of a kind there are in each state, and since when the oldest one is open."""
+
+    kind: str
+    due: int
+    waiting: int
+    leased: int
+    dead: int
+    oldest: datetime | None
+
+
+@dataclass(frozen=True)
+class JobLine:
+    """One job. ``run_at``: when it is tried next; ``error``: why the last try ended as it did."""
+
+    id: int
+    kind: str
+    subject: str
+    state: State
+    attempts: int
+    created_at: datetime
+    run_at: datetime
+    error: str | None
+
+
+class JobAdministration:
+    def __init__(self, clock: Clock, audit: AuditLog) -> None:
+        self._clock = clock
+        self._audit = audit
+
+    def figures(self, db: Session) -> list[KindFigures]:
+        """Of every kind with jobs that are not done."""
+        state = _state(self._clock()).label("state")
+        open_since = case((Job.dead_at.is_(None), Job.created_at))
+        rows = db.execute(
+            select(Job.kind, state, func.count(), func.min(open_since))
+            .where(Job.done_at.is_(None))
+            .group_by(Job.kind, state)
+            .order_by(Job.kind)
+        ).all()
+        found: dict[str, dict[State, int]] = {}
+        oldest: dict[str, datetime] = {}
+        for kind, name, count, since in rows:
+            found.setdefault(kind, {})[State(name)] = count
+            if since is not None:
+                oldest[kind] = min(since, oldest.get(kind, since))
+        return [
+            KindFigures(
+                kind,
+                due=counts.get(State.DUE, 0),
+                waiting=counts.get(State.WAITING, 0),
+                leased=counts.get(State.LEASED, 0),
+                dead=counts.get(State.DEAD, 0),
+                oldest=oldest.get(kind),
+            )
+            for kind, counts in found.items()
+        ]
+
+    def troubled(self, db: Session, *, after: int = 0) -> list[JobLine]:
+        """Jobs that were given up, and those whose last try failed, by id."""
+        now = self._clock()
+        query = (
+            select(Job, _state(now))
+            .where(
+                Job.done_at.is_(None),
+                or_(Job.dead_at.is_not(None), Job.last_error.is_not(None)),
+                Job.id > after,
+            )
+            .order_by(Job.id)
+            .limit(MAX_JOBS)
+        )
+        return [_line(job, State(name)) for job, name in db.execute(query)]
+
+    def retry(self, db: Session, job_id: int) -> JobLine:
+        """Makes the job due at once, with no failures counted. Raises NotFound, StateConflict."""
+        job = _find(db, job_id)
+        self._revive(db, job)
+        self._record(db, "JOB_RETRIED", job)
+        return _line(job, State.DUE)
+
+    def retry_kind(self, db: Session, kind: str) -> list[JobLine]:
+        """Retries all of a kind that were given up, at most `MAX_JOBS`. Raises Invalid, StateConflict."""
+        dead = select(Job).where(Job.kind == kind, Job.dead_at.is_not(None)).order_by(Job.id).limit(MAX_JOBS)
+        jobs = [job for job in db.scalars(dead) if _newer(db, job) is None]
+        if not jobs:
+            raise Invalid(f"No job of the kind {kind!r} was given up.")
+        for job in jobs:
+            self._revive(db, job)
+        for job in jobs:
+            self._record(db, "JOB_RETRIED", job)
+        return [_line(job, State.DUE) for job in jobs]
+
+    def discard(self, db: Session, job_id: int) -> JobLine:
+        """Deletes the job; the audit log keeps that. Raises NotFound, StateConflict."""
+        job = _find(db, job_id)
+        if job.dead_at is None and job.kind in ENDLESS:
+            raise StateConflict(
+                f"A signed payment waits in job {job.id}: it is tried until the network takes it, or its "
+                "proposal ends."
+            )
+        if job.dead_at is None and job.lease_owner is not None:
+            raise StateConflict(f"A worker is about job {job.id} right now.")
+        line = _line(job, State.DUE if job.dead_at is None else State.DEAD)
+        db.delete(job)
+        db.flush()
+        self._record(db, "JOB_DISCARDED", job)
+        return line
+
+    def _revive(self, db: Session, job: Job) -> None:
+        if job.kind in ONCE:
+            raise StateConflict(f"Job {job.id} was asked for by a command that waits for it no more.")
+        if job.dead_at is None and job.lease_owner is not None:
+            raise StateConflict(f"A worker is about job {job.id} right now.")
+        newer = _newer(db, job)
+        if newer is not None:
+            raise StateConflict(f"Job {newer} has taken the place of job {job.id}.")
+        job.dead_at, job.failures, job.run_at = None, 0, self._clock()
+        db.flush()
+
+    def _record(self, db: Session, action: str, job: Job) -> None:
+        what = f"job {job.id}, {job.kind} of {job.subject}"
+        self._audit.record(db, OPERATOR, Category.JOBS, action, what)
+
+
+def _state(now: datetime) -> ColumnElement[str]:
+    return case(
+        (Job.dead_at.is_not(None), State.DEAD.value),
+        (and_(Job.lease_owner.is_not(None), Job.lease_until > now), State.LEASED.value),
+        (Job.run_at > now, State.WAITING.value),
+        else_=State.DUE.value,
+    )
+
+
+def _find(db: Session, job_id: int) -> Job:
+    job = db.get(Job, job_id, with_for_update=True)
+    if job is None or job.done_at is not None:
+        raise NotFound(f"There is no open or dead job {job_id}.")
+    return job
+
+
+def _newer(db: Session, job: Job) -> int | None:
+    """The id of another open job for the same subject: there is at most one."""
+    if job.dead_at is None:
+        return None
+    query: Select[int] = select(Job.id).where(
+        Job.kind == job.kind, Job.subject == job.subject, Job.done_at.is_(None), Job.dead_at.is_(None)
+    )
+    return db.scalar(query)
+
+
+def _line(job: Job, state: State) -> JobLine:
+    return JobLine(
+        job.id, job.kind, job.subject, state, job.attempts, job.created_at, job.run_at, job.last_error
+    )
+
+
+def in_words(line: JobLine) -> str:
+    """For a person at a command line."""
+    tried = (
+        "never tried"
+        if not line.attempts
+        else f"tried {line.attempts} time{'s' if line.attempts > 1 else ''}"
+    )
+    why = f": {line.error}" if line.error else ""
+    return f"{line.id}: {line.state}, {line.kind} of {line.subject}, {tried}{why}"
+
+
+def summary(figures: Sequence[KindFigures]) -> str:
+    """One line for each kind."""
+    if not figures:
+        return "Nothing waits, and nothing was given up."
+    return "\n".join(
+        f"{each.kind}: {each.due} due, {each.waiting} waiting, {each.leased} leased, {each.dead} dead"
+        + (f", the oldest since {each.oldest:%Y-%m-%d %H:%M:%S} UTC" if each.oldest else "")
+        for each in figures
+    )

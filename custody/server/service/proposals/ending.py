@@ -1,0 +1,191 @@
+"""Ending proposals that wait for signatures: their cancellation, and their expiry.
+
+Cancelling is soft: a signature that was handed out stays valid (ADR 15). Where there is one, the coins stay
+locked, so that no other payment depends on them and a self-spend can still take them back: until that is
+confirmed, a member frees them, or the proposal would have expired.
+"""
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import CancelPsbtRequest, CancelPsbtResponse, TxType
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.users import PermissionName
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
+from custody.server.domain.lifecycle import REPLACEABLE, Event
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.tidying import sweep
+from custody.server.service.lifecycle import Lifecycle, newer_than
+from custody.server.service.proposals.families import KINDS
+from custody.server.service.system import PLATFORM, place_of
+from custody.server.store import Store
+from custody.server.store.models import Proposal, Signature
+
+MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
+
+
+class Cancelling:
+    def __init__(self, audit: AuditLog, lifecycle: Lifecycle) -> None:
+        self._audit = audit
+        self._lifecycle = lifecycle
+
+    def cancel(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: CancelPsbtRequest
+    ) -> CancelPsbtResponse:
+        """By its maker, or by a manager of the workspace. Repeated, it changes nothing.
+
+        Raises NotFound, PermissionDenied, StateConflict (it is no longer pending).
+        """
+        proposal = _proposal(db, caller, access, request.psbt_id)
+        status = Status(proposal.status)
+        if status is Status.PENDING:
+            return self._cancel(db, caller, access, proposal, request)
+        if status is not Status.CANCELLED:
+            raise StateConflict(_too_late(proposal))
+        if request.release_coins and proposal.keeps_coins:
+            self._release(db, caller, access, proposal)
+        return _answer(db, proposal)
+
+    def _cancel(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        proposal: Proposal,
+        request: CancelPsbtRequest,
+    ) -> CancelPsbtResponse:
+        out = released_signatures(db, proposal)
+        proposal.keeps_coins = out > 0 and not request.release_coins
+        proposal.failure_code = "cancelled"
+        proposal.failure_reason = request.reason
+        self._lifecycle.apply(db, proposal, Event.CANCEL)
+        kept = "its coins stay locked" if proposal.keeps_coins else "its coins are free"
+        said = f"proposal {proposal.id}, {out} signatures are out, {kept}"
+        self._audit.record(db, caller, Category.PROPOSALS, "PROPOSAL_CANCELLED", said, access=access)
+        return _answer(db, proposal)
+
+    def _release(self, db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal) -> None:
+        self._lifecycle.apply(db, proposal, Event.RELEASED)
+        said = f"proposal {proposal.id}"
+        self._audit.record(db, caller, Category.PROPOSALS, "CANCELLED_COINS_RELEASED", said, access=access)
+
+
+class KeptCoins:
+    """Frees the coins that cancelled proposals keep, when those would have expired: no coin is locked for
+    ever.
+    """
+
+    def __init__(self, store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._lifecycle = lifecycle
+
+    def run_due(self) -> int:
+        due = (
+            select(Proposal)
+            .where(
+                Proposal.status == Status.CANCELLED.value,
+                Proposal.expires_at <= self._clock(),
+                Proposal.keeps_coins,
+            )
+            .order_by(Proposal.expires_at)
+        )
+        return sweep(self._store, due, self._release)
+
+    def _release(self, db: Session, proposal: Proposal) -> None:
+        self._lifecycle.apply(db, proposal, Event.RELEASED)
+        self._audit.record(
+            db,
+            PLATFORM,
+            Category.PROPOSALS,
+            "CANCELLED_COINS_RELEASED",
+            f"proposal {proposal.id}, at its expiry",
+            access=place_of(db, proposal.workspace_id),
+        )
+
+
+def released_signatures(db: Session, proposal: Proposal) -> int:
+    """How many signers' signatures were handed out with its PSBT, even if on one input only; those of lost
+    keys count.
+    """
+    query = select(func.count(func.distinct(Signature.key_id))).where(Signature.proposal_id == proposal.id)
+    return (db.scalar(query) or 0) + proposal.withdrawn_signatures
+
+
+def _proposal(db: Session, caller: Caller, access: WorkspaceAccess, psbt_id: str) -> Proposal:
+    proposal = db.get(Proposal, psbt_id, with_for_update=True)
+    if proposal is None or proposal.workspace_id != access.workspace_id:
+        raise NotFound("There is no such proposal in this workspace.")
+    is_mine = proposal.created_by == caller.user_id
+    if is_mine or (access.holds_any(MANAGERS) and TxType(proposal.tx_type) is not TxType.FORWARD):
+        return proposal
+    raise PermissionDenied(
+        "Whoever made it can cancel it, and of a vault's own movements whoever manages the workspace."
+    )
+
+
+def _too_late(proposal: Proposal) -> str:
+    said = f"The proposal is {proposal.status}; it can no longer be cancelled."
+    if Status(proposal.status) in REPLACEABLE and TxType(proposal.tx_type) in KINDS:
+        return f"{said} Until it is mined, create-psbt with replaces_psbt_id and cancel takes its coins back."
+    return said
+
+
+def _answer(db: Session, proposal: Proposal) -> CancelPsbtResponse:
+    out = released_signatures(db, proposal)
+    offered = proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer_than(db, proposal)
+    return CancelPsbtResponse(
+        psbt_id=proposal.id,
+        status=Status(proposal.status),
+        released_signatures=out,
+        coins_kept=proposal.keeps_coins,
+        self_spend_offered=offered,
+        detail=_in_words(proposal, out),
+    )
+
+
+def _in_words(proposal: Proposal, out: int) -> str:
+    if not out:
+        return "No signature of it is out; its coins are free."
+    said = (
+        f"{out} of {proposal.m} signatures are out and stay valid: whoever holds enough of them can still "
+        "send it."
+    )
+    if proposal.keeps_coins:
+        return (
+            f"{said} Its coins stay locked until a self-spend (create-psbt with replaces_psbt_id and "
+            "cancel) is confirmed, or cancel-psbt with release_coins frees them."
+        )
+    return f"{said} Its coins are free: pay nobody again before it cannot be sent any more."
+
+
+class Expiry:
+    def __init__(self, store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._lifecycle = lifecycle
+
+    def run_due(self) -> int:
+        """Expires what is due, frees its coins, and returns how many."""
+        due = (
+            select(Proposal)
+            .where(Proposal.status == Status.PENDING.value, Proposal.expires_at <= self._clock())
+            .order_by(Proposal.expires_at)
+        )
+        return sweep(self._store, due, self._expire)
+
+    def _expire(self, db: Session, proposal: Proposal) -> None:
+        self._lifecycle.apply(db, proposal, Event.EXPIRE)
+        self._audit.record(
+            db,
+            PLATFORM,
+            Category.PROPOSALS,
+            "PROPOSAL_EXPIRED",
+            f"proposal {proposal.id}",
+            access=place_of(db, proposal.workspace_id),
+        )

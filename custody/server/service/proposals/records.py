@@ -1,0 +1,331 @@
+"""Stored proposals as the specification's record, for many at once.
+
+What a proposal does to tokens is decoded from the very bytes that are signed; sends cost no query for it.
+"""
+
+from base64 import b64encode
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple, cast
+
+from sqlalchemy import BindParameter, Select, bindparam, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import proposals as wire
+from custody.schemas.proposals import DecodedCall, TxType
+from custody.server.service.proposals.families import may_be_replaced
+from custody.server.store.models import (
+    ChainBlock,
+    Contract,
+    ContractCall,
+    Decision,
+    Proposal,
+    ProposalInput,
+    Signature,
+    Vault,
+    VaultSigner,
+)
+from multisig import FeeRate, Network, Psbt
+from multisig.tokens import (
+    Bytecode,
+    Deploy,
+    Payload,
+    TokenAmount,
+    format_units,
+    parse_bytecode,
+    token_of_script,
+    token_words,
+)
+
+
+class Signer(NamedTuple):
+    """A key whose decision counts, and its owner."""
+
+    key_id: str
+    user_id: int
+
+
+DecisionWord = Literal["approve", "reject"]
+
+
+@dataclass(frozen=True)
+class ProposedCall:
+    """What a proposal's record says of tokens."""
+
+    contract_uid: int | None = None
+    call_uid: int | None = None
+    decoded: DecodedCall | None = None
+    contract_ids: list[str] = field(default_factory=list)
+
+
+NO_TOKEN: Final = ProposedCall()
+
+
+def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Proposal]:
+    """In the order given."""
+    ids = [proposal.id for proposal in proposals]
+    vault_signers = _vault_signers(db, {proposal.vault_id for proposal in proposals})
+    decisions = _decisions(db, ids)
+    collected = collected_signatures(db, ids)
+    tips = _tips(db, {proposal.vault_id for proposal in proposals})
+    of_tokens = proposed_calls(db, proposals)
+    return [
+        _record(
+            proposal,
+            [
+                _signer(signer, decisions[proposal.id].get(signer.key_id))
+                for signer in _signers_of(proposal, vault_signers)
+            ],
+            collected[proposal.id],
+            tips.get(proposal.vault_id, 0),
+            of_tokens.get(proposal.id, NO_TOKEN),
+        )
+        for proposal in proposals
+    ]
+
+
+def collected_signatures(db: Session, proposal_ids: Iterable[str]) -> dict[str, int]:
+    """By the proposal's id: the number of signatures that every input has at least."""
+    found = db.execute(_COLLECTED, {"ids": list(proposal_ids)})
+    return {proposal_id: int(least) for proposal_id, least in found}
+
+
+def _least_of_inputs() -> Select[str, int]:
+    per_input = (
+        select(ProposalInput.proposal_id, func.count(Signature.public_key).label("signatures"))
+        .outerjoin(
+            Signature,
+            (Signature.proposal_id == ProposalInput.proposal_id)
+            & (Signature.input_index == ProposalInput.input_index),
+        )
+        .where(ProposalInput.proposal_id.in_(_IDS))
+        .group_by(ProposalInput.proposal_id, ProposalInput.input_index)
+        .subquery()
+    )
+    return select(per_input.c.proposal_id, func.min(per_input.c.signatures)).group_by(per_input.c.proposal_id)
+
+
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+_COLLECTED = _least_of_inputs()
+_VAULT_SIGNERS = (
+    select(VaultSigner)
+    .where(VaultSigner.vault_id.in_(_IDS))
+    .order_by(VaultSigner.vault_id, VaultSigner.key_index)
+)
+_DECISIONS = select(Decision).where(Decision.proposal_id.in_(_IDS))
+_TIPS = (
+    select(Vault.id, func.max(ChainBlock.height))
+    .join(ChainBlock, ChainBlock.chain == Vault.chain)
+    .where(Vault.id.in_(_IDS))
+    .group_by(Vault.id)
+)
+
+
+def _vault_signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[VaultSigner]]:
+    found: dict[str, list[VaultSigner]] = defaultdict(list)
+    for signer in db.scalars(_VAULT_SIGNERS, {"ids": list(vault_ids)}):
+        found[signer.vault_id].append(signer)
+    return found
+
+
+def _signers_of(proposal: Proposal, vault_signers: Mapping[str, Sequence[VaultSigner]]) -> list[Signer]:
+    """A forward has one signer, its owner."""
+    if proposal.profile_key_id is not None:
+        return [Signer(proposal.profile_key_id, proposal.created_by)]
+    return [Signer(signer.key_id, signer.user_id) for signer in vault_signers[proposal.vault_id]]
+
+
+def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, Decision]]:
+    found: dict[str, dict[str, Decision]] = defaultdict(dict)
+    for decision in db.scalars(_DECISIONS, {"ids": list(proposal_ids)}):
+        found[decision.proposal_id][decision.key_id] = decision
+    return found
+
+
+def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
+    found = db.execute(_TIPS, {"ids": list(vault_ids)})
+    return {vault_id: int(height) for vault_id, height in found}
+
+
+def _signer(signer: Signer, decision: Decision | None) -> wire.ProposalSigner:
+    if decision is None:
+        return wire.ProposalSigner(key_id=signer.key_id, is_signed=False, user_id=str(signer.user_id))
+    is_signed = decision.decision == "approve" and decision.is_complete
+    return wire.ProposalSigner(
+        key_id=signer.key_id,
+        is_signed=is_signed,
+        user_id=str(signer.user_id),
+        signed_at=decision.decided_at if is_signed else None,
+        decision=cast("DecisionWord", decision.decision),
+    )
+
+
+def rate_text(rate: FeeRate) -> str:
+    """sat/vB in plain decimals, without trailing zeros."""
+    return f"{rate.sat_per_vb.normalize():f}"
+
+
+def _record(
+    proposal: Proposal,
+    signers: list[wire.ProposalSigner],
+    collected: int,
+    tip_height: int,
+    of_token: ProposedCall,
+) -> wire.Proposal:
+    height = proposal.block_height
+    return wire.Proposal(
+        psbt_id=proposal.id,
+        workspace_id=str(proposal.workspace_id),
+        vault_id=proposal.vault_id,
+        tx_type=wire.TxType(proposal.tx_type),
+        status=wire.ProposalStatus(proposal.status),
+        contract_uid=of_token.contract_uid,
+        call_uid=of_token.call_uid,
+        decoded_call=of_token.decoded,
+        created_by=str(proposal.created_by),
+        description=proposal.description,
+        psbt_base64=b64encode(proposal.psbt).decode(),
+        txid=proposal.txid,
+        txid_expected=proposal.txid_expected,
+        recipients=proposal.recipients,
+        amounts_sats=proposal.amounts_sats,
+        fee_sats=proposal.fee_sats,
+        fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),
+        op_return=None if proposal.op_return_hex is None else f"0x{proposal.op_return_hex}",
+        contract_ids=proposal.contract_ids or of_token.contract_ids,
+        m=proposal.m,
+        n=proposal.n,
+        signers=signers,
+        collected_signatures=collected,
+        required_signatures=proposal.m,
+        expires_at=proposal.expires_at,
+        created_at=proposal.created_at,
+        updated_at=proposal.updated_at,
+        confirmations=0 if height is None else max(1, tip_height - height + 1),
+        block_hash=proposal.block_hash,
+        block_height=height,
+        failure_code=proposal.failure_code,
+        failure_reason=proposal.failure_reason,
+        replaces_psbt_id=proposal.replaces_id,
+        replaced_by_psbt_id=proposal.replaced_by_id,
+        may_be_replaced=may_be_replaced(proposal),
+    )
+
+
+_OF_TOKENS: Final = frozenset({TxType.DEPLOY.value, TxType.CALL.value})
+# A list shows the calls on few tokens, again and again; a bytecode has 80,000 bytes at most.
+_REMEMBERED: Final = 32
+
+
+@dataclass(frozen=True)
+class _Purpose:
+    """What a family is for. ``call_uid`` None: a deployment. ``contract_ids``: its every version."""
+
+    contract: Contract
+    call_uid: int | None
+    contract_ids: frozenset[str]
+
+
+def proposed_calls(db: Session, proposals: Sequence[Proposal]) -> dict[str, ProposedCall]:
+    """By the proposal's id. Sends and forwards take no query."""
+    concerned = [proposal for proposal in proposals if proposal.tx_type in _OF_TOKENS]
+    if not concerned:
+        return {}
+    purpose = _purposes(db, {proposal.family_id for proposal in concerned})
+    return {
+        proposal.id: _proposed(proposal, purpose[proposal.family_id])
+        for proposal in concerned
+        if proposal.family_id in purpose
+    }
+
+
+def _purposes(db: Session, family_ids: Collection[str]) -> dict[str, _Purpose]:
+    deploys = select(Contract).where(Contract.deploy_family_id.in_(family_ids))
+    calls = (
+        select(ContractCall.family_id, ContractCall.uid, Contract)
+        .join(Contract, Contract.uid == ContractCall.contract_uid)
+        .where(ContractCall.family_id.in_(family_ids))
+    )
+    found: dict[str, tuple[Contract, int | None]] = {
+        contract.deploy_family_id: (contract, None) for contract in db.scalars(deploys)
+    }
+    found |= {family_id: (contract, uid) for family_id, uid, contract in db.execute(calls)}
+    versions = _versions(db, {contract.deploy_family_id for contract, _ in found.values()})
+    return {
+        family_id: _Purpose(contract, uid, frozenset(versions[contract.deploy_family_id]))
+        for family_id, (contract, uid) in found.items()
+    }
+
+
+def _versions(db: Session, family_ids: Collection[str]) -> Mapping[str, Collection[str]]:
+    found: dict[str, set[str]] = {family_id: set() for family_id in family_ids}
+    query = select(Proposal.family_id, Proposal.txid_expected).where(Proposal.family_id.in_(family_ids))
+    for family_id, txid in db.execute(query):
+        found[family_id].add(txid)
+    return found
+
+
+def _proposed(proposal: Proposal, purpose: _Purpose) -> ProposedCall:
+    payload = _payload(Psbt.parse(proposal.psbt))
+    if payload is None:
+        # The version that takes it back carries nothing.
+        return ProposedCall(purpose.contract.uid, purpose.call_uid)
+    contract_id = proposal.txid_expected if isinstance(payload, Deploy) else payload.contract_id
+    bytecode = _parsed(purpose.contract.bytecode) if contract_id in purpose.contract_ids else None
+    decoded = decode_call(payload, contract_id, Network(purpose.contract.chain), bytecode)
+    return ProposedCall(purpose.contract.uid, purpose.call_uid, decoded, [contract_id])
+
+
+def decode_call(
+    payload: Payload, contract_id: str | None, network: Network, bytecode: Bytecode | None
+) -> DecodedCall:
+    """A payload as the record shows it. Without ``bytecode``, amounts are given in raw units only.
+
+    Raises InvalidToken for a deployment that is not of this bytecode.
+    """
+    words = token_words(payload, network, bytecode)
+    details = dict(words.details)
+    common = {
+        "function": details["function"],
+        "words": words.sentence,
+        "data_hex": words.hex,
+        "contract_id": contract_id,
+    }
+    if isinstance(payload, Deploy):
+        return DecodedCall(
+            **common,
+            ticker=payload.ticker,
+            decimals=payload.decimals,
+            total_supply_raw=str(payload.total_supply),
+            total_supply=format_units(payload.total_supply, payload.decimals),
+            max_supply_raw=str(payload.max_supply),
+            max_supply=format_units(payload.max_supply, payload.decimals),
+            whitelist_enabled=payload.whitelist_enabled,
+            bytecode_hash=payload.bytecode_hash.hex(),
+            whitelist_count=None if bytecode is None else len(bytecode.whitelist),
+            whitelist_hash=None if bytecode is None else bytecode.whitelist_hash.hex(),
+        )
+    return DecodedCall(
+        **common,
+        ticker=None if bytecode is None else bytecode.ticker,
+        decimals=None if bytecode is None else bytecode.decimals,
+        amount_raw=None if payload.amount is None else str(payload.amount),
+        amount=_whole(payload.amount, bytecode),
+        address=details.get("address"),
+    )
+
+
+def _whole(amount: TokenAmount | None, bytecode: Bytecode | None) -> str | None:
+    return None if amount is None or bytecode is None else format_units(amount, bytecode.decimals)
+
+
+def _payload(psbt: Psbt) -> Payload | None:
+    payloads = (token_of_script(output.script_pubkey) for output in psbt.outputs)
+    return next((payload for payload in payloads if payload is not None), None)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _parsed(blob: bytes) -> Bytecode:
+    return parse_bytecode(blob)

@@ -1,0 +1,140 @@
+"""A stored vault: found in its workspace, as the policy that derives its scripts, which of them the chain is
+watched for, and what it holds.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sqlalchemy import and_, bindparam, case, func, insert, select
+from sqlalchemy.orm import Session
+
+from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.errors import NotFound
+from custody.server.store.models import ChainCoin, CoinLock, Vault, WatchedScript, table_of
+from multisig import CHANGE, RECEIVE, Network
+from multisig import Vault as Policy
+
+# Parsing a descriptor checks every key; a policy keeps its branch nodes, so that the next address is cheap.
+CACHED_POLICIES = 1_024
+# The vault's ``address`` on record. Deposits go there; change never does, but for that of a token's
+# transactions.
+ADDRESS_INDEX = 0
+# BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
+GAP = 20
+
+
+def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
+    """Raises NotFound for a vault of another workspace too (P24)."""
+    vault = db.get(Vault, vault_id)
+    if vault is None or vault.workspace_id != access.workspace_id:
+        raise NotFound("There is no such vault in this workspace.")
+    return vault
+
+
+# --- scripts ------------------------------------------------------------------------------------------------
+
+
+def policy_of(vault: Vault) -> Policy:
+    """The same object for the same vault."""
+    return policy_from(vault.descriptor, vault.chain)
+
+
+@lru_cache(CACHED_POLICIES)
+def policy_from(descriptor: str, chain: str) -> Policy:
+    """The same, from a vault's columns."""
+    return Policy.from_descriptor(descriptor, Network(chain))
+
+
+def address_script(vault: Vault) -> bytes:
+    """The output script of the vault's ``address``, by which tokens know the vault as holder, owner and
+    caller.
+    """
+    return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
+
+
+def watch_vault(db: Session, vault: Vault) -> None:
+    """Adds what is missing up to the gap beyond the next unused index of both branches."""
+    watch_branch(db, vault, RECEIVE, vault.next_receive_index)
+    watch_branch(db, vault, CHANGE, vault.next_change_index)
+
+
+def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> None:
+    """Adds the scripts of one branch up to the gap beyond `next_index`."""
+    last = db.scalar(_LAST_WATCHED, {"vault_id": vault.id, "branch": branch})
+    policy = policy_of(vault)
+    first = 0 if last is None else last + 1
+    rows = [
+        {
+            "chain": vault.chain,
+            "script_pubkey": policy.script_pubkey(branch, index),
+            "vault_id": vault.id,
+            "branch": branch,
+            "address_index": index,
+        }
+        for index in range(first, next_index + GAP)
+    ]
+    if rows:
+        db.execute(_WATCH, rows)
+
+
+def derive_ahead(vault: Vault) -> None:
+    """Derives the script that will be watched once the next change address is taken. The keys are cached
+    (`multisig.derivation`), so that `watch_branch` spends no time on them while it has the write lock.
+    """
+    policy_of(vault).script_pubkey(CHANGE, vault.next_change_index + GAP)
+
+
+_LAST_WATCHED = select(func.max(WatchedScript.address_index)).where(
+    WatchedScript.vault_id == bindparam("vault_id"), WatchedScript.branch == bindparam("branch")
+)
+_WATCH = insert(table_of(WatchedScript))
+
+
+# --- balances -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Unspent coins in satoshi; `locked` counts those of either kind that a proposal holds."""
+
+    confirmed: int = 0
+    unconfirmed: int = 0
+    locked: int = 0
+
+
+def balances_of(db: Session, vault_ids: Iterable[str]) -> dict[str, Balance]:
+    """By vault id; of each vault that has a coin."""
+    query = (
+        select(ChainCoin.vault_id, *_SUMS)
+        .outerjoin(CoinLock, _IS_LOCK_OF_COIN)
+        .where(ChainCoin.vault_id.in_(list(vault_ids)), ChainCoin.spent_by.is_(None))
+        .group_by(ChainCoin.vault_id)
+    )
+    return {vault_id: Balance(*map(int, sums)) for vault_id, *sums in db.execute(query)}
+
+
+def balance_outside_vaults(db: Session, chain: str, scripts: Collection[bytes]) -> Balance:
+    """Of the coins at these scripts that are no vault's."""
+    query = (
+        select(*_SUMS)
+        .select_from(ChainCoin)
+        .outerjoin(CoinLock, _IS_LOCK_OF_COIN)
+        .where(
+            ChainCoin.chain == chain,
+            ChainCoin.vault_id.is_(None),
+            ChainCoin.script_pubkey.in_(scripts),
+            ChainCoin.spent_by.is_(None),
+        )
+    )
+    return Balance(*map(int, db.execute(query).one()))
+
+
+_IS_LOCK_OF_COIN = and_(
+    CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+)
+_IS_CONFIRMED = ChainCoin.height.is_not(None)
+_SUMS = tuple(
+    func.coalesce(func.sum(case((which, ChainCoin.amount_sats), else_=0)), 0)
+    for which in (_IS_CONFIRMED, ~_IS_CONFIRMED, CoinLock.txid.is_not(None))
+)

@@ -1,0 +1,204 @@
+"""Drafting and storing a token's proposal.
+
+Its transaction begins with a coin at the vault's address, carries the payload, and returns its change to that
+address.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import TxType
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
+from custody.server.domain.errors import (
+    Fault,
+    InsufficientFunds,
+    Invalid,
+    LockedFunds,
+    TokenCoinMissing,
+    TokenCoinUnconfirmed,
+)
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.selection import (
+    MAX_INPUTS,
+    Plan,
+    RandomSource,
+    Selection,
+    Tier,
+    input_cost,
+    largest_first,
+    settle,
+)
+from custody.server.domain.timing import choose_locktime
+from custody.server.service.backends import Quote
+from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.limits.usage import TokenMovement
+from custody.server.service.proposals.coins import (
+    Utxo,
+    VaultCoins,
+    awaited_token_coin,
+    coins_to_spend,
+    has_locked_token_coin,
+    lock_coins,
+    require_unchanged,
+    token_coins,
+)
+from custody.server.service.proposals.drafting import Draft, Parts, plan_of, require_sane_fee
+from custody.server.service.proposals.payments import Intent
+from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
+from custody.server.store.models import Proposal, Vault
+from multisig import RECEIVE, ChangeTo, FeeRate, PsbtTooLarge, Sats, TxOut
+
+
+class TokenDrafter:
+    def __init__(self, clock: Clock, rng: RandomSource) -> None:
+        self._clock = clock
+        self._rng = rng
+
+    def draft(
+        self, db: Session, vault: Vault, payload: bytes, rate: FeeRate, quote: Quote, *, vault_at: str
+    ) -> Draft:
+        """It only reads. Before it is stored, its coins have to be checked again (`require_unchanged`).
+
+        ``vault_at``: where the request names the vault.
+
+        Raises TokenCoinMissing, TokenCoinUnconfirmed; LockedFunds where the coins at the address are held;
+        InsufficientFunds; Invalid (the fee is above the cap, or the PSBT larger than devices take).
+        """
+        intent = Intent(op_return=payload)
+        plan = plan_of(policy_of(vault), intent, rate)
+        selection = self._choose(db, vault, plan, quote.tip.height, vault_at)
+        require_sane_fee(selection)
+        outputs: list[TxOut | ChangeTo] = list(intent.outputs)
+        back = ChangeTo(selection.change, RECEIVE, ADDRESS_INDEX)
+        outputs.insert(self._rng.randrange(len(outputs) + 1), back)
+        lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
+        coins = tuple(coins_to_spend(db, vault.chain, selection.coins))
+        parts = Parts(policy_of(vault), coins, tuple(outputs), lock)
+        vsize = plan.vsize(len(selection.coins), True)  # noqa: FBT003 - the shape Plan asks for
+        try:
+            draft = Draft(parts.build(), selection, vsize, parts)
+        except PsbtTooLarge as error:
+            sentence = f"The coins at the vault's address are more than a device takes: {error}"
+            raise Invalid.at(vault_at, sentence, error.code) from error
+        return draft.distinct(db, quote.tip.height)
+
+    def _choose(
+        self, db: Session, vault: Vault, plan: Plan, tip_height: int, vault_at: str
+    ) -> Selection[Utxo]:
+        """One coin at the address where one suffices, the smallest that does; else with as few others as the
+        fee takes.
+        """
+        own = [coin for coin in token_coins(db, vault, tip_height) if coin.amount > input_cost(plan)]
+        if not own:
+            raise _no_coin(db, vault, plan, tip_height, vault_at)
+        for coin in reversed(own):
+            alone = _settle([coin], plan)
+            if alone is not None:
+                return alone
+        others = self._others(db, vault, plan, tip_height, own[1:])
+        for count in range(1, min(len(others), MAX_INPUTS - 1) + 1):
+            utxos = (own[0], *others[:count])
+            together = _settle(utxos, plan)
+            if together is not None:
+                return together
+        raise InsufficientFunds(
+            "The vault's confirmed coins that no proposal holds do not pay the fee and leave something at "
+            "its address."
+        )
+
+    def _others(
+        self, db: Session, vault: Vault, plan: Plan, tip_height: int, own: Sequence[Utxo]
+    ) -> list[Utxo]:
+        """Confirmed ones, the largest first; those at the address last, because each of them can begin a
+        call.
+        """
+        pool = VaultCoins(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
+        return [*largest_first(pool), *own]
+
+
+def _settle(utxos: Sequence[Utxo], plan: Plan) -> Selection[Utxo] | None:
+    """A selection with change: the next call begins with it."""
+    selection = settle(utxos, plan)
+    return selection if selection is not None and selection.change else None
+
+
+def _no_coin(
+    db: Session, vault: Vault, plan: Plan, tip_height: int, vault_at: str
+) -> LockedFunds | TokenCoinMissing:
+    if has_locked_token_coin(db, vault, tip_height):
+        return LockedFunds(
+            f"The coins at {vault.address}, with which a token's transaction begins, are held by other "
+            "proposals."
+        )
+    awaited = awaited_token_coin(db, vault, Sats(input_cost(plan) + 1))
+    if awaited is None:
+        kind = TokenCoinMissing
+        sentence = (
+            f"The vault has no confirmed coin at {vault.address}, with which a token's transaction begins."
+        )
+    else:
+        kind = TokenCoinUnconfirmed
+        maker = f" comes from proposal {awaited.proposal_id}, which" if awaited.proposal_id else ""
+        sentence = f"The vault's coin at {vault.address}{maker} is not in a block yet."
+    return kind(sentence, faults=(Fault(vault_at, sentence, "token-coin-missing"),))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A token's proposal beside its transaction. ``movement``: the fee, in sat; ``moved``: of the token."""
+
+    tx_type: TxType
+    payload: bytes
+    movement: Movement
+    moved: TokenMovement | None = None
+    recipients: tuple[str, ...] = ()
+    contract_ids: tuple[str, ...] = ()
+    counts_for_role: bool = True
+
+
+class TokenProposals:
+    def __init__(self, random: RandomBytes, limits: Limits) -> None:
+        self._random = random
+        self._limits = limits
+
+    def store(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, draft: Draft, wanted: Wanted
+    ) -> Proposal:
+        """PENDING, the first of its family.
+
+        Raises Outdated where a coin has gone, or this transaction was proposed, since it was drafted;
+        LockedFunds, RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+        """
+        require_unchanged(db, vault.chain, draft.utxos)
+        self._require_limits(db, caller, access, vault, wanted)
+        proposal_id = new_id(self._random)
+        lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
+        terms = Terms(
+            proposal_id,
+            proposal_id,
+            caller.user_id,
+            None,
+            wanted.movement.amount,
+            wanted.movement.proposed_at,
+            tx_type=wanted.tx_type,
+            recipients=wanted.recipients,
+            op_return_hex=wanted.payload.hex(),
+            contract_ids=wanted.contract_ids,
+            counts_for_role=wanted.counts_for_role,
+        )
+        proposal = store_proposal(db, vault, draft, terms)
+        db.flush()
+        return proposal
+
+    def _require_limits(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, wanted: Wanted
+    ) -> None:
+        if wanted.counts_for_role:
+            self._limits.require_role(db, caller, access, wanted.movement)
+        self._limits.require_vault(db, vault, wanted.movement)
+        if wanted.moved is not None:
+            self._limits.require_token(db, caller, access, vault, wanted.moved)

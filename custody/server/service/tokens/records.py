@@ -1,0 +1,242 @@
+"""Tokens, and the calls on them, as the specification's records."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from pydantic import TypeAdapter
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import asset_tokens as wire
+from custody.schemas.asset_tokens import ContractCallsQuery
+from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.errors import NotFound
+from custody.server.domain.token_status import contract_status
+from custody.server.service.stored_vaults import vault_in
+from custody.server.service.token_status import TokenFamily, token_families
+from custody.server.store.models import (
+    Contract,
+    ContractCall,
+    Decision,
+    Proposal,
+    TokenCell,
+    Vault,
+    VaultSigner,
+)
+from multisig import Network, decode_address
+from multisig.tokens.machine import Cell
+
+
+def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Contract:
+    """A token that the workspace made, or that its vaults hold or own now. Raises NotFound for all others
+    (P24).
+    """
+    contract, _vault_id = _found(db, access, contract_uid)
+    return contract
+
+
+def _found(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[Contract, str | None]:
+    """With the vault of the workspace that holds or owns it; None where the workspace made it. Raises
+    NotFound.
+    """
+    contract = db.get(Contract, contract_uid)
+    if contract is not None and contract.workspace_id == access.workspace_id:
+        return contract, None
+    vault_id = None if contract is None else holding_vault(db, access, contract)
+    if contract is None or vault_id is None:
+        raise NotFound("There is no such token in this workspace.")
+    return contract, vault_id
+
+
+def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> wire.Contract:
+    """With its bytecode, and with the deployment's transaction once that was broadcast. Raises NotFound.
+
+    Of a token that another workspace made: only what the chain and the bytecode say.
+    """
+    contract, vault_id = _found(db, access, contract_uid)
+    family = token_families(db, contract.chain, [contract.deploy_family_id])[contract.deploy_family_id]
+    if vault_id is None:
+        (record,) = contract_records(db, access.network, [contract])
+    else:
+        record = _public(_contract_record(access.network, contract, family, []), vault_id)
+    return record.model_copy(
+        update={"bytecode": contract.bytecode.decode(), "deployment_hex": _deployment_hex(db, family)}
+    )
+
+
+def _deployment_hex(db: Session, family: TokenFamily) -> str | None:
+    if family.best.txid is None:
+        return None
+    raw = db.scalar(select(Proposal.final_tx).where(Proposal.id == family.best.id))
+    return None if raw is None else raw.hex()
+
+
+def contracts_of_vault(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.Contract]:
+    """The tokens that were made from the vault, the oldest first. Raises NotFound (vault)."""
+    vault = vault_in(db, access, vault_id)
+    found = db.scalars(select(Contract).where(Contract.vault_id == vault.id).order_by(Contract.uid)).all()
+    return contract_records(db, access.network, found)
+
+
+def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -> list[wire.Contract]:
+    """In the order given; all of one chain."""
+    if not contracts:
+        return []
+    families = token_families(db, contracts[0].chain, [contract.deploy_family_id for contract in contracts])
+    signers = _signers(db, contracts, families)
+    return [
+        _contract_record(network, contract, families[contract.deploy_family_id], signers[contract.uid])
+        for contract in contracts
+    ]
+
+
+def _contract_record(
+    network: str, contract: Contract, family: TokenFamily, signers: list[wire.ContractSigner]
+) -> wire.Contract:
+    is_broadcast = family.best.txid is not None
+    return wire.Contract(
+        contract_uid=contract.uid,
+        vault_id=contract.vault_id,
+        contract_id=family.best.txid,
+        symbol=contract.ticker,
+        icon=contract.icon,
+        decimals=contract.decimals,
+        total_supply=str(contract.total_supply),
+        max_supply=str(contract.max_supply),
+        status=contract_status(family.status),
+        bytecode_hash=contract.bytecode_hash.hex() if is_broadcast else None,
+        network=network if is_broadcast else None,
+        deploy_psbt_id=family.best.id if is_broadcast else None,
+        whitelist_enabled=contract.whitelist_enabled,
+        signers=signers,
+        name=contract.name,
+    )
+
+
+def _public(record: wire.Contract, vault_id: str) -> wire.Contract:
+    """Without its maker's vault, proposal and people (P24)."""
+    return record.model_copy(update={"vault_id": vault_id, "deploy_psbt_id": None, "signers": []})
+
+
+def _signers(
+    db: Session, contracts: Collection[Contract], families: Mapping[str, TokenFamily]
+) -> dict[int, list[wire.ContractSigner]]:
+    """Of each deployment: the signers, and who of them signed the version that speaks for it."""
+    signers = defaultdict(list)
+    wanted = {contract.vault_id for contract in contracts}
+    query = select(VaultSigner).where(VaultSigner.vault_id.in_(wanted)).order_by(VaultSigner.key_index)
+    for signer in db.scalars(query):
+        signers[signer.vault_id].append(signer)
+    versions = [family.best.id for family in families.values()]
+    signed = set(
+        db.execute(
+            select(Decision.proposal_id, Decision.key_id).where(
+                Decision.proposal_id.in_(versions), Decision.decision == "approve", Decision.is_complete
+            )
+        )
+    )
+    return {
+        contract.uid: [
+            wire.ContractSigner(
+                key_id=signer.key_id,
+                is_signed=(families[contract.deploy_family_id].best.id, signer.key_id) in signed,
+                user_id=str(signer.user_id),
+            )
+            for signer in signers[contract.vault_id]
+        ]
+        for contract in contracts
+    }
+
+
+def holding_vault(db: Session, access: WorkspaceAccess, contract: Contract) -> str | None:
+    """The id of the workspace's vault whose ``address`` owns the token, else of the oldest one that holds any
+    of it, as of the last block that was read. None where there is none.
+    """
+    vaults = (
+        select(Vault.address, Vault.id)
+        .where(Vault.workspace_id == access.workspace_id, Vault.chain == contract.chain)
+        .order_by(Vault.created_at, Vault.id)
+    )
+    # As values, so that each cell is looked up by its whole key: a token may have any number of holders.
+    own = {
+        decode_address(address, Network(contract.chain)): vault_id for address, vault_id in db.execute(vaults)
+    }
+    versions = select(Proposal.txid_expected).where(Proposal.family_id == contract.deploy_family_id)
+    of_token = (TokenCell.chain == contract.chain, TokenCell.contract_id.in_(versions))
+    owner = db.scalars(
+        select(TokenCell.data).where(*of_token, TokenCell.cell == int(Cell.OWNER), TokenCell.holder == b"")
+    ).first()
+    if owner in own:
+        return own[owner]
+    held = select(TokenCell.holder).where(
+        *of_token, TokenCell.cell == int(Cell.BALANCE), TokenCell.holder.in_(own)
+    )
+    holders = set(db.scalars(held))
+    return next((vault_id for script, vault_id in own.items() if script in holders), None)
+
+
+_ARGS = TypeAdapter(list[wire.CallArg])
+
+
+@dataclass(frozen=True)
+class CallPage:
+    """Oldest first. ``total`` counts without the slice."""
+
+    items: list[wire.ContractCall]
+    total: int
+    has_more: bool
+
+
+def call_in(db: Session, access: WorkspaceAccess, call_uid: int) -> ContractCall:
+    """Raises NotFound for a call of another workspace too (P24)."""
+    call = db.get(ContractCall, call_uid)
+    if call is None or call.workspace_id != access.workspace_id:
+        raise NotFound("There is no such call in this workspace.")
+    return call
+
+
+def call_page(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> CallPage:
+    """Raises NotFound (token, vault)."""
+    query = _matching(db, access, wanted)
+    total = db.scalar(query.with_only_columns(func.count())) or 0
+    if wanted.after is not None:
+        query = query.where(ContractCall.uid > wanted.after)
+    found = db.scalars(query.order_by(ContractCall.uid).limit(wanted.limit + 1)).all()
+    items = call_records(db, access.chain, found[: wanted.limit])
+    return CallPage(items, total, has_more=len(found) > wanted.limit)
+
+
+def _matching(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Select[ContractCall]:
+    """The workspace's own calls, also on tokens of others; never the calls of other workspaces."""
+    query = select(ContractCall).where(ContractCall.workspace_id == access.workspace_id)
+    if wanted.contract_uid is not None:
+        query = query.where(ContractCall.contract_uid == contract_in(db, access, wanted.contract_uid).uid)
+    if wanted.vault_id is not None:
+        query = query.where(ContractCall.vault_id == vault_in(db, access, wanted.vault_id).id)
+    return query
+
+
+def call_records(db: Session, chain: str, calls: Sequence[ContractCall]) -> list[wire.ContractCall]:
+    """In the order given."""
+    families = token_families(db, chain, [call.family_id for call in calls])
+    return [_call_record(call, families[call.family_id]) for call in calls]
+
+
+def _call_record(call: ContractCall, family: TokenFamily) -> wire.ContractCall:
+    return wire.ContractCall(
+        uid=call.uid,
+        status=family.status,
+        contract_uid=call.contract_uid,
+        wallet_id=call.vault_id,
+        function_name=cast("wire.FunctionName", call.function_name),
+        args=_ARGS.validate_python(call.args),
+        psbt_id=family.best.id,
+        tx_id=family.best.txid,
+        failure_reason=family.reason,
+        created_by=str(call.created_by),
+        created_at=call.created_at,
+        updated_at=family.updated_at,
+        confirmed_at=family.confirmed_at,
+    )

@@ -1,0 +1,306 @@
+"""Vaults: creating, listing and exporting them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas import vaults as wire
+from custody.schemas.common import ApiNetwork, NullString
+from custody.schemas.vault_exports import ExportForm, VaultExport, VaultExportQuery
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
+from custody.server.domain.errors import (
+    Fault,
+    Invalid,
+    KeyAccountsExhausted,
+    PolicyUnavailable,
+    StateConflict,
+)
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.keys.keys import active_key
+from custody.server.service.limits.limits import Limits, VaultFigures
+from custody.server.service.stored_vaults import Balance, balances_of, policy_of, watch_vault
+from custody.server.store.models import Key, KeyAccount, Membership, User, Vault, VaultSigner
+from multisig import (
+    RECEIVE,
+    DerivationPath,
+    ExtendedPublicKey,
+    Fingerprint,
+    InvalidAmount,
+    KeyOrigin,
+    MultisigError,
+    Network,
+    OriginKey,
+    Sats,
+    bsms_record,
+    parse_btc,
+)
+from multisig import Vault as Policy
+
+SCRIPT_TYPE = "p2wsh"
+
+
+class Vaults:
+    def __init__(self, clock: Clock, random: RandomBytes, audit: AuditLog, limits: Limits) -> None:
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._limits = limits
+
+    def create(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateWalletRequest
+    ) -> wire.Vault:
+        """A vault on the lowest unused BIP-48 account of each signer, which no other vault ever takes.
+
+        Raises Invalid (network, limit, a signer who is no member or has no active key), StateConflict (the
+        name is taken), KeyAccountsExhausted.
+        """
+        if request.network != access.network:
+            raise Invalid.at("/network", f"The workspace is on {access.network}.")
+        limit = _limit(request.transaction_limit)
+        self._require_free_name(db, access, request.name)
+        taken = [
+            self._take_account(db, access, user_id, f"/signers/{place}")
+            for place, user_id in enumerate(request.signers)
+        ]
+        policy = _policy(access, request.m, taken)
+        vault = self._insert(db, caller, access, request, policy, limit)
+        self._add_signers(db, vault, taken)
+        watch_vault(db, vault)
+        self._audit.record(
+            db,
+            caller,
+            Category.VAULTS,
+            "VAULT_CREATED",
+            f"vault {vault.id}, {vault.m} of {vault.n}, code {policy.verification_code}",
+            access=access,
+            told={"vault_id": vault.id},
+        )
+        made = vault_records(db, self._limits, [vault])[0]
+        return made.model_copy(update={"warnings": _warnings(policy)})
+
+    def in_workspace(self, db: Session, access: WorkspaceAccess) -> list[wire.Vault]:
+        """The workspace's vaults, the oldest first."""
+        query = (
+            select(Vault)
+            .where(Vault.workspace_id == access.workspace_id)
+            .order_by(Vault.created_at, Vault.id)
+        )
+        return vault_records(db, self._limits, list(db.scalars(query)))
+
+    @staticmethod
+    def _require_free_name(db: Session, access: WorkspaceAccess, name: str) -> None:
+        query = select(Vault.id).where(Vault.workspace_id == access.workspace_id, Vault.name == name)
+        if db.scalars(query).first() is not None:
+            raise StateConflict(f"The workspace has a vault named {name!r} already.")
+
+    @staticmethod
+    def _take_account(
+        db: Session, access: WorkspaceAccess, user_id: int, pointer: str
+    ) -> tuple[Key, KeyAccount]:
+        member = select(Membership.id).where(
+            Membership.workspace_id == access.workspace_id, Membership.user_id == user_id
+        )
+        if db.scalars(member).first() is None:
+            raise Invalid.at(pointer, f"User {user_id} is not a member of this workspace.")
+        key = active_key(db, user_id, access.network)
+        if key is None:
+            raise Invalid.at(pointer, f"User {user_id} has no active key on {access.network}.")
+        account = db.scalars(
+            select(KeyAccount)
+            .where(KeyAccount.key_id == key.id, KeyAccount.vault_id.is_(None))
+            .order_by(KeyAccount.account)
+            .limit(1)
+            .with_for_update()
+        ).first()
+        if account is None:
+            raise KeyAccountsExhausted(
+                f"Every vault account that user {user_id} has registered is used by another vault. "
+                "Each vault takes one of each signer's: ask that signer to register more, with `signerd "
+                "register`.",
+                faults=(Fault(pointer, "No unused account is left.", "exhausted"),),
+            )
+        return key, account
+
+    def _insert(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: wire.CreateWalletRequest,
+        policy: Policy,
+        limit: Sats,
+    ) -> Vault:
+        now = self._clock()
+        vault = Vault(
+            id=new_id(self._random),
+            workspace_id=access.workspace_id,
+            created_by=caller.user_id,
+            name=request.name,
+            network=access.network,
+            chain=access.chain,
+            m=policy.threshold,
+            n=len(policy.cosigners),
+            script_type=SCRIPT_TYPE,
+            descriptor=policy.descriptor,
+            address=policy.address(RECEIVE, 0),
+            witness_script_hex=policy.witness_script(RECEIVE, 0).hex(),
+            limit_sats=limit,
+            cycle_period=request.cycle_period,
+            cycle_day=request.cycle_day,
+            next_receive_index=0,
+            next_change_index=0,
+            created_at=now,
+            updated_at=now,
+        )
+        db.add(vault)
+        db.flush()
+        return vault
+
+    @staticmethod
+    def _add_signers(db: Session, vault: Vault, taken: list[tuple[Key, KeyAccount]]) -> None:
+        for key_index, (key, account) in enumerate(taken):
+            account.vault_id = vault.id
+            db.add(
+                VaultSigner(
+                    vault_id=vault.id,
+                    key_index=key_index,
+                    user_id=key.user_id,
+                    key_id=key.id,
+                    key_account_id=account.id,
+                    fingerprint=key.master_fingerprint,
+                )
+            )
+        db.flush()
+
+
+def _policy(access: WorkspaceAccess, m: int, taken: list[tuple[Key, KeyAccount]]) -> Policy:
+    try:
+        return Policy(Network(access.chain), m, tuple(_origin_key(key, account) for key, account in taken))
+    except MultisigError as error:
+        raise Invalid.at("/signers", f"{error} {error.hint}") from error
+
+
+def _origin_key(key: Key, account: KeyAccount) -> OriginKey:
+    origin = KeyOrigin(
+        Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(account.derivation_path)
+    )
+    return OriginKey(origin, ExtendedPublicKey.parse(account.xpub))
+
+
+def _warnings(policy: Policy) -> list[str] | None:
+    """S27: where two quorums need not have a member in common, a lying platform or a mistake can have one
+    invoice paid twice.
+    """
+    if not policy.has_disjoint_quorums:
+        return None
+    m, n = policy.threshold, len(policy.cosigners)
+    told = (
+        f"{m} of {n} signers are enough, so that two groups without a member in common can each pay the "
+        f"same invoice from different coins, and no signer's machine sees both. With {n // 2 + 1} of {n} "
+        "every two groups share a signer."
+    )
+    return [told]
+
+
+def _limit(text: str) -> Sats:
+    try:
+        return parse_btc(text)
+    except InvalidAmount as error:
+        raise Invalid.at("/transaction_limit", str(error)) from error
+
+
+def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[wire.Vault]:
+    """In the order given. Where the policies cannot be read, every record says so in place of the limits."""
+    ids = [vault.id for vault in vaults]
+    signers, balances = _signers(db, ids), balances_of(db, ids)
+    known, trouble = _limits(db, limits, vaults)
+    return [
+        _record(vault, signers[vault.id], balances.get(vault.id, Balance()), known.get(vault.id), trouble)
+        for vault in vaults
+    ]
+
+
+def _limits(
+    db: Session, limits: Limits, vaults: Sequence[Vault]
+) -> tuple[Mapping[str, VaultFigures], str | None]:
+    try:
+        return limits.figures_of_vaults(db, vaults), None
+    except PolicyUnavailable as error:
+        return {}, error.detail
+
+
+def _signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[wire.VaultSigner]]:
+    query = (
+        select(VaultSigner, User.first_name, User.surname)
+        .join(User, User.id == VaultSigner.user_id)
+        .where(VaultSigner.vault_id.in_(list(vault_ids)))
+        .order_by(VaultSigner.key_index)
+    )
+    found: dict[str, list[wire.VaultSigner]] = defaultdict(list)
+    for signer, first_name, surname in db.execute(query):
+        found[signer.vault_id].append(_signer(signer, first_name, surname))
+    return found
+
+
+def _signer(signer: VaultSigner, first_name: str | None, surname: str | None) -> wire.VaultSigner:
+    return wire.VaultSigner(
+        key_index=signer.key_index,
+        first_name=NullString.of(first_name),
+        surname=NullString.of(surname),
+        user_id=str(signer.user_id),
+        key_id=signer.key_id,
+    )
+
+
+def _record(
+    vault: Vault,
+    signers: list[wire.VaultSigner],
+    balance: Balance,
+    limits: VaultFigures | None,
+    limit_error: str | None,
+) -> wire.Vault:
+    return wire.Vault(
+        id=vault.id,
+        user_id=str(vault.created_by),
+        workspace_id=str(vault.workspace_id),
+        name=vault.name,
+        network=cast("ApiNetwork", vault.network),
+        m=vault.m,
+        n=vault.n,
+        script_type=vault.script_type,
+        witness_script_hex=vault.witness_script_hex,
+        address=vault.address,
+        created_at=vault.created_at,
+        updated_at=vault.updated_at,
+        detailed_vault_limits=None if limits is None else limits.main,
+        limit_error=limit_error,
+        assets=None if limits is None else limits.assets,
+        signers=signers,
+        descriptor=vault.descriptor,
+        chain=vault.chain,
+        receive_address=policy_of(vault).address(RECEIVE, vault.next_receive_index),
+        confirmed_sats=balance.confirmed,
+        unconfirmed_sats=balance.unconfirmed,
+        locked_sats=balance.locked,
+    )
+
+
+def exported(vault: Vault, query: VaultExportQuery) -> VaultExport:
+    policy = policy_of(vault)
+    return VaultExport(
+        vault_id=vault.id,
+        name=vault.name,
+        format=query.format,
+        text=_text(policy, query.format),
+        verification_code=policy.verification_code,
+    )
+
+
+def _text(policy: Policy, form: ExportForm) -> str:
+    return policy.descriptor if form == "descriptor" else bsms_record(policy)

@@ -1,1 +1,0 @@
-"""Vaults as they are made, shown, and derived from."""

@@ -1,0 +1,280 @@
+"""What the database reads of a vault's coins is enough, however many they are, and stays right while others
+write (P16).
+"""
+
+import random
+import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete, select
+
+from custody.server.domain import selection
+from custody.server.domain.errors import InsufficientFunds, LockedFunds
+from custody.server.domain.selection import Candidate, Plan, select_coins
+from custody.server.service.proposals import coins
+from custody.server.service.proposals.coins import VaultCoins, lock_coins
+from custody.server.service.proposals.drafting import choose_coins
+from custody.server.store.models import ChainCoin, CoinLock, Proposal, Vault, WatchedScript
+from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
+from tests.support.custody import ok, refused
+from tests.support.flood import flood
+from tests.support.platform import START
+
+TIP = 200
+# 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.
+BASE, INPUT, OUTPUT = 54, 105, 43
+FEW = 4
+
+
+def plan(target: int, rate: int = 2_000) -> Plan:
+    price = FeeRate(rate)
+    return Plan(
+        Sats(target),
+        price,
+        lambda inputs, with_change: BASE + INPUT * inputs + (OUTPUT if with_change else 0),
+        Sats(max(330, price.fee_for(INPUT))),
+    )
+
+
+AMOUNTS = st.one_of(st.integers(1, 2_000), st.integers(2_000, 100_000))
+# Amount, height, whether we sent it ourselves, whether a proposal holds it.
+COIN = st.tuples(AMOUNTS, st.one_of(st.none(), st.integers(TIP - 8, TIP)), st.booleans(), st.booleans())
+
+
+class Undone(Exception):
+    pass
+
+
+@contextmanager
+def stored(desk, rows):
+    """A vault's coins for as long as one transaction, which is then undone."""
+    with suppress(Undone), desk.world.platform.services.store.write() as db:
+        vault = db.get_one(Vault, desk.vault["id"])
+        for number, (amount, height, is_own, is_locked) in enumerate(rows):
+            (outpoint,) = flood(db, vault, [amount], height=height, salt=number)
+            if is_own:
+                db.add(own(vault, outpoint))
+            if is_locked:
+                lock_coins(db, vault.chain, [outpoint], "another")
+        db.flush()
+        yield db, vault
+        raise Undone
+
+
+def own(vault: Vault, outpoint: OutPoint) -> Proposal:
+    """The proposal whose change the coin is."""
+    return Proposal(
+        id=outpoint.txid, family_id=outpoint.txid, workspace_id=vault.workspace_id, vault_id=vault.id,
+        tx_type="send", status="CONFIRMED", created_by=vault.created_by, psbt=b"",
+        txid_expected=outpoint.txid, recipients=[], amounts_sats=[], fee_sats=0, fee_rate_sat_per_kvb=0,
+        contract_ids=[], m=2, n=3, movement_sats=0, expires_at=START + timedelta(days=1), created_at=START,
+        updated_at=START, keeps_coins=False,
+    )  # fmt: skip
+
+
+def in_memory(db, rows) -> tuple[list[Candidate], list[Candidate]]:
+    """All coins, and those that no proposal holds, as the selection would see them without a bound."""
+    found = db.scalars(select(ChainCoin).order_by(ChainCoin.first_seen_at)).all()
+    locked = set(db.scalars(select(CoinLock.txid)))
+    mine = set(db.scalars(select(Proposal.txid_expected)))
+    everything = [
+        Candidate(
+            coin.txid,
+            coin.vout,
+            Sats(coin.amount_sats),
+            0 if coin.height is None else TIP - coin.height + 1,
+            coin.txid in mine,
+        )
+        for coin in found
+    ]
+    assert len(everything) == len(rows)
+    return everything, [coin for coin in everything if coin.txid not in locked]
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """The bounds so small that a dozen coins are beyond them."""
+    monkeypatch.setattr(selection, "MAX_INPUTS", FEW)
+    monkeypatch.setattr(selection, "SPARE_INPUTS", 1)
+    for bound, value in (("MAX_INPUTS", FEW), ("LARGEST", 2), ("MATCHING", 2), ("SMALL", 1)):
+        monkeypatch.setattr(coins, bound, value)
+
+
+@pytest.mark.usefixtures("few")
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60,
+    deadline=None,
+)
+# More of the largest than are offered at first, and as many as a transaction takes.
+@example([(70_000, TIP - 7, False, False)] * 6, 200_000, 1_000, 0)
+@example([(70_000, TIP - 7, False, False)] * 6, 270_000, 1_000, 0)
+@example([(70_000, TIP - 7, False, False)] * 6, 280_000, 1_000, 0)
+@given(
+    st.lists(COIN, max_size=14), st.integers(1_000, 250_000), st.sampled_from((1_000, 5_000)), st.integers()
+)
+def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, target, rate, dice):
+    wanted = plan(target, rate)
+    with stored(desk, rows) as (db, vault):
+        everything, free = in_memory(db, rows)
+        unbounded = select_coins(free, wanted, random.Random(dice))
+        try:
+            pool, chosen = choose_coins(db, VaultCoins(vault.id, TIP), wanted, random.Random(dice))
+        except LockedFunds:
+            assert unbounded is None
+            assert select_coins(everything, wanted, random.Random(dice)) is not None
+        except InsufficientFunds:
+            assert unbounded is None
+            assert select_coins(everything, wanted, random.Random(dice)) is None
+        else:
+            assert unbounded is not None
+            assert len(pool) <= FEW + 2 + 1
+            assert {each[:3] for each in pool} <= {each[:3] for each in free}
+            assert set(chosen.coins) <= set(pool)
+            assert sum(coin.amount for coin in chosen.coins) == target + chosen.change + chosen.fee
+
+
+@pytest.fixture
+def flooded(desk):
+    """One deposit that pays for everything, beside more dust than one statement takes parameters on
+    PostgreSQL.
+    """
+    desk.deposit(50_000_000)
+    with desk.world.platform.services.store.write() as db:
+        flood(db, db.get_one(Vault, desk.vault["id"]), [5_000] * 70_000)
+    return desk
+
+
+def test_dust_neither_blocks_nor_makes_a_transaction_large(flooded):
+    psbt = Psbt.parse(ok(flooded.propose(20_000_000, fee_rate="1"))["psbt_base64"])
+    assert len(psbt.inputs) <= 1 + selection.SPARE_INPUTS
+    refused(flooded.propose(20_000_000, fee_rate="1"), 409, "LOCKED_FUNDS")
+    problem = refused(flooded.propose(200_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
+    assert "100 coins at most" in problem["detail"], "the dust together would be enough"
+    (held,) = re.findall(r"of the ([0-9]+) sat", problem["detail"])
+    assert 349_000_000 < int(held) <= 350_000_000
+    refused(flooded.propose(900_000_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
+
+
+def test_small_coins_are_used_up_beside_large_ones(desk):
+    desk.deposit(*[50_000] * 3)
+    with desk.world.platform.services.store.write() as db:
+        flood(db, db.get_one(Vault, desk.vault["id"]), [5_000] * 300)
+    spent = {
+        item.witness_utxo.amount
+        for _ in range(3)
+        for item in Psbt.parse(ok(desk.propose(20_000, fee_rate="1"))["psbt_base64"]).inputs
+    }
+    assert 5_000 in spent
+
+
+def test_a_limit_that_the_amount_breaches_is_named_before_the_coins(desk):
+    desk.vault = ok(desk.create_vault("Limited", limit="0.001"))
+    refused(desk.propose(100_000), 403, "VAULT_LIMIT_EXCEEDED")
+    refused(desk.propose(90_000), 422, "INSUFFICIENT_FUNDS")
+
+
+@contextmanager
+def between(desk, monkeypatch, act, times=1):
+    """Lets ``act`` happen between the drafting of a send and the writers' turn, so many times. Yields what is
+    drafted.
+    """
+    store, proposals = desk.world.platform.services.store, desk.world.platform.services.proposals
+    drafted, acted, draft, write = [], [], proposals.draft, store.write
+
+    def watched(*args, **named):
+        drafted.append(draft(*args, **named))
+        return drafted[-1]
+
+    def interrupted(*asked):
+        if len(acted) < min(times, len(drafted)):
+            acted.append(drafted[-1])
+            with write() as db:
+                act(db, drafted[-1].draft)
+        return write(*asked)
+
+    monkeypatch.setattr(proposals, "draft", watched)
+    monkeypatch.setattr(store, "write", interrupted)
+    yield drafted
+    monkeypatch.undo()
+
+
+def taken(db, draft):
+    lock_coins(db, "regtest", [utxo.outpoint for utxo in draft.utxos], "faster")
+
+
+def spent(db, draft):
+    for utxo in draft.utxos:
+        db.get_one(ChainCoin, ("regtest", utxo.outpoint.txid, utxo.outpoint.vout)).spent_by = "ab" * 32
+
+
+def reorganised(db, draft):
+    for utxo in draft.utxos:
+        db.get_one(ChainCoin, ("regtest", utxo.outpoint.txid, utxo.outpoint.vout)).height = None
+
+
+def forgotten(db, draft):
+    for utxo in draft.utxos:
+        db.execute(delete(ChainCoin).where(ChainCoin.txid == utxo.outpoint.txid))
+
+
+@pytest.mark.parametrize("happens", [taken, spent, reorganised, forgotten])
+def test_coins_that_go_between_the_draft_and_the_turn_are_not_proposed(desk, monkeypatch, happens):
+    desk.deposit(300_000, 300_000)
+    with between(desk, monkeypatch, happens) as drafted:
+        created = ok(desk.propose(200_000))
+    assert len(drafted) == 2
+    gone = {utxo.outpoint for utxo in drafted[0].draft.utxos}
+    assert gone.isdisjoint(item.outpoint for item in Psbt.parse(created["psbt_base64"]).inputs)
+
+
+def test_where_somebody_is_always_faster_it_is_drafted_in_the_turn_itself(desk, monkeypatch):
+    desk.deposit(*[300_000] * 6)
+    with between(desk, monkeypatch, taken, times=100) as drafted:
+        created = ok(desk.propose(200_000))
+    assert len(drafted) == 4
+    (item,) = Psbt.parse(created["psbt_base64"]).inputs
+    assert item.outpoint == drafted[-1].draft.utxos[0].outpoint
+
+
+def test_a_change_address_that_was_taken_meanwhile_is_not_given_twice(funded, monkeypatch):
+    def take(db, _draft):
+        db.get_one(Vault, funded.vault["id"]).next_change_index += 3
+
+    with between(funded, monkeypatch, take) as drafted:
+        created = ok(funded.propose(50_000))
+    assert [one.draft.change_index for one in drafted] == [0]
+    assert change_scripts(created) == [funded.policy.script_pubkey(CHANGE, 3)]
+    with funded.world.platform.services.store.read() as db:
+        assert db.get_one(Vault, funded.vault["id"]).next_change_index == 4
+        watched = select(WatchedScript.address_index).where(WatchedScript.branch == CHANGE)
+        assert max(db.scalars(watched)) >= 4
+
+
+def change_scripts(created) -> list[bytes]:
+    return [out.script_pubkey for out in Psbt.parse(created["psbt_base64"]).outputs if out.derivations]
+
+
+def test_p16_parallel_sends_share_neither_a_coin_nor_a_change_address(desk):
+    desk.deposit(*[100_000] * 12)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: desk.propose(60_000, fee_rate="1"), range(16)))
+    made = [answer.json() for answer in answers if answer.status_code == 200]
+    for answer in answers:
+        if answer.status_code != 200:
+            refused(answer, 409, "LOCKED_FUNDS")
+    assert len(made) >= 6
+    outpoints = [item.outpoint for created in made for item in Psbt.parse(created["psbt_base64"]).inputs]
+    assert len(set(outpoints)) == len(outpoints)
+    scripts = [script for created in made for script in change_scripts(created)]
+    policy = desk.policy
+    assert sorted(scripts) == sorted(policy.script_pubkey(CHANGE, index) for index in range(len(scripts)))
+    with desk.world.platform.services.store.read() as db:
+        assert db.get_one(Vault, desk.vault["id"]).next_change_index == len(scripts)
+        locked = {OutPoint(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock))}
+    assert locked == set(outpoints)

@@ -1,0 +1,229 @@
+"""No two proposals are one transaction: what is proposed again has a txid of its own, however often."""
+
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import insert, select
+from sqlalchemy.exc import IntegrityError
+
+from custody.server.domain.timing import BACKDATE_BLOCKS, FIRST_TIME
+from custody.server.service.proposals.drafting import free_locktime
+from custody.server.service.requests.changes import MAX_TRIES
+from custody.server.store.models import Proposal
+from multisig import Psbt
+from tests.support.custody import Desk, ok, open_desk
+from tests.support.profiles import forward, grant, pay_profile
+from tests.support.replacing import accelerate, bump, cancel, finished, lets_through, made, take_back
+from tests.support.token_desk import BOB, TokenDesk
+
+
+class Steady:
+    """No chance at all: whatever can be the same is."""
+
+    def randrange(self, stop: int) -> int:
+        return stop - 1
+
+
+Propose = Callable[[], object]
+OFTEN = 12
+
+
+def proposed(desk: Desk) -> list[str]:
+    with desk.world.platform.services.store.read() as db:
+        return list(db.scalars(select(Proposal.txid_expected).order_by(Proposal.created_at, Proposal.id)))
+
+
+def require_distinct(desk: Desk, *, least: int) -> None:
+    txids = proposed(desk)
+    assert least <= len(txids) == len(set(txids))
+
+
+def sending(desk: Desk) -> Propose:
+    """Without change: nothing about it but its lock time may be another."""
+    desk.deposit(100_000)
+    return lambda: desk.propose(99_600, fee_rate="2")
+
+
+def sending_with_change(desk: Desk) -> Propose:
+    """Beyond the gap: the change goes to one address each time."""
+    desk.deposit(100_000)
+    for _ in range(20):
+        ok(cancel(desk, made(desk.propose(50_000, fee_rate="2"))))
+    return lambda: desk.propose(50_000, fee_rate="2")
+
+
+def forwarding(desk: Desk) -> Propose:
+    grant(desk, "Signer", "PAYMENT_INIT")
+    pay_profile(desk, "alice", 100_000)
+    return lambda: forward(desk, "alice")
+
+
+def making_a_token(desk: Desk) -> Propose:
+    tokens = TokenDesk(desk)
+    tokens.fund(200_000)
+    return tokens.create
+
+
+def calling(desk: Desk) -> Propose:
+    tokens = TokenDesk(desk)
+    tokens.fund(200_000)
+    uid = tokens.started()
+    return lambda: tokens.call(uid, "transfer", BOB, 40)
+
+
+def accelerating(desk: Desk) -> Propose:
+    """A token's, whose child returns to one address each time."""
+    tokens = TokenDesk(desk)
+    tokens.fund(200_000)
+    parent = made(tokens.create(priority="low"))
+    tokens.finish(parent, blocks=0)
+    return lambda: accelerate(desk, parent, fee_rate="20")
+
+
+KINDS = [sending, sending_with_change, forwarding, making_a_token, calling, accelerating]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+
+
+@each_kind
+def test_what_ended_is_proposed_again_as_another_transaction(desk, kind):
+    propose = kind(desk)
+    psbt_ids = [made(propose())]
+    for _ in range(OFTEN):
+        ok(cancel_own(desk, psbt_ids[-1]))
+        psbt_ids.append(made(propose()))
+    require_distinct(desk, least=OFTEN + 1)
+    psbts = [Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]) for psbt_id in psbt_ids]
+    tip = desk.chain.tip().height
+    assert all(tip - BACKDATE_BLOCKS < psbt.tx.locktime <= tip for psbt in psbts), "as everybody's"
+    assert len({psbt.tx.inputs for psbt in psbts}) == 1, "nothing else is another"
+
+
+def cancel_own(desk: Desk, psbt_id: str):
+    """By whoever made it: a forward is its owner's alone."""
+    body = {"psbt_id": psbt_id, "workspace_id": desk.workspace_id}
+    is_forward = desk.proposal(psbt_id)["tx_type"] == "forward"
+    return (desk.signers["alice"] if is_forward else desk.admin).post("/api/v1/cancel-psbt", body)
+
+
+def test_no_chance_brings_one_transaction_twice(tmp_path):
+    for seed in range(4):
+        (folder := tmp_path / str(seed)).mkdir()
+        with open_desk(folder, chance=random.Random(seed)) as desk:
+            propose = making_a_token(desk)
+            for _ in range(OFTEN):
+                ok(cancel(desk, made(propose())))
+            require_distinct(desk, least=OFTEN)
+
+
+@pytest.mark.parametrize("newer", [bump, take_back])
+def test_so_is_a_newer_version_of_it(desk, newer):
+    propose = making_a_token(desk)
+    for _ in range(OFTEN):
+        first = made(propose())
+        ok(cancel(desk, made(newer(desk, first, fee_rate="9"))))
+        ok(cancel(desk, first))
+    require_distinct(desk, least=2 * OFTEN)
+
+
+def test_versions_of_one_are_distinct_by_their_fees(desk):
+    psbt_id = made(making_a_token(desk)())
+    for rate in ("9", "12", "15"):
+        psbt_id = made(bump(desk, psbt_id, fee_rate=rate))
+    made(take_back(desk, psbt_id, fee_rate="30"))
+    require_distinct(desk, least=5)
+
+
+def test_a_signer_is_asked_nothing_about_it_and_it_is_sent(desk):
+    propose = sending(desk)
+    for _ in range(3):
+        ok(cancel(desk, made(propose())))
+    psbt_id = made(propose())
+    assert lets_through(desk, psbt_id, [])
+    txid = finished(desk, psbt_id)
+    desk.chain.mine(1)
+    desk.watcher.look()
+    assert desk.chain.transaction(txid).height == desk.chain.tip().height
+    with desk.world.platform.services.store.read() as db:
+        statuses = sorted(db.scalars(select(Proposal.status)))
+    assert statuses == ["CANCELLED", "CANCELLED", "CANCELLED", "CONFIRMED"]
+
+
+@each_kind
+def test_what_was_proposed_and_ended_since_it_was_drafted_is_drafted_again(desk, kind, monkeypatch):
+    """As often as it is drafted outside the writers' turn; then inside, where nobody else proposes."""
+    propose, services, twins = kind(desk), desk.world.platform.services, []
+    drafters = {
+        forwarding: services.forwarding,
+        making_a_token: services.token_creating,
+        calling: services.calling,
+        accelerating: services.accelerating,
+    }
+    drafter = drafters.get(kind, services.proposals)
+    monkeypatch.setattr(getattr(drafter, "_drafter", drafter), "_rng", Steady())
+    draft, before = drafter.draft, len(proposed(desk))
+
+    def slow(*asked, **named):
+        drafted = draft(*asked, **named)
+        if len(twins) < MAX_TRIES:
+            with monkeypatch.context() as quick:
+                quick.setattr(drafter, "draft", draft)
+                twins.append(made(propose()))
+            ok(cancel_own(desk, twins[-1]))
+        return drafted
+
+    monkeypatch.setattr(drafter, "draft", slow)
+    made(propose())
+    assert len(twins) == MAX_TRIES
+    require_distinct(desk, least=before + MAX_TRIES + 1)
+
+
+def test_two_who_propose_the_same_all_the_time_never_propose_one_transaction(desk):
+    propose = sending(desk)
+
+    def work() -> int:
+        count = 0
+        for _ in range(OFTEN):
+            answer = propose()
+            if answer.status_code == 200:
+                ok(cancel(desk, made(answer)))
+                count += 1
+            else:
+                assert answer.json()["code"] == "LOCKED_FUNDS"
+        return count
+
+    with ThreadPoolExecutor(2) as pool:
+        counts = [waiting.result() for waiting in [pool.submit(work), pool.submit(work)]]
+    require_distinct(desk, least=sum(counts))
+
+
+class TestTheDatabase:
+    @pytest.fixture
+    def row(self, desk):
+        psbt_id = made(sending(desk)())
+        with desk.world.platform.services.store.read() as db:
+            first = db.get_one(Proposal, psbt_id)
+            return {column.name: getattr(first, column.name) for column in Proposal.__table__.columns}
+
+    def test_holds_no_transaction_twice(self, desk, row):
+        other = {"id": "another", "family_id": "another", "tx_type": "forward"}
+        with pytest.raises(IntegrityError), desk.world.platform.services.store.write() as db:
+            db.execute(insert(Proposal), row | other)
+
+    def test_however_many_were_proposed_there_is_a_lock_time_left(self, desk, row):
+        """Far beyond what looks like everybody's, and beyond a chain of a few blocks."""
+        tx, tip = Psbt.parse(row["psbt"]).tx, 2 * BACKDATE_BLOCKS + 30
+        least = tx.locktime - 1
+        taken = [height for height in range(tip + 1) if height not in {least, tx.locktime}]
+        with desk.world.platform.services.store.write() as db:
+            assert free_locktime(db, replace(tx, locktime=tip), tip) == tip
+            txids = {height: replace(tx, locktime=height).txid for height in taken}
+            values = ({"id": txid, "family_id": txid, "txid_expected": txid} for txid in txids.values())
+            db.execute(insert(Proposal), [row | each for each in values])
+            assert free_locktime(db, replace(tx, locktime=tip), tip) == least
+            assert free_locktime(db, replace(tx, locktime=least), tip) == least
+            last = replace(tx, locktime=least).txid
+            db.execute(insert(Proposal), row | {"id": last, "family_id": last, "txid_expected": last})
+            assert free_locktime(db, tx, tip) == FIRST_TIME

@@ -1,0 +1,144 @@
+"""Signatures are verified before the writers' turn; what others do meanwhile is neither lost nor overwritten
+(P11, P12).
+"""
+
+import pytest
+from sqlalchemy import func, select
+
+from custody.server.service.proposals import verifying
+from custody.server.store.models import Job, Proposal, Signature
+from custody.server.web import proposals as web
+from multisig import Psbt
+from tests.support.custody import ok, refused
+
+
+@pytest.fixture
+def psbt_id(funded):
+    return ok(funded.propose(250_000, 200_000))["psbt_id"]
+
+
+@pytest.fixture
+def verified(monkeypatch):
+    """How often a submitted PSBT was verified."""
+    calls = []
+
+    def counted(returned, sought):
+        calls.append(sought)
+        return verifying.verify_returned(returned, sought)
+
+    monkeypatch.setattr(web, "verify_returned", counted)
+    return calls
+
+
+def meanwhile(desk, monkeypatch, *acts):
+    """Each act happens before the next turn of a writer, one for each turn."""
+    store, left = desk.world.platform.services.store, list(acts)
+    write = store.write
+
+    def interrupted(*asked):
+        if left:
+            left.pop(0)()
+        return write(*asked)
+
+    monkeypatch.setattr(store, "write", interrupted)
+
+
+def count(desk, table) -> int:
+    with desk.world.platform.services.store.read() as db:
+        return db.scalar(select(func.count()).select_from(table))
+
+
+def test_the_signature_that_came_in_between_is_kept_beside_ours(funded, psbt_id, monkeypatch, verified):
+    bodies = {name: funded.signed(name, psbt_id) for name in ("alice", "bob")}
+    meanwhile(funded, monkeypatch, lambda: ok(funded.submit("bob", psbt_id, bodies["bob"])))
+    answer = ok(funded.submit("alice", psbt_id, bodies["alice"]))
+    assert (answer["status"], answer["collected_signatures"]) == ("SIGNED", 2)
+    assert len(verified) == 3, "ours, theirs, and ours again"
+    inputs = Psbt.parse(funded.proposal(psbt_id)["psbt_base64"]).inputs
+    assert all(len(item.partial_signatures) == 2 for item in inputs)
+    assert count(funded, Signature) == 2 * len(inputs)
+    assert count(funded, Job) == 1
+    funded.settle()
+    assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
+
+
+def test_p11_the_threshold_that_was_met_in_between_is_not_met_twice(funded, psbt_id, monkeypatch):
+    funded.approve("alice", psbt_id)
+    bodies = {name: funded.signed(name, psbt_id) for name in ("bob", "carol")}
+    meanwhile(funded, monkeypatch, lambda: ok(funded.submit("carol", psbt_id, bodies["carol"])))
+    answer = ok(funded.submit("bob", psbt_id, bodies["bob"]))
+    assert answer["status"] == "SIGNED"
+    assert "not recorded" in answer["detail"]
+    assert count(funded, Job) == 1
+    with funded.world.platform.services.store.read() as db:
+        (final,) = db.scalars(select(Proposal.final_tx))
+    assert final is not None
+
+
+def test_a_proposal_that_ended_in_between_takes_no_signature(funded, psbt_id, monkeypatch):
+    signed = funded.signed("alice", psbt_id)
+
+    def decline():
+        for name in ("bob", "carol"):
+            ok(funded.decline(name, psbt_id))
+
+    meanwhile(funded, monkeypatch, decline)
+    refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
+    assert count(funded, Signature) == 0
+
+
+def test_where_others_sign_before_each_turn_it_is_verified_in_the_turn(
+    funded, psbt_id, monkeypatch, verified
+):
+    """Inputs signed one by one, which no signer does: each answer changes the stored PSBT."""
+    places = range(len(Psbt.parse(funded.proposal(psbt_id)["psbt_base64"]).inputs))
+    bodies = [funded.signed(name, psbt_id, inputs=[place]) for name in ("bob", "carol") for place in places]
+    assert len(bodies) >= 4
+    alice = funded.signed("alice", psbt_id)
+
+    def sign(psbt):
+        # Not through the watched store: an act within an act would use up the next one.
+        services = funded.world.platform.services
+        with type(services.store).write(services.store) as db:
+            row = db.get_one(Proposal, psbt_id)
+            base = Psbt.parse(row.psbt)
+            new = {i: dict(item.partial_signatures) for i, item in enumerate(psbt.inputs)}
+            row.psbt = base.with_signatures(new).to_bytes()
+
+    meanwhile(funded, monkeypatch, *(lambda each=each: sign(each) for each in bodies[:3]))
+    answer = ok(funded.submit("alice", psbt_id, alice))
+    assert answer["status"] in {"PENDING", "SIGNED"}
+    assert len(verified) == 4
+    kept = Psbt.parse(funded.proposal(psbt_id)["psbt_base64"])
+    assert all(
+        kept.inputs[i].partial_signatures.items() >= item.partial_signatures.items()
+        for i, item in enumerate(alice.inputs)
+    )
+
+
+@pytest.mark.parametrize("step", ["_accept", "final_transaction"])
+def test_others_write_while_signatures_are_verified_and_the_engine_runs(funded, psbt_id, monkeypatch, step):
+    funded.approve("alice", psbt_id)
+    real = getattr(verifying, step)
+
+    def slowly(*args):
+        ok(funded.admin.post("/api/v1/update-user-info", {"first_name": "Ada"}))
+        return real(*args)
+
+    monkeypatch.setattr(verifying, step, slowly)
+    assert funded.approve("bob", psbt_id)["status"] == "SIGNED"
+
+
+def test_what_the_engine_refuses_is_neither_kept_nor_sent(funded, psbt_id, monkeypatch):
+    funded.approve("alice", psbt_id)
+    before = funded.proposal(psbt_id)
+
+    def refuse(*_args):
+        from custody.server.chain.engine import InvalidSpend
+
+        raise InvalidSpend("no")
+
+    monkeypatch.setattr(verifying, "verify_transaction", refuse)
+    assert funded.submit("bob", psbt_id, funded.signed("bob", psbt_id)).status_code == 500
+    assert funded.proposal(psbt_id) == before
+    assert count(funded, Job) == 0

@@ -1,0 +1,95 @@
+"""Tokens go to a vault's own address or to somebody else: at its other addresses nothing could move them
+again.
+"""
+
+import pytest
+
+from custody.server.store.models import WatchedScript
+from multisig import CHANGE, RECEIVE, Network, Vault
+from tests.support.custody import ok, refused
+from tests.support.neighbours import neighbour_of
+from tests.support.token_desk import BOB
+
+# What brings something to an address, with an amount where it takes one.
+MOVING = [("transfer", [1]), ("mint", [1]), ("transfer_ownership", [])]
+
+
+def out_of_reach(answer, vault) -> None:
+    problem = refused(answer, 422, "VALIDATION")
+    (found,) = problem["errors"]
+    assert (found["pointer"], found["code"]) == ("/args/0/value", "out-of-reach")
+    assert found["detail"] == (
+        f"Tokens at this address of vault {vault['name']} could not be moved again: a vault calls from its "
+        "own address "
+        f"alone. Use {vault['address']}."
+    )
+    assert problem["detail"].startswith(found["detail"])
+
+
+@pytest.mark.parametrize(("function", "amount"), MOVING)
+def test_another_address_of_the_vault_is_refused_with_the_one_to_use(tokens, function, amount):
+    uid = tokens.started()
+    for branch, index in ((CHANGE, 0), (RECEIVE, 1), (CHANGE, 3)):
+        place = tokens.desk.policy.address(branch, index)
+        out_of_reach(tokens.call(uid, function, place, *amount), tokens.desk.vault)
+
+
+def test_the_address_that_the_record_shows_for_bitcoin_is_such_a_one(tokens):
+    uid = tokens.started()
+    (vault,) = tokens.desk.wallets()
+    assert vault["receive_address"] != vault["address"]
+    out_of_reach(tokens.call(uid, "transfer", vault["receive_address"], 1), vault)
+
+
+@pytest.mark.parametrize(("function", "amount"), MOVING)
+def test_so_is_one_of_another_vault_of_the_workspace(tokens, function, amount):
+    uid = tokens.started()
+    other = ok(tokens.desk.create_vault("Other"))
+    change = Vault.from_descriptor(other["descriptor"], Network.REGTEST).address(CHANGE, 0)
+    out_of_reach(tokens.call(uid, function, change, *amount), other)
+    ok(tokens.call(uid, function, other["address"], *amount))
+
+
+def test_p24_whose_the_addresses_of_other_tenants_are_is_told_to_nobody(tokens):
+    uid = tokens.started()
+    theirs = neighbour_of(tokens.desk).policy.address(CHANGE, 0)
+    ok(tokens.call(uid, "transfer", theirs, 1))
+
+
+def test_to_take_one_from_the_list_is_no_movement(tokens):
+    """A token whose first list named one must be able to lose it."""
+    uid = tokens.started()
+    place = tokens.desk.policy.address(CHANGE, 0)
+    tokens.done(uid, "add_to_whitelist", place)
+    tokens.done(uid, "remove_from_whitelist", place)
+
+
+def limit(tokens, amount) -> None:
+    body = {"vault_id": tokens.desk.vault["id"], "workspace_id": 1, "transaction_limit": amount}
+    ok(tokens.desk.admin.post("/api/v1/update-vault", body | {"cycle_period": "M", "cycle_day": 1}))
+
+
+def used(tokens) -> list[str]:
+    return [each["Used"] for each in tokens.desk.wallets()[0]["assets"]]
+
+
+def test_only_the_vaults_address_is_itself_to_its_limits(tokens):
+    """What moves nothing needs no room, and takes none."""
+    tokens.fund(50_000, 50_000)
+    uid = tokens.started()
+    limit(tokens, "1")
+    ok(tokens.call(uid, "transfer", tokens.address, 900))
+    assert used(tokens) == []
+    ok(tokens.call(uid, "transfer", BOB, 100))
+    assert used(tokens) == ["1.00"]
+
+
+def test_what_went_to_one_that_nobody_watched_yet_counts_for_ever(tokens):
+    uid = tokens.started()
+    ok(tokens.call(uid, "transfer", tokens.desk.policy.address(CHANGE, 5_000), 100))
+    assert used(tokens) == ["1.00"]
+    with tokens.desk.world.platform.services.store.write() as db:
+        script = tokens.desk.policy.script_pubkey(CHANGE, 5_000)
+        place = {"vault_id": tokens.desk.vault["id"], "branch": CHANGE, "address_index": 5_000}
+        db.add(WatchedScript(chain="regtest", script_pubkey=script, **place))
+    assert used(tokens) == ["1.00"]
