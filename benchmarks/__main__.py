@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("inspection", "journal", "devices", "idle", "daemon", "loopback", "custody", "tokens")
+NAMES = ("inspection", "journal", "devices", "idle", "daemon", "loopback", "custody", "tokens", "files")
 
 
 def main() -> int:

@@ -43,8 +43,8 @@ from custody.server.service.mail.mailer import (
     SENDER,
     CountedMailer,
     FileMailer,
-    Letterhead,
     Mailer,
+    MessageBuilder,
     SmtpMailer,
     SmtpServer,
 )
@@ -269,9 +269,9 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
 
 
 def _mailer(settings: Settings, world: Outside) -> Mailer:
-    letterhead = Letterhead(settings.mail_from, world.clock, world.random)
+    builder = MessageBuilder(settings.mail_from, world.clock, world.random)
     if settings.smtp_host is None:
-        return FileMailer(settings.mail_folder, world.clock, world.random, letterhead)
+        return FileMailer(settings.mail_folder, world.clock, world.random, builder)
     server = SmtpServer(
         settings.smtp_host,
         settings.smtp_tls,
@@ -280,7 +280,7 @@ def _mailer(settings: Settings, world: Outside) -> Mailer:
         settings.smtp_password,
         settings.smtp_ca_file,
     )
-    return SmtpMailer(server, letterhead)
+    return SmtpMailer(server, builder)
 
 
 def _background(

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from custody.server.service.webhooks.sending import ClosedAnyhow
+
 HOST = "hooks.example.org"
 # Public, and nobody's that a test may call: `Wire` leads the connection to the receiver.
 PUBLIC = "8.8.4.4"
@@ -77,6 +79,7 @@ class Wire:
 @contextmanager
 def receiver(context: ssl.SSLContext) -> Iterator[Receiver]:
     own = Receiver()
+    context.sslsocket_class = ClosedAnyhow
     with socket.create_server(("127.0.0.1", 0)) as listening:
         own.port = listening.getsockname()[1]
         threads = [threading.Thread(target=_accept, args=(listening, context, own), name="receiver")]
@@ -104,15 +107,12 @@ def _accept(listening: socket.socket, context: ssl.SSLContext, own: Receiver) ->
 
 def _serve(line: socket.socket, context: ssl.SSLContext, own: Receiver) -> None:
     line.settimeout(10)
-    with suppress(OSError), line:
-        # Of a peer that has hung up already, wrap_socket would leave a socket open.
-        line.getpeername()
-        with context.wrap_socket(line, server_side=True) as secured:
-            own.arrived.append(_read(secured))
-            own.reached.set()
-            own.answer(secured, own)
-            with suppress(OSError):
-                secured.unwrap()
+    with suppress(OSError), line, context.wrap_socket(line, server_side=True) as secured:
+        own.arrived.append(_read(secured))
+        own.reached.set()
+        own.answer(secured, own)
+        with suppress(OSError):
+            secured.unwrap()
 
 
 def _read(line: ssl.SSLSocket) -> Request:

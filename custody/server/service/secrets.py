@@ -26,7 +26,6 @@ from custody.server.store.models import Credential, Webhook
 
 log = structlog.get_logger()
 
-
 SECRET_BYTES: Final = 32
 
 

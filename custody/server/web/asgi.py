@@ -44,7 +44,6 @@ PLAIN_ROUTES: Final = frozenset({"/health", "/ready", "/openapi.json"})
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNKNOWN: Final = "other"
 
-
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
 
 
@@ -226,8 +225,7 @@ def _router() -> APIRouter:
 def build_worker_asgi(services: Services, lifespan: Lifespan) -> Starlette:
     """For a process without requests. ``lifespan`` runs the workers beside it."""
     return Starlette(
-        routes=[Route("/health", _health), Route("/ready", _readiness(services))],
-        lifespan=lifespan,
+        routes=[Route("/health", _health), Route("/ready", _readiness(services))], lifespan=lifespan
     )
 
 

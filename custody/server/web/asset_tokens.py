@@ -170,7 +170,6 @@ def _lists(function: Function) -> tuple[Callable[[Call[Any]], Any], Callable[[Ca
 _add, _draft_add = _lists(Function.ADD_TO_WHITELIST)
 _remove, _draft_remove = _lists(Function.REMOVE_FROM_WHITELIST)
 
-
 ENDPOINTS = (
     Endpoint("GET", "/api/v1/contract", contract, Contract, VAULT_VIEWERS, Unit.READ, ContractQuery),
     Endpoint(

@@ -50,11 +50,7 @@ def login(call: Call[LoginRequest]) -> Response:
     result = call.services.signin.login(call.body, call.trace_id)
     if isinstance(result, CodeAwaited):
         waiting = LoginResponse(
-            requires_2fa=True,
-            token="",
-            token_2fa=result.token_2fa,
-            sid="",
-            two_factor_method=result.method,
+            requires_2fa=True, token="", token_2fa=result.token_2fa, sid="", two_factor_method=result.method
         )
         return JSONResponse(waiting.model_dump(mode="json", by_alias=True))
     return _signed_in(call, result)

@@ -47,7 +47,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *workspace.ENDPOINTS,
 )
 
-
 # A longer token is none of ours: refuse it before it is hashed.
 MAX_TOKEN_CHARACTERS = 200
 IdempotencyKey = Annotated[

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,8 @@ from signerd.errors import TooManyRequests
 class Metered:
     """Awaits ``what`` in the task that awaits this; tasks of its own that it begins are not timed.
 
-    ``clock``: seconds. ``spent``: those in which nobody else was served, also where it failed. Raises as ``what`` does.
+    ``clock``: processor seconds of the loop's thread, so that an app does not pay for what other programs keep the machine
+    busy with. ``spent``: what it cost, also where it failed. Raises as ``what`` does.
     """
 
     what: Coroutine[Any, Any, None]
@@ -66,9 +68,10 @@ class _Bucket:
 
 @dataclass
 class Rates:
-    """By the caller's id: those of the paired apps, of which there are few."""
+    """By the caller's id: those of the paired apps, of which there are few. `work`: see `Metered.clock`."""
 
     clock: Callable[[], float]
+    work: Callable[[], float] = time.thread_time
     per_second: float = PER_SECOND
     burst: float = BURST
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
@@ -86,7 +89,7 @@ class Rates:
         """
         async with self._filled(who).turns:
             self._require(who, 0)
-            metered = Metered(request(), self.clock)
+            metered = Metered(request(), self.work)
             try:
                 await metered
             finally:

@@ -1,12 +1,12 @@
-"""Who may call what, where the specification does not say: as the platform's contract decided, and beyond it as the issues did.
+"""Who may call what, where the specification does not say it.
 
-The table of endpoints is what enforces; this is the second opinion. A new endpoint gets its line here too.
+The table of endpoints enforces it; this is the second opinion. A new endpoint gets its line here too.
 """
 
 MANAGE_WORKSPACE, PAYMENT_INIT, PAYMENT_APPROVE, VIEW_BALANCES, MANAGE_ROLE, MANAGE_USERS, VIEW_LOGS = (
     "MANAGE_WORKSPACE", "PAYMENT_INIT", "PAYMENT_APPROVE", "VIEW_BALANCES", "MANAGE_ROLE", "MANAGE_USERS", "VIEW_LOGS"
 )  # fmt: skip
-NOBODY_SIGNED_IN, SIGNED_IN, ANY_MEMBER = "nobody need be signed in", "whoever is signed in", "any member"
+OPEN, SIGNED_IN, ANY_MEMBER = "open", "signed in", "any member"
 WHO_PAYS_OR_LOOKS = {MANAGE_WORKSPACE, PAYMENT_APPROVE, PAYMENT_INIT, VIEW_BALANCES}
 WHO_SEES_VAULTS = {MANAGE_WORKSPACE, PAYMENT_APPROVE, VIEW_BALANCES}
 WHO_KEEPS_ADDRESSES = {MANAGE_WORKSPACE, PAYMENT_INIT}
@@ -34,14 +34,16 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/get-vault-limits": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/check-vault-limit": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/psbt": WHO_PAYS_OR_LOOKS,
-    # PAYMENT_INIT for the caller's own forward alone: tests/custody/server/service/proposals/test_forwarding.py.
+    # PAYMENT_INIT for the caller's own forward alone:
+    # tests/custody/server/service/proposals/test_forwarding.py.
     "POST /api/v1/cancel-psbt": {MANAGE_WORKSPACE, PAYMENT_INIT},
     "POST /api/v1/sign-psbt": {PAYMENT_APPROVE, PAYMENT_INIT},
     "GET /api/v1/get-whitelist-addresses": WHO_KEEPS_ADDRESSES,
     "POST /api/v1/add-whitelist-address": WHO_KEEPS_ADDRESSES,
     "POST /api/v1/rename-whitelist-address": WHO_KEEPS_ADDRESSES,
     "POST /api/v1/remove-whitelist-address": WHO_KEEPS_ADDRESSES,
-    # A transfer takes PAYMENT_INIT, all else MANAGE_WORKSPACE: tests/custody/server/service/tokens/test_calling.py.
+    # A transfer takes PAYMENT_INIT, all else MANAGE_WORKSPACE:
+    # tests/custody/server/service/tokens/test_calling.py.
     "POST /api/v1/call-contract": {MANAGE_WORKSPACE, PAYMENT_INIT},
     "POST /api/v1/add-to-contract-whitelist": {MANAGE_WORKSPACE},
     "POST /api/v1/remove-from-contract-whitelist": {MANAGE_WORKSPACE},
@@ -54,8 +56,8 @@ PERMISSIONS: dict[str, set[str]] = {
     "POST /api/v1/redeliver-webhook": {MANAGE_WORKSPACE},
     "POST /api/v1/test-webhook": {MANAGE_WORKSPACE},
 }
-DOORS: dict[str, tuple[str, ...]] = {
-    NOBODY_SIGNED_IN: (
+WITHOUT_PERMISSION: dict[str, tuple[str, ...]] = {
+    OPEN: (
         "POST /auth/register",
         "POST /auth/login",
         "POST /auth/otp-validate",

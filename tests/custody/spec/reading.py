@@ -1,4 +1,6 @@
-"""The specification's own Markdown as data: named endpoints, their fields, answers and permissions, and the records."""
+"""The specification's own Markdown as data: named endpoints, their fields, answers and permissions, and
+the records.
+"""
 
 import re
 from dataclasses import dataclass, field
@@ -78,7 +80,9 @@ def _call(title: str, body: str) -> Call | None:
 
 
 def _asked(body: str) -> dict[str, Asked]:
-    """From its tables, or from a line of its own. Without a column that says otherwise a field is required."""
+    """From its tables, or from a line of its own. Without a column that says otherwise a field is
+    required.
+    """
     asked = {}
     for row in rows(body):
         name = row.get("Field", row.get("Query"))

@@ -10,7 +10,9 @@ _numbers = count(1)
 
 
 def sample(row: Endpoint, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Every required field of what the row takes. ``known`` goes before what the schema suggests, by a field's name."""
+    """Every required field of what the row takes. ``known`` goes before what the schema suggests, by a
+    field's name.
+    """
     assert row.takes is not None
     schema = row.takes.model_json_schema()
     definitions = schema.get("$defs", {})

@@ -23,7 +23,9 @@ TESTER, COLLEAGUE, STRANGER = "tester@example.org", "colleague@example.org", "ev
 
 @dataclass
 class Stage:
-    """One who holds exactly what a test gives them, one of another workspace of the organisation, one of another tenant."""
+    """One who holds exactly what a test gives them, one of another workspace of the organisation, one of
+    another tenant.
+    """
 
     desk: Desk
     tester_id: int
@@ -48,9 +50,11 @@ class Stage:
             db.execute(delete(RolePermission).where(RolePermission.role_id == self.role_id))
             db.add_all(RolePermission(role_id=self.role_id, permission=name.value) for name in permissions)
 
-    def asks(self, user: As, row: Endpoint, permission: PermissionName = PermissionName.VIEW_LOGS) -> Any:
-        """With objects of their own for each call: some calls use them up."""
-        body = sample(row, self.known(permission))
+    def asks(
+        self, user: As, row: Endpoint, permission: PermissionName = PermissionName.VIEW_LOGS, **others: object
+    ) -> Any:
+        """With objects of their own for each call: some calls use them up. ``others`` replace what exists."""
+        body = sample(row, {**self.known(permission), **others})
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
         if row.method == "GET":
             return user.get(path, **body)
@@ -77,7 +81,9 @@ class Stage:
         }  # fmt: skip
 
     def _nobody(self) -> tuple[int, int]:
-        """A role that carries nothing, and a member who holds it: whoever may do a thing at all may do it to them."""
+        """A role that carries nothing, and a member who holds it: whoever may do a thing at all may do it
+        to them.
+        """
         number = next(self._numbers)
         with self.desk.world.platform.services.store.write() as db:
             nothing = RoleTemplate(f"Nothing {number}", "", frozenset(), Sats(0))

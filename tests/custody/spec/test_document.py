@@ -3,7 +3,6 @@
 import json
 import re
 
-from tests.custody.spec import not_yet
 from tests.custody.spec.places import MAY_BE_ABSENT, PLACES
 from tests.custody.spec.reading import Call, Specification
 from tests.custody.spec.shapes import EACH, Document
@@ -23,35 +22,23 @@ ANSWERED = {
 }
 
 
-def built(specification: Specification) -> list[Call]:
-    return [call for path, call in sorted(specification.calls.items()) if path not in not_yet.ENDPOINTS]
+def calls_of(specification: Specification) -> list[Call]:
+    return [call for _, call in sorted(specification.calls.items())]
 
 
 def test_every_named_endpoint_is_served_with_its_method(
     specification: Specification, document: Document
 ) -> None:
-    wanted = {call.path: call.method or METHODS[call.path] for call in built(specification)}
+    wanted = {call.path: call.method or METHODS[call.path] for call in calls_of(specification)}
     served = {path: document.operation(path)[0] for path in wanted if path in document.paths}
     assert served == wanted
-
-
-def test_what_is_built_has_left_the_list_of_what_is_not(document: Document) -> None:
-    """A failure here is good news: take the name out of ``not_yet``."""
-    assert not set(not_yet.ENDPOINTS) & set(document.paths)
-
-
-def test_the_list_of_what_is_not_built_names_what_the_specification_names(
-    specification: Specification,
-) -> None:
-    assert set(not_yet.ENDPOINTS) <= set(specification.calls)
-    assert set(not_yet.RECORDS) <= set(specification.records)
 
 
 def test_every_field_that_is_asked_for_has_its_name_and_type(
     specification: Specification, document: Document
 ) -> None:
     wrong = []
-    for call in built(specification):
+    for call in calls_of(specification):
         fields, required = document.asked(call.path) if call.asked else ({}, set())
         for name, asked in call.asked.items():
             if name not in fields:
@@ -67,7 +54,7 @@ def test_nothing_else_is_required(specification: Specification, document: Docume
     """What the specification asks for is enough to call."""
     beyond = {
         call.path: more
-        for call in built(specification)
+        for call in calls_of(specification)
         if call.asked and (more := document.asked(call.path)[1] - set(call.asked))
     }
     assert not beyond
@@ -75,7 +62,7 @@ def test_nothing_else_is_required(specification: Specification, document: Docume
 
 def test_every_answer_carries_what_it_should(specification: Specification, document: Document) -> None:
     wrong = []
-    for call in built(specification):
+    for call in calls_of(specification):
         for name, words in (call.answered | ANSWERED.get(call.path, {})).items():
             shapes = document.answered(call.path) + document.answered(call.path, EACH)
             found = [shape["properties"][name] for shape in shapes if name in shape.get("properties", ())]

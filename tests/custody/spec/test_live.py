@@ -8,7 +8,8 @@ from tests.custody.spec.shapes import reach, value_is
 from tests.support.custody import Desk, ok
 from tests.support.platform import PASSWORD
 
-# What the reading calls are asked. A path that is not here is not read: it changes something, or needs an outsider.
+# What the reading calls are asked. A path that is not here is not read: it changes something, or needs an
+# outsider.
 QUERIES = {
     "/api/v1/get-user-info": {},
     "/api/v1/get-roles-and-perms-detailed": {"workspace_id": 1},

@@ -129,7 +129,7 @@ def test_a_request_that_is_worked_on_is_not_begun_again(row: Endpoint, stage: St
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_key_is_one_persons_own(row: Endpoint, stage: Stage) -> None:
-    """Whatever the stranger is answered, it is nothing that was stored for somebody else."""
+    """A stranger never gets the answer that was stored for another user."""
     call = Repeated(row, stage)
     with stage.desk.world.platform.services.idempotency.guard(
         Scope(stage.tester_id, row.method, call.path, "mine")

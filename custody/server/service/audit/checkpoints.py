@@ -50,13 +50,7 @@ class Checkpoints:
     """``path``: the file, best on a disk that the database's owner cannot write to."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        random: RandomBytes,
-        audit: AuditLog,
-        secrets: Secrets,
-        path: Path,
+        self, store: Store, clock: Clock, random: RandomBytes, audit: AuditLog, secrets: Secrets, path: Path
     ) -> None:
         self._store = store
         self._clock = clock

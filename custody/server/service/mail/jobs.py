@@ -100,8 +100,7 @@ TEXTS: Mapping[Template, Text] = {
         made=frozenset({"code"}),
     ),
     Template.WELCOME: Text(
-        "Your custody account",
-        "Your account is ready. An administrator can now add you to a workspace.\n",
+        "Your custody account", "Your account is ready. An administrator can now add you to a workspace.\n"
     ),
     Template.ALREADY_REGISTERED: Text(
         "You already have an account",

@@ -26,7 +26,6 @@ from custody.server.service.cutting import Deadline
 
 log = structlog.get_logger()
 
-
 SENDER = "custody@localhost"
 # RFC 5322, section 2.1.1: characters in a line, without its end.
 MAX_LINE = 998
@@ -67,7 +66,7 @@ class Mailer(Protocol):
         ...
 
 
-class Letterhead:
+class MessageBuilder:
     """Turns a mail into a message with headers. Raises ValueError where a value would break out of its header
     (P50).
     """
@@ -130,18 +129,16 @@ class CountedMailer:
 class FileMailer:
     """One ``.eml`` file for each message, readable by the owner alone; names sort by time."""
 
-    def __init__(
-        self, folder: Path, clock: Clock, random: RandomBytes, letterhead: Letterhead | None = None
-    ) -> None:
+    def __init__(self, folder: Path, clock: Clock, random: RandomBytes, builder: MessageBuilder) -> None:
         self._folder = folder
         self._clock = clock
         self._random = random
-        self._letterhead = letterhead or Letterhead(SENDER, clock, random)
+        self._builder = builder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def send(self, mail: Mail) -> None:
         try:
-            message = self._letterhead.message(mail).as_bytes(policy=SMTP)
+            message = self._builder.message(mail).as_bytes(policy=SMTP)
         except ValueError as error:
             raise MailRefused("No header can hold this mail's address or subject.") from error
         try:
@@ -212,15 +209,15 @@ class SmtpServer:
 class SmtpMailer:
     """Opens a connection for each mail: mails are few, and a server would close an idle connection."""
 
-    def __init__(self, server: SmtpServer, letterhead: Letterhead) -> None:
+    def __init__(self, server: SmtpServer, builder: MessageBuilder) -> None:
         self._server = server
-        self._letterhead = letterhead
+        self._builder = builder
         self._context = ssl.create_default_context(cafile=server.ca_file)
 
     def send(self, mail: Mail) -> None:
         with _trouble_named():
-            message = self._letterhead.message(mail)
-            sender, to = self._letterhead.sender.addr_spec, address_of(mail.to).addr_spec
+            message = self._builder.message(mail)
+            sender, to = self._builder.sender.addr_spec, address_of(mail.to).addr_spec
             with self._connection() as connection:
                 connection.send_message(message, sender, [to])
 
@@ -228,7 +225,7 @@ class SmtpMailer:
     def _connection(self) -> Iterator[smtplib.SMTP]:
         # smtplib would look up this machine's name and send it.
         with Deadline(MAIL_SECONDS) as deadline:
-            connection = _Connection(self._server, self._context, self._letterhead.sender.domain, deadline)
+            connection = _Connection(self._server, self._context, self._builder.sender.domain, deadline)
             try:
                 self._prove_both(connection)
                 yield connection

@@ -23,7 +23,6 @@ UNDER_WAY = (
     ProposalStatus.BROADCASTING,
 )
 
-
 _SIZES: Final = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
     "postgresql": "SELECT pg_database_size(current_database())",

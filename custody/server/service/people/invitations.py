@@ -144,8 +144,7 @@ class Invitations:
         if count >= rate.limit:
             wait = oldest + rate.window - now
             raise RateLimited(
-                f"Too many invitations were sent {whose} of late.",
-                retry_after=ceil(wait.total_seconds()),
+                f"Too many invitations were sent {whose} of late.", retry_after=ceil(wait.total_seconds())
             )
 
     def _insert(
@@ -251,12 +250,7 @@ def invitation_record(db: Session, invitation: Invitation) -> wire.Invitation:
 
 
 def record_event(
-    db: Session,
-    audit: AuditLog,
-    caller: Caller,
-    access: WorkspaceAccess,
-    action: str,
-    invitation: Invitation,
+    db: Session, audit: AuditLog, caller: Caller, access: WorkspaceAccess, action: str, invitation: Invitation
 ) -> None:
     description = f"invitation {invitation.id} for {invitation.invited_email}, with role {invitation.role_id}"
     # Webhooks are told of an accepted invitation: the caller is the new member.

@@ -18,14 +18,7 @@ from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Permissions
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.staff import role_shapes
-from custody.server.store.models import (
-    Membership,
-    Organisation,
-    Role,
-    RolePermission,
-    User,
-    Workspace,
-)
+from custody.server.store.models import Membership, Organisation, Role, RolePermission, User, Workspace
 
 
 class People:

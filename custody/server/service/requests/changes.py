@@ -27,7 +27,6 @@ _RAISE = (
 )
 _NUMBER = select(Revision.number).where(Revision.workspace_id == bindparam("workspace_id"))
 
-
 # What a listener gets: the new revisions by workspace, or None where it has to read them.
 Moved = dict[int, int] | None
 _MOVED: Final = "moved workspaces"

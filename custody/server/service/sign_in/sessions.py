@@ -201,13 +201,7 @@ def end_sessions(db: Session, user_id: int, now: datetime, reason: str, *, keep:
 
 
 _ACCESS = (
-    select(
-        SignInSession.id,
-        SignInSession.revoked_at,
-        AccessToken.expires_at,
-        User.id,
-        User.email,
-    )
+    select(SignInSession.id, SignInSession.revoked_at, AccessToken.expires_at, User.id, User.email)
     .join(SignInSession, AccessToken.session_id == SignInSession.id)
     .join(User, SignInSession.user_id == User.id)
     .where(AccessToken.token_hash == bindparam("token_hash"))

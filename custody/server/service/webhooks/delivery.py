@@ -14,12 +14,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from custody.schemas.webhook_events import WebhookEvent as Told
-from custody.schemas.webhook_signature import (
-    DELIVERY_HEADER,
-    KIND_HEADER,
-    SIGNATURE_HEADER,
-    signature_header,
-)
+from custody.schemas.webhook_signature import DELIVERY_HEADER, KIND_HEADER, SIGNATURE_HEADER, signature_header
 from custody.server.domain.audit import Category
 from custody.server.domain.ports import Clock
 from custody.server.domain.retries import HANGS_FROM, is_hopeless, next_attempt, quiet_until

@@ -59,6 +59,14 @@ def look_up(host: str) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
+class ClosedAnyhow(ssl.SSLSocket):
+    """Closes the socket that `wrap_socket` leaves open where the peer hangs up during the handshake."""
+
+    def __del__(self) -> None:
+        """Closes it without the warning of Python's own socket."""
+        self.close()
+
+
 class Sender:
     """``ca_file``: a private authority in addition to the usual ones, for receivers that the operator allows.
 
@@ -88,6 +96,7 @@ class Sender:
         """
         context = ssl.create_default_context()
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.sslsocket_class = ClosedAnyhow
         if self._ca_file is not None:
             context.load_verify_locations(self._ca_file)
         return context

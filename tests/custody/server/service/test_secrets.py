@@ -1,4 +1,4 @@
-"""The secrets file: made once, rotated without locking anybody out, and nobody else's to read."""
+"""The secrets file: created once, rotated without a lock-out, readable by its owner alone."""
 
 import secrets
 import stat

@@ -174,7 +174,9 @@ def test_a_commit_that_is_answered_by_the_servers_end_is_not_called_undone(
 def test_a_commit_without_an_answer_may_have_been_made(
     postgresql: Server, database: str, store: Store, tmp_path: Path
 ) -> None:
-    """The connection breaks after COMMIT was sent: here it was made, and "nothing was changed" would have been a lie."""
+    """The connection breaks after COMMIT was sent: here it was made, and "nothing was changed" would have
+    been a lie.
+    """
     socket_name = ".s.PGSQL.5432"
     with cutting_line(tmp_path / socket_name, postgresql.folder / socket_name, b"COMMIT\0") as line:
         through = Store.open(make_url(database).set(query={"host": str(tmp_path)}).render_as_string())

@@ -41,7 +41,9 @@ def test_a_text_that_cannot_be_read_does_not_hold_the_snapshot_that_it_was_read_
 
 
 def test_what_sqlite_rolls_back_by_itself_is_neither_committed_nor_gone_on_with(tmp_path: Path) -> None:
-    """Where the disk is full it undoes all of the transaction: whoever passes over that error must not be told of a commit."""
+    """Where the disk is full, SQLite undoes the transaction: code that ignores the error must not be told
+    of a commit.
+    """
     store, told = Store.open(sqlite_url(tmp_path / "custody.db")), list[str]()
 
     def fill() -> None:

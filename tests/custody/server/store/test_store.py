@@ -319,7 +319,7 @@ def test_what_can_be_used_keeps_its_password_to_itself(url: str) -> None:
 
 
 def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
-    """Port 1 of this machine: nobody listens there."""
+    """Port 1 of this machine: no server listens there."""
     with pytest.raises(CannotOpen, match="refused") as refused:
         Store.open("postgresql://u:hunter2@127.0.0.1:1/custody")
     assert (

@@ -1,4 +1,6 @@
-"""How a unit of work ends, on either database: what is done last, what a refusal means, and what no error lets through."""
+"""How a unit of work ends, on either database: what is done last, what a refusal means, and what no error
+lets through.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -96,7 +98,9 @@ def test_after_the_end_of_the_transaction_nothing_stands_by_itself(
 
 
 def test_what_was_not_committed_is_not_said_to_be(two: Store) -> None:
-    """A statement that fails leaves SQLite's transaction whole; PostgreSQL would answer COMMIT by rolling back, and call it no error."""
+    """A statement that fails leaves SQLite's transaction whole; PostgreSQL would answer COMMIT by rolling
+    back, and call it no error.
+    """
     told: list[str] = []
     with suppress(InvalidRequestError), two.write() as db:
         db.execute(insert(User), [user("before")])

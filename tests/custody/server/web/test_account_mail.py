@@ -1,4 +1,6 @@
-"""A mail server that fails, met by people who sign in; and a whole journey whose secrets stay where they belong."""
+"""A mail server that fails, met by people who sign in; and a whole journey whose secrets stay where they
+belong.
+"""
 
 import io
 import json
@@ -106,7 +108,9 @@ class Spy:
 
 
 def test_no_secret_of_a_journey_is_logged_recorded_or_shown(world: World, carol: str) -> None:
-    """P49: passwords, codes, tokens, an authenticator's secret: in no log line, audit row, repr or waiting job."""
+    """P49: passwords, codes, tokens, an authenticator's secret: in no log line, audit row, repr or waiting
+    job.
+    """
     spy, lines = Spy(), io.StringIO()
     world.http.event_hooks = {"request": [spy.on_request], "response": [spy.on_response]}
     structlog.configure(

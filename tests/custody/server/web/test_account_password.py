@@ -145,7 +145,7 @@ class TestReset:
 
 
 class TestUniform:
-    """P39: whoever asks cannot tell whether an account is there. Work is counted, not timed."""
+    """P39: a caller cannot tell whether an account exists. Work is counted, not timed."""
 
     def test_a_reset_is_asked_for_alike(self, world: World, carol: str) -> None:
         with measured(world) as known:
@@ -169,7 +169,9 @@ class TestUniform:
         assert known.hashes == 1
 
     def test_a_registration_is_answered_alike(self, world: World, carol: str) -> None:
-        """A new account is rows more, in the commits that either makes: the counted try, and what came of it."""
+        """A new account is rows more, in the commits that either makes: the counted try, and what came of
+        it.
+        """
         body = {"email": carol, "password": NEW_PASSWORD}
         with measured(world) as known:
             hers = world.http.post("/auth/register", json=body)
@@ -238,7 +240,9 @@ class TestChange:
 
 
 class TestThrownOutMeanwhile:
-    """A thief who knows the password, and whose call is under way while the owner ends it all: the owner wins."""
+    """A thief who knows the password, and whose call is under way while the owner ends it all: the owner
+    wins.
+    """
 
     @pytest.fixture
     def thief(self, world: World, carol: str) -> Session:

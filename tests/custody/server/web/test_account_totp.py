@@ -207,7 +207,7 @@ class TestRecovery:
         assert "8 are left" in world.mail.sent[-1].text
 
     def test_neither_secret_nor_codes_are_stored(self, world: World, carol: str, phone: Phone) -> None:
-        """P49: a copy of the database signs nobody in; the secret's key lies beside it."""
+        """P49: a copy of the database is no sign-in; the secret's key is in a file beside it."""
         with world.platform.services.store.read() as db:
             sealed = db.scalars(
                 select(Credential.totp_secret).where(Credential.second_factor == "totp")

@@ -128,27 +128,6 @@ class TestNames:
 
 
 class TestWho:
-    @pytest.mark.parametrize("verb", CHANGES)
-    def test_needs_a_permission_to_change_it(self, admin: As, world: World, verb: str) -> None:
-        add(admin)
-        world.member(1, SIGNER)
-        answer = change(world.as_user(SIGNER), verb)
-        assert answer.status_code == 403
-        assert "MANAGE_WORKSPACE or PAYMENT_INIT" in answer.json()["detail"]
-
-    def test_needs_a_permission_to_read_it(self, admin: As, world: World) -> None:
-        world.member(1, SIGNER)
-        answer = world.as_user(SIGNER).get("/api/v1/get-whitelist-addresses", workspace_id=1)
-        assert answer.status_code == 403
-
-    @pytest.mark.parametrize("verb", CHANGES)
-    def test_another_tenants_book_is_not_there(self, admin: As, eve: As, verb: str) -> None:
-        """P24."""
-        add(admin)
-        assert change(eve, verb).status_code == 404
-        assert eve.get("/api/v1/get-whitelist-addresses", workspace_id=1).status_code == 404
-        assert [row["name"] for row in book(admin)] == ["Shop"]
-
     @pytest.mark.parametrize("verb", ["rename", "remove"])
     def test_another_books_entry_is_not_there(self, admin: As, eve: As, verb: str) -> None:
         """P24: named from a workspace of one's own, it is answered as one that never was."""

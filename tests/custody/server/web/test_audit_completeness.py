@@ -1,7 +1,8 @@
 """Every call that changes something leaves its record, with the trace id of its answer.
 
-The table of endpoints is walked: a new one that may write fails here by name until it has an example below, or stands
-among the exempt with the reason. The examples run in order over one desk, so that a later one finds what it needs.
+The table of endpoints is walked: a new one that may write fails here by name until it has an example below,
+or stands among the exempt with the reason. The examples run in order over one desk, so that a later one finds
+what it needs.
 """
 
 import re

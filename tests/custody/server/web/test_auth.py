@@ -20,7 +20,7 @@ def alice(world: World) -> int:
 
 @pytest.fixture
 def careful(world: World) -> str:
-    """Somebody whose sign-in asks for a mailed code, as every registered account's does."""
+    """An account whose sign-in asks for a mailed code, as every registered account's does."""
     answer = world.http.post("/auth/register", json={"email": "carol@example.org", "password": PASSWORD})
     assert answer.status_code == 200
     return "carol@example.org"
@@ -70,7 +70,9 @@ class TestLogin:
         assert "Secure" in answer.headers["set-cookie"]
 
     def test_a_failure_does_not_tell_whether_the_account_exists(self, world: World, alice: int) -> None:
-        """P39: the same words, status and headers; and a hash is computed for an account that is not there."""
+        """P39: the same words, status and headers; and a hash is computed for an account that is not
+        there.
+        """
         wrong, unknown = world.login(ALICE, "not her password"), world.login("nobody@example.org")
         told = [{k: v for k, v in answer.json().items() if k != "trace_id"} for answer in (wrong, unknown)]
         assert told[0] == told[1]
@@ -163,7 +165,9 @@ class TestRegister:
         assert world.login(careful).status_code == 200
 
     def test_fills_nobodys_mailbox(self, world: World) -> None:
-        """Each registration is a mail, from whichever address it is asked for; account or none, alike (P39)."""
+        """Each registration is a mail, from whichever address it is asked for; account or none, alike
+        (P39).
+        """
         body = {"email": "nobody@example.org", "password": PASSWORD}
         answers = []
         for number in range(20):
@@ -297,7 +301,7 @@ class TestOneTimeCode:
         assert told[0] == told[1]
 
     def test_neither_code_nor_token_is_stored(self, world: World, careful: str) -> None:
-        """P49: a copy of the database gives nobody a sign-in."""
+        """P49: a copy of the database is no sign-in."""
         token, code = self.start(world, careful), world.mail.newest_code()
         done = self.validate(world, token, code).json()
         secrets = [PASSWORD, token, done["token"]]

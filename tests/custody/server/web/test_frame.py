@@ -159,7 +159,7 @@ class TestBounds:
         assert answer.status_code == 422
 
     def test_only_a_psbt_may_be_that_large(self, world: World) -> None:
-        """P10: a body is parsed on the event loop; megabytes of it would hold everybody up."""
+        """P10: a body is parsed on the event loop; megabytes of it would block every request."""
         paths = {endpoint.path for endpoint in ENDPOINTS if endpoint.method == "POST" and endpoint.takes}
         answers = {
             path: world.http.post(path, content=b"x" * (MAX_BODY_BYTES + 1)).status_code for path in paths

@@ -48,7 +48,7 @@ class TestNotReady:
         assert world.http.get("/ready").status_code == 200
 
     def test_while_the_database_hangs(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Asked again and again, it is asked once; nobody waits longer than the deadline."""
+        """Many requests ask the database once; none waits longer than the deadline."""
         go, asked = threading.Event(), []
 
         def hang() -> bool:
@@ -103,7 +103,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 def test_a_chain_that_is_away_is_told_of_and_takes_no_server_out(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not asked: what the process found out by itself, so that nobody makes it ask a node by asking it."""
+    """Reports what the process knows already, so that a caller cannot make it ask a node."""
     never = {"chain": "regtest", "reachable": False, "height": None, "silent_seconds": None}
     assert desk.world.http.get("/ready").json()["chains"] == [never]
     desk.deposit(100_000)

@@ -1,4 +1,6 @@
-"""Hostile text in every field, header and path comes back inert, and nothing secret is written down (P44, P49, P50)."""
+"""Hostile text in every field, header and path comes back inert, and nothing secret is written down (P44,
+P49, P50).
+"""
 
 import io
 import json
@@ -100,7 +102,7 @@ def test_every_field_of_every_endpoint(row: Endpoint, stage: Stage, logged: io.S
 
 
 def test_p44_no_address_that_is_sent_is_ever_fetched(stage: Stage) -> None:
-    """Nothing here is meant to be an icon yet; whatever field comes to hold an address, nobody is called."""
+    """Whatever field holds an address, the platform never requests it."""
     stage.gives(EVERY_PERMISSION)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0)

@@ -260,7 +260,9 @@ class TestOneActiveKey:
         assert register_key(bob, seed(1)).status_code == 409
 
     def test_nobody_offers_another_persons_accounts_as_their_own(self, alice: As, bob: As) -> None:
-        """The proof covers account 0; who slips in a cosigner's account would hold two places of a vault in name."""
+        """The proof covers account 0; who slips in a cosigner's account would hold two places of a vault
+        in name.
+        """
         register_key(alice, seed(1))
         stolen = [row for row in key_offer(seed(1))["vault_accounts"] if row["account"] == 1]
         assert register_key(bob, seed(2), vault_accounts=stolen).status_code == 409

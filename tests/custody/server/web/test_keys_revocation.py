@@ -48,7 +48,9 @@ def actions(desk: Desk, category: str) -> list[str]:
 
 
 def another_workspace(desk: Desk, name: str) -> None:
-    """The signer becomes a member of a second workspace of the organisation, which the administrator is not in."""
+    """The signer becomes a member of a second workspace of the organisation, which the administrator is
+    not in.
+    """
     with desk.world.platform.services.store.write() as db:
         organisation = db.get_one(Organisation, 1)
         founded = found_workspace(
@@ -109,7 +111,9 @@ class TestQuorum:
         assert ok(revoke(bob, key_id, reason, force=True))["Status"] == "revoked"
 
     def test_a_superseded_key_is_counted_where_it_is_needed_to_move_on(self, desk: Desk) -> None:
-        """Carol's is lost, Alice's replaced: Bob and Alice's old device are the two who can empty the vault."""
+        """Carol's is lost, Alice's replaced: Bob and Alice's old device are the two who can empty the
+        vault.
+        """
         ok(revoke(desk.signers["carol"], key_of(desk, "carol")))
         alice, key_id = desk.signers["alice"], key_of(desk, "alice")
         ok(revoke(alice, key_id, "superseded", force=True))
@@ -141,7 +145,7 @@ class TestAdministrator:
         refused(revoke(desk.admin, key_of(desk, "alice"), "superseded"), 403, "PERMISSION_DENIED")
 
     def test_is_asked_for_in_every_workspace_that_the_key_serves(self, desk: Desk) -> None:
-        """P25: MANAGE_USERS in one workspace takes nobody's voice in another."""
+        """P25: MANAGE_USERS in one workspace cannot take away a signer's key in another."""
         key_id = key_of(desk, "alice")
         another_workspace(desk, "alice")
         refused(revoke(desk.admin, key_id), 403, "PERMISSION_DENIED")
@@ -192,7 +196,7 @@ class TestApprovals:
         refused(desk.submit("alice", psbt_id, desk.signed("alice", psbt_id)), 403, "KEY_REVOKED")
 
     def test_what_a_lost_key_approved_and_is_pending_is_asked_again(self, desk: Desk, psbt_id: str) -> None:
-        """Alice's device signed, and nobody knows whether it was Alice: two others have to."""
+        """Alice's device signed, perhaps by a thief's hand: two other signers must approve."""
         desk.approve("alice", psbt_id)
         ok(revoke(desk.signers["alice"], key_of(desk, "alice")))
         shown = desk.proposal(psbt_id)
@@ -284,7 +288,9 @@ class TestRaces:
 def test_p24_another_tenants_log_does_not_name_who_withdrew_a_former_members_approval(
     desk: Desk, psbt_id: str
 ) -> None:
-    """Alice approved, left this organisation, and works for another, whose administrator marks her key lost."""
+    """Alice approved, left this organisation, and works for another, whose administrator marks her key
+    lost.
+    """
     desk.approve("alice", psbt_id)
     place = desk.world.organisation("Umbrella", "eve@example.com")
     desk.world.member(place.workspace_id, "alice@example.org")

@@ -1,13 +1,17 @@
-"""The limits' calls: their shapes, who may make them, and that no other tenant's role or vault is there (P21, P24)."""
+"""Spending limits over HTTP; and P26 for limits: a caller who grants roles but sets no limits grants none
+above their own.
+"""
 
+import httpx
 import pytest
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from custody.schemas.users import PermissionName
-from custody.server.store.models import AuditEvent, Role, RolePermission, Workspace
+from custody.schemas.users import PermissionName as P
+from custody.server.store.models import AuditEvent
 from tests.support.custody import ok, refused
-from tests.support.platform import START, As, World, plain_vault
+from tests.support.platform import As, World, plain_vault
+from tests.support.staff import Someone, add_role, add_someone, change_role
 
 BOB = "bob@example.org"
 NOT_AMOUNTS = ("1e3", "NaN", "-1", "+1", "", " 1", "1 ", "1.", ".5", "01", "0x10", "1,0", "Infinity", "1.1_1", "１",
@@ -46,39 +50,6 @@ def add_vault(world: World, vault_id: str, workspace_id: int) -> str:
     with world.platform.services.store.write() as db:
         db.add(plain_vault(vault_id, workspace_id))
     return vault_id
-
-
-def add_role(db: Session, workspace_id: int, name: str, permission: PermissionName) -> None:
-    role = Role(
-        workspace_id=workspace_id,
-        name=name,
-        description="",
-        limit_sats=0,
-        cycle_period="M",
-        cycle_day=1,
-        created_at=START,
-        updated_at=START,
-    )
-    db.add(role)
-    db.flush()
-    db.add(RolePermission(role_id=role.id, permission=permission.value))
-
-
-def second_workspace(world: World, role: str, permission: PermissionName) -> int:
-    """Another workspace of organisation 1, with one role."""
-    with world.platform.services.store.write() as db:
-        place = Workspace(
-            organisation_id=1,
-            name="Second",
-            description="",
-            network="testnet",
-            chain="regtest",
-            created_at=START,
-        )
-        db.add(place)
-        db.flush()
-        add_role(db, place.id, role, permission)
-        return place.id
 
 
 def last_event(world: World) -> AuditEvent:
@@ -133,20 +104,6 @@ class TestRoles:
         query = {"workspace_id": 1, "role_id": 1, "uuid": 2, "amount_to_check": "1"}
         problem = refused(alice.get("/api/v1/check-user-role-limit", **query), 422, "VALIDATION")
         assert problem["errors"][0]["pointer"] == "/role_id"
-
-    def test_need_the_permission(self, alice: As, bob: As) -> None:
-        for answer in (
-            bob.post("/api/v1/update-role-policies", role_policy()),
-            bob.get("/api/v1/get-role-limit", workspace_id=1, role_id=2),
-            bob.get("/api/v1/check-user-role-limit", workspace_id=1, role_id=2, uuid=2, amount_to_check="1"),
-        ):
-            assert "MANAGE_ROLE" in refused(answer, 403, "PERMISSION_DENIED")["detail"]
-
-    def test_p25_a_permission_held_elsewhere_is_none_here(self, alice: As, bob: As, world: World) -> None:
-        other = second_workspace(world, "Managers", PermissionName.MANAGE_ROLE)
-        world.member(other, BOB, "Managers")
-        ok(bob.get("/api/v1/get-role-limit", workspace_id=other, role_id=3))
-        refused(bob.post("/api/v1/update-role-policies", role_policy()), 403, "PERMISSION_DENIED")
 
     @pytest.mark.parametrize("role_id", [3, 999])
     def test_p24_a_role_of_another_workspace_is_not_there(self, alice: As, eve: As, role_id: int) -> None:
@@ -224,8 +181,7 @@ class TestVaults:
         refused(bob.post("/api/v1/update-vault", vault_policy()), 403, "PERMISSION_DENIED")
 
     def test_a_member_without_a_reading_permission(self, alice: As, vault: str, world: World) -> None:
-        with world.platform.services.store.write() as db:
-            add_role(db, 1, "Auditor", PermissionName.VIEW_LOGS)
+        add_role(world, "Auditor", (PermissionName.VIEW_LOGS,))
         world.member(1, "dora@example.org", "Auditor")
         dora = world.as_user("dora@example.org")
         refused(
@@ -260,3 +216,91 @@ class TestVaults:
     def test_every_field_is_required(self, alice: As, vault: str, field: str) -> None:
         body = {name: value for name, value in vault_policy().items() if name != field}
         refused(alice.post("/api/v1/update-vault", body), 422, "VALIDATION")
+
+
+CAROL = "carol@example.org"
+SPENDER = (P.MANAGE_WORKSPACE, P.VIEW_BALANCES)
+
+
+def set_limit(alice: As, role_id: int, limit: str, period: str = "M") -> None:
+    body = {
+        "role_id": role_id,
+        "workspace_id": 1,
+        "new_transaction_limit": limit,
+        "cycle_period": period,
+        "cycle_day": 1,
+    }
+    ok(alice.post("/api/v1/update-role-policies", body))
+
+
+@pytest.fixture
+def host(world: World, alice: As) -> Someone:
+    """Manages users, and may move 1 BTC a month."""
+    someone = add_someone(world, "Host", (P.MANAGE_USERS, *SPENDER))
+    set_limit(alice, someone.role_id, "1")
+    return someone
+
+
+@pytest.fixture
+def role(world: World, alice: As, request: pytest.FixtureRequest) -> int:
+    limit, period = request.param
+    role_id = add_role(world, "Spender", SPENDER)
+    set_limit(alice, role_id, limit, period)
+    return role_id
+
+
+def invite(user: As, role_id: int) -> httpx.Response:
+    body = {"invited_email": CAROL, "workspace_context": 1, "org_id": 1, "role_id": role_id}
+    return user.post("/api/v1/invite-to-workspace", body)
+
+
+higher = pytest.mark.parametrize(
+    "role", [("1.00000001", "M"), ("1", "W")], ids=["more", "as much, but weekly"], indirect=True
+)
+within = pytest.mark.parametrize("role", [("1", "M"), ("0", "W")], ids=["as much", "nothing"], indirect=True)
+
+
+@higher
+def test_p26_nobody_raises_their_own_limit_by_changing_their_role(host: Someone, role: int) -> None:
+    told = refused(change_role(host.calls, host.user_id, role), 403, "PERMISSION_DENIED")
+    assert "MANAGE_ROLE" in told["detail"]
+    assert ok(host.calls.get("/api/v1/get-my-limits", workspace_id=1))["Limit"] == "1.00000000"
+
+
+@higher
+def test_p26_nor_that_of_somebody_they_invite(host: Someone, role: int) -> None:
+    refused(invite(host.calls, role), 403, "PERMISSION_DENIED")
+
+
+@within
+def test_a_limit_that_is_no_higher_is_given(host: Someone, role: int) -> None:
+    ok(invite(host.calls, role))
+    ok(change_role(host.calls, host.user_id, role))
+
+
+@higher
+def test_whoever_sets_limits_gives_any(alice: As, host: Someone, role: int) -> None:
+    ok(change_role(alice, host.user_id, role))
+
+
+@pytest.mark.parametrize("role", [("1", "M")], indirect=True)
+def test_p26_a_limit_that_rose_since_the_invitation_is_measured_again(
+    world: World, alice: As, host: Someone, role: int
+) -> None:
+    invite_id = ok(invite(host.calls, role))["invite_id"]
+    set_limit(alice, role, "2")
+    world.http.post("/auth/register", json={"email": CAROL, "password": "a long enough phrase"})
+    waiting = ok(world.login(CAROL, "a long enough phrase"))
+    code = {"token_2fa": waiting["token_2fa"], "otp": world.mail.newest_code()}
+    token = ok(world.http.post("/auth/otp-validate", json=code))["token"]
+    carol = As(world.http, {"Authorization": f"Bearer {token}"})
+    answer = carol.get("/api/v1/accept-invite", invite_id=invite_id, accept="true")
+    assert answer.status_code == 409
+    set_limit(alice, role, "1")
+    ok(carol.get("/api/v1/accept-invite", invite_id=invite_id, accept="true"))
+
+
+def test_a_role_that_moves_nothing_has_no_limit_to_speak_of(world: World, alice: As, host: Someone) -> None:
+    reader = add_role(world, "Reader", (P.VIEW_BALANCES,))
+    set_limit(alice, reader, "21")
+    ok(change_role(host.calls, host.user_id, reader, force=True))

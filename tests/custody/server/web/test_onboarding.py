@@ -31,7 +31,9 @@ APPROVE, REJECT = {"decision": "approve"}, {"decision": "reject"}
 
 @pytest.fixture
 def operator(world: World) -> As:
-    """User 1: administers an organisation of the platform's own, which opened testnet, and reviews requests."""
+    """User 1: administers an organisation of the platform's own, which opened testnet, and reviews
+    requests.
+    """
     world.organisation("Platform", OPERATOR)
     with world.platform.services.store.write() as db:
         db.execute(update(User).where(User.email == OPERATOR).values(is_operator=True))
@@ -39,7 +41,9 @@ def operator(world: World) -> As:
 
 
 def account(world: World, email: str) -> As:
-    """A member of the platform's own organisation without any power there, who signs in with a password alone."""
+    """A member of the platform's own organisation without any power there, who signs in with a password
+    alone.
+    """
     world.platform.setup.add_member(
         workspace_id=1, role="Signer", person=NewPerson(email, PASSWORD, two_factor=False)
     )

@@ -1,17 +1,22 @@
-"""Members through HTTP, and the border between tenants."""
+"""Members and workspaces over HTTP: listed, added, given another role, removed, left; and the caller's own
+record.
+"""
 
 import pytest
 
-from custody.server.domain.roles import RoleTemplate
+from custody.schemas.users import PermissionName as P
+from custody.server.domain.roles import KEPT, RoleTemplate
 from custody.server.service.people.workspaces import add_first_role
-from custody.server.store.models import Membership, Workspace
+from custody.server.store.models import Workspace
 from multisig import Sats
+from tests.support.custody import ok, refused
 from tests.support.platform import START, As, World
+from tests.support.staff import Someone, add_role, add_someone, change_role, remove
 
-ALICE, BOB = "alice@example.org", "bob@example.org"
+ALICE = "alice@example.org"
 
 
-def second_workspace(world: World, *templates: RoleTemplate) -> int:
+def workspace_with(world: World, *templates: RoleTemplate) -> int:
     """Another workspace of organisation 1, with roles."""
     with world.platform.services.store.write() as db:
         place = Workspace(
@@ -48,12 +53,6 @@ class TestMembers:
             (2, BOB, "Signer", False),
         ]
 
-    def test_need_the_permission(self, alice: As, bob: As, world: World) -> None:
-        answer = bob.get("/api/v1/get-users-from-workspace", workspace_id=1)
-        assert answer.status_code == 403
-        assert answer.json()["code"] == "PERMISSION_DENIED"
-        assert "MANAGE_USERS" in answer.json()["detail"]
-
     def test_a_refusal_is_recorded_under_the_trace_id_of_the_answer(self, bob: As, world: World) -> None:
         from sqlalchemy import select
 
@@ -67,43 +66,11 @@ class TestMembers:
         assert event.description == "GET /api/v1/get-users-from-workspace"
 
 
-class TestTenants:
-    def test_another_tenants_workspace_is_not_there(self, eve: As) -> None:
-        """P24: the same answer as for one that never was."""
-        theirs = eve.get("/api/v1/get-users-from-workspace", workspace_id=1)
-        none = eve.get("/api/v1/get-users-from-workspace", workspace_id=999)
-        assert theirs.status_code == none.status_code == 404
-        told = [{k: v for k, v in a.json().items() if k != "trace_id"} for a in (theirs, none)]
-        assert told[0] == told[1]
-
-    def test_a_permission_held_in_another_workspace_is_none_here(self, alice: As, world: World) -> None:
-        """P25: Alice administers the first workspace and is no member of the second."""
-        other = second_workspace(world)
-        assert alice.get("/api/v1/get-users-from-workspace", workspace_id=other).status_code == 403
-
-    def test_a_lesser_role_in_one_workspace_stays_lesser(self, alice: As, world: World) -> None:
-        """P25: administrator of one, a mere viewer of the other."""
-        from custody.schemas.users import PermissionName
-
-        viewer = RoleTemplate("Viewer", "", frozenset({PermissionName.VIEW_BALANCES}), Sats(0))
-        other = second_workspace(world, viewer)
-        world.member(other, ALICE, "Viewer")
-        assert alice.get("/api/v1/get-users-from-workspace", workspace_id=other).status_code == 403
-        assert alice.get("/api/v1/get-users-from-workspace", workspace_id=1).status_code == 200
-
-    def test_a_role_taken_away_counts_at_once(self, alice: As, world: World) -> None:
-        """P23: asked on every call, not when the token was made."""
-        assert alice.get("/api/v1/get-users-from-workspace", workspace_id=1).status_code == 200
-        with world.platform.services.store.write() as db:
-            db.get_one(Membership, 1).role_id = 2
-        assert alice.get("/api/v1/get-users-from-workspace", workspace_id=1).status_code == 403
-
-
 class TestAdding:
     def test_a_colleague_is_a_member_at_once(self, alice: As, bob: As, world: World) -> None:
         from custody.server.domain.roles import FIRST_ROLES
 
-        other = second_workspace(world, *FIRST_ROLES)
+        other = workspace_with(world, *FIRST_ROLES)
         world.member(other, ALICE, "Administrator")
         answer = alice.post("/api/v1/add-workspace-to-user", addition(workspace_id=other, role_uid=4))
         assert answer.status_code == 200, answer.text
@@ -116,9 +83,6 @@ class TestAdding:
         answer = alice.post("/api/v1/add-workspace-to-user", addition())
         assert answer.status_code == 409
         assert answer.json()["code"] == "STATE_CONFLICT"
-
-    def test_needs_the_permission(self, bob: As) -> None:
-        assert bob.post("/api/v1/add-workspace-to-user", addition(user_uuid=1)).status_code == 403
 
     @pytest.mark.parametrize(
         "named",
@@ -145,7 +109,7 @@ class TestAdding:
         from custody.server.domain.roles import ADMINISTRATOR
 
         manager = RoleTemplate("Manager", "", frozenset({PermissionName.MANAGE_WORKSPACE}), Sats(0))
-        other = second_workspace(world, manager, ADMINISTRATOR)
+        other = workspace_with(world, manager, ADMINISTRATOR)
         world.member(other, BOB, "Manager")
         answer = bob.post(
             "/api/v1/add-workspace-to-user",
@@ -153,3 +117,231 @@ class TestAdding:
         )
         assert answer.status_code == 403
         assert "MANAGE_USERS" in answer.json()["detail"]
+
+
+BOB, EVE = "bob@example.org", "eve@example.com"
+ADMINISTRATOR, SIGNER = 1, 2
+ALICE_ID, BOB_ID = 1, 2
+
+
+@pytest.fixture
+def host(world: World, alice: As, bob: As) -> Someone:
+    """Manages the users of workspace 1, and holds nothing else that a signer has not."""
+    return add_someone(world, "Host", (P.MANAGE_USERS, P.PAYMENT_APPROVE, P.VIEW_BALANCES))
+
+
+def held(user: As, workspace_id: int = 1) -> dict[int, str]:
+    """Each member's role."""
+    rows = ok(user.get("/api/v1/get-users-from-workspace", workspace_id=workspace_id))
+    return {row["UUID"]: row["Role"]["Name"] for row in rows}
+
+
+def leave(user: As, workspace_id: int = 1, **more: object):
+    return user.post("/api/v1/leave-workspace", {"workspace_id": workspace_id, **more})
+
+
+def second_workspace(user: As, name: str = "Second") -> int:
+    body = {"workspace_id": 1, "org_id": 1, "name": name, "network": "testnet"}
+    return ok(user.post("/api/v1/create-workspace", body))["WorkspaceInfo"]["uid"]
+
+
+def recorded(world: World) -> list[str]:
+    return world.audit_actions("workspace:1")
+
+
+class TestAnotherRole:
+    def test_counts_at_once(self, alice: As, bob: As, world: World) -> None:
+        """P23."""
+        assert ok(bob.get("/api/v1/list-wallets", workspace_id=1)) == []
+        guest = add_role(world, "Guest")
+        changed = ok(change_role(alice, BOB_ID, guest))
+        assert (changed["UUID"], changed["Role"]["Name"]) == (BOB_ID, "Guest")
+        assert recorded(world)[-1] == "MEMBER_ROLE_CHANGED"
+        refused(bob.get("/api/v1/list-wallets", workspace_id=1), 403, "PERMISSION_DENIED")
+
+    def test_that_is_held_already_is_not_recorded(self, alice: As, bob: As, world: World) -> None:
+        before = recorded(world)
+        assert ok(change_role(alice, BOB_ID, SIGNER))["Role"]["Name"] == "Signer"
+        assert recorded(world) == before
+
+    def test_p26_may_carry_nothing_that_the_caller_does_not_hold(self, host: Someone, alice: As) -> None:
+        for user_id in (host.user_id, BOB_ID):
+            answer = change_role(host.calls, user_id, ADMINISTRATOR)
+            assert "cannot grant" in refused(answer, 403, "PERMISSION_DENIED")["detail"]
+        assert held(alice) == {ALICE_ID: "Administrator", BOB_ID: "Signer", host.user_id: "Host"}
+
+    def test_p26_is_not_for_those_who_may_do_more(self, host: Someone, alice: As) -> None:
+        answer = change_role(host.calls, ALICE_ID, SIGNER)
+        assert "carries" in refused(answer, 403, "PERMISSION_DENIED")["detail"]
+        assert held(alice)[ALICE_ID] == "Administrator"
+
+    def test_within_what_the_caller_holds_is_theirs_to_give(self, host: Someone) -> None:
+        ok(change_role(host.calls, BOB_ID, host.role_id))
+        ok(change_role(host.calls, BOB_ID, SIGNER))
+
+    def test_p27_leaves_an_administrator(self, alice: As, bob: As) -> None:
+        refused(change_role(alice, ALICE_ID, SIGNER, force=True), 409, "LAST_ADMIN")
+        ok(change_role(alice, BOB_ID, ADMINISTRATOR))
+        ok(change_role(alice, ALICE_ID, SIGNER))
+        refused(change_role(alice, ALICE_ID, ADMINISTRATOR), 403, "PERMISSION_DENIED")
+
+    @pytest.mark.parametrize("permission", KEPT)
+    def test_p27_leaves_each_of_what_a_workspace_is_run_with(
+        self, alice: As, bob: As, world: World, permission: P
+    ) -> None:
+        almost = add_someone(world, "Almost", set(P) - {permission})
+        answer = change_role(alice, ALICE_ID, almost.role_id)
+        assert f"hold {permission} any more" in refused(answer, 409, "LAST_ADMIN")["detail"]
+
+    @pytest.mark.parametrize(("user_id", "role_id"), [(BOB_ID, 999), (999, SIGNER), (BOB_ID, 3), (3, SIGNER)])
+    def test_p24_is_of_the_same_workspace(
+        self, alice: As, bob: As, world: World, user_id: int, role_id: int
+    ) -> None:
+        """User 3 and role 3 are another organisation's."""
+        world.organisation("Umbrella", EVE)
+        refused(change_role(alice, user_id, role_id), 404, "NOT_FOUND")
+
+
+class TestRemoved:
+    def test_is_out_at_once(self, alice: As, bob: As, world: World) -> None:
+        """P23."""
+        assert ok(bob.get("/api/v1/list-wallets", workspace_id=1)) == []
+        assert ok(remove(alice, BOB_ID)) == {"success": True}
+        refused(bob.get("/api/v1/list-wallets", workspace_id=1), 404, "NOT_FOUND")
+        assert held(alice) == {ALICE_ID: "Administrator"}
+        assert recorded(world)[-1] == "MEMBER_REMOVED"
+
+    def test_twice_is_somebody_who_is_not_there(self, alice: As, bob: As) -> None:
+        ok(remove(alice, BOB_ID))
+        refused(remove(alice, BOB_ID), 404, "NOT_FOUND")
+
+    def test_may_come_back_by_an_invitation_alone(self, alice: As, bob: As) -> None:
+        """A user without a membership in the organisation can only be invited."""
+        ok(remove(alice, BOB_ID))
+        addition = {
+            "workspace_id": 1,
+            "user_uuid": BOB_ID,
+            "role_uid": SIGNER,
+            "creator_workspace_id": 1,
+            "creator_org_uuid": 1,
+        }
+        refused(alice.post("/api/v1/add-workspace-to-user", addition), 404, "NOT_FOUND")
+        offer = {"invited_email": BOB, "workspace_context": 1, "org_id": 1, "role_id": SIGNER}
+        invite_id = ok(alice.post("/api/v1/invite-to-workspace", offer))["invite_id"]
+        ok(bob.get("/api/v1/accept-invite", invite_id=invite_id, accept="true"))
+        assert held(alice)[BOB_ID] == "Signer"
+
+    @pytest.mark.parametrize("is_left", [False, True])
+    def test_does_not_come_back_by_an_invitation_from_before(
+        self, alice: As, world: World, is_left: bool
+    ) -> None:
+        """P23: invited, then added in another way while the offer was open, which nobody thinks of any
+        more.
+        """
+        second = second_workspace(alice)
+        offer = {"invited_email": BOB, "workspace_context": 1, "org_id": 1, "role_id": ADMINISTRATOR}
+        invite_id = ok(alice.post("/api/v1/invite-to-workspace", offer))["invite_id"]
+        bob_id = world.member(second, BOB).user_id
+        added = {"creator_workspace_id": second, "creator_org_uuid": 1, "role_uid": SIGNER}
+        ok(alice.post("/api/v1/add-workspace-to-user", {"workspace_id": 1, "user_uuid": bob_id, **added}))
+        bob = world.as_user(BOB)
+        ok(leave(bob) if is_left else remove(alice, bob_id))
+        answer = bob.get("/api/v1/accept-invite", invite_id=invite_id, accept="true")
+        assert "was revoked" in refused(answer, 409, "STATE_CONFLICT")["detail"]
+        refused(bob.get("/api/v1/get-my-limits", workspace_id=1), 403, "PERMISSION_DENIED")
+        last = "MEMBER_LEFT" if is_left else "MEMBER_REMOVED"
+        assert world.audit_actions("workspace:1")[-3:] == ["MEMBER_ADDED", "INVITATION_REVOKED", last]
+
+    def test_keeps_the_places_elsewhere(self, alice: As, bob: As) -> None:
+        """The default workspace is one of them from then on."""
+        second = second_workspace(alice)
+        addition = {
+            "workspace_id": second,
+            "user_uuid": BOB_ID,
+            "role_uid": 4,
+            "creator_workspace_id": 1,
+            "creator_org_uuid": 1,
+        }
+        ok(alice.post("/api/v1/add-workspace-to-user", addition))
+        ok(remove(alice, BOB_ID))
+        own = ok(bob.get("/api/v1/get-user-info"))
+        assert (own["DefaultOrg"], own["DefaultWorkspace"]) == (1, second)
+        ok(remove(alice, BOB_ID, second))
+        own = ok(bob.get("/api/v1/get-user-info"))
+        assert (own["DefaultOrg"], own["DefaultWorkspace"]) == (0, 0)
+        assert own["OrganisationsInfo"]["Organisations"] == []
+
+    def test_p26_is_nobody_who_may_do_more(self, host: Someone, alice: As) -> None:
+        refused(remove(host.calls, ALICE_ID, force=True), 403, "PERMISSION_DENIED")
+        ok(remove(host.calls, BOB_ID))
+        assert ALICE_ID in held(alice)
+
+    def test_p27_is_not_the_last_administrator(self, alice: As, bob: As) -> None:
+        refused(remove(alice, ALICE_ID, force=True), 409, "LAST_ADMIN")
+        assert held(alice) == {ALICE_ID: "Administrator", BOB_ID: "Signer"}
+
+    @pytest.mark.parametrize("user_id", [3, 999])
+    def test_p24_is_of_the_same_workspace(self, alice: As, bob: As, world: World, user_id: int) -> None:
+        world.organisation("Umbrella", EVE)
+        refused(remove(alice, user_id), 404, "NOT_FOUND")
+        assert held(world.as_user(EVE), 2) == {3: "Administrator"}
+
+
+class TestLeaving:
+    def test_takes_no_permission(self, alice: As, bob: As, world: World) -> None:
+        ok(leave(bob))
+        assert held(alice) == {ALICE_ID: "Administrator"}
+        assert recorded(world)[-1] == "MEMBER_LEFT"
+        refused(leave(bob), 404, "NOT_FOUND")
+
+    def test_p27_is_not_for_the_last_administrator(self, alice: As, bob: As) -> None:
+        refused(leave(alice, force=True), 409, "LAST_ADMIN")
+        ok(change_role(alice, BOB_ID, ADMINISTRATOR))
+        ok(leave(alice))
+        refused(leave(bob), 409, "LAST_ADMIN")
+
+
+class TestOnesOwnRecord:
+    def test_what_is_left_out_stays_and_an_empty_text_takes_away(self, alice: As, world: World) -> None:
+        body = {"first_name": "Alice", "surname": "Ng", "phone_number": "+49 (30) 12-34"}
+        told = ok(alice.post("/api/v1/update-user-info", body))
+        assert [told[name]["String"] for name in ("FirstName", "Surname", "PhoneNumber")] == [*body.values()]
+        told = ok(alice.post("/api/v1/update-user-info", {"surname": "", "first_name": "Al"}))
+        assert told["Surname"] == {"String": "", "Valid": False}
+        assert (told["FirstName"]["String"], told["PhoneNumber"]["Valid"]) == ("Al", True)
+        assert ok(alice.get("/api/v1/get-user-info")) == told
+        assert world.audit_actions()[-2:] == ["USER_INFO_UPDATED"] * 2
+
+    def test_what_is_so_already_is_not_recorded(self, alice: As, world: World) -> None:
+        before = world.audit_actions()
+        ok(alice.post("/api/v1/update-user-info", {}))
+        ok(alice.post("/api/v1/update-user-info", {"surname": ""}))
+        assert world.audit_actions() == before
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"first_name": "a\nb"},
+            {"surname": "a\u202eb"},
+            {"surname": "x" * 101},
+            {"phone_number": "=1+1"},
+            {"phone_number": "12\n34"},
+            {"phone_number": "1" * 33},
+            {"email": "other@example.org"},
+            {"is_operator": True},
+        ],
+    )
+    def test_nothing_else_can_be_written(self, alice: As, body: dict) -> None:
+        """P43, P50."""
+        refused(alice.post("/api/v1/update-user-info", body), 422, "VALIDATION")
+
+    def test_the_default_is_one_of_ones_own(self, alice: As, world: World) -> None:
+        second = second_workspace(alice)
+        for _ in range(2):
+            told = ok(alice.post("/api/v1/set-default-workspace", {"workspace_id": second}))
+            assert told["DefaultWorkspace"] == second
+        assert world.audit_actions().count("DEFAULT_WORKSPACE_CHANGED") == 1
+        world.organisation("Umbrella", EVE)
+        for theirs in (3, 999):
+            answer = alice.post("/api/v1/set-default-workspace", {"workspace_id": theirs})
+            refused(answer, 404, "NOT_FOUND")

@@ -118,7 +118,7 @@ class TestReports:
         assert recorded(world) == []
 
     def test_are_shown_to_their_member_alone(self, world: World, alice: As, address: str) -> None:
-        """Nobody registers another's profile account, to see what they buy."""
+        """A user cannot register another's profile account to see their purchases."""
         world.member(1, "bob@example.org")
         bob = world.as_user("bob@example.org")
         refused(register_key(bob, seed(2), profile=key_offer(seed(1))["profile"]), 409, "STATE_CONFLICT")

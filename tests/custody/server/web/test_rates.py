@@ -96,7 +96,9 @@ def test_long_polls_at_once_are_bounded(tmp_path: Path) -> None:
 
 
 def test_each_look_of_a_long_poll_counts_as_a_call(slow: World) -> None:
-    """Whatever happens in the workspace wakes it, also what its list does not show: sixteen of them would read without end."""
+    """Whatever happens in the workspace wakes it, also what its list does not show: sixteen of them would
+    read without end.
+    """
     services = slow.platform.services
     alice = slow.as_user(ALICE)
     etag = alice.get("/api/v1/psbt", workspace_id=1).headers["ETag"]

@@ -1,4 +1,4 @@
-"""Who calls is asked before a body is read, of every route that is not open to everybody; then what was sent is checked."""
+"""A route that is not open asks for its caller before it reads a body; then it checks what was sent."""
 
 import asyncio
 import json
@@ -27,7 +27,9 @@ GUARDED = [row for row in ENDPOINTS if row.needs is not Auth.OPEN]
 
 
 def ask_without_end(app: FastAPI, method: str, path: str, token: str | None) -> tuple[int, str]:
-    """The status and the code that answer a request whose body has begun and never goes on. Reading it fails the test."""
+    """The status and the code that answer a request whose body has begun and never goes on. Reading it
+    fails the test.
+    """
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"content-length", b"1000")]
     if token is not None:
         headers.append((b"authorization", f"Bearer {token}".encode()))
@@ -103,7 +105,9 @@ def _done(_call: Call[None]) -> Done:
 
 
 class TestOrder:
-    """Every fault at once: who calls, then the body's bytes, then how often, then all that is wrong with what was sent."""
+    """Every fault at once: who calls, then the body's bytes, then how often, then all that is wrong with
+    what was sent.
+    """
 
     def test_what_a_caller_sends_is_json(self, alice: As) -> None:
         answer = alice.http.post(
@@ -112,8 +116,7 @@ class TestOrder:
         assert (answer.status_code, answer.json()["code"]) == (400, "MALFORMED_JSON")
 
     @pytest.mark.parametrize(
-        "headers",
-        [{}, NOBODY, {"Authorization": "Basic bm9ib2R5"}, {"Authorization": "Bearer " + "x" * 201}],
+        "headers", [{}, NOBODY, {"Authorization": "Basic bm9ib2R5"}, {"Authorization": "Bearer " + "x" * 201}]
     )
     @pytest.mark.parametrize("body", [b"", b"null", b'{"no": "such field"}'])
     def test_a_stranger_does_not_learn_what_should_be_sent(self, world: World, headers, body) -> None:

@@ -1,4 +1,6 @@
-"""Every endpoint against the OpenAPI document that the platform serves: what it allows, and what it forbids (P21, P50)."""
+"""Every endpoint against the OpenAPI document that the platform serves: what it allows, and what it
+forbids (P21, P50).
+"""
 
 import logging
 from collections.abc import Iterator

@@ -13,9 +13,9 @@ pytestmark = pytest.mark.anyio
 class Desk:
     """Rates under a clock that a request moves by what it costs. ``done``: the requests that were answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, work=None) -> None:
         self.now = 0.0
-        self.rates = Rates(lambda: self.now)
+        self.rates = Rates(lambda: self.now, work or (lambda: self.now))
         self.done = 0
 
     async def ask(self, seconds: float, who: str = "a-1") -> None:
@@ -49,6 +49,13 @@ async def test_l11_a_request_is_paid_for_by_the_time_that_it_took():
     desk.now += refused.value.seconds
     await desk.ask(0.0)
     assert desk.done == 2
+
+
+async def test_an_app_does_not_pay_for_what_keeps_the_machine_busy():
+    desk = Desk(work=lambda: 0.0)
+    for _ in range(int(desk.rates.burst)):
+        await desk.ask(1.0)
+    assert desk.done == desk.rates.burst
 
 
 async def test_l11_of_many_that_come_at_once_no_more_are_answered_than_an_app_may_have():

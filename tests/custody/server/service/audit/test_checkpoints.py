@@ -1,4 +1,6 @@
-"""P42 against somebody who writes to the database, head and all: what the chain cannot show, the checkpoints do."""
+"""P42 against an attacker who can write the whole database, heads too: checkpoints show what the chain
+alone cannot.
+"""
 
 import secrets
 import stat
@@ -52,7 +54,9 @@ class Bench:
                 db.execute(statement)
 
     def rewrite(self, chain_id: str, edit: Callable[[list[str]], list[str]]) -> None:
-        """The whole chain anew, consistently: descriptions as `edit` says, every hash made again, the head too."""
+        """The whole chain anew, consistently: descriptions as `edit` says, every hash made again, the head
+        too.
+        """
         with self.store.write() as db:
             rows = list(chained_rows(db, AuditEvent.chain_id == chain_id))
             described = edit([chained.row.description for chained in rows])
@@ -84,7 +88,9 @@ class Bench:
 
 @pytest.fixture
 def bench(store: Store, tmp_path: Path) -> Bench:
-    """Two checkpoints: the platform's chain at row 3, and (with the first one's record) at row 6; organisation 3's at 2."""
+    """Two checkpoints: the platform's chain at row 3, and (with the first one's record) at row 6;
+    organisation 3's at 2.
+    """
     bench = Bench(store, tmp_path)
     bench.append("a", "b", "c")
     bench.append("x", "y", organisation_id=3)
@@ -210,7 +216,7 @@ class TestMaking:
 
 
 class TestDatabase:
-    """Changed by somebody who has it whole, and makes every hash again."""
+    """An attacker with the whole database changes a row and computes every hash again."""
 
     def test_a_cut_tail(self, bench: Bench) -> None:
         bench.rewrite("platform", lambda rows: rows[:5])
@@ -241,11 +247,7 @@ class TestDatabase:
 
     @pytest.mark.parametrize(
         "edit",
-        [
-            lambda rows: [rows[1], rows[0], *rows[2:]],
-            lambda rows: rows[1:],
-            lambda rows: ["added", *rows],
-        ],
+        [lambda rows: [rows[1], rows[0], *rows[2:]], lambda rows: rows[1:], lambda rows: ["added", *rows]],
         ids=["reordered", "removed", "added"],
     )
     def test_rows_put_in_another_order_removed_or_added(self, bench: Bench, edit) -> None:
@@ -298,7 +300,9 @@ class TestFile:
         )
 
     def test_a_file_that_begins_is_told_of_where_no_database_reaches(self, bench: Bench) -> None:
-        """Database and file rewritten from their start leave nothing on this machine: the server's log may be elsewhere."""
+        """Database and file rewritten from their start leave nothing on this machine: the server's log may
+        be elsewhere.
+        """
         bench.append("f")
         with structlog.testing.capture_logs() as continued:
             assert bench.checkpoints.make() is not None
@@ -333,7 +337,9 @@ class TestFile:
         assert "platform 5: the chain was cut after row 4" in bench.found(bench.path, copy)[0]
 
     def test_a_file_that_was_cut_is_not_written_on(self, bench: Bench) -> None:
-        """Else the next line would take the lost one's place, and what that one vouched for could be rewritten."""
+        """Else the next line would take the lost one's place, and what that one vouched for could be
+        rewritten.
+        """
         bench.path.write_bytes(bench.lines()[0])
         for maker in (bench.checkpoints, bench.another()):
             with pytest.raises(CannotCheckpoint, match="was cut: the audit log names checkpoint 2"):

@@ -78,7 +78,9 @@ def test_an_edited_row_is_named(store: Store, values: dict) -> None:
     ],
 )
 def test_what_no_row_of_ours_holds_is_named_too(tmp_path: Path, written: str) -> None:
-    """SQLite takes anything in any column. The times are one instant in other words: such a row would be missing from its day."""
+    """SQLite takes anything in any column. The times are one instant in other words: such a row would be
+    missing from its day.
+    """
     store = filled(Store.open(sqlite_url(tmp_path / "custody.db")))
     try:
         sql = f"UPDATE audit_events SET {written} WHERE chain_id = 'platform' AND position = 3"

@@ -1,4 +1,6 @@
-"""Mail through the outbox: sent until it is taken, holding no secret while it waits, and written by nobody else."""
+"""Mail through the outbox: retried until a server accepts it, without secrets while it waits, in the
+platform's own words alone.
+"""
 
 import pytest
 from sqlalchemy import select
@@ -213,7 +215,9 @@ def test_or_to_this_machine_or_nowhere(url):
 
 
 def test_a_mail_that_nobody_can_write_keeps_no_other_from_its_reader(store, clock):
-    """P50: an error that nobody foresaw ends this try, and not the worker's turn; half a day later it is given up."""
+    """P50: an unforeseen error ends this try, and not the worker's turn; after half a day the mail is
+    given up.
+    """
     post = Post(IndexError("string index out of range"))
     queue(store, clock)
     queue(store, clock, Template.WELCOME)

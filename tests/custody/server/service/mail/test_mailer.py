@@ -1,4 +1,6 @@
-"""Mail into a folder, and over SMTP to a real server: what arrives, what is verified, what is retried, and that every wait ends."""
+"""Mail into a folder, and over SMTP to a real server: what arrives, what is verified, what is retried, and
+that every wait ends.
+"""
 
 import socket
 import threading
@@ -10,11 +12,12 @@ import pytest
 from pydantic import SecretStr
 
 from custody.server.domain.errors import MailRefused, MailUnavailable
+from custody.server.domain.ports import RandomBytes
 from custody.server.service.mail.mailer import (
     CannotMail,
     FileMailer,
-    Letterhead,
     Mail,
+    MessageBuilder,
     SmtpMailer,
     SmtpServer,
 )
@@ -25,8 +28,7 @@ from tests.support.smtp import mail_server
 
 @pytest.fixture
 def mailer(tmp_path: Path) -> FileMailer:
-    numbers = iter(range(1_000))
-    return FileMailer(tmp_path / "mail", Clock(), lambda count: next(numbers).to_bytes(count, "little"))
+    return FileMailer(tmp_path / "mail", Clock(), random(), builder())
 
 
 def test_each_message_is_a_private_file(mailer: FileMailer, tmp_path: Path) -> None:
@@ -71,7 +73,9 @@ def test_an_address_is_never_a_second_header(mailer: FileMailer, tmp_path: Path,
 
 @pytest.mark.parametrize("to", ["a@%|,<", "a@[f\xad.&\\("])
 def test_an_address_that_the_library_stumbles_over_is_refused(mailer: FileMailer, to: str) -> None:
-    """P50: it has the shape of an address, and email.headerregistry answers it with an IndexError or AttributeError."""
+    """P50: it has the shape of an address, and email.headerregistry answers it with an IndexError or
+    AttributeError.
+    """
     with pytest.raises(MailRefused):
         mailer.send(Mail(to, "Subject", "Text\n"))
 
@@ -98,13 +102,18 @@ MAIL = Mail("a@example.org", "Your code", "It is 123456, and Umlaute: äöü\n.\
 PASSWORD = "the mail server's password"
 
 
-def letterhead() -> Letterhead:
+def random() -> RandomBytes:
+    """Other bytes at each call."""
     numbers = iter(range(1_000))
-    return Letterhead("custody@example.org", Clock(), lambda count: next(numbers).to_bytes(count, "little"))
+    return lambda count: next(numbers).to_bytes(count, "little")
+
+
+def builder() -> MessageBuilder:
+    return MessageBuilder("custody@example.org", Clock(), random())
 
 
 def smtp_mailer(port: int, tls: str = "none", **settings: object) -> SmtpMailer:
-    return SmtpMailer(SmtpServer("127.0.0.1", tls, port, **settings), letterhead())
+    return SmtpMailer(SmtpServer("127.0.0.1", tls, port, **settings), builder())
 
 
 def test_a_mail_arrives_whole() -> None:
@@ -197,7 +206,9 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
 
 @pytest.mark.parametrize("tls", ["none", "tls"])
 def test_a_server_that_drips_is_cut_off(tls: str, monkeypatch) -> None:
-    """Every read succeeds in time, and the greeting never ends: the line is cut long before the server tires."""
+    """Every read succeeds in time, and the greeting never ends: the line is cut long before the server
+    tires.
+    """
     monkeypatch.setattr("custody.server.service.mail.mailer.MAIL_SECONDS", 0.5)
     cut = threading.Event()
 
@@ -287,4 +298,4 @@ def test_a_user_name_needs_its_password() -> None:
 )
 def test_mail_comes_from_an_address(sender: str) -> None:
     with pytest.raises(CannotMail, match="no address"):
-        Letterhead(sender, Clock(), bytes)
+        MessageBuilder(sender, Clock(), bytes)

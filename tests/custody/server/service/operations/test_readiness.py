@@ -1,4 +1,4 @@
-"""What many ask for is read once, by one, and nobody need wait for it."""
+"""A value that many callers ask for is read once, by one thread, and no caller has to wait for it."""
 
 import threading
 

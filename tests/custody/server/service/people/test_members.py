@@ -1,4 +1,6 @@
-"""Members and roles where vaults and proposals hang on them: quorums, and signing after a role was taken away."""
+"""Members and roles where vaults and proposals hang on them: quorums, and signing after a role was taken
+away.
+"""
 
 import pytest
 from sqlalchemy import delete, select

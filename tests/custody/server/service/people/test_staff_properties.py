@@ -1,7 +1,8 @@
-"""Random members change roles and members at random: nobody gains what nobody gave them, and somebody stays to administer.
+"""Random members change roles and members at random: no member gains a permission that was not granted, and
+an administrator stays.
 
-The real use cases over a real database. One transaction holds a whole story and is rolled back at its end; each step is a
-savepoint in it, as each would be a transaction of its own.
+The real use cases over a real database. One transaction holds a whole story and is rolled back at its end;
+each step is a savepoint in it, as each would be a transaction of its own.
 """
 
 from collections.abc import Callable
@@ -13,11 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import update
 
-from custody.schemas.roles import (
-    AddPermissionRequest,
-    CreateRoleRequest,
-    RemovePermissionRequest,
-)
+from custody.schemas.roles import AddPermissionRequest, CreateRoleRequest, RemovePermissionRequest
 from custody.schemas.users import (
     AddWorkspaceToUserRequest,
     ChangeUserRoleRequest,
@@ -36,10 +33,12 @@ from tests.support.platform import open_world
 
 NEEDS = {endpoint.path.rpartition("/")[2]: endpoint.permissions for endpoint in ENDPOINTS}
 WORKSPACE = 1
-# User 1 administers, and acts more often; 2 to 5 start in roles that the story draws; 6 is a colleague without a place.
+# User 1 administers, and acts more often; 2 to 5 start in roles that the story draws; 6 is a colleague
+# without a place.
 USERS = st.integers(1, 6)
 CALLERS = st.sampled_from((1, 1, 1, 2, 3, 4, 5, 6))
-# 1 and 2 are the first roles, 5 to 8 the drawn ones, then those that the story makes. 3 is another workspace's.
+# 1 and 2 are the first roles, 5 to 8 the drawn ones, then those that the story makes. 3 is another
+# workspace's.
 ROLES = st.sampled_from((1, 2, 5, 6, 7, 8, 10, 11, 3))
 PERMISSIONS = st.sampled_from(PermissionName)
 CARRIED = st.frozensets(PERMISSIONS)
@@ -72,12 +71,7 @@ class Workplace(RuleBasedStateMachine):
         """Past the rules: wherever members could stand, the rules must hold from there on."""
         organisation = self.db.get_one(Organisation, 1)
         other = found_workspace(
-            self.db,
-            self.world.clock,
-            organisation,
-            name="Other",
-            description="",
-            chain=Network.REGTEST,
+            self.db, self.world.clock, organisation, name="Other", description="", chain=Network.REGTEST
         )
         for user_id, permissions in enumerate(places, start=2):
             self.move(user_id, self.db.get_one(Workspace, WORKSPACE), permissions)
@@ -97,7 +91,9 @@ class Workplace(RuleBasedStateMachine):
         return staff_of(self.db, WORKSPACE)
 
     def attempt(self, user_id: int, endpoint: str, act: Callable[..., object], request: object) -> None:
-        """One call, let in as the table says. Whatever comes of it, what changed was the caller's to change."""
+        """One call, let in as the table says. Whatever comes of it, what changed was the caller's to
+        change.
+        """
         before, caller = self.staff(), self.caller(user_id)
         try:
             with self.db.begin_nested():

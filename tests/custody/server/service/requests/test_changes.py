@@ -1,4 +1,6 @@
-"""A commit wakes waiting threads, and a change that readers of proposals see raises their workspace's revision."""
+"""A commit wakes waiting threads, and a change that readers of proposals see raises their workspace's
+revision.
+"""
 
 import threading
 
@@ -128,7 +130,9 @@ class TestWhatMovesAWorkspace:
         assert moved(), "expired"
 
     def test_a_block_where_proposals_stand_in_one(self, funded: Desk) -> None:
-        """Their number of confirmations is another one: the record changes, and so must what a poll waits for."""
+        """Their number of confirmations is another one: the record changes, and so must what a poll waits
+        for.
+        """
         with funded.world.platform.services.store.write() as db:
             elsewhere = found_workspace(db, "Elsewhere")
             raise_revision(db, elsewhere)

@@ -34,7 +34,7 @@ async def waiting(following: Following, count: int) -> None:
 
 
 async def ended(following: Following) -> None:
-    """Nobody waits, so nobody follows: no thread reads a database that the test is about to close."""
+    """Without a waiter there is no follower: no thread reads a database that the test is about to close."""
     with anyio.fail_after(LONG):
         while any(follower._task for follower in following._followers.values()):
             await anyio.lowlevel.checkpoint()
@@ -88,7 +88,9 @@ async def test_a_commit_of_another_process_is_found_by_looking(store, make_follo
 
 
 async def test_what_was_committed_between_the_look_and_the_wait_is_not_missed(store, make_following, places):
-    """By this process it is heard, by another one the follower's first look finds it: nobody waits a second for it."""
+    """This process announces its own commits; the follower's first look finds another's. Neither waits a
+    second.
+    """
     changes = Changes()
     following = make_following(changes)
     assert not await following.wait(places[0], 0, 0.01)

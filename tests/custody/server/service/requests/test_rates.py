@@ -205,7 +205,7 @@ def test_keeps_a_bounded_number_of_keys(monkeypatch) -> None:
     ],
 )
 def test_one_site_is_one_caller(address: str, caller: str) -> None:
-    """Whoever has an IPv6 network has 2^64 addresses in it; an IPv4 caller has one, however it is written."""
+    """An IPv6 site has 2^64 addresses; an IPv4 caller has one, however it is written."""
     assert caller_at(address) == caller
 
 

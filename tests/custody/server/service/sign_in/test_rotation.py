@@ -100,7 +100,9 @@ def test_a_kill_at_any_point_leaves_everything_readable(
 def test_two_rotations_at_once_drop_nothing_that_is_needed(
     world: World, phone: Phone, rotation: Rotation, monkeypatch, owner: str, step: str
 ) -> None:
-    """The second runs as a whole between two steps of the first; the first one's transaction is not open yet."""
+    """The second runs as a whole between two steps of the first; the first one's transaction is not open
+    yet.
+    """
     part = getattr(rotation, owner)
     inner = getattr(part, step)
 

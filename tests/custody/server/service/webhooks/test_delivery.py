@@ -1,4 +1,6 @@
-"""Deliveries reach a real receiver at least once, or end after three days; no workspace takes more than its share of a worker (P51)."""
+"""Deliveries reach a real receiver at least once, or end after three days; no workspace takes more than
+its share of a worker (P51).
+"""
 
 import json
 import ssl
@@ -144,7 +146,7 @@ def test_one_that_hangs_is_left_in_peace_for_longer(hooked: Hooked, monkeypatch)
 
 @pytest.mark.parametrize("answer", [status(500), status(302, "Location: /"), lambda _line, _own: None])
 def test_one_that_fails_slowly_is_left_in_peace_as_one_that_hangs(hooked: Hooked, answer) -> None:
-    """Whatever it is that takes long: the name, an address where nobody answers, or an error that is told late."""
+    """Whatever is slow: the name, an address without a server, or an error that comes late."""
     seconds = take(hooked, 9, answer)
     ping = hooked.ping()
     hooked.world.deliver_webhooks()
@@ -160,7 +162,9 @@ def test_one_that_fails_slowly_is_left_in_peace_as_one_that_hangs(hooked: Hooked
 
 
 def take(hooked: Hooked, seconds: float, answer: Answer, hands: int = 1) -> list[float]:
-    """From now on so much passes before each answer of the receiver's, while so many hands wait for one; what has passed."""
+    """From now on so much passes before each answer of the receiver's, while so many hands wait for one;
+    what has passed.
+    """
     passed: list[float] = []
 
     def answer_late(line: ssl.SSLSocket, own: Receiver) -> None:
@@ -175,7 +179,7 @@ def take(hooked: Hooked, seconds: float, answer: Answer, hands: int = 1) -> list
 
 
 def test_a_tenant_whose_receivers_take_long_leaves_workers_to_the_others(hooked: Hooked) -> None:
-    """P51: it takes each delivery, after nine seconds, and whoever made it asks for more and more."""
+    """P51: the receiver accepts each delivery after nine seconds, while its owner asks for more."""
     other = hooked.world.organisation("Umbrella", "other@example.org")
     admin = hooked.world.as_user("other@example.org")
     ids = {"workspace_id": other.workspace_id}
@@ -227,7 +231,9 @@ def test_410_says_that_nobody_is_there_any_more(hooked: Hooked) -> None:
 
 
 def test_one_failure_leaves_the_receiver_in_peace_for_a_while(hooked: Hooked) -> None:
-    """Twenty events to one that hangs are one attempt and not twenty: the others' deliveries do not wait for it."""
+    """Twenty events to one that hangs are one attempt and not twenty: the others' deliveries do not wait
+    for it.
+    """
     hooked.receiver.answer = status(500)
     for _ in range(20):
         hooked.ping()

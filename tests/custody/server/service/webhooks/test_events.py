@@ -1,4 +1,4 @@
-"""What a workspace's webhooks are told of, in the transaction of what they are told of, and nobody else's."""
+"""Webhook events are written in the transaction of the change, for the workspace's own webhooks alone."""
 
 from collections.abc import Mapping
 
@@ -213,7 +213,7 @@ def test_two_webhooks_share_an_event(funded: Desk) -> None:
 
 
 def test_ten_webhooks_cost_the_writers_turn_as_many_statements_as_one(desk: Desk) -> None:
-    """A payment may have thousands of outputs to one vault, and everybody's writes wait while they are stored."""
+    """A payment may have thousands of outputs to one vault, and all writers wait while they are stored."""
     asked: list[str] = []
 
     def statements() -> int:

@@ -1,4 +1,6 @@
-"""One attempt against a real TLS server, and what a receiver may do to us without keeping or misleading us (P51)."""
+"""One attempt against a real TLS server, and what a receiver may do to us without keeping or misleading us
+(P51).
+"""
 
 import socket
 import ssl
@@ -12,15 +14,7 @@ import pytest
 from custody.server.domain.webhook_urls import WebhookUrl, read_url
 from custody.server.service.webhooks.sending import Sender, Trouble, Undelivered, look_up
 from tests.support.certificates import certificate_for
-from tests.support.receiver import (
-    HOST,
-    PUBLIC,
-    Receiver,
-    Wire,
-    answering,
-    receiver,
-    status,
-)
+from tests.support.receiver import HOST, PUBLIC, Receiver, Wire, answering, receiver, status
 
 BODY = b'{"id":"1"}'
 PATIENCE = 10.0
@@ -63,7 +57,9 @@ def test_what_is_sent_arrives_as_it_is(authority, own, wire) -> None:
 
 
 def test_p51_the_connection_goes_to_the_address_that_was_checked(authority, own, wire) -> None:
-    """Rebinding: the name has a public address when it is checked, and a private one whenever it is asked again."""
+    """Rebinding: the name has a public address when it is checked, and a private one whenever it is asked
+    again.
+    """
     wire.addresses = [[PUBLIC], ["127.0.0.1"]]
     assert sender(wire, authority[0]).post(read_url(own.url()), BODY, {}) == 200
     assert (wire.asked, wire.called) == ([f"{HOST}."], [(PUBLIC, own.port)])
