@@ -16,10 +16,10 @@ from typing import Any, Self, TypeVar, cast
 
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.conversation import Ask, OnProgress
+from firmware_bridge.enrolment import Registrations
 from firmware_bridge.errors import Cancelled
 from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint
-from firmware_bridge.port import Question
-from firmware_bridge.registrations import Registrations
+from firmware_bridge.protocol import Question
 from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault
 
 _T = TypeVar("_T")

@@ -7,19 +7,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from firmware_bridge import answers, arguments, presence, sanitised_psbt, signing
+from firmware_bridge import calls, conversation, presence, sanitised_psbt
 from firmware_bridge.conversation import Ask, Conversation, Dependencies, OnProgress
+from firmware_bridge.enrolment import Registration, Registrations, RegistrationsInMemory
 from firmware_bridge.errors import BadDeviceSignature
 from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
-from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint
+from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint, Listing
 from firmware_bridge.presence import Hotplug
-from firmware_bridge.probing import Clock
-from firmware_bridge.process import Spawner, spawn
-from firmware_bridge.registrations import Registration, Registrations, RegistrationsInMemory
+from firmware_bridge.presence.holders import Turn, no_turns
+from firmware_bridge.record import Clock
 from firmware_bridge.roster import Roster
-from firmware_bridge.sighting import Listing
-from firmware_bridge.turns import Turn, no_turns
+from firmware_bridge.worker import Spawner, spawn
 from multisig import (
     DerivationPath,
     Fingerprint,
@@ -135,7 +134,7 @@ class Bridge:
         """
         async with self._talk(device_id, on_progress, ask) as talk:
             answer = await talk.call("unlock", deadline=self._deadlines.person)
-            fingerprint, session = answers.unlocked(answer)
+            fingerprint, session = calls.unlocked(answer)
             # What opens this device is not for the one that may be in its place by now.
             talk.record.require_wanted()
             talk.record.lane.session = session
@@ -175,7 +174,7 @@ class Bridge:
         :raises WrongApp: the device is set to another kind of network.
         :raises Unsupported: this make does not give the key at such a path.
         """
-        arguments.require_paths(paths)
+        calls.require_paths(paths)
         async with self._talk(device_id) as talk:
             return await talk.read_xpubs(paths)
 
@@ -187,12 +186,12 @@ class Bridge:
         :raises Unsupported: this make does not take the text or the path: a Coldcard wants 2 to 240 printable ASCII characters.
         :raises BadDeviceSignature: it is by another key, or over another text.
         """
-        arguments.require_paths([path])
+        calls.require_paths([path])
         async with self._talk(device_id, on_progress) as talk:
             (key,) = await talk.read_xpubs([path])
             args = {"text": text, "path": str(path)}
-            signature = answers.signature(await talk.ask_person("sign_message", args))
-            if not answers.is_by(key.xpub.public_key, text, signature):
+            signature = calls.signature(await talk.ask_person("sign_message", args))
+            if not calls.is_by(key.xpub.public_key, text, signature):
                 raise BadDeviceSignature
             return signature
 
@@ -211,14 +210,14 @@ class Bridge:
         self._require_network(vault)
         async with self._talk(device_id, on_progress) as talk:
             family, code = talk.record.device.family, vault.verification_code
-            arguments.enrol(family, vault, name, None, again=False)
+            calls.enrol_args(family, vault, name, None, again=False)
             signer = await talk.read_signer(vault)
             if not maker_of(family).enrols:
                 return
             again = (signer, code) in talk.record.unknown_vaults
             known = talk.registration(signer, vault)
-            args = arguments.enrol(family, vault, name, known, again=again)
-            proof = answers.registration(await talk.ask_person("enrol", args))
+            args = calls.enrol_args(family, vault, name, known, again=again)
+            proof = calls.registration(await talk.ask_person("enrol", args))
             if proof is not None:
                 talk.keep(Registration(signer, code, str(args["policy"]["name"]), proof))
             talk.record.unknown_vaults.discard((signer, code))
@@ -253,7 +252,7 @@ class Bridge:
                 deadline=self._deadlines.work,
                 person=self._deadlines.person,
             )
-            return answers.require_address(answer, policy, chain, index)
+            return calls.require_address(answer, policy, chain, index)
 
     async def sign(
         self,
@@ -279,7 +278,7 @@ class Bridge:
         self._require_network(policy)
         sanitised_psbt.require_sound(psbt, policy)
         async with self._talk(device_id, on_progress) as talk:
-            return await signing.sign(talk, psbt, policy, signer)
+            return await conversation.sign(talk, psbt, policy, signer)
 
     async def cancel(self, device_id: str) -> None:
         """Give up what runs on the device; its caller gets `Cancelled`. A Trezor's screen is cleared; a Coldcard's is not."""

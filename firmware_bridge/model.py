@@ -2,11 +2,14 @@
 
 import hashlib
 import re
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from typing import Final, Self
 
 from multisig import Fingerprint, OriginKey
+
+# FOLDED from firmware_bridge/sighting.py: What was noticed of a device without opening it.
 
 
 @unique
@@ -257,7 +260,7 @@ class Deadlines:
                                                per_kilobyte
 
     Each is the time for a whole call. What a worker tells decides which of the two runs, and adds to neither
-    (`firmware_bridge.patience`).
+    (`firmware_bridge.lane`).
 
     Devices and persons have tight ones. A process of our own is merely slow on a busy machine: its deadline is there for one that
     hangs, and is generous. One that ends is noticed at once.
@@ -299,3 +302,31 @@ class Deadlines:
     def review(self, inputs: int) -> float:
         """For the person to read a transaction of so many inputs."""
         return self.person + self.per_input * inputs
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A device that is there. `unsupported` says why nobody can drive it.
+
+    `incarnation` changes when it was plugged in again, or started again under another product number, as a Ledger does for
+    each app: between two looks nobody may have seen it go.
+    """
+
+    endpoint: Endpoint
+    model: str
+    permitted: bool = True
+    unsupported: str | None = None
+    incarnation: str = ""
+
+    @property
+    def can_be_opened(self) -> bool:
+        return self.permitted and self.unsupported is None
+
+
+# (endpoints in use) -> what is there. An endpoint in use is reported as there unless it surely is not.
+Listing = Callable[[Collection[Endpoint]], Awaitable[Sequence[Sighting]]]
+
+
+def webusb_address(bus: int, ports: Sequence[object]) -> str:
+    """The path that trezorlib gives a WebUSB device."""
+    return ":".join(["webusb", f"{bus:03d}", *(str(port) for port in ports)])

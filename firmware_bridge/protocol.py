@@ -6,9 +6,30 @@ then for each request any number of `Note`s and `Ask`s, and one `Done` or `Faile
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from enum import StrEnum, unique
+from typing import Any, Final, Protocol
+
+# FOLDED from firmware_bridge/port.py: What the worker's loop asks of an open device, whoever drives it: named operations on plain values.
+#
+#     operation     arguments                          answer
+#     probe         -                                  model, label, fingerprint, obstacle (code of a `BridgeError`), detail
+#     fingerprint   -                                  the master key's fingerprint, hexadecimal
+#     xpubs         paths                              fingerprint, xpubs in the order of the paths
+#     sign          psbt (base64), policy, payments,   the device's PSBT, base64
+#                   resume
+#     sign_message  text, path                         the signature, base64
+#     enrol         policy, again, file, xor           hmac, hexadecimal, or None where the maker keeps the vault on the device
+#     show_address  policy, chain, index               the address as the device has shown it
+#     identify      -                                  None; the device shows itself to the person
+#     unlock        -                                  fingerprint, session (what to open the device with from now on, or None)
+#
+# A `policy` is: kind ("vault" or "profile"), name, threshold, keys (key expressions with origins, sorted as for its
+# verification code), hmac (hexadecimal, or None). `payments`: how many outputs a person is asked about. `resume`: an earlier attempt at this
+# same transaction was cut off. `again`: enrol it even where the device says that it knows it. `file`, `xor`: the vault as a Coldcard
+# reads it, and the exclusive or of its fingerprints. What a family cannot do is not in its table of operations.
+
 
 # A Coldcard takes PSBTs of 2 MiB (Mk4); base64 makes that 2.8 MiB, and the answer carries it again.
 MAX_FRAME: Final = 8 * 1024 * 1024
@@ -27,7 +48,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """`recover`, `session`: see `firmware_bridge.port.Opening`."""
+    """`recover`, `session`: see `firmware_bridge.protocol.Opening`."""
 
     id: int
     op: str
@@ -57,7 +78,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Ask:
-    """`question` is a `firmware_bridge.port.Question`; `number` counts the questions of one worker."""
+    """`question` is a `firmware_bridge.protocol.Question`; `number` counts the questions of one worker."""
 
     id: int
     number: int
@@ -80,7 +101,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """`code` is that of a leaf of `BridgeError`. `question_open`: see `firmware_bridge.port.DeviceFailure`."""
+    """`code` is that of a leaf of `BridgeError`. `question_open`: see `firmware_bridge.protocol.DeviceFailure`."""
 
     id: int
     code: str
@@ -101,7 +122,7 @@ _TYPES: Final[dict[str, type[Message]]] = {
 _NAMES: Final = {kind: name for name, kind in _TYPES.items()}
 _Nothing: Final = type(None)
 # What each field may be: exactly these, so that nothing but what is said here goes any further. `Done.value` may be anything,
-# and whoever asked looks at it (`firmware_bridge.answers`).
+# and whoever asked looks at it (`firmware_bridge.calls`).
 _FIELDS: Final[dict[type[Message], dict[str, tuple[type, ...]]]] = {
     Request: {"id": (int,), "op": (str,), "args": (dict,), "recover": (bool,), "session": (str, _Nothing)},
     Hello: {"pid": (int,), "preloaded": (bool,)},
@@ -151,3 +172,74 @@ def decode(body: bytes) -> Message:
         if type(getattr(message, name)) not in types:
             raise ProtocolError(f"not a message: its {name} is of another kind")
     return message
+
+
+# The step that a driver tells right before the device is told to ask about a transaction: an attempt that is cut off from then on
+# may have left a question, or an answer, on the device.
+TAKEN: Final = "checking"
+
+
+@unique
+class Question(StrEnum):
+    """What a device may want to know from a person at the computer."""
+
+    PIN = "pin"
+    """The places of the PIN's digits in the matrix on the device: 7 8 9 above 4 5 6 above 1 2 3."""
+    PASSPHRASE = "passphrase"  # noqa: S105 - a question, no secret
+    """The passphrase of a hidden wallet; the empty one is an answer too."""
+    PASSWORD = "password"  # noqa: S105 - a question, no secret
+    """The password that a Digital Bitbox is unlocked with."""
+    PAIRING = "pairing"
+    """Whether a BitBox02 shows the code that was just told: any answer is a yes, None is a no."""
+
+
+class Caller(Protocol):
+    """Whoever asked for the operation that runs, as a driver sees them."""
+
+    def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
+        """What the device does or waits for: a stable word, a sentence, and how far it is where that can be counted."""
+
+    def ask(self, question: Question) -> str | None:
+        """Wait for the person's answer; None where there is nobody to ask.
+
+        :raises DeviceFailure: the operation was given up meanwhile.
+        """
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a device is to be opened.
+
+    `recover`: a worker of this device was killed in the middle; it may still wait for an answer. `session`: what `unlock` returned,
+    so that a passphrase is not asked for again by the next worker.
+    """
+
+    recover: bool = False
+    session: str | None = field(default=None, repr=False)
+
+
+class DeviceFailure(Exception):
+    """A device's failure that has its outcome already: (code of a `BridgeError`, detail).
+
+    `question_open`: the device still shows a question of an operation that was given up, and this client watches it: keep the client.
+    """
+
+    def __init__(self, code: str, detail: str | None, *, question_open: bool = False) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.question_open = question_open
+
+
+class DeviceClient(Protocol):
+    """One open device. Every operation takes and returns plain values and raises `DeviceFailure` only."""
+
+    def call(self, op: str, args: Mapping[str, Any]) -> Any: ...
+
+    def cancel(self) -> None:
+        """From another thread: ask the device to give up what it waits for."""
+
+    def close(self) -> None: ...
+
+
+Opener = Callable[[Caller, Opening], DeviceClient]

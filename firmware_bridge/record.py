@@ -1,13 +1,22 @@
 """What the program knows about one endpoint, from one look and one operation to the next."""
 
 import asyncio
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
-from firmware_bridge.errors import Cancelled, Disconnected
+from firmware_bridge import calls, errors
+from firmware_bridge.calls import Probed
+from firmware_bridge.errors import BridgeError, Cancelled, Disconnected
+from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
-from firmware_bridge.model import Device
-from firmware_bridge.sighting import Sighting
+from firmware_bridge.model import TRANSITIONS, Deadlines, Device, DeviceState, Family, Happening, Sighting
+from firmware_bridge.presence.holders import FindHolder, Turn
+from firmware_bridge.presence.usb import UDEV_RULES
 from multisig import Fingerprint
+
+# FOLDED from firmware_bridge/outcomes.py: What the end of an operation or a probe says about the device: its next state, and why in words.
+# FOLDED from firmware_bridge/probing.py: Asking a device who it is: once when it is new and idle, again where that may have changed, and never what another program holds.
 
 
 @dataclass(frozen=True)
@@ -66,3 +75,186 @@ class Record:
             raise Cancelled
         if self.use is not None and self.use.lost:
             raise Disconnected
+
+
+# How an operation or a probe ended, as the device's next state sees it. A person's "no" is no fault of the device.
+AFTER_OPERATION: Final[dict[type[BridgeError], Happening]] = {
+    errors.RefusedByPerson: Happening.FOUND_READY,
+    errors.Cancelled: Happening.FOUND_READY,
+    errors.NotEnrolled: Happening.FOUND_READY,
+    errors.WrongDevice: Happening.FOUND_READY,
+    errors.BadDeviceSignature: Happening.FOUND_READY,
+    errors.AddressMismatch: Happening.FOUND_READY,
+    errors.Unsupported: Happening.FOUND_READY,
+    errors.Disconnected: Happening.VANISHED,
+    errors.Locked: Happening.FOUND_LOCKED,
+    errors.WrongApp: Happening.FOUND_WRONG_APP,
+    errors.NeedsPassphrase: Happening.FOUND_NEEDS_PASSPHRASE,
+    errors.Busy: Happening.FOUND_BUSY,
+    errors.NoPermission: Happening.FOUND_NO_PERMISSION,
+    errors.TimedOut: Happening.FAILED,
+    errors.DeviceFault: Happening.FAILED,
+    errors.WorkerCrashed: Happening.FAILED,
+}
+# A probe that ends so has not found a working device, though an operation may end so on one.
+AFTER_PROBE: Final = {
+    **AFTER_OPERATION,
+    errors.Unsupported: Happening.FOUND_UNSUPPORTED,
+    errors.Cancelled: Happening.FAILED,
+}
+# An operation may end so before the device has heard of it: given up while it waited, or more than the make can do.
+_PERHAPS_UNHEARD: Final = (errors.Cancelled, errors.Unsupported)
+_BACK_TO: Final = {
+    state: happening for (start, happening), state in TRANSITIONS.items() if start == DeviceState.BUSY
+}
+
+
+def tells_nothing(outcome: BridgeError) -> bool:
+    """Whether it says nothing of the device's state: that is then what it was before."""
+    return isinstance(outcome, _PERHAPS_UNHEARD)
+
+
+def back_to(state: DeviceState) -> Happening:
+    return _BACK_TO[state]
+
+
+def after_operation(outcome: BridgeError) -> Happening:
+    return AFTER_OPERATION.get(type(outcome), Happening.FAILED)
+
+
+def after_probe(outcome: BridgeError) -> Happening:
+    return AFTER_PROBE.get(type(outcome), Happening.FAILED)
+
+
+def after_answer(answer: Probed) -> tuple[Happening, str | None]:
+    """What a probe's answer says: ready, or what keeps the device from working."""
+    if answer.obstacle is None:
+        return Happening.FOUND_READY, None
+    outcome = errors.from_worker(answer.obstacle, answer.detail)
+    return AFTER_PROBE[type(outcome)], outcome.words
+
+
+def no_permission(family: Family) -> str:
+    return f"{errors.NoPermission.sentence} Install the rules file {UDEV_RULES[family]}."
+
+
+Clock = Callable[[], float]
+
+# Worth asking again after a while: what the device shows may have changed without leaving the bus.
+ASK_AGAIN: Final = frozenset(
+    {
+        DeviceState.LOCKED,
+        DeviceState.WRONG_APP,
+        DeviceState.BUSY,
+        DeviceState.PRESENT,
+        DeviceState.NO_PERMISSION,
+    }
+)
+
+
+_PERHAPS_IN_USE: Final = frozenset({Happening.FAILED, Happening.FOUND_BUSY})
+# What another program that has it open may look like from here. hidapi does not tell "busy" from "not allowed".
+_PERHAPS_HELD: Final = _PERHAPS_IN_USE | {Happening.FOUND_NO_PERMISSION}
+# After so many fruitless probes the next ones come later, and later again: a device locked for an hour is left in peace.
+_TRIES_AT_A_PACE: Final = 4
+
+
+class Move(Protocol):
+    """Takes the device to its next state, and tells."""
+
+    def __call__(self, record: Record, happening: Happening, detail: str | None = None) -> None: ...
+
+
+class Prober:
+    """Who is asked, when, and what is made of the answer."""
+
+    def __init__(
+        self, deadlines: Deadlines, clock: Clock, find_holder: FindHolder, turn: Turn, move: Move
+    ) -> None:
+        self._deadlines = deadlines
+        self._clock = clock
+        self._find_holder = find_holder
+        self._turn = turn
+        self._move = move
+
+    def wants(self, record: Record) -> bool:
+        """New, or not well when it was last asked; and nobody is at it, and it can be opened."""
+        if is_working(record) or not record.sighting.can_be_opened:
+            return False
+        if record.device.state == DeviceState.ABSENT:
+            return False
+        if record.probed_at is None:
+            return True
+        waited = self._clock() - record.probed_at
+        return record.device.state in ASK_AGAIN and waited >= self._patience(record)
+
+    def _patience(self, record: Record) -> float:
+        longest = self._deadlines.retry_shared
+        if record.perhaps_shared:
+            return longest
+        return min(longest, self._deadlines.retry * (1 + record.fruitless // _TRIES_AT_A_PACE))
+
+    async def probe(self, record: Record) -> None:
+        happening, detail, answer = Happening.FAILED, None, None
+        try:
+            if record.held and (holder := await self._find_holder(record.device.endpoint)) is not None:
+                # Not disturbed as long as it is in another program's hands.
+                happening, detail = Happening.FOUND_BUSY, _in_use_by(holder)
+                return
+            async with record.lane.lock:
+                with self._turn(record.device.endpoint):
+                    told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
+            answer = calls.probed(told)
+            happening, detail = await self.explain(record, *after_answer(answer))
+        except BridgeError as outcome:
+            happening = after_probe(outcome)
+            happening, detail = await self.explain(record, happening, outcome.words)
+        finally:
+            if record.probe is asyncio.current_task():
+                record.probe = None
+                self._conclude(record, happening, detail, answer)
+
+    def _conclude(
+        self, record: Record, happening: Happening, detail: str | None, answer: Probed | None
+    ) -> None:
+        record.probed_at = self._clock()
+        record.perhaps_shared = happening in _PERHAPS_IN_USE and maker_of(record.device.family).shares_session
+        self._learn(record, answer)
+        self._move(record, happening, detail)
+        record.fruitless = record.fruitless + 1 if record.device.state in ASK_AGAIN else 0
+
+    async def explain(
+        self, record: Record, happening: Happening, detail: str | None
+    ) -> tuple[Happening, str | None]:
+        """A device that cannot be had may be in another program's hands: in whose, if that can be found out."""
+        record.held = False
+        if (
+            happening not in _PERHAPS_HELD
+            or (holder := await self._find_holder(record.device.endpoint)) is None
+        ):
+            return happening, detail
+        record.held = True
+        return Happening.FOUND_BUSY, _in_use_by(holder)
+
+    def _learn(self, record: Record, answer: Probed | None) -> None:
+        if answer is None:
+            return
+        record.device = replace(
+            record.device,
+            model=_model_name(answer.model or record.device.model, emulator=record.device.emulator),
+            label=answer.label or None,
+            fingerprint=answer.fingerprint,
+            firmware=answer.firmware,
+        )
+
+
+def is_working(record: Record) -> bool:
+    return record.in_use or record.device.state == DeviceState.PROBING
+
+
+def _in_use_by(holder: str) -> str:
+    return f"In use by {holder}."
+
+
+def _model_name(model: str, *, emulator: bool) -> str:
+    return f"{model} (emulator)" if emulator and "(emulator)" not in model else model

@@ -5,6 +5,8 @@ Every change goes through the one table in `firmware_bridge.model` and is publis
 
 import asyncio
 import contextlib
+import logging
+import weakref
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
@@ -12,21 +14,140 @@ from typing import Final
 
 from firmware_bridge import errors
 from firmware_bridge.errors import BridgeError
-from firmware_bridge.events import Hub
 from firmware_bridge.families import clean_detail, maker_of
-from firmware_bridge.holders import FindHolder, holder_of
 from firmware_bridge.lane import Lane
-from firmware_bridge.lookout import Lookout
-from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Happening
-from firmware_bridge.outcomes import after_operation, back_to, no_permission, tells_nothing
-from firmware_bridge.probing import ASK_AGAIN, Clock, Prober, is_working
-from firmware_bridge.record import Record, Use
-from firmware_bridge.sighting import Listing, Sighting
-from firmware_bridge.turns import Turn, no_turns
+from firmware_bridge.model import (
+    Deadlines,
+    Device,
+    DeviceEvent,
+    DeviceState,
+    Endpoint,
+    Happening,
+    Listing,
+    Sighting,
+)
+from firmware_bridge.presence.holders import FindHolder, Turn, holder_of, no_turns
+from firmware_bridge.record import (
+    ASK_AGAIN,
+    Clock,
+    Prober,
+    Record,
+    Use,
+    after_operation,
+    back_to,
+    is_working,
+    no_permission,
+    tells_nothing,
+)
 from multisig import Fingerprint
+
+# FOLDED from firmware_bridge/events.py: Changes of state, handed to everyone who listens; whoever stops listening is forgotten.
+# FOLDED from firmware_bridge/lookout.py: One listing, asked so that its failure or its silence costs a late look and nothing else.
+#
+# hidapi and libusb can hang on a device that is broken, and a program may run out of descriptors for a while. Neither says
+# that a device has gone.
+
 
 MakeLane = Callable[[Endpoint], Lane]
 _QUESTION_OPEN: Final = "It still shows the question of an operation that was given up: answer no there."
+
+
+# A listener this far behind is not reading; it loses the oldest events, not the newest.
+_MAX_WAITING: Final = 1024
+
+
+class EventStream(AsyncIterator[DeviceEvent]):
+    """Every event from the moment the stream was made, until the bridge closes."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[DeviceEvent | None] = asyncio.Queue(_MAX_WAITING)
+        self._ended = False
+
+    def put(self, event: DeviceEvent | None) -> None:
+        if self._waiting.full():
+            self._waiting.get_nowait()
+        self._waiting.put_nowait(event)
+
+    async def __anext__(self) -> DeviceEvent:
+        event = None if self._ended else await self._waiting.get()
+        if event is None:
+            self._ended = True
+            raise StopAsyncIteration
+        return event
+
+
+class Hub:
+    """Passes each event to every stream that somebody still holds."""
+
+    def __init__(self) -> None:
+        self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()
+        self._closed = False
+
+    def stream(self) -> EventStream:
+        stream = EventStream()
+        if self._closed:
+            stream.put(None)
+        self._streams.add(stream)
+        return stream
+
+    def publish(self, event: DeviceEvent) -> None:
+        for stream in tuple(self._streams):
+            stream.put(event)
+
+    def close(self) -> None:
+        self._closed = True
+        for stream in tuple(self._streams):
+            stream.put(None)
+
+
+_log = logging.getLogger(__name__)
+
+
+class Lookout:
+    """`seconds`: for how long a look waits for the listing."""
+
+    def __init__(self, listing: Listing, seconds: float) -> None:
+        self._listing = listing
+        self._seconds = seconds
+        self._asking: asyncio.Future[Sequence[Sighting]] | None = None
+        self._last: Sequence[Sighting] = ()
+        self._trouble: str | None = None
+
+    async def look(self, in_use: Collection[Endpoint]) -> Sequence[Sighting]:
+        """What it shows; where it fails or says nothing in time, what it showed last."""
+        # One that is late is not asked a second time: it may sit in a thread that nobody can end.
+        asking = self._asking = self._asking or asyncio.ensure_future(self._listing(in_use))
+        try:
+            done, _late = await asyncio.wait([asking], timeout=self._seconds)
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        if not done:
+            self._note("it says nothing")
+            return self._last
+        self._asking = None
+        return self._take(asking)
+
+    def close(self) -> None:
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.cancel()
+
+    def _take(self, asking: asyncio.Future[Sequence[Sighting]]) -> Sequence[Sighting]:
+        try:
+            self._last = asking.result()
+        except Exception as error:  # noqa: BLE001 - a maker's or a caller's code: its bug must not end the looking
+            self._note(f"{type(error).__name__}: {error}")
+        else:
+            self._note(None)
+        return self._last
+
+    def _note(self, trouble: str | None) -> None:
+        if trouble is not None and trouble != self._trouble:
+            _log.warning(
+                "what is plugged in could not be looked at, and is taken to be as before: %s", trouble
+            )
+        self._trouble = trouble
 
 
 class Roster:

@@ -8,9 +8,15 @@ A list is no guarantee, and a device may lie about its version: see docs/devices
 """
 
 from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, firmware_known
-from firmware_bridge.advisories.nonces import has_anti_exfil
-from firmware_bridge.advisories.reading import AdvisoryListError, MalformedList, known_flaws
-from firmware_bridge.advisories.signed import BadListSignature, OlderList, load_list
+from firmware_bridge.advisories.firmware import has_anti_exfil
+from firmware_bridge.advisories.reading import (
+    AdvisoryListError,
+    BadListSignature,
+    MalformedList,
+    OlderList,
+    known_flaws,
+    load_list,
+)
 
 __all__ = [
     "Advisories",

@@ -12,8 +12,16 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Final, Self
 
-from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
-from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, MAX_TEXT, Content, Received, Transfer
+from firmware_bridge.airgap.transfer import (
+    MAX_BYTES,
+    MAX_PARTS,
+    MAX_TEXT,
+    Content,
+    OtherTransfer,
+    Received,
+    Transfer,
+    Unreadable,
+)
 
 PREFIX: Final = "B$"
 HEADER: Final = 8

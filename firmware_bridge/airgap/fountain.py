@@ -1,14 +1,21 @@
 """A message as an endless series of parts, of which nearly any sufficient number gives it back (BCR-2024-001)."""
 
+import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, reduce
+from operator import add
 from typing import Final, Self
 
-from firmware_bridge.airgap import cbor
-from firmware_bridge.airgap.mixing import fragments_of
-from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
-from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, Received
+from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, OtherTransfer, Received, Unreadable
+
+# FOLDED from firmware_bridge/airgap/cbor.py: As much of CBOR as UR needs: unsigned numbers, byte strings and one flat array, in their shortest form (RFC 8949, 4.2.1).
+# FOLDED from firmware_bridge/airgap/mixing.py: Which fragments of a message are mixed into which part of a UR (BCR-2024-001, "The Consensus Stack").
+#
+# Sender and receiver draw the same fragments from the part's number and the message's checksum, so nothing of it is sent. The
+# arithmetic is IEEE-754, as the standard demands. It is no cryptography: whoever shows the parts chooses them.
+
 
 # The length of the byte string stands before it.
 _MAX_MESSAGE: Final = MAX_BYTES + 5
@@ -39,12 +46,12 @@ class Part:
 
     def to_cbor(self) -> bytes:
         numbers = (self.number, self.shape.fragments, self.shape.length, self.shape.checksum)
-        return cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(self.data))
+        return array(*(unsigned(number) for number in numbers), byte_string(self.data))
 
     @classmethod
     def from_cbor(cls, data: bytes) -> Self:
         """:raises Unreadable: malformed, contradictory, or of a message that is too large."""
-        reader = cbor.Reader(data)
+        reader = Reader(data)
         if reader.array() != _FIELDS:
             raise Unreadable("This QR code is no part of a UR series.")
         number, fragments, length, checksum = (reader.unsigned() for _ in range(_FIELDS - 1))
@@ -157,3 +164,160 @@ class Collector:
 
 def _lowest(bits: int) -> int:
     return (bits & -bits).bit_length() - 1
+
+
+_UNSIGNED: Final = 0
+_BYTES: Final = 2
+_ARRAY: Final = 4
+# Additional information 24 to 26: the number stands in the next one, two or four bytes. Nothing of ours needs eight.
+_WIDTHS: Final = {24: 1, 25: 2, 26: 4}
+
+
+def unsigned(number: int) -> bytes:
+    return _head(_UNSIGNED, number)
+
+
+def byte_string(data: bytes) -> bytes:
+    return _head(_BYTES, len(data)) + data
+
+
+def array(*items: bytes) -> bytes:
+    """Of items that are encoded already."""
+    return _head(_ARRAY, len(items)) + b"".join(items)
+
+
+def _head(major: int, number: int) -> bytes:
+    if number < min(_WIDTHS):
+        return bytes([major << 5 | number])
+    for code, width in _WIDTHS.items():
+        if number < 1 << 8 * width:
+            return bytes([major << 5 | code]) + number.to_bytes(width)
+    raise ValueError(f"{number} does not fit in four bytes")
+
+
+class Reader:
+    """Reads one item after the other; whatever else is there, or missing, is refused."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = data
+
+    def unsigned(self) -> int:
+        return self._number(_UNSIGNED)
+
+    def byte_string(self) -> bytes:
+        return self._take(self._number(_BYTES))
+
+    def array(self) -> int:
+        """How many items follow."""
+        return self._number(_ARRAY)
+
+    def end(self) -> None:
+        if self._rest:
+            raise _malformed()
+
+    def _number(self, major: int) -> int:
+        head = self._take(1)[0]
+        info = head & 0x1F
+        if head >> 5 != major:
+            raise _malformed()
+        if info < min(_WIDTHS):
+            return info
+        if info not in _WIDTHS:
+            raise _malformed()
+        number = int.from_bytes(self._take(_WIDTHS[info]))
+        if _head(major, number)[0] != head:
+            raise _malformed()
+        return number
+
+    def _take(self, count: int) -> bytes:
+        taken, self._rest = self._rest[:count], self._rest[count:]
+        if len(taken) != count:
+            raise _malformed()
+        return taken
+
+
+def _malformed() -> Unreadable:
+    return Unreadable("This QR code holds malformed CBOR.")
+
+
+_MASK: Final = (1 << 64) - 1
+
+
+class Xoshiro256:
+    """The xoshiro256** generator, seeded by a SHA-256."""
+
+    def __init__(self, seed: bytes) -> None:
+        digest = hashlib.sha256(seed).digest()
+        self._state = [int.from_bytes(digest[start : start + 8]) for start in range(0, 32, 8)]
+
+    def next(self) -> int:
+        state = self._state
+        result = _rotate(state[1] * 5 & _MASK, 7) * 9 & _MASK
+        shifted = state[1] << 17 & _MASK
+        state[2] ^= state[0]
+        state[3] ^= state[1]
+        state[1] ^= state[2]
+        state[0] ^= state[3]
+        state[2] ^= shifted
+        state[3] = _rotate(state[3], 45)
+        return result
+
+    def fraction(self) -> float:
+        """From 0 up to, and by rounding once in a long while, 1."""
+        return self.next() / 2.0**64
+
+    def below(self, limit: int) -> int:
+        return min(int(self.fraction() * limit), limit - 1)
+
+
+def _rotate(value: int, by: int) -> int:
+    return (value << by | value >> 64 - by) & _MASK
+
+
+class Sampler:
+    """Draws an index with the probability of its weight (Walker's and Vose's alias method)."""
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        # Added one by one: from 3.12 on `sum` rounds better than the standard's sum does, and would draw otherwise.
+        count, total = len(weights), reduce(add, weights)
+        self._share = [weight * count / total for weight in weights]
+        self._alias = list(range(count))
+        # From the end backwards: the order decides what is drawn, and both sides must draw the same.
+        small = [index for index in reversed(range(count)) if self._share[index] < 1]
+        large = [index for index in reversed(range(count)) if self._share[index] >= 1]
+        while small and large:
+            poor, rich = small.pop(), large.pop()
+            self._alias[poor] = rich
+            self._share[rich] += self._share[poor] - 1
+            (small if self._share[rich] < 1 else large).append(rich)
+        for index in small + large:
+            self._share[index] = 1.0
+
+    def draw(self, random: Xoshiro256) -> int:
+        index = random.below(len(self._share))
+        return index if random.fraction() < self._share[index] else self._alias[index]
+
+
+@lru_cache(maxsize=8)
+def _degrees(count: int) -> Sampler:
+    return Sampler([1 / degree for degree in range(1, count + 1)])
+
+
+def draw_degree(count: int, random: Xoshiro256) -> int:
+    """How many of `count` fragments are mixed: one most often, two half as often, and so on."""
+    return _degrees(count).draw(random) + 1
+
+
+def shuffled(items: Sequence[int], random: Xoshiro256, count: int) -> list[int]:
+    """`count` of the items, in the order they are drawn."""
+    remaining = list(items)
+    return [remaining.pop(random.below(len(remaining))) for _ in range(count)]
+
+
+def fragments_of(number: int, count: int, checksum: int) -> frozenset[int]:
+    """The fragments in part `number` (from 1 on) of a message of `count` fragments."""
+    if number <= count:
+        return frozenset({number - 1})
+    random = Xoshiro256(number.to_bytes(4) + checksum.to_bytes(4))
+    degree = draw_degree(count, random)
+    return frozenset(shuffled(range(count), random, degree))

@@ -1,21 +1,105 @@
 """What leaves without a cable, and what is taken back: the doors of `sanitised_psbt`, with an answer's usual mistakes told apart."""
 
+import base64
+import binascii
+import re
+from enum import StrEnum, unique
+from pathlib import Path
+from typing import Final
+
 from firmware_bridge import sanitised_psbt
-from firmware_bridge.airgap import psbt_text
-from firmware_bridge.airgap.outcomes import NothingSigned, OtherTransaction, Unreadable
-from firmware_bridge.airgap.transfer import MAX_BYTES, Transfer
+from firmware_bridge.airgap import card
+from firmware_bridge.airgap.transfer import (
+    MAX_BYTES,
+    FinalTransaction,
+    NothingSigned,
+    OtherTransaction,
+    Transfer,
+    Unreadable,
+)
 from firmware_bridge.errors import BadDeviceSignature, DeviceFault, WrongDevice
 from multisig import (
     Fingerprint,
     ForeignSignature,
+    InvalidTransaction,
     MultisigError,
     Policy,
     Psbt,
     PsbtMismatch,
     PsbtTooLarge,
+    Transaction,
     accept_signatures,
     signer_progress,
 )
+
+# FOLDED from firmware_bridge/airgap/psbt_text.py: The forms in which a PSBT is carried: bytes, base64, hexadecimal digits. Devices take each and answer in the same.
+# FOLDED from firmware_bridge/airgap/psbt_files.py: Requests and answers as files: written for a device, found beside each other, read back.
+
+
+# Hexadecimal digits are twice the bytes; some programs break lines.
+MAX_CARRIED: Final = 2 * MAX_BYTES + MAX_BYTES // 16
+_MAGIC: Final = b"psbt\xff"
+_HEX_MAGIC: Final = _MAGIC.hex().encode()
+_BASE64_MAGIC: Final = b"cHNidP"
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+# One class of characters and no group in a loop, which would take sixty bytes of memory for each that is read.
+_HEX = re.compile(rb"[0-9a-f]+")
+
+
+@unique
+class Form(StrEnum):
+    """How a PSBT is written."""
+
+    BINARY = "binary"
+    """What Coldcard prefers, and every device with a card takes."""
+    BASE64 = "base64"
+
+
+def encode_psbt(psbt: bytes, form: Form) -> bytes:
+    return base64.b64encode(psbt) if form is Form.BASE64 else psbt
+
+
+def decode_psbt(carried: bytes) -> bytes:
+    """The bytes of a PSBT, from whichever form they are in. What is inside is not looked at.
+
+    :raises FinalTransaction: it is a complete transaction.
+    :raises Unreadable: it is neither, or larger than a PSBT may be.
+    """
+    if len(carried) > MAX_CARRIED:
+        raise Unreadable(f"This is larger than a PSBT may be, which is {MAX_BYTES} bytes.")
+    found = _from_text(carried)
+    if found.startswith(_MAGIC):
+        if len(found) > MAX_BYTES:
+            raise Unreadable(f"This PSBT has {len(found)} bytes; at most {MAX_BYTES} are read.")
+        return found
+    if _is_transaction(found):
+        raise FinalTransaction
+    raise Unreadable("This is no PSBT.")
+
+
+def _from_text(carried: bytes) -> bytes:
+    if carried.startswith(_MAGIC):
+        return carried
+    text = b"".join(carried.removeprefix(_BYTE_ORDER_MARK).split())
+    if text.startswith(_BASE64_MAGIC):
+        try:
+            return base64.b64decode(text, validate=True)
+        except binascii.Error:
+            raise Unreadable("This PSBT is damaged: it is not valid base64.") from None
+    lowered = text.lower()
+    if len(lowered) % 2 == 0 and _HEX.fullmatch(lowered):
+        return bytes.fromhex(lowered.decode("ascii"))
+    if lowered.startswith(_HEX_MAGIC):
+        raise Unreadable("This PSBT is damaged: its hexadecimal digits break off.")
+    return carried
+
+
+def _is_transaction(found: bytes) -> bool:
+    try:
+        Transaction.parse(found)
+    except InvalidTransaction:
+        return False
+    return True
 
 
 def request_bytes(psbt: Psbt, policy: Policy) -> bytes:
@@ -45,7 +129,7 @@ def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fi
     """
     if policy.cosigner_for(signer) is None:
         raise WrongDevice("This signer is no cosigner here.")
-    found = psbt_text.read(answer if isinstance(answer, bytes) else answer.data)
+    found = decode_psbt(answer if isinstance(answer, bytes) else answer.data)
     taken = _take_back(found, psbt, policy, signer)
     if taken == psbt and not signer_progress(psbt, policy, signer).is_complete:
         raise NothingSigned(f"This brings no new signature by {signer}.")
@@ -78,3 +162,36 @@ def _told_apart(error: DeviceFault) -> DeviceFault:
     if isinstance(error.__cause__, PsbtMismatch):
         return OtherTransaction("This belongs to another transaction.")
     return Unreadable(f"This PSBT cannot be read: {error.__cause__}", detail=error.detail)
+
+
+def write_psbt(
+    psbt: Psbt, policy: Policy, folder: Path, *, label: str = "", form: Form = Form.BINARY
+) -> Path:
+    """Write the request to a card's folder, whole and for good before this returns. The file's path.
+
+    The name is made of the label and the transaction's id, so that the same request is written once. Where one card goes round,
+    read the first signer's answer first, then the next one's, which holds both: signatures are taken of one signer at a time.
+
+    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4, S5).
+    :raises NameTaken: another file has that name.
+    :raises NoCard, CardProtected, CardFault: the folder cannot be written.
+    """
+    content = encode_psbt(request_bytes(psbt, policy), form)
+    return card.write(folder, card.request_name(label, psbt), content)
+
+
+def find_answers(request: Path) -> tuple[Path, ...]:
+    """The files beside the request that a device named as answers to it, the latest first. None is opened.
+
+    :raises NoCard, CardProtected, CardFault: the folder cannot be read.
+    """
+    found = card.answers_among(card.entries(request.parent), request.name)
+    return tuple(request.parent / name for name in found)
+
+
+def read_signed(file: Path, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
+    """Our PSBT with the verified new signatures in the file, which may be binary, base64 or hexadecimal.
+
+    :raises BridgeError: as `take_signed`; and `NoCard`, `CardProtected`, `CardFault` where the file cannot be read.
+    """
+    return take_signed(card.read(file, MAX_CARRIED), psbt, policy, signer)

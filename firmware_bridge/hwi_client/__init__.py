@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening
+
+# Before HWI: it loads the bundled libusb, where HWI would look for the system's.
+from firmware_bridge.presence import libusb
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening
 from multisig import Network
 
 with warnings.catch_warnings():
     # The protobuf that HWI asks for warns on Python 3.12 of what will not do on 3.14. In a program that takes warnings for
     # errors, whose workers do the same, there would be no devices.
     warnings.simplefilter("ignore", DeprecationWarning)
-    # First: it loads the bundled libusb before anything of HWI looks for a system's.
-    from firmware_bridge.hwi_client import libusb
     from firmware_bridge.hwi_client.base import OpenDevice, failure
     from firmware_bridge.hwi_client.bitbox02 import open_bitbox02
     from firmware_bridge.hwi_client.coldcard.device import open_coldcard

@@ -26,7 +26,7 @@ from hwilib.devices.bitbox02_lib.communication.u2fhid import U2FHid
 from hwilib.hwwclient import HardwareWalletClient
 
 from firmware_bridge.errors import Busy, Locked, NotEnrolled, Unsupported
-from firmware_bridge.hwi_client import places
+from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import (
     Args,
     NotAvailable,
@@ -37,7 +37,7 @@ from firmware_bridge.hwi_client.base import (
     probed,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening, Question
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
 from multisig import Network
 
 _FAMILY_NAME: Final = "BitBox02"
@@ -180,9 +180,9 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
             )
         )
 
-    def quorum(self, policy: places.Policy) -> Any:
+    def quorum(self, policy: base.Policy) -> Any:
         """The vault as the device is told of it."""
-        origins = {key.extkey.serialize(): key.origin for key in places.keys(policy)}
+        origins = {key.extkey.serialize(): key.origin for key in base.keys(policy)}
         kind = btc.BTCScriptConfig.Multisig.P2WSH
         _own, config = self._multisig_scriptconfig(policy["threshold"], origins, kind)
         return config
@@ -309,10 +309,10 @@ class BitBox02Device(OpenDevice):
         self._wake()
         policy, chain, index = args["policy"], args["chain"], args["index"]
         self._caller.tell("confirm-address", "Compare the address on the device")
-        if places.is_vault(policy):
-            place = places.multisig(policy, chain, index)
+        if base.is_vault(policy):
+            place = base.multisig(policy, chain, index)
             return {"address": self._hwi.display_multisig_address(AddressType.WIT, place)}
-        path = places.key_path(policy, chain, index)
+        path = base.key_path(policy, chain, index)
         return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
 
 

@@ -23,7 +23,7 @@ from hwilib.hwwclient import HardwareWalletClient
 from firmware_bridge.errors import Locked, Unsupported
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening, Question
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
 from multisig import Network
 
 _MODEL: Final = "Digital Bitbox"

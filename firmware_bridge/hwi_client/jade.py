@@ -17,7 +17,7 @@ from hwilib.devices.jadepy.jade_tcp import JadeTCPImpl
 from hwilib.hwwclient import HardwareWalletClient
 
 from firmware_bridge.errors import Busy, Locked, NotEnrolled, Unsupported, WrongApp
-from firmware_bridge.hwi_client import places
+from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import (
     Args,
     NotAvailable,
@@ -30,7 +30,7 @@ from firmware_bridge.hwi_client.base import (
     probed,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening
 from multisig import Network
 
 # From here on a Jade tells the cosigners of a vault that it knows, and signs a PSBT as a whole (0.1.47; HWI takes 0.1.32).
@@ -195,7 +195,7 @@ class JadeDevice(OpenDevice):
 
     def _sign(self, args: Args) -> Any:
         self._wake()
-        if places.is_vault(args["policy"]):
+        if base.is_vault(args["policy"]):
             # A Jade signs for a vault that it does not know, and shows the change as one more payment.
             self._registered_name(args["policy"])
         self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
@@ -231,9 +231,9 @@ class JadeDevice(OpenDevice):
     def _show_address(self, args: Args) -> Any:
         self._wake()
         policy, chain, index = args["policy"], args["chain"], args["index"]
-        if not places.is_vault(policy):
+        if not base.is_vault(policy):
             self._caller.tell("confirm-address", "Compare the address on the device")
-            path = places.key_path(policy, chain, index)
+            path = base.key_path(policy, chain, index)
             return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
         name = self._registered_name(policy)
         self._caller.tell("confirm-address", "Compare the address on the device")
@@ -241,18 +241,18 @@ class JadeDevice(OpenDevice):
         address = self._hwi.jade.get_receive_address(self._hwi.network, suffixes, multisig_name=name)
         return {"address": str(address)}
 
-    def _registered_name(self, policy: places.Policy) -> str:
+    def _registered_name(self, policy: base.Policy) -> str:
         """:raises DeviceFailure: the device does not know the vault."""
         name = self._name_of(policy)
         if name is None:
             raise DeviceFailure(NotEnrolled.code, None)
         return name
 
-    def _name_of(self, policy: places.Policy) -> str | None:
+    def _name_of(self, policy: base.Policy) -> str | None:
         """What the device calls the vault: found by its keys, so that a name given elsewhere does as well."""
         return next((name for name in self._candidates(policy) if self._is(policy, name)), None)
 
-    def _candidates(self, policy: places.Policy) -> list[str]:
+    def _candidates(self, policy: base.Policy) -> list[str]:
         """Registrations that could be the vault, by what the device's list tells."""
         shape = (_VARIANT, True, policy["threshold"], len(policy["keys"]))
         return [
@@ -261,13 +261,13 @@ class JadeDevice(OpenDevice):
             if (brief["variant"], brief["sorted"], brief["threshold"], brief["num_signers"]) == shape
         ]
 
-    def _is(self, policy: places.Policy, name: str) -> bool:
+    def _is(self, policy: base.Policy, name: str) -> bool:
         told = self._hwi.jade.get_registered_multisig(name)["descriptor"]
         signers = told["signers"]
         if any(signer["path"] for signer in signers):
             return False
         cosigners = [(signer["fingerprint"], signer["derivation"], signer["xpub"]) for signer in signers]
-        return places.same_quorum(policy, told["threshold"], cosigners)
+        return base.same_quorum(policy, told["threshold"], cosigners)
 
 
 def open_jade(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
@@ -295,7 +295,7 @@ def _version(info: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(part) for part in info["JADE_VERSION"].partition("-")[0].split("."))
 
 
-def _signers(policy: places.Policy) -> list[dict[str, Any]]:
+def _signers(policy: base.Policy) -> list[dict[str, Any]]:
     return [
         {
             "fingerprint": key.origin.fingerprint,
@@ -303,5 +303,5 @@ def _signers(policy: places.Policy) -> list[dict[str, Any]]:
             "xpub": key.pubkey,
             "path": [],
         }
-        for key in places.keys(policy)
+        for key in base.keys(policy)
     ]

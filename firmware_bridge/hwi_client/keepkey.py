@@ -17,13 +17,12 @@ from hwilib.devices.trezorlib.transport.hid import HidTransport
 from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
 from firmware_bridge.hwi_client.base import probed
-from firmware_bridge.hwi_client.trezor.codec import Codec
 from firmware_bridge.hwi_client.trezor.device import TrezorDevice
+from firmware_bridge.hwi_client.trezor.messages import Codec
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen
-from firmware_bridge.hwi_client.trezor.transport import UdpPort
-from firmware_bridge.hwi_client.trezor.wire import Connection, is_locked
+from firmware_bridge.hwi_client.trezor.wire import Connection, UdpPort, is_locked
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, Opening
+from firmware_bridge.protocol import Caller, Opening
 from multisig import Network
 
 

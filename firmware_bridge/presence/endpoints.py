@@ -6,13 +6,14 @@ the address is taken for the device; the probe that follows tells whether it is 
 
 import asyncio
 import os
+import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from firmware_bridge.model import Endpoint
-from firmware_bridge.presence import asking, sock_diag
+from firmware_bridge.model import Endpoint, Listing, Sighting
+from firmware_bridge.presence import kernel_sockets
 from firmware_bridge.presence.kernel_sockets import (
     CLOSED,
     LISTENING,
@@ -22,15 +23,57 @@ from firmware_bridge.presence.kernel_sockets import (
     loopback_hosts,
     unix_paths,
 )
-from firmware_bridge.sighting import Listing, Sighting
-from firmware_bridge.usb_models import EMULATORS
+from firmware_bridge.presence.usb import EMULATORS
+
+# FOLDED from firmware_bridge/presence/asking.py: Asking at an address whether somebody is there: only where no table of the kernel tells, and never while it is in use.
+
+
+# Emulators answer on the same machine, within a millisecond.
+_ANSWER_SECONDS: Final = 0.5
+_PING: Final = b"PINGPING"
+_PONG: Final = b"PONGPONG"
+
+
+def unix_is_bound(path: str) -> bool:
+    """Connecting a datagram socket sends nothing: whoever is bound there does not notice."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+        return True
+
+
+async def udp_answers(host: str, port: int) -> bool:
+    """Trezor's emulators answer PINGPING with PONGPONG."""
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.setblocking(False)  # noqa: FBT003 - the signature is not ours
+        try:
+            probe.connect((host, port))
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                await loop.sock_sendall(probe, _PING)
+                return await loop.sock_recv(probe, len(_PONG)) == _PONG
+        except (OSError, TimeoutError):
+            return False
+
+
+async def tcp_accepts(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            _reader, writer = await asyncio.open_connection(host, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
 
 TABLES: Final = Path("/proc/net")
 _CHUNK: Final = 1 << 16
 Listening = Callable[[int], list[InetSocket]]
 _ASK: Final[Mapping[str, Callable[[str, int], Awaitable[bool]]]] = {
-    "udp": asking.udp_answers,
-    "tcp": asking.tcp_accepts,
+    "udp": udp_answers,
+    "tcp": tcp_accepts,
 }
 
 
@@ -98,7 +141,7 @@ class _Reading:
             except OSError:
                 self._paths = frozenset()
         # A path that was bound from inside its folder is in the table without the folder.
-        return path in self._paths or asking.unix_is_bound(path)
+        return path in self._paths or unix_is_bound(path)
 
     def _tcp(self, version: int) -> list[InetSocket]:
         try:
@@ -118,7 +161,7 @@ class _Reading:
 
 
 def endpoint_listing(
-    endpoints: Sequence[Endpoint], *, tables: Path = TABLES, listening: Listening = sock_diag.listening
+    endpoints: Sequence[Endpoint], *, tables: Path = TABLES, listening: Listening = kernel_sockets.listening
 ) -> Listing:
     """Looks after virtual devices and emulators at fixed addresses."""
     places = [_Place.of(endpoint) for endpoint in endpoints]

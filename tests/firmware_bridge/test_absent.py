@@ -15,8 +15,8 @@ from firmware_bridge import (
     Endpoint,
     TimedOut,
 )
+from firmware_bridge.model import Sighting
 from firmware_bridge.presence.kernel_sockets import inet_sockets
-from firmware_bridge.sighting import Sighting
 from multisig import Network, multisig_account_path
 from tests.support.rigs import short_folder
 

@@ -21,9 +21,9 @@ from firmware_bridge.advisories import (
     load_list,
     reading,
 )
-from firmware_bridge.advisories.nonces import ANTI_EXFIL
+from firmware_bridge.advisories.advisory import Version
+from firmware_bridge.advisories.firmware import ANTI_EXFIL
 from firmware_bridge.advisories.reading import MAX_BYTES, MAX_SERIAL, packaged, parse_list
-from firmware_bridge.advisories.version import Version
 from tests.support import makes
 from tests.support.rigs import bridged, short_folder
 

@@ -14,8 +14,7 @@ from firmware_bridge.errors import (
     Cancelled,
     DeviceFault,
 )
-from firmware_bridge.model import DeviceState
-from firmware_bridge.sighting import Sighting
+from firmware_bridge.model import DeviceState, Sighting
 from multisig import (
     Network,
     WrongNetwork,

@@ -2,13 +2,13 @@
 
 import pytest
 
+from firmware_bridge.enrolment import Registration, RegistrationsInMemory
 from firmware_bridge.errors import (
     AddressMismatch,
     DeviceFault,
     NotEnrolled,
     Unsupported,
 )
-from firmware_bridge.registrations import Registration, RegistrationsInMemory
 from multisig import (
     MultisigError,
     Network,

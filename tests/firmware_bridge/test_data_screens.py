@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import Family, data_screen
-from firmware_bridge.data_screens import DATA_SCREENS
+from firmware_bridge.advisories.firmware import DATA_SCREENS
 from multisig.tokens import MAX_PAYLOAD_BYTES
 
 

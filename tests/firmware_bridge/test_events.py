@@ -2,8 +2,8 @@
 
 import pytest
 
-from firmware_bridge.events import Hub
 from firmware_bridge.model import Device, DeviceEvent, DeviceState, Endpoint
+from firmware_bridge.roster import Hub
 
 pytestmark = pytest.mark.anyio
 

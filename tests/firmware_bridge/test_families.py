@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from firmware_bridge import errors
 from firmware_bridge.families import MAX_DETAIL, Fault, clean_detail, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.usb_models import USB_MODELS, usb_model
+from firmware_bridge.presence.usb import USB_MODELS, usb_model
 
 T, C, L, K = Family.TREZOR, Family.COLDCARD, Family.LEDGER, Family.KEEPKEY
 CASES = [

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from firmware_bridge import holders
 from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.presence import holders
 from tests.support.patience import PATIENCE
 
 pytestmark = [

@@ -21,7 +21,7 @@ from firmware_bridge.errors import (
 )
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Endpoint
-from firmware_bridge.process import spawn
+from firmware_bridge.worker import spawn
 from multisig import Network
 from tests.support import workers
 from tests.support.patience import PATIENCE
@@ -322,7 +322,7 @@ _ORPHAN = """
 import asyncio, sys
 from functools import partial
 from firmware_bridge.lane import Lane
-from firmware_bridge.process import spawn
+from firmware_bridge.worker import spawn
 from firmware_bridge.model import Deadlines, Endpoint
 from multisig import Network
 from tests.support import workers

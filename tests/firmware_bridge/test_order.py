@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import Family
-from firmware_bridge.arguments import policy
+from firmware_bridge.calls import policy_args
 from multisig import Vault, signer_progress
 from tests.support import rigs, wallets
 from tests.support.rigs import QUICK, bridged, make_rig
@@ -19,7 +19,7 @@ TURNED = Vault(VAULT.network, VAULT.threshold, VAULT.cosigners[::-1])
 
 def test_a_worker_is_told_the_same_of_it():
     assert VAULT != TURNED
-    assert policy(VAULT, None, "Savings") == policy(TURNED, None, "Savings")
+    assert policy_args(VAULT, None, "Savings") == policy_args(TURNED, None, "Savings")
 
 
 async def test_a_ledger_that_knows_the_vault_knows_it_in_any_order():

@@ -7,7 +7,7 @@ import pytest
 from device_simulators.seed import Seed
 from firmware_bridge import Cancelled, DeviceState, Family, Locked, Unsupported, WrongDevice
 from firmware_bridge.model import next_state
-from firmware_bridge.outcomes import back_to
+from firmware_bridge.record import back_to
 from tests.support import rigs
 from tests.support.rigs import QUICK, bridged, make_fake
 

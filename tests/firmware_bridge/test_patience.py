@@ -2,8 +2,8 @@
 
 import pytest
 
+from firmware_bridge.lane import Patience
 from firmware_bridge.model import Deadlines, waits_for_person
-from firmware_bridge.patience import Patience
 
 
 def ends_after(*steps, work=10.0, person=100.0):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 START = """
 import socket
-from firmware_bridge.process import spawn
+from firmware_bridge.worker import spawn
 from tests.support import workers
 
 _ours, theirs = socket.socketpair()

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from firmware_bridge.registrations import (
+from firmware_bridge.enrolment import (
     Registration,
     RegistrationFile,
     RegistrationsInMemory,
@@ -80,7 +80,7 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     def full(_descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("firmware_bridge.registrations.os.fsync", full)
+    monkeypatch.setattr("firmware_bridge.enrolment.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         kept.keep(SECOND)
     assert path.read_bytes() == before

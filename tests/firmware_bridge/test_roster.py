@@ -9,11 +9,10 @@ import pytest
 
 from firmware_bridge import errors
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.model import Deadlines, DeviceState, Endpoint
-from firmware_bridge.outcomes import AFTER_OPERATION, AFTER_PROBE
-from firmware_bridge.process import spawn
-from firmware_bridge.sighting import Sighting
-from firmware_bridge.usb_models import UDEV_RULES
+from firmware_bridge.model import Deadlines, DeviceState, Endpoint, Sighting
+from firmware_bridge.presence.usb import UDEV_RULES
+from firmware_bridge.record import AFTER_OPERATION, AFTER_PROBE
+from firmware_bridge.worker import spawn
 from multisig import Network, multisig_account_path
 from tests.support import workers
 from tests.support.patience import PATIENCE

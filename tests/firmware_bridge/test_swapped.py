@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from firmware_bridge import Disconnected, Family, NotEnrolled, RegistrationsInMemory
-from firmware_bridge.sighting import Sighting
+from firmware_bridge.model import Sighting
 from multisig import signer_progress
 from tests.support import rigs, wallets
 from tests.support.makes import NAME

@@ -7,7 +7,7 @@ import pytest
 
 from firmware_bridge import Endpoint
 from firmware_bridge.errors import Busy
-from firmware_bridge.turns import no_turns, turns_in
+from firmware_bridge.presence.holders import no_turns, turns_in
 
 TREZOR = Endpoint.parse("trezor:udp:127.0.0.1:21324")
 OTHER = Endpoint.parse("trezor:udp:127.0.0.1:21325")
@@ -35,7 +35,7 @@ def test_an_error_gives_the_turn_back(tmp_path):
 def test_a_killed_program_holds_nothing(tmp_path):
     code = (
         "import sys, time\nfrom pathlib import Path\nfrom firmware_bridge import Endpoint\n"
-        "from firmware_bridge.turns import turns_in\n"
+        "from firmware_bridge.presence.holders import turns_in\n"
         f"with turns_in(Path(sys.argv[1]), 'other')(Endpoint.parse('{TREZOR}')):\n"
         "    print('has it', flush=True); time.sleep(60)\n"
     )

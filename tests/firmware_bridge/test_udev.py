@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge.model import Family
-from firmware_bridge.usb_models import USB_MODELS
+from firmware_bridge.presence.usb import USB_MODELS
 
 RULES = sorted((Path(__file__).parents[2] / "udev").glob("*.rules"))
 _IDS = re.compile(r'idVendor\}=="([0-9a-f]{4})"(?:, ATTRS?\{idProduct\}=="([0-9a-f]{4})")?')

@@ -7,8 +7,18 @@ from contextlib import contextmanager
 import pytest
 
 from firmware_bridge import protocol
-from firmware_bridge.port import DeviceFailure, Opening, Question
-from firmware_bridge.protocol import Ask, Done, Failed, Hello, Note, Reply, Request
+from firmware_bridge.protocol import (
+    Ask,
+    DeviceFailure,
+    Done,
+    Failed,
+    Hello,
+    Note,
+    Opening,
+    Question,
+    Reply,
+    Request,
+)
 from firmware_bridge.worker import Server
 
 

@@ -12,7 +12,7 @@ from device_simulators.seed import Seed
 from firmware_bridge import hwi_client
 from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Opening, Question
+from firmware_bridge.protocol import Opening, Question
 from multisig import Network, Policy, Vault
 from tests.support.rigs import NETWORK, SEEDS
 
@@ -23,7 +23,7 @@ ANOTHER = "11" * 32
 
 @dataclass
 class Caller:
-    """See `firmware_bridge.port.Caller`."""
+    """See `firmware_bridge.protocol.Caller`."""
 
     notes: list[tuple[Any, ...]] = field(default_factory=list)
     on_step: Callable[[str], object] = lambda _step: None

@@ -23,20 +23,20 @@ from firmware_bridge.hwi_client.base import (
     encode_base64,
     probed,
 )
-from firmware_bridge.hwi_client.coldcard.address import (
+from firmware_bridge.hwi_client.coldcard.commands import (
+    ANSWER_MS,
     KNOWN,
+    Question,
+    Versions,
     address_command,
     greeting_command,
+    is_nothing_open,
     question_command,
     spelled,
 )
-from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
-from firmware_bridge.hwi_client.coldcard.pipe import connect
-from firmware_bridge.hwi_client.coldcard.question import ANSWER_MS, Question, is_nothing_open
-from firmware_bridge.hwi_client.coldcard.releases import Versions
-from firmware_bridge.hwi_client.coldcard.upload import upload
+from firmware_bridge.hwi_client.coldcard.link import Ckcc, connect, upload
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import TAKEN, Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import TAKEN, Caller, DeviceFailure, Opening
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160
 
 # HWI polls every 250 ms; a person's OK is noticed sooner here, and a poll costs the device next to nothing.

@@ -4,19 +4,49 @@ A person can switch apps at any time, and HWI never compares the app with its `-
 the testnet app. The question costs one exchange, so that it stands before everything else that a device is asked.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hwilib.common import AddressType
 from hwilib.devices.ledger_bitcoin.client import createClient
 from hwilib.devices.ledger_bitcoin.client_base import Client
+from hwilib.devices.ledger_bitcoin.client_command import ByteStreamParser, ClientCommandCode
 from hwilib.devices.ledger_bitcoin.client_legacy import LegacyClient
+from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
+from hwilib.psbt import PSBT
 
-from firmware_bridge.errors import Busy, DeviceFault, Locked, WrongApp
+from firmware_bridge.enrolment import MAX_NAMES, takes_name
+from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import chain_of
-from firmware_bridge.hwi_client.ledger.link import Link
-from firmware_bridge.hwi_client.ledger.status import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, status_of
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.hwi_client.ledger.link import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, Link, status_of
+from firmware_bridge.model import Family
+from firmware_bridge.protocol import Caller, DeviceFailure
 from multisig import Network, NetworkKind
+
+# FOLDED from firmware_bridge/hwi_client/ledger/policy.py: A vault or a single-signature account as a Ledger knows it: a wallet policy (BIP-388), and the proof that a person approved it.
+#
+# HWI makes such a policy anew for each order of keys it meets in a script; for sorted keys every address has its own order,
+# and to the device each is another wallet. Here the keys come in one order, that of the vault's verification code, always.
+# FOLDED from firmware_bridge/hwi_client/ledger/loading.py: How far the Bitcoin app is with a transaction, by what it asks its host for: nothing else tells.
+#
+# The app reads every input three times before it shows anything (app-bitcoin-new 2.4.0 to 2.4.6, src/handler/sign_psbt.c:
+# preprocess_inputs, and twice in compute_tx_hashes), and once more for each signature. Of a version that nobody has read, be it the next of
+# 2.4, that is not known here: it may ask as soon as it has read the inputs once.
+
+
+Policy = Mapping[str, Any]
+
+# MAX_N_KEYS_IN_WALLET_POLICY, MAX_N_INPUTS_CAN_SIGN, MAX_N_OUTPUTS_CAN_SIGN and
+# MAX_OUTPUT_SCRIPTPUBKEY_LEN of the Bitcoin app.
+MAX_KEYS: Final = 15
+MAX_INPUTS: Final = 512
+MAX_OUTPUTS: Final = 512
+MAX_OUTPUT_SCRIPT: Final = 83
+
+# The default policy of a single-signature account is known to the app without a registration: no name, no proof.
+_SINGLE_SIGNATURE: Final = "wpkh(@0/**)"
+
 
 _MAINNET_APPS: Final = frozenset({"Bitcoin", "Bitcoin Legacy"})
 _TESTNET_APPS: Final = frozenset({"Bitcoin Test", "Bitcoin Test Legacy"})
@@ -88,3 +118,146 @@ def require_keys_of(client: Any, app: App, network: Network) -> None:
 def account_path(network: Network) -> str:
     """The first single-signature account (BIP-84), in the app's spelling."""
     return f"m/84'/{network.kind.coin_type}'/0'"
+
+
+def is_vault(policy: Policy) -> bool:
+    return bool(policy["kind"] == "vault")
+
+
+def wallet_of(policy: Policy) -> WalletPolicy:
+    """:raises DeviceFailure: the vault or its name is more than the app takes."""
+    keys = [ledger_key(key) for key in policy["keys"]]
+    if not is_vault(policy):
+        return WalletPolicy("", _SINGLE_SIGNATURE, keys)
+    name = policy["name"]
+    if not takes_name(Family.LEDGER, name):
+        raise DeviceFailure(
+            Unsupported.code,
+            f"a Ledger takes names of 1 to {MAX_NAMES[Family.LEDGER]} printable ASCII characters",
+        )
+    if len(keys) > MAX_KEYS:
+        raise DeviceFailure(
+            Unsupported.code,
+            f"a Ledger takes vaults of at most {MAX_KEYS} keys, and this one has {len(keys)}",
+        )
+    return MultisigWallet(name, AddressType.WIT, policy["threshold"], keys)
+
+
+def proof_of(policy: Policy) -> bytes | None:
+    """What goes with the policy to the device.
+
+    :raises DeviceFailure: the vault is not enrolled.
+    """
+    if not is_vault(policy):
+        return None
+    if policy["hmac"] is None:
+        raise DeviceFailure(NotEnrolled.code, None)
+    return bytes.fromhex(policy["hmac"])
+
+
+def legacy_address_wallet(policy: Policy, chain: int, index: int) -> WalletPolicy:
+    """One address of the account: the old protocol takes the path of the address itself for a wallet's key."""
+    origin = ledger_key(policy["keys"][0]).partition("]")[0]
+    return WalletPolicy("", _SINGLE_SIGNATURE, [f"{origin}/{chain}/{index}]"])
+
+
+def ledger_key(expression: str) -> str:
+    """A key expression with its origin in the app's spelling: an apostrophe after hardened levels."""
+    origin, bracket, xpub = expression.partition("]")
+    return origin.replace("h", "'") + bracket + xpub
+
+
+def ledger_path(path: str) -> str:
+    return path.replace("h", "'")
+
+
+def to_version_2(psbt: PSBT) -> None:
+    """Make it what the app reads (BIP-370), with every input's coin stated as a witness UTXO too.
+
+    :raises DeviceFailure: it is larger than the app takes.
+    """
+    if len(psbt.inputs) > MAX_INPUTS or len(psbt.outputs) > MAX_OUTPUTS:
+        raise DeviceFailure(
+            Unsupported.code,
+            f"a Ledger signs at most {MAX_INPUTS} inputs and {MAX_OUTPUTS} outputs in one transaction",
+        )
+    for index, output in enumerate(psbt.outputs):
+        if not 0 < len(output.script) <= MAX_OUTPUT_SCRIPT:
+            raise DeviceFailure(
+                Unsupported.code,
+                f"a Ledger takes output scripts of up to {MAX_OUTPUT_SCRIPT} bytes, and output {index} has another one",
+            )
+    psbt.convert_to_v2()
+    for item in psbt.inputs:
+        if item.non_witness_utxo is not None:
+            item.witness_utxo = item.non_witness_utxo.vout[item.prev_out]
+
+
+_ROOT_BYTES: Final = 32
+# Version of the app, how often it reads each input before it asks.
+_READINGS: Final = dict.fromkeys(("2.4.0", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.5", "2.4.6"), 3)
+
+
+class Loading:
+    """Follows one SIGN_PSBT command, and tells the caller."""
+
+    def __init__(self, caller: Caller, inputs: int, version: str) -> None:
+        self._caller = caller
+        self._inputs = inputs
+        self._readings = _READINGS.get(version)
+        self._root = b""
+        self._read = 0
+        self._signing = False
+        self._signed = 0
+
+    def started(self, data: bytes) -> None:
+        """`data`: what the command commits to (doc/bitcoin.md, SIGN_PSBT)."""
+        parser = ByteStreamParser(data)
+        parser.read_varint()
+        parser.read_bytes(2 * _ROOT_BYTES)
+        parser.read_varint()
+        self._root = parser.read_bytes(_ROOT_BYTES)
+        self._tell_sent(0)
+
+    def may_ask(self) -> bool:
+        """Whether the app may be asking its person now."""
+        return self._read >= (self._readings or 1) and not self._signing
+
+    def requested(self, request: bytes) -> None:
+        """The app asks its host for this, or hands over a signature."""
+        if request[:1] == bytes([ClientCommandCode.YIELD]):
+            self._tell_signed()
+        elif request[: 1 + _ROOT_BYTES] == bytes([ClientCommandCode.GET_MERKLE_LEAF_PROOF]) + self._root:
+            parser = ByteStreamParser(request[1 + _ROOT_BYTES :])
+            parser.read_varint()
+            self._reads(parser.read_varint())
+
+    def _reads(self, index: int) -> None:
+        if self._readings is not None and self._read >= self._readings:
+            # Nothing is left to be read but what is signed now: the person has said yes.
+            if not self._signing:
+                self._signing = True
+                self._caller.tell("signing", "The device signs", 0, self._inputs)
+            return
+        if self._read == 0 and index > 0:
+            self._tell_sent(index)
+        elif self._read == 1 and index == 0:
+            self._tell_sent(self._inputs)
+        if index == self._inputs - 1:
+            self._read += 1
+
+    def _tell_sent(self, done: int) -> None:
+        text = (
+            f"Sent input {done} of {self._inputs} to the device"
+            if done
+            else "Sending the transaction to the device"
+        )
+        self._caller.tell("sending", text, done, self._inputs)
+
+    def _tell_signed(self) -> None:
+        self._signing = True
+        # A device that yields more than it was asked for is dealt with by whoever takes the signatures.
+        self._signed = min(self._signed + 1, self._inputs)
+        self._caller.tell(
+            "signing", f"Signed input {self._signed} of {self._inputs}", self._signed, self._inputs
+        )

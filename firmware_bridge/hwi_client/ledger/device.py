@@ -15,34 +15,34 @@ from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Unsuppo
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, parse_psbt, probed
 from firmware_bridge.hwi_client.ledger.app import (
     App,
+    Loading,
+    Policy,
     account_path,
     is_legacy,
-    make_client,
-    read_app,
-    require_keys_of,
-    require_network,
-)
-from firmware_bridge.hwi_client.ledger.link import Link, Watch, open_link
-from firmware_bridge.hwi_client.ledger.loading import Loading
-from firmware_bridge.hwi_client.ledger.policy import (
-    Policy,
     is_vault,
     ledger_path,
     legacy_address_wallet,
+    make_client,
     proof_of,
+    read_app,
+    require_keys_of,
+    require_network,
     to_version_2,
     wallet_of,
 )
-from firmware_bridge.hwi_client.ledger.status import (
+from firmware_bridge.hwi_client.ledger.link import (
     DENIED,
     NOT_SUPPORTED,
     SECURITY_NOT_SATISFIED,
     UNKNOWN_POLICY,
+    Link,
+    Watch,
     ledger_failure,
+    open_link,
     status_of,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening
 from multisig import Network
 
 # What a probe reports as the device's state; everything else is a failure of the probe.

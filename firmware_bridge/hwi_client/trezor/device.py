@@ -1,8 +1,10 @@
 """Trezor through HWI: nothing is approved but by the person, and nobody is asked for a secret but by `unlock`."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+from coincurve import PublicKey
 from hwilib.devices.trezor import TrezorClient
 from hwilib.devices.trezorlib import btc, messages
 from hwilib.devices.trezorlib.transport import TransportException
@@ -12,6 +14,7 @@ from hwilib.key import ExtendedKey, parse_path
 from firmware_bridge.errors import Locked, NeedsPassphrase
 from firmware_bridge.hwi_client.base import (
     Args,
+    NotAvailable,
     OpenDevice,
     Operation,
     chain_of,
@@ -19,9 +22,7 @@ from firmware_bridge.hwi_client.base import (
     parse_psbt,
     probed,
 )
-from firmware_bridge.hwi_client.trezor.address import address_request
-from firmware_bridge.hwi_client.trezor.limits import Limits, limits_of, require_few_inputs, require_short
-from firmware_bridge.hwi_client.trezor.outputs import require_known_outputs
+from firmware_bridge.hwi_client.trezor.messages import address_request
 from firmware_bridge.hwi_client.trezor.screen import (
     AddressProgress,
     Announced,
@@ -32,16 +33,85 @@ from firmware_bridge.hwi_client.trezor.screen import (
     message_elsewhere,
     message_on_one,
 )
-from firmware_bridge.hwi_client.trezor.transport import transport_at
-from firmware_bridge.hwi_client.trezor.wire import Connection
+from firmware_bridge.hwi_client.trezor.wire import Connection, transport_at
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening
-from multisig import Network
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening
+from multisig import Network, ScriptKind, classify, parse_op_return
+
+# FOLDED from firmware_bridge/hwi_client/trezor/limits.py: What a model is known to refuse, so that it is said in plain words before anything is sent. As data, with its source.
+# FOLDED from firmware_bridge/hwi_client/trezor/outputs.py: Which outputs HWI can tell a Trezor of. The others are refused before anybody is asked.
+#
+# HWI cuts two bytes off a script that begins with OP_RETURN and calls the rest its data, whatever it is. Of two pushes, or of one
+# that is longer than it need be, the device makes another script: a person approves it, and a sound device's signature does not
+# verify (S10).
+#
+# A taproot output whose key is no point of the curve can be spent by nobody (BIP-341); a Trezor One refuses it when it comes to it
+# ("Failed to compile output").
+
 
 _ONE: Final = "1"
 _MODELS: Final[Mapping[str, str]] = {_ONE: "Trezor One", "T": "Trezor Model T"}
 _HARDENED_ZERO: Final = [0x80000000]
 _GREETING: Final = "Is this the device you mean?"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """None: no limit is known."""
+
+    message_bytes: int | None = None
+    inputs: int | None = None
+
+
+_NONE: Final = Limits()
+# By the model's name on the wire. legacy/v1.14.1: SignMessage.message in protob/messages-bitcoin.options ("bytes overflow"),
+# MAX_INPUTS_COUNT in signing.c ("Too many inputs.").
+_LIMITS: Final[Mapping[str, Limits]] = {"1": Limits(message_bytes=1024, inputs=512)}
+
+
+def limits_of(model: str | None) -> Limits:
+    return _LIMITS.get(model or "1", _NONE)
+
+
+def require_short(message: bytes, limits: Limits) -> None:
+    """:raises NotAvailable: the message is longer than the model takes."""
+    most = limits.message_bytes
+    if most is not None and len(message) > most:
+        raise NotAvailable(
+            f"this model signs messages of up to {most:,} bytes, and this one has {len(message):,}"
+        )
+
+
+def require_few_inputs(tx: Any, limits: Limits) -> None:
+    """:raises NotAvailable: the transaction has more inputs than the model takes."""
+    most = limits.inputs
+    if most is not None and len(tx.inputs) > most:
+        raise NotAvailable(
+            f"this model signs transactions of up to {most} inputs, and this one has {len(tx.inputs)}"
+        )
+
+
+def require_known_outputs(tx: Any) -> None:
+    """:raises NotAvailable: an output is none that HWI can tell of as it stands."""
+    for index, item in enumerate(tx.outputs):
+        script = bytes(item.script)
+        kind = classify(script)
+        if kind is ScriptKind.UNKNOWN:
+            raise NotAvailable(f"output {index} pays to no kind of address that the device knows")
+        if kind is ScriptKind.OP_RETURN and parse_op_return(script) is None:
+            raise NotAvailable(f"output {index} holds data in another form than one push of 1 to 80 bytes")
+        if kind is ScriptKind.P2TR and not _is_point(script[2:]):
+            raise NotAvailable(
+                f"output {index} pays to a taproot key that is no point of the curve: no one could ever spend it"
+            )
+
+
+def _is_point(x_only: bytes) -> bool:
+    try:
+        PublicKey(b"\x02" + x_only)
+    except ValueError:
+        return False
+    return True
 
 
 class _Hwi(TrezorClient):  # type: ignore[misc]  # HWI is untyped

@@ -10,7 +10,7 @@ from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
 from hwilib.devices.trezorlib.exceptions import Cancelled
 
 from firmware_bridge.families import TREZOR_BUTTON, TREZOR_BUTTONS
-from firmware_bridge.port import Caller, Question
+from firmware_bridge.protocol import Caller, Question
 
 # The firmware's limits: MAX_PIN_LEN, and MAX_PASSPHRASE_LEN in bytes of UTF-8, where HWI counts characters.
 _MAX_PIN: Final = 50

@@ -5,17 +5,24 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Final, NoReturn, TypeVar
 
+import hid
 from hwilib.devices.trezorlib import messages, models
 from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
 from hwilib.devices.trezorlib.client import TrezorClient as Wire
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
-from hwilib.devices.trezorlib.transport import TransportException
+from hwilib.devices.trezorlib.transport import DEV_TREZOR1, TransportException
+from hwilib.devices.trezorlib.transport.hid import HidTransport
+from hwilib.devices.trezorlib.transport.udp import UdpTransport
+from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
 from firmware_bridge.errors import Busy, Disconnected, Locked, Unsupported
-from firmware_bridge.hwi_client.trezor.codec import CODEC
-from firmware_bridge.hwi_client.trezor.mend import mend
+from firmware_bridge.hwi_client.trezor.messages import CODEC, mend
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen, hidden_wallet
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.model import Endpoint
+from firmware_bridge.protocol import DeviceFailure
+
+# FOLDED from firmware_bridge/hwi_client/trezor/transport.py: How a Trezor is reached: an emulator's UDP port, WebUSB, or HID on old firmware of the Trezor One.
+
 
 # Messages that may still be on their way when a cut-off conversation is cleared.
 _MAX_STALE_MESSAGES: Final = 16
@@ -32,6 +39,49 @@ _INTERRUPTED: Final = (
 _RESTARTED: Final = "the device was started anew while it asked"
 
 T = TypeVar("T")
+
+
+CHUNK = 64
+
+
+class UdpPort(UdpTransport):  # type: ignore[misc]  # HWI is untyped
+    """HWI's emulator transport waits for ever. This one notices, within a second, that nobody is there any more."""
+
+    def open(self) -> None:
+        super().open()
+        self.socket.settimeout(1.0)
+
+    def write_chunk(self, chunk: bytes) -> None:
+        self.socket.sendall(chunk)
+
+    def read_chunk(self) -> bytearray:
+        while True:
+            try:
+                chunk = self.socket.recv(CHUNK)
+            except TimeoutError:
+                # From the socket of this very conversation, so that the device goes on answering here.
+                # A closed port turns it into ConnectionRefusedError.
+                self.socket.sendall(b"PINGPING")
+                continue
+            if chunk == b"PONGPONG":
+                continue
+            if len(chunk) != CHUNK:
+                raise TransportException(f"Unexpected chunk size: {len(chunk)}")
+            return bytearray(chunk)
+
+
+def transport_at(endpoint: Endpoint) -> Any:
+    """:raises TransportException: nothing is there."""
+    if endpoint.kind == "udp":
+        return UdpPort(endpoint.place)
+    if endpoint.kind == "webusb":
+        found = [dev for dev in WebUsbTransport.enumerate() if dev.get_path() == endpoint.address]
+    else:
+        devices = hid.enumerate(*DEV_TREZOR1)
+        found = [HidTransport(dev) for dev in devices if dev["path"] == endpoint.place.encode()]
+    if not found:
+        raise TransportException(f"nothing at {endpoint.address}")
+    return found[0]
 
 
 class _Vigil:

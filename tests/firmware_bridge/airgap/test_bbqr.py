@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 
 from firmware_bridge.airgap import bbqr
 from firmware_bridge.airgap.bbqr import Assembler, Encoding, split
-from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
-from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, MAX_TEXT, Content, Transfer
+from firmware_bridge.airgap.transfer import (
+    MAX_BYTES,
+    MAX_PARTS,
+    MAX_TEXT,
+    Content,
+    OtherTransfer,
+    Transfer,
+    Unreadable,
+)
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "bbqr.json").read_text())
 ALPHANUMERIC = set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:")

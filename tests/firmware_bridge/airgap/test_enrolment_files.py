@@ -18,7 +18,7 @@ from firmware_bridge.airgap import (
     require_airgap,
     write_enrolment,
 )
-from firmware_bridge.airgap.names import safe_label
+from firmware_bridge.airgap.card import safe_label
 from firmware_bridge.enrolment import coldcard_file
 from firmware_bridge.errors import Unsupported
 from firmware_bridge.model import Family

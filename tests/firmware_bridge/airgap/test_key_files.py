@@ -7,7 +7,7 @@ import pytest
 from coincurve import PrivateKey
 
 from firmware_bridge.airgap import Unreadable, parse_key, read_key
-from firmware_bridge.airgap.key_files import MAX_FILE
+from firmware_bridge.airgap.vault_files import MAX_FILE
 from firmware_bridge.errors import WrongDevice
 from multisig import (
     DerivationPath,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_bridge.airgap.names import MAX_LABEL, answers_among, request_name, safe_label
+from firmware_bridge.airgap.card import MAX_LABEL, answers_among, request_name, safe_label
 from tests.support.wallets import make_spend, make_vault
 
 PSBT = make_spend(make_vault())

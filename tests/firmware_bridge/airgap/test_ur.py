@@ -8,17 +8,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firmware_bridge.airgap import bytewords, cbor, fountain, ur
-from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
-from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, MAX_TEXT, Content, Transfer
+from firmware_bridge.airgap import fountain, ur
+from firmware_bridge.airgap.transfer import (
+    MAX_BYTES,
+    MAX_PARTS,
+    MAX_TEXT,
+    Content,
+    OtherTransfer,
+    Transfer,
+    Unreadable,
+)
 
 SERIES = list(islice(ur.split(bytes(range(200)), max_fragment=30), 40))
 OTHER = list(islice(ur.split(bytes(range(1, 201)), max_fragment=30), 40))
 
 
 def part_text(*numbers, data=b"", name="crypto-psbt", sequence=None, tail=b""):
-    body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(data)) + tail
-    return f"ur:{name}/{sequence or f'{numbers[0]}-{numbers[1]}'}/{bytewords.encode(body)}"
+    body = (
+        fountain.array(*(fountain.unsigned(number) for number in numbers), fountain.byte_string(data)) + tail
+    )
+    return f"ur:{name}/{sequence or f'{numbers[0]}-{numbers[1]}'}/{ur.encode(body)}"
 
 
 @settings(deadline=None)
@@ -116,12 +125,12 @@ def test_a_part_of_a_series_after_a_whole_text():
         (part_text(1, 2, MAX_BYTES + 6, 5, data=b"abcd"), "more than"),
         (part_text(1, 2, 3, data=b"abcd"), "no part"),
         (part_text(1, 1, 4, 5, data=b"abcd", tail=b"\0"), "malformed"),
-        (f"ur:crypto-psbt/1-1/{bytewords.encode(bytes([0x9F]))}", "malformed"),
-        (f"ur:crypto-psbt/1-1/{bytewords.encode(bytes.fromhex('8518010101014161'))}", "malformed"),
-        (f"ur:crypto-psbt/1-1/{bytewords.encode(bytes.fromhex('851b0000000000000001'))}", "malformed"),
-        (f"ur:crypto-psbt/{bytewords.encode(bytes.fromhex('5affffffff61'))}", "malformed"),
-        (f"ur:crypto-psbt/{bytewords.encode(bytes.fromhex('416162'))}", "malformed"),
-        (f"ur:crypto-psbt/{bytewords.encode(bytes.fromhex('6161'))}", "malformed"),
+        (f"ur:crypto-psbt/1-1/{ur.encode(bytes([0x9F]))}", "malformed"),
+        (f"ur:crypto-psbt/1-1/{ur.encode(bytes.fromhex('8518010101014161'))}", "malformed"),
+        (f"ur:crypto-psbt/1-1/{ur.encode(bytes.fromhex('851b0000000000000001'))}", "malformed"),
+        (f"ur:crypto-psbt/{ur.encode(bytes.fromhex('5affffffff61'))}", "malformed"),
+        (f"ur:crypto-psbt/{ur.encode(bytes.fromhex('416162'))}", "malformed"),
+        (f"ur:crypto-psbt/{ur.encode(bytes.fromhex('6161'))}", "malformed"),
     ],
 )
 def test_s23_texts_that_are_refused(text, words):
@@ -149,12 +158,12 @@ def in_two_parts(message):
     pieces = (message[:size], message[size:].ljust(size, b"\0"))
     for number, piece in enumerate(pieces, start=1):
         part = fountain.Part(shape, number, piece)
-        yield f"ur:crypto-psbt/{number}-2/{bytewords.encode(part.to_cbor())}"
+        yield f"ur:crypto-psbt/{number}-2/{ur.encode(part.to_cbor())}"
 
 
 @pytest.mark.parametrize("message", [b"\x43ab", b"\x81\x41a", b"\x41ab"])
 def test_s23_a_message_that_is_no_byte_string_does_not_spoil_the_next_one(message):
-    for texts in ([f"ur:crypto-psbt/{bytewords.encode(message)}"], list(in_two_parts(message))):
+    for texts in ([f"ur:crypto-psbt/{ur.encode(message)}"], list(in_two_parts(message))):
         assembler = ur.Assembler()
         *first, last = texts
         for text in first:
@@ -183,7 +192,7 @@ def test_s23_memory_stays_with_the_message_whatever_is_shown():
 
 @pytest.mark.parametrize("numbers", [(0, 1, 4, 5), (1, 0, 4, 5), (1, 0, 0, 0), (1, 2, 4, 5), (1, 1, 5, 5)])
 def test_s23_parts_that_contradict_themselves(numbers):
-    body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(b"abcd"))
+    body = fountain.array(*(fountain.unsigned(number) for number in numbers), fountain.byte_string(b"abcd"))
     with pytest.raises(Unreadable, match="contradicts"):
         fountain.Part.from_cbor(body)
 
@@ -196,7 +205,7 @@ def test_the_last_number_of_a_part():
         with pytest.raises(ValueError):
             fountain.parts(bytes(20), 10, first=first)
     with pytest.raises(ValueError):
-        cbor.unsigned(last + 1)
+        fountain.unsigned(last + 1)
 
 
 def test_the_largest_message_and_beyond():

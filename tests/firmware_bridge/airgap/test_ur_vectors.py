@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge.airgap import bytewords, fountain, ur
-from firmware_bridge.airgap.mixing import Sampler, Xoshiro256, draw_degree, fragments_of, shuffled
-from firmware_bridge.airgap.outcomes import Unreadable
-from firmware_bridge.airgap.transfer import Content, Transfer
+from firmware_bridge.airgap import fountain, ur
+from firmware_bridge.airgap.fountain import Sampler, Xoshiro256, draw_degree, fragments_of, shuffled
+from firmware_bridge.airgap.transfer import Content, Transfer, Unreadable
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "ur.json").read_text())
 SEED_CBOR = bytes.fromhex("d99d6ca20150c7098580125e2ab0981253468b2dbc5202c11947da")
@@ -87,14 +86,14 @@ def test_the_parts_in_cbor():
 
 def test_bytewords():
     text = "tantjzoeadgdstaslplabghydrpfmkbggufgludprfgmaosecffltnsoaawkbd"
-    assert bytewords.encode(SEED_CBOR) == text
-    assert bytewords.decode(text) == SEED_CBOR
+    assert ur.encode(SEED_CBOR) == text
+    assert ur.decode(text) == SEED_CBOR
 
 
 @pytest.mark.parametrize("text", ["", "a", "tant", "tantjzoeadgdstas", "xxtantjz"])
 def test_s23_no_bytewords(text):
     with pytest.raises(Unreadable):
-        bytewords.decode(text)
+        ur.decode(text)
 
 
 def test_a_text_of_one_part():

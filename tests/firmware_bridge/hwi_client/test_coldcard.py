@@ -14,7 +14,7 @@ from device_simulators.coldcard.wallet_store import WalletStore, XpubPolicy
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import enrolment, sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.protocol import DeviceFailure
 from multisig import (
     ChangeTo,
     Profile,

@@ -6,7 +6,7 @@ import pytest
 from coincurve import PrivateKey
 from coincurve.ecdsa import der_to_cdata, serialize_compact
 
-from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
+from firmware_bridge.hwi_client.coldcard.link import Ckcc
 from multisig import DerivationPath
 from tests.support.coldcard import ColdcardDevice
 from tests.support.wallets import ALICE, BOB, ORDER

@@ -13,7 +13,7 @@ from firmware_bridge.hwi_client import digitalbitbox as driver
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.port import Opening
+from firmware_bridge.protocol import Opening
 from multisig import DerivationPath, Psbt, recover_message_key, signer_progress
 from tests.support.digitalbitbox_peer import DigitalBitboxPeer, plugged_in
 from tests.support.driver import Person

@@ -9,8 +9,8 @@ import pytest
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge.hwi_client.ledger import link
-from firmware_bridge.hwi_client.ledger.loading import Loading
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.hwi_client.ledger.app import Loading
+from firmware_bridge.protocol import DeviceFailure
 from multisig import (
     ChangeTo,
     KeyOrigin,

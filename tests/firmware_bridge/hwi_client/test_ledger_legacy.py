@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from coincurve import PublicKey
 
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.protocol import DeviceFailure
 from multisig import (
     DerivationPath,
     KeyOrigin,

@@ -7,7 +7,7 @@ import pytest
 from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces import hid_device
 
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.protocol import DeviceFailure
 from multisig import Network
 from tests.support.ledger_driver import (
     ANOTHER,

@@ -3,8 +3,8 @@
 import pytest
 
 from firmware_bridge.hwi_client.base import parse_psbt
-from firmware_bridge.hwi_client.ledger.policy import MAX_INPUTS, MAX_KEYS, ledger_key, to_version_2, wallet_of
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.hwi_client.ledger.app import MAX_INPUTS, MAX_KEYS, ledger_key, to_version_2, wallet_of
+from firmware_bridge.protocol import DeviceFailure
 from multisig import KeyOrigin, OriginKey, Profile, profile_account_path
 from tests.support import rigs, wallets
 from tests.support.ledger_driver import policy_of

@@ -2,8 +2,13 @@
 
 from types import SimpleNamespace
 
-from firmware_bridge.hwi_client.libusb import LOADED
-from firmware_bridge.hwi_client.listing import hid_sightings, list_usb, serial_sightings, webusb_sightings
+from firmware_bridge.presence.libusb import (
+    LOADED,
+    hid_sightings,
+    list_usb,
+    serial_sightings,
+    webusb_sightings,
+)
 
 
 def entry(vendor, product, path, interface=0, usage_page=0):

@@ -11,7 +11,7 @@ from device_simulators.trezor import messages as m
 from device_simulators.trezor.framing import PING, PONG
 from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
-from firmware_bridge.port import DeviceFailure, Question
+from firmware_bridge.protocol import DeviceFailure, Question
 from multisig import Profile, Psbt, multisig_account_path, profile_account_path, signer_progress
 from tests.support import hwi, rigs, wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way

@@ -8,8 +8,7 @@ from hwilib.devices.trezorlib import messages, protobuf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firmware_bridge.hwi_client.trezor.codec import CODEC, encode
-from firmware_bridge.hwi_client.trezor.mend import SortedMultisig
+from firmware_bridge.hwi_client.trezor.messages import CODEC, SortedMultisig, encode
 
 ROOTS = (
     messages.TxAck,

@@ -5,7 +5,7 @@ import io
 import pytest
 from hwilib.devices.trezorlib import messages, protobuf
 
-from firmware_bridge.hwi_client.trezor.mend import mend, mend_multisig, mend_op_return
+from firmware_bridge.hwi_client.trezor.messages import mend, mend_multisig, mend_op_return
 from multisig import op_return_script
 
 

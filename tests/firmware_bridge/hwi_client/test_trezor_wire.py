@@ -16,7 +16,7 @@ from firmware_bridge.hwi_client.trezor.device import TrezorDevice
 from firmware_bridge.hwi_client.trezor.screen import Screen
 from firmware_bridge.hwi_client.trezor.wire import Connection
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import DeviceFailure, Opening, Question
+from firmware_bridge.protocol import DeviceFailure, Opening, Question
 from tests.support.driver import Person
 from tests.support.rigs import NETWORK
 

@@ -7,7 +7,7 @@ import pytest
 
 from firmware_bridge import presence
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.presence.sysfs import device_nodes
+from firmware_bridge.presence.usb import device_nodes
 
 pytestmark = pytest.mark.anyio
 

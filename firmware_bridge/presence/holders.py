@@ -4,18 +4,27 @@ The kernel shows what the processes of this user have open; those of others it d
 """
 
 import asyncio
+import hashlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from firmware_bridge import errors
 from firmware_bridge.families import clean_detail
 from firmware_bridge.model import Endpoint
 from firmware_bridge.presence.endpoints import TABLES, host_and_port
 from firmware_bridge.presence.kernel_sockets import ESTABLISHED, inet_sockets, loopback_hosts
-from firmware_bridge.presence.sysfs import device_nodes
+from firmware_bridge.presence.usb import device_nodes
+
+# FOLDED from firmware_bridge/turns.py: Taking turns at a device with other programs of the same person that do the same.
+#
+# A bus does not keep two programs apart everywhere: the second one's first look takes a Coldcard's session from the first, and
+# ends what an emulator asks. So programs that know each other take a device's turn for each operation, and are told whose it is.
+
 
 FindHolder = Callable[[Endpoint], Awaitable[str | None]]
 
@@ -181,3 +190,40 @@ def _names(process: Path) -> Iterator[str]:
         except OSError:
             continue
         yield from text.strip("\0\n").split("\0")[:2]
+
+
+Turn = Callable[[Endpoint], AbstractContextManager[None]]
+"""Held while the device is asked anything. Raises Busy, at once, where another program has it."""
+
+# It stands in a sentence on a screen.
+_MAX_HOLDER: Final = 120
+
+
+def no_turns(_endpoint: Endpoint) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def turns_in(folder: Path, name: str) -> Turn:
+    """Turns by locks on files in a folder that only this person can enter. `name`: what others are told has the device.
+
+    The kernel takes a lock back from a program that is killed.
+    """
+
+    @contextmanager
+    def turn(endpoint: Endpoint) -> Iterator[None]:
+        import fcntl  # Not on every system; whoever takes turns by files is on one that has it.
+
+        place = folder / hashlib.sha256(str(endpoint).encode()).hexdigest()[:32]
+        with place.open("a+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = clean_detail(file.read(_MAX_HOLDER * 4).decode(errors="replace"))
+                raise errors.Busy(f"In use by {(holder or 'another program')[:_MAX_HOLDER]}.") from None
+            file.truncate(0)
+            file.write(name.encode())
+            file.flush()
+            yield
+
+    return turn

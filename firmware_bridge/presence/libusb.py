@@ -1,15 +1,19 @@
-"""The bus as hidapi, libusb and pyserial list it, where there is no sysfs. Descriptors only: nothing is opened."""
+"""Loads the libusb that the libusb-package wheel bundles: without one, HWI drives no WebUSB device and its scan fails whole."""
 
+import ctypes
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import hid
+import libusb_package
 import usb1
 from serial.tools import list_ports
 
-from firmware_bridge.model import Endpoint
-from firmware_bridge.sighting import Sighting, webusb_address
-from firmware_bridge.usb_models import usb_model, usb_transports
+from firmware_bridge.model import Endpoint, Sighting, webusb_address
+from firmware_bridge.presence.usb import usb_model, usb_transports
+
+# FOLDED from firmware_bridge/hwi_client/listing.py: The bus as hidapi, libusb and pyserial list it, where there is no sysfs. Descriptors only: nothing is opened.
+
 
 # The first interface of a device, or the vendor's page where interfaces are not numbered (HWI looks for the same).
 _FIRST_INTERFACE = 0
@@ -18,6 +22,18 @@ _LEDGER_USAGE_PAGE = 0xFFA0
 _FIDO_USAGE_PAGE = 0xF1D0
 _HID = frozenset({"hid", "hid-or-webusb"})
 _VENDOR_CLASS = 0xFF
+
+
+def load() -> bool:
+    """Whether there was a bundled library to load; else usb1 looks for the system's own."""
+    path = libusb_package.get_library_path()
+    if path is None:
+        return False
+    usb1.loadLibrary(ctypes.CDLL(str(path)))
+    return True
+
+
+LOADED = load()
 
 
 def list_usb() -> list[Sighting]:

@@ -4,13 +4,23 @@ HWI's encoder walks every nested message twice at every level, to learn its leng
 at 50 inputs that was four fifths of the host's time. What is read stays HWI's: it is short, and comes from a device.
 """
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from hwilib.devices.trezorlib import messages, protobuf
 from hwilib.devices.trezorlib.mapping import ProtobufMapping
+
+from firmware_bridge.errors import WrongDevice
+from firmware_bridge.protocol import DeviceFailure
+from multisig import ExtendedPublicKey, Network, OriginKey
+
+# FOLDED from firmware_bridge/hwi_client/trezor/mend.py: Two of HWI's mistakes, mended on the way to the device.
+# FOLDED from firmware_bridge/hwi_client/trezor/address.py: An address of a policy as a Trezor is asked for it: the path of its own key, and what it must know of the others.
+
 
 _UNSIGNED_BITS: Final = {"uint32": 32, "uint64": 64}
 
@@ -126,3 +136,87 @@ def _refuse(_out: bytearray, _value: object) -> None:
 _PLAIN: Final[dict[str, _Write]] = {"bool": _write_bool, "bytes": _write_bytes, "string": _write_text}
 
 CODEC: Final = Codec.from_module(messages)
+
+
+# MultisigPubkeysOrder.LEXICOGRAPHIC of messages-bitcoin.proto. HWI's copy of the protocol is older: without the field,
+# firmware from T1 1.13.0 and core 2.8.7 takes the keys' order for part of the wallet and shows change as a payment.
+_PUBKEYS_ORDER_FIELD: Final = 6
+_LEXICOGRAPHIC: Final = 1
+
+# A push of up to 75 bytes has a one-byte header; HWI cuts two bytes off every OP_RETURN script, whatever its push.
+_MAX_SHORT_PUSH: Final = 75
+
+
+class SortedMultisig(messages.MultisigRedeemScriptType):  # type: ignore[misc]  # HWI is untyped
+    """HWI's message with the field it lacks; HWI's own class stays as it is for whoever else uses it."""
+
+    FIELDS: ClassVar = {
+        **messages.MultisigRedeemScriptType.FIELDS,
+        _PUBKEYS_ORDER_FIELD: protobuf.Field("pubkeys_order", "uint32"),
+    }
+    pubkeys_order = _LEXICOGRAPHIC
+
+
+def mend(message: Any) -> Any:
+    """A piece of the transaction to sign as the device is to read it; every other message as it is."""
+    if isinstance(message, messages.TxAck):
+        message.tx.inputs = [mend_multisig(item) for item in message.tx.inputs]
+        message.tx.outputs = [mend_op_return(mend_multisig(item)) for item in message.tx.outputs]
+    return message
+
+
+def mend_multisig(item: Any) -> Any:
+    if item.multisig is None:
+        return item
+    # A copy: HWI sends the same object again whenever the device asks again.
+    mended = copy.copy(item)
+    mended.multisig = copy.copy(item.multisig)
+    mended.multisig.__class__ = SortedMultisig
+    return mended
+
+
+def mend_op_return(output: Any) -> Any:
+    """HWI's data of a longer push begins with the length byte; the device would sign another transaction."""
+    data = output.op_return_data
+    if data is None or len(data) <= _MAX_SHORT_PUSH:
+        return output
+    if data[0] != len(data) - 1:
+        raise ValueError("an OP_RETURN output holds more than one push")
+    mended = copy.copy(output)
+    mended.op_return_data = data[1:]
+    return mended
+
+
+@dataclass(frozen=True)
+class AddressRequest:
+    path: list[int]
+    multisig: Any
+
+
+def address_request(
+    policy: Mapping[str, Any], chain: int, index: int, fingerprint: str, network: Network
+) -> AddressRequest:
+    """:raises DeviceFailure: the device with this fingerprint has no key in the policy."""
+    keys = [OriginKey.parse(text, network) for text in policy["keys"]]
+    own = next((key for key in keys if key.fingerprint.hex == fingerprint), None)
+    if own is None:
+        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is no signer here")
+    multisig = _multisig(policy["threshold"], keys, chain, index) if policy["kind"] == "vault" else None
+    return AddressRequest([*own.origin.path, chain, index], multisig)
+
+
+def _multisig(threshold: int, keys: list[OriginKey], chain: int, index: int) -> Any:
+    # In the order of the script as well: older firmware does not know the field that says so.
+    ordered = sorted((key.xpub for key in keys), key=lambda xpub: xpub.derive_public_key(chain, index))
+    cosigners = [messages.HDNodePathType(node=_node(xpub), address_n=[chain, index]) for xpub in ordered]
+    return SortedMultisig(m=threshold, pubkeys=cosigners, signatures=[b""] * len(cosigners))
+
+
+def _node(xpub: ExtendedPublicKey) -> Any:
+    return messages.HDNodeType(
+        depth=xpub.depth,
+        fingerprint=int.from_bytes(bytes(xpub.parent_fingerprint), "big"),
+        child_num=xpub.child_number,
+        chain_code=xpub.chain_code,
+        public_key=xpub.public_key,
+    )

@@ -1,26 +1,69 @@
-"""A cosigner's public key from the file that a device wrote: Coldcard's two JSON exports, BSMS, or key-origin text."""
+"""Key records of BIP-129 (BSMS 1.0), unencrypted: a signer's key as it comes back to the coordinator."""
 
+import base64
+import binascii
 import json
+from enum import StrEnum, unique
 from pathlib import Path
 from typing import Any, Final
 
-from firmware_bridge.airgap import bsms, card
-from firmware_bridge.airgap.outcomes import Unreadable
-from firmware_bridge.errors import WrongDevice
+from firmware_bridge.airgap import card
+from firmware_bridge.airgap.transfer import Unreadable
+from firmware_bridge.enrolment import coldcard_file, fitting_name
+from firmware_bridge.errors import Unsupported, WrongDevice
+from firmware_bridge.model import Family
 from multisig import (
     DerivationPath,
     ExtendedPublicKey,
     Fingerprint,
     InvalidKey,
+    InvalidMessage,
     InvalidPath,
     KeyOrigin,
     Network,
     OriginKey,
+    Vault,
     WrongNetwork,
     base58,
+    bsms_record,
     multisig_account_path,
+    recover_message_key,
 )
 from multisig.vault import account_of
+
+# FOLDED from firmware_bridge/airgap/key_files.py: A cosigner's public key from the file that a device wrote: Coldcard's two JSON exports, BSMS, or key-origin text.
+# FOLDED from firmware_bridge/airgap/enrolment_files.py: The vault in the forms that devices without a cable take: to be enrolled from a card, or from a QR code.
+
+
+VERSION: Final = "BSMS 1.0"
+# The token of a round that is not encrypted.
+_NO_TOKEN: Final = "00"  # noqa: S105 - it says that there is none
+_RECORD_LINES: Final = 5
+
+
+def key_of_record(text: str, network: Network) -> OriginKey:
+    """The key in a record of the first round, whose owner has signed it.
+
+    :raises InvalidKey: it is no such record, it is encrypted, or the signature is not by this key.
+    :raises InvalidPath, WrongNetwork: what is wrong with the key itself.
+    """
+    lines = text.strip("\n").split("\n")
+    if len(lines) != _RECORD_LINES or lines[0] != VERSION:
+        raise InvalidKey("This is no key record of BSMS 1.0.")
+    if lines[1] != _NO_TOKEN:
+        raise InvalidKey("This key record belongs to an encrypted round, which is not read here.")
+    key = OriginKey.parse(lines[2], network)
+    if _signer(lines) != key.xpub.public_key:
+        raise InvalidKey("The signature in this key record is not by its key.")
+    return key
+
+
+def _signer(lines: list[str]) -> bytes | None:
+    try:
+        return recover_message_key("\n".join(lines[:-1]), base64.b64decode(lines[-1], validate=True))
+    except (binascii.Error, ValueError, InvalidMessage):
+        return None
+
 
 # The largest export of a Coldcard has about 5 kB.
 MAX_FILE: Final = 64 * 1024
@@ -67,8 +110,8 @@ def _parse(text: str, network: Network) -> OriginKey:
     start = text.lstrip()[:1]
     if start == "{":
         return _from_json(_load(text), network)
-    if text.lstrip().startswith(bsms.VERSION):
-        return bsms.key_of_record(text.lstrip(), network)
+    if text.lstrip().startswith(VERSION):
+        return key_of_record(text.lstrip(), network)
     if start == "[":
         return OriginKey.parse(text, network)
     raise Unreadable("This is no key export that is known here.")
@@ -139,3 +182,66 @@ def _require_account(key: OriginKey, network: Network) -> None:
     if not any(bytes(key.fingerprint)):
         raise InvalidKey("The fingerprint 00000000 names no device.")
     key.require_agreement()
+
+
+@unique
+class EnrolmentForm(StrEnum):
+    """How a vault is written."""
+
+    COLDCARD = "coldcard"
+    """Coldcard's own simple text, which many other devices read as well."""
+    DESCRIPTOR = "descriptor"
+    """An output descriptor with its checksum, receiving and change in one (BIP-380, BIP-389)."""
+    BSMS = "bsms"
+    """The descriptor record of BIP-129, with the first address to compare."""
+
+
+_ENDINGS: Final = {
+    EnrolmentForm.COLDCARD: ".txt",
+    # A descriptor says no name: a Coldcard takes what stands before the first dot, and refuses more than 20 characters.
+    EnrolmentForm.DESCRIPTOR: ".descriptor.txt",
+    EnrolmentForm.BSMS: ".bsms",
+}
+# The card of a BitBox is for its backups.
+_CABLE_ONLY: Final = {
+    Family.TREZOR: "A Trezor",
+    Family.LEDGER: "A Ledger",
+    Family.KEEPKEY: "A KeepKey",
+    Family.BITBOX02: "A BitBox02",
+    Family.DIGITALBITBOX: "A Digital Bitbox",
+}
+
+
+def require_airgap(family: Family) -> None:
+    """:raises Unsupported: such devices take nothing but a cable."""
+    name = _CABLE_ONLY.get(family)
+    if name is not None:
+        raise Unsupported(f"{name} reads neither cards nor QR codes: connect it by its cable.")
+
+
+def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.COLDCARD) -> str:
+    """The text of the file; as a QR code, `bbqr.split(text.encode(), Content.TEXT)`. The name is made to fit a Coldcard.
+
+    :raises Unsupported: the vault is more than a Coldcard takes.
+    """
+    match form:
+        case EnrolmentForm.COLDCARD:
+            return coldcard_file(vault, fitting_name(Family.COLDCARD, name, vault))
+        case EnrolmentForm.DESCRIPTOR:
+            return f"{vault.descriptor}\n"
+        case EnrolmentForm.BSMS:
+            return bsms_record(vault)
+
+
+def write_enrolment(
+    vault: Vault, name: str, folder: Path, form: EnrolmentForm = EnrolmentForm.COLDCARD
+) -> Path:
+    """Write the vault to a card's folder, under a name made of its own that a Coldcard takes for the vault's. The file's path.
+
+    :raises Unsupported: as `enrolment_text`.
+    :raises NameTaken: another file has that name.
+    :raises NoCard, CardProtected, CardFault: the folder cannot be written.
+    """
+    text = enrolment_text(vault, name, form)
+    label = card.safe_label(fitting_name(Family.COLDCARD, name, vault))
+    return card.write(folder, label + _ENDINGS[form], text.encode())
