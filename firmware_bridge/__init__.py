@@ -6,7 +6,8 @@
         key = await bridge.xpub(device.id, multisig_account_path(Network.SIGNET))
         signed = await bridge.sign(device.id, psbt, vault)
 
-Everything that can go wrong is a leaf of `BridgeError`. Nothing is printed, nothing waits for ever, HWI runs elsewhere.
+Everything that can go wrong is a leaf of `BridgeError`. Nothing is printed, nothing waits for ever, HWI runs
+elsewhere.
 """
 
 from firmware_bridge.advisories import Advisory, has_anti_exfil, known_flaws

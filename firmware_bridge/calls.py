@@ -1,4 +1,6 @@
-"""What a worker is told besides the transaction itself, in plain values: see the table in `firmware_bridge.protocol`."""
+"""The arguments that a worker is given, and the checks of its answers: see the table in
+`firmware_bridge.protocol`. An answer that fails its check is a `DeviceFault`.
+"""
 
 import base64
 from collections.abc import Sequence
@@ -28,12 +30,10 @@ from multisig import (
 )
 from multisig.proofs import Prover
 
-# FOLDED from firmware_bridge/answers.py: What a worker's answers must be before anybody believes them; what they are not is a `DeviceFault`.
-
 
 def policy_args(subject: Policy, registration: Registration | None, name: str = "") -> dict[str, Any]:
-    """Keys stand in the order of the vault's verification code, whatever their order in its descriptor or a script: to a
-    Ledger another order is another wallet, and one vault has one registration.
+    """A policy for a worker. The keys are in the order of the vault's verification code, whatever their order
+    in the descriptor or a script: to a Ledger, another order is another wallet.
     """
     keys = sorted(subject.cosigners, key=str) if isinstance(subject, Vault) else [subject.key]
     return {
@@ -48,7 +48,7 @@ def policy_args(subject: Policy, registration: Registration | None, name: str = 
 def enrol_args(
     family: Family, vault: Vault, name: str, registration: Registration | None, *, again: bool
 ) -> dict[str, Any]:
-    """:raises Unsupported: the name or the vault is more than this maker's devices take."""
+    """:raises Unsupported: the name or the vault is more than devices of this family take."""
     enrolment.require_name(family, name)
     coldcard = family == Family.COLDCARD
     return {
@@ -60,9 +60,9 @@ def enrol_args(
 
 
 def require_paths(paths: Sequence[DerivationPath]) -> None:
-    """A path as text, which HWI takes, would be read a character at a time, and the answer look like the device's fault.
+    """A path given as text would be iterated by character, and the failure would look like the device's.
 
-    :raises TypeError: one of them is none.
+    :raises TypeError: one of them is no DerivationPath.
     """
     for path in paths:
         if not isinstance(path, DerivationPath):
@@ -70,14 +70,16 @@ def require_paths(paths: Sequence[DerivationPath]) -> None:
 
 
 def count_payments(psbt: Psbt, subject: Policy) -> int:
-    """How many outputs are not the policy's own. For the person's progress: nothing is decided by it."""
+    """How many outputs are not the policy's own: for the display of progress only."""
     prover = Prover(subject)
     return sum(prover.prove(output.script_pubkey, output.derivations) is None for output in psbt.outputs)
 
 
 @dataclass(frozen=True)
 class Probed:
-    """Who a device says it is. `obstacle` is the code of the outcome that keeps it from working now, `detail` its own words."""
+    """The answer to `probe`. `obstacle` is the code of the outcome that keeps the device from working,
+    `detail` its words.
+    """
 
     model: str | None
     label: str | None
@@ -109,7 +111,7 @@ def _clean(words: str | None) -> str | None:
 
 
 def unlocked(value: Any) -> tuple[Fingerprint, str | None]:
-    """Whose keys the device holds now, and what its next opening needs to find them again."""
+    """The fingerprint, and the session to open the device with from now on."""
     match value:
         case {"fingerprint": str() as master, "session": str() | None as session}:
             return fingerprint(master), session
@@ -118,7 +120,7 @@ def unlocked(value: Any) -> tuple[Fingerprint, str | None]:
 
 
 def registration(value: Any) -> bytes | None:
-    """The proof of a registration; None from makers that keep the vault on the device."""
+    """The proof of a registration; None from families that keep the vault on the device."""
     match value:
         case None | {"hmac": None}:
             return None
@@ -132,7 +134,8 @@ def registration(value: Any) -> bytes | None:
 
 
 def require_address(value: Any, policy: Policy, chain: int, index: int) -> str:
-    """Our own text of the address that the device has shown. Every test network's form is taken: devices know one only.
+    """Our own address, if the device has shown the same. Any test network's form is accepted: devices know
+    one only.
 
     :raises AddressMismatch: the device shows another one.
     """
@@ -147,7 +150,7 @@ def require_address(value: Any, policy: Policy, chain: int, index: int) -> str:
 
 
 def xpubs(value: Any, count: int) -> tuple[Fingerprint, tuple[str, ...]]:
-    """The master fingerprint and `count` keys as the device spells them; `origin_key` checks each."""
+    """The master fingerprint and `count` keys as text; `origin_key` checks each."""
     match value:
         case {"fingerprint": str() as master, "xpubs": [*keys]} if len(keys) == count:
             return fingerprint(master), tuple(str(key) for key in keys)
@@ -156,7 +159,7 @@ def xpubs(value: Any, count: int) -> tuple[Fingerprint, tuple[str, ...]]:
 
 
 def origin_key(master: Fingerprint, path: DerivationPath, text: Any, network: Network) -> OriginKey:
-    """An extended public key with its origin, checked against each other and the network (S14, S15)."""
+    """An extended public key with its origin, checked for agreement and for the network (S14, S15)."""
     try:
         key = OriginKey(KeyOrigin(master, path), ExtendedPublicKey.parse(str(text), network))
         key.require_agreement()

@@ -1,4 +1,4 @@
-"""One operation's talk with its device: calls that belong together, none of them after a cancel."""
+"""One operation on one device: its calls, none of them after a cancel; and the signing."""
 
 import base64
 import contextlib
@@ -30,18 +30,15 @@ from firmware_bridge.record import Answered, Record
 from firmware_bridge.roster import Roster
 from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault, signer_progress
 
-# FOLDED from firmware_bridge/signing.py: One signature of a transaction: sound on its way to the device, believed on its way back only as far as it verifies.
-
-
 OnProgress = Callable[[Progress], None]
-# Answers what a device wants to know from a person; None where the person is to do it on the device, or gives up.
+# Answers a device's question; None if the person does it on the device, or gives up.
 Ask = Callable[[Question], Awaitable[str | None]]
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """What every operation of one bridge shares."""
+    """What all operations of one bridge share."""
 
     network: Network
     deadlines: Deadlines
@@ -50,7 +47,7 @@ class Dependencies:
 
 
 class Conversation:
-    """What one operation says to the device of `record`, which it has to itself."""
+    """The calls of one operation to the device of `record`, which no other operation uses meanwhile."""
 
     def __init__(
         self,
@@ -73,9 +70,10 @@ class Conversation:
         person: float | None = None,
         listen: OnNote | None = None,
     ) -> Any:
-        """One call of an operation that may make several. `deadline`, `person`: see `Lane.call`. `listen` hears every note of it.
+        """One call of the operation. `deadline`, `person`: see `Lane.call`. `listen` is called with every
+        note.
 
-        :raises Cancelled: the operation was given up between two calls, or while it waited for the device.
+        :raises Cancelled: the operation was cancelled between two calls, or while it waited for the device.
         :raises Disconnected: the device left between two calls.
         """
         self.record.require_wanted()
@@ -84,7 +82,7 @@ class Conversation:
         )
 
     def tell(self, step: str, text: str) -> None:
-        """To whoever follows the operation."""
+        """Report progress to the caller."""
         if self._on_progress is not None:
             _tell(self._on_progress, Progress(self.record.device.id, step, text))
 
@@ -93,9 +91,9 @@ class Conversation:
         return calls.fingerprint(answer)
 
     async def read_signer(self, policy: Policy, wanted: Fingerprint | None = None) -> Fingerprint:
-        """Whose keys the device holds, once more asked.
+        """Read the device's fingerprint again.
 
-        :raises WrongDevice: it is no signer of the policy, not the wanted one, or not the one that was here before (S18).
+        :raises WrongDevice: it is no signer of the policy, not the wanted one, or another than before (S18).
         """
         known = self.record.device.fingerprint
         fingerprint = await self.read_fingerprint()
@@ -126,7 +124,7 @@ class Conversation:
         return self.dependencies.registrations.find(signer, policy.verification_code)
 
     async def ask_person(self, op: str, args: Mapping[str, Any] | None = None) -> Any:
-        """A call by which the device asks its person something that is short to load and to answer."""
+        """A call with one short question to the person."""
         deadlines = self.dependencies.deadlines
         return await self.call(op, args, deadline=deadlines.work, person=deadlines.person)
 
@@ -143,7 +141,7 @@ class Conversation:
     ) -> Any:
         """A call that needs the device to know the policy.
 
-        :raises NotEnrolled: it does not; a registration that it no longer takes is forgotten.
+        :raises NotEnrolled: it does not. A registration that the device no longer accepts is forgotten.
         """
         known = self.registration(signer, policy)
         try:
@@ -158,7 +156,7 @@ class Conversation:
             raise
 
     def keep(self, registration: Registration) -> None:
-        """The person has approved it on the device: that it could not be kept must not take that back."""
+        """Store a registration. A failure is logged: the person has approved it on the device already."""
         with _unkept():
             self.dependencies.registrations.keep(registration)
 
@@ -178,7 +176,7 @@ class Conversation:
 
 @contextlib.contextmanager
 def _unkept() -> Iterator[None]:
-    """Around the program's store of registrations. What it loses costs a person one more look, and no operation."""
+    """Around the store of registrations: a failure costs one more approval later, and not this operation."""
     try:
         yield
     except OSError:
@@ -186,7 +184,7 @@ def _unkept() -> Iterator[None]:
 
 
 def _progress(device_id: str, note: protocol.Note) -> Progress:
-    """What a worker says, fit for a screen (L8): one line, and a count only where it counts something."""
+    """A worker's note, fit for a screen (L8): one line, and a count only if it makes sense."""
     done, total = note.done, note.total
     if done is None or total is None or not 0 <= done <= total:
         done = total = None
@@ -196,18 +194,18 @@ def _progress(device_id: str, note: protocol.Note) -> Progress:
 def _tell(on_progress: OnProgress, progress: Progress) -> None:
     try:
         on_progress(progress)
-    except Exception:  # noqa: BLE001 - the caller's code: its bug must not cost a signature that a person has approved
+    except Exception:  # noqa: BLE001 - the caller's code: a bug there must not cost a signature that the person has approved
         _log.exception("a progress callback failed")
 
 
-# How an operation can end while the device may still wait for the person, or hold the answer. A fault may be the words of
-# another program, which has taken the session of a Coldcard while it asked.
+# Outcomes after which the device may still wait for the person, or hold the answer. A DeviceFault may come
+# from another program that took over a Coldcard's session during the question.
 _UNANSWERED: Final = (TimedOut, Cancelled, WorkerCrashed, Disconnected, DeviceFault, Busy)
 
 
 @dataclass(frozen=True)
 class _Errand:
-    """What is to be signed, by whom, and the bytes that go to the device."""
+    """One signing: the PSBT, its policy and signer, and the bytes that go to the device."""
 
     psbt: Psbt
     policy: Policy
@@ -220,7 +218,7 @@ class _Errand:
 
 
 async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerprint | None) -> Psbt:
-    """See `firmware_bridge.Bridge.sign`. The PSBT has been found sound already."""
+    """See `firmware_bridge.Bridge.sign`. The PSBT has been checked already."""
     signer = await talk.read_signer(policy, wanted)
     if signer_progress(psbt, policy, signer).is_complete:
         return psbt
@@ -232,9 +230,10 @@ async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerpri
 
 
 def _earlier_answer(talk: Conversation, errand: _Errand) -> str | None:
-    """What the same device said to the same transaction, when it left before it could be asked once more who it is.
+    """What the same device answered to the same transaction, if it left before its fingerprint could be read
+    again.
 
-    It has been asked now: the look at its keys that was missing then.
+    The fingerprint has been read again by now.
     """
     answered, talk.record.answered = talk.record.answered, None
     if answered is None or (answered.digest, answered.signer) != (errand.digest, errand.signer):
@@ -258,7 +257,7 @@ async def _fresh_answer(talk: Conversation, errand: _Errand) -> str:
 
 
 def _remember(talk: Conversation, errand: _Errand, answer: str) -> None:
-    """A person has approved it: that is not asked for twice because of a loose cable. What is worth nothing is forgotten."""
+    """Keep an answer that verifies: the person should not have to approve twice because of a loose cable."""
     with contextlib.suppress(BadDeviceSignature, DeviceFault):
         if sanitised_psbt.take_back(errand.psbt, answer, errand.policy, errand.signer) != errand.psbt:
             talk.record.answered = Answered(errand.digest, errand.signer, answer)
@@ -273,7 +272,7 @@ async def _ask_person(talk: Conversation, errand: _Errand) -> str:
     }
 
     def listen(note: protocol.Note) -> None:
-        # Only now does it take the place of what the device asked about before.
+        # From now on the device may ask about this transaction, and no longer about an earlier one.
         if note.step == TAKEN:
             record.unanswered = errand.digest
 
@@ -298,13 +297,16 @@ async def _ask_person(talk: Conversation, errand: _Errand) -> str:
 
 
 def _forget_question(record: Record, errand: _Errand) -> None:
-    """It is settled. A question about another transaction, which this one was too early for, is not."""
+    """Forget the question about this transaction, but not one about another."""
     if record.unanswered == errand.digest:
         record.unanswered = None
 
 
 def _tell_missing(talk: Conversation, errand: _Errand, signed: Psbt) -> None:
-    """:raises DeviceFault: the device said that it signed, and did not."""
+    """Report the inputs that are left unsigned.
+
+    :raises DeviceFault: the device reported success and signed nothing.
+    """
     missing = signer_progress(signed, errand.policy, errand.signer).missing
     if not missing:
         return

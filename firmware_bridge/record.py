@@ -1,4 +1,4 @@
-"""What the program knows about one endpoint, from one look and one operation to the next."""
+"""What the program knows about one device, what an outcome says about its state, and when it is probed."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,16 +12,12 @@ from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import TRANSITIONS, Deadlines, Device, DeviceState, Family, Happening, Sighting
 from firmware_bridge.presence.holders import FindHolder, Turn
-from firmware_bridge.presence.usb import UDEV_RULES
 from multisig import Fingerprint
-
-# FOLDED from firmware_bridge/outcomes.py: What the end of an operation or a probe says about the device: its next state, and why in words.
-# FOLDED from firmware_bridge/probing.py: Asking a device who it is: once when it is new and idle, again where that may have changed, and never what another program holds.
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A device's answer to the transaction of this digest, not believed yet."""
+    """A device's answer to the transaction with this digest, not verified yet."""
 
     digest: bytes
     signer: Fingerprint
@@ -30,8 +26,8 @@ class Answered:
 
 @dataclass(eq=False)
 class Use:
-    """One operation's claim to a device, from the moment it looks for it. Somebody may give the operation up meanwhile, or the
-    device may leave: what comes in its place is none of the operation's.
+    """One operation's claim to a device. The operation may be cancelled meanwhile, or the device may leave:
+    another device in its place must not be used.
     """
 
     cancelled: bool = False
@@ -40,7 +36,7 @@ class Use:
 
 @dataclass
 class Record:
-    """What the program knows about one endpoint, and its lane."""
+    """What the program knows about one device, and its lane."""
 
     device: Device
     lane: Lane
@@ -48,17 +44,19 @@ class Record:
     use: Use | None = None
     probed_at: float | None = None
     probe: asyncio.Task[None] | None = None
-    # It did not answer a probe well, and may be in another program's hands, which every probe disturbs.
+    # The last probe failed, perhaps because another program uses the device. Every probe would disturb it.
     perhaps_shared: bool = False
-    # Another program had it open when it was last asked.
+    # Another program had the device open at the last probe or operation.
     held: bool = False
-    # How many probes in a row have not found it well.
+    # How many probes in a row did not find it ready.
     fruitless: int = 0
-    # Vaults that the holder of these keys has refused for not knowing them, though its quick check says otherwise.
+    # (master fingerprint, verification code) of vaults that the device refused as unknown, whatever its quick
+    # check says.
     unknown_vaults: set[tuple[Fingerprint, str]] = field(default_factory=set)
-    # The transaction that the device took last, where no answer to it has come: it may still ask about it, or hold the answer.
+    # Digest of the last transaction sent without an answer: the device may still ask about it, or hold the
+    # answer.
     unanswered: bytes | None = None
-    # What the device answered before it left, when its keys could not be looked at once more.
+    # What the device answered before it left, when its fingerprint could not be read again.
     answered: Answered | None = None
 
     @property
@@ -66,10 +64,10 @@ class Record:
         return self.use is not None
 
     def require_wanted(self) -> None:
-        """A lane's call forgets how it was stopped; an operation makes several.
+        """To be called between the calls of one operation: a lane remembers a cancel for one call only.
 
-        :raises Cancelled: the operation that has the device was given up.
-        :raises Disconnected: the device that it began with has left, whatever is there now.
+        :raises Cancelled: the operation was cancelled.
+        :raises Disconnected: the device has left, even if one is connected there again.
         """
         if self.use is not None and self.use.cancelled:
             raise Cancelled
@@ -77,7 +75,7 @@ class Record:
             raise Disconnected
 
 
-# How an operation or a probe ended, as the device's next state sees it. A person's "no" is no fault of the device.
+# Which event the end of an operation is for the device. A person's refusal is no fault of the device.
 AFTER_OPERATION: Final[dict[type[BridgeError], Happening]] = {
     errors.RefusedByPerson: Happening.FOUND_READY,
     errors.Cancelled: Happening.FOUND_READY,
@@ -96,13 +94,14 @@ AFTER_OPERATION: Final[dict[type[BridgeError], Happening]] = {
     errors.DeviceFault: Happening.FAILED,
     errors.WorkerCrashed: Happening.FAILED,
 }
-# A probe that ends so has not found a working device, though an operation may end so on one.
+# The same for a probe, which found no working device where it ended so.
 AFTER_PROBE: Final = {
     **AFTER_OPERATION,
     errors.Unsupported: Happening.FOUND_UNSUPPORTED,
     errors.Cancelled: Happening.FAILED,
 }
-# An operation may end so before the device has heard of it: given up while it waited, or more than the make can do.
+# An operation may end so before the device was asked: cancelled while it waited, or more than the family can
+# do.
 _PERHAPS_UNHEARD: Final = (errors.Cancelled, errors.Unsupported)
 _BACK_TO: Final = {
     state: happening for (start, happening), state in TRANSITIONS.items() if start == DeviceState.BUSY
@@ -110,7 +109,7 @@ _BACK_TO: Final = {
 
 
 def tells_nothing(outcome: BridgeError) -> bool:
-    """Whether it says nothing of the device's state: that is then what it was before."""
+    """Whether it says nothing about the device's state, which then stays what it was."""
     return isinstance(outcome, _PERHAPS_UNHEARD)
 
 
@@ -127,7 +126,7 @@ def after_probe(outcome: BridgeError) -> Happening:
 
 
 def after_answer(answer: Probed) -> tuple[Happening, str | None]:
-    """What a probe's answer says: ready, or what keeps the device from working."""
+    """The event and detail of a probe's answer: ready, or what keeps the device from working."""
     if answer.obstacle is None:
         return Happening.FOUND_READY, None
     outcome = errors.from_worker(answer.obstacle, answer.detail)
@@ -135,12 +134,12 @@ def after_answer(answer: Probed) -> tuple[Happening, str | None]:
 
 
 def no_permission(family: Family) -> str:
-    return f"{errors.NoPermission.sentence} Install the rules file {UDEV_RULES[family]}."
+    return f"{errors.NoPermission.sentence} Install the rules file {maker_of(family).udev_rules}."
 
 
 Clock = Callable[[], float]
 
-# Worth asking again after a while: what the device shows may have changed without leaving the bus.
+# Probed again after a while: the state may have changed while the device stayed connected.
 ASK_AGAIN: Final = frozenset(
     {
         DeviceState.LOCKED,
@@ -153,20 +152,20 @@ ASK_AGAIN: Final = frozenset(
 
 
 _PERHAPS_IN_USE: Final = frozenset({Happening.FAILED, Happening.FOUND_BUSY})
-# What another program that has it open may look like from here. hidapi does not tell "busy" from "not allowed".
+# How a device looks that another program has open. hidapi does not tell "busy" from "not allowed".
 _PERHAPS_HELD: Final = _PERHAPS_IN_USE | {Happening.FOUND_NO_PERMISSION}
-# After so many fruitless probes the next ones come later, and later again: a device locked for an hour is left in peace.
+# After this many fruitless probes the pause grows: a device that stays locked for an hour is probed rarely.
 _TRIES_AT_A_PACE: Final = 4
 
 
 class Move(Protocol):
-    """Takes the device to its next state, and tells."""
+    """Moves the device to its next state and publishes it."""
 
     def __call__(self, record: Record, happening: Happening, detail: str | None = None) -> None: ...
 
 
 class Prober:
-    """Who is asked, when, and what is made of the answer."""
+    """Decides which device is probed and when, and applies the answer."""
 
     def __init__(
         self, deadlines: Deadlines, clock: Clock, find_holder: FindHolder, turn: Turn, move: Move
@@ -178,7 +177,9 @@ class Prober:
         self._move = move
 
     def wants(self, record: Record) -> bool:
-        """New, or not well when it was last asked; and nobody is at it, and it can be opened."""
+        """Whether to probe the device: it is new or was not ready, it can be opened, and no operation uses
+        it.
+        """
         if is_working(record) or not record.sighting.can_be_opened:
             return False
         if record.device.state == DeviceState.ABSENT:
@@ -198,7 +199,7 @@ class Prober:
         happening, detail, answer = Happening.FAILED, None, None
         try:
             if record.held and (holder := await self._find_holder(record.device.endpoint)) is not None:
-                # Not disturbed as long as it is in another program's hands.
+                # Not disturbed as long as another program has it open.
                 happening, detail = Happening.FOUND_BUSY, _in_use_by(holder)
                 return
             async with record.lane.lock:
@@ -226,7 +227,7 @@ class Prober:
     async def explain(
         self, record: Record, happening: Happening, detail: str | None
     ) -> tuple[Happening, str | None]:
-        """A device that cannot be had may be in another program's hands: in whose, if that can be found out."""
+        """Name the program that has the device open, if one has."""
         record.held = False
         if (
             happening not in _PERHAPS_HELD

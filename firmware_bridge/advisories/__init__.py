@@ -1,4 +1,5 @@
-"""Firmware with a known flaw (S22), and who proves its nonces (S20): tables that come with the package and ask nobody.
+"""Firmware with known flaws (S22) and what firmware is known to do (S20, data outputs): tables that come with
+the package.
 
     flaws = known_flaws(device)             # from the packaged list
     listed = load_list(data, signature, key)    # a newer list, signed by whom the caller trusts

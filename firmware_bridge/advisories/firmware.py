@@ -1,7 +1,7 @@
-"""Who proves to the host that a signature's nonce was not chosen to leak the key (S20; "Dark Skippy", 2024).
+"""What firmware is known to do, as data: prove its nonces (S20), and show the data of an OP_RETURN output.
 
-What counts is what happens over our drivers with HWI 3.2.0, and that the host *verifies* it: a nonce to which the host may
-add something, unseen whether it did, proves nothing.
+Anti-exfil means that a signature's nonce was not chosen to leak the key ("Dark Skippy", 2024). It counts only
+if the host verifies it, over our drivers with HWI 3.2.0.
 """
 
 import re
@@ -12,33 +12,20 @@ from typing import Final
 from firmware_bridge.advisories.advisory import MAIN, Version
 from firmware_bridge.model import Device, Family
 
-# FOLDED from firmware_bridge/data_screens.py: How much of a data output (OP_RETURN) each model's screen shows, as data. What is not listed is not known.
-#
-# Read from the makers' sources at the versions named, or seen on them; a version between two that were read is taken to be like
-# them. The data is that of a push that holds bytes which are no printable text, as every token's payload does: a Trezor One
-# shows 80 bytes of plain text.
-
-
-# The first firmware with it; None: not over HWI 3.2.0.
-ANTI_EXFIL: Final[Mapping[Family, Version | None]] = {
-    # No message for it in any of these makers' protocols.
-    Family.TREZOR: None,
-    Family.COLDCARD: None,
-    Family.LEDGER: None,
-    Family.KEEPKEY: None,
-    Family.DIGITALBITBOX: None,
-    # The bundled library commits, reveals and verifies for each ECDSA input and message, and one that fails ends the signing
-    # (bitbox02_lib, `btc_sign` from 9.4.0, `btc_sign_msg` from 9.5.0). Our driver refuses firmware that says it is older.
+# The first firmware with anti-exfil. The protocols of Trezor, Coldcard, Ledger, KeepKey and Digital Bitbox
+# have no message for it. A Jade can do it since 0.1.24, input by input: HWI's `sign_tx` verifies nothing, and
+# a whole PSBT, which our driver sends, has no field for it.
+_ANTI_EXFIL: Final[Mapping[Family, Version]] = {
+    # The bundled library commits, reveals and verifies for each ECDSA input and message, and stops at a
+    # failure (bitbox02_lib, `btc_sign` from 9.4.0, `btc_sign_msg` from 9.5.0). Our driver refuses older
+    # firmware.
     Family.BITBOX02: Version(MAIN, (9, 5, 0, 0)),
-    # It can, input by input (firmware 0.1.24). HWI's `sign_tx` sends random numbers for it and verifies nothing, and a whole
-    # PSBT, which is what our driver sends, has no place for it.
-    Family.JADE: None,
 }
 
 
 def has_anti_exfil(device: Device) -> bool:
-    """Whether every signature of this device is proven to have the host's part in its nonce. Unknown firmware has not."""
-    first, version = ANTI_EXFIL[device.family], Version.parse(device.family, device.firmware)
+    """Whether every signature's nonce is proven to include the host's part. False for unknown firmware."""
+    first, version = _ANTI_EXFIL.get(device.family), Version.parse(device.family, device.firmware)
     if first is None or version is None:
         return False
     return version.line == first.line and version.numbers >= first.numbers
@@ -48,9 +35,13 @@ _Numbers = tuple[int, int, int]
 _VERSION: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})", re.ASCII)
 
 
+# Read from the makers' sources at the versions named, or seen on the devices; a version between two of them
+# is assumed to be like both. The data is a push of bytes that are not printable text, as in a token's
+# payload: a Trezor One shows 80 bytes of plain text.
 @dataclass(frozen=True)
 class DataScreen:
-    """From firmware ``since`` to ``until`` (a Ledger's: of its Bitcoin app), the models whose name begins with ``model``.
+    """From firmware ``since`` to ``until`` (a Ledger's: of its Bitcoin app), the models whose name begins
+    with ``model``.
 
     Data of up to ``whole`` bytes is shown whole; of longer data the first ``first`` bytes, then dots.
     """
@@ -72,9 +63,10 @@ DATA_SCREENS: Final[tuple[DataScreen, ...]] = (
         (1, 14, 1),
         whole=32,
         first=31,
-        source="seen on 1.14.1; read: legacy/firmware/layout2.c, split_message_hex (1.8.3, 1.9.4, 1.10.5, 1.12.1, 1.13.1, 1.14.1)",
+        source="seen on 1.14.1; read: legacy/firmware/layout2.c, split_message_hex "
+        "(1.8.3, 1.9.4, 1.10.5, 1.12.1, 1.13.1, 1.14.1)",
     ),
-    # 87 hex digits and three dots: the last half byte is no byte.
+    # 87 hex digits and three dots: 43 whole bytes.
     DataScreen(
         Family.TREZOR,
         "Trezor Model T",
@@ -84,7 +76,7 @@ DATA_SCREENS: Final[tuple[DataScreen, ...]] = (
         first=43,
         source="seen on 2.3.6; read: core/src/apps/bitcoin/sign_tx/layout.py, confirm_output (2.3.0, 2.3.6)",
     ),
-    # All of it, on as many pages as it needs.
+    # All of it, on several pages.
     DataScreen(
         Family.TREZOR,
         "Trezor Model T",
@@ -92,7 +84,8 @@ DATA_SCREENS: Final[tuple[DataScreen, ...]] = (
         (2, 12, 4),
         whole=80,
         first=0,
-        source="read: core/src/apps/bitcoin/sign_tx/layout.py, confirm_blob without a cut (2.6.0, 2.8.1, 2.12.4)",
+        source="read: core/src/apps/bitcoin/sign_tx/layout.py, confirm_blob without a cut "
+        "(2.6.0, 2.8.1, 2.12.4)",
     ),
     DataScreen(
         Family.COLDCARD,
@@ -116,7 +109,7 @@ DATA_SCREENS: Final[tuple[DataScreen, ...]] = (
 
 
 def data_screen(family: Family, model: str, firmware: str | None) -> DataScreen | None:
-    """None where it is not known of this model and version."""
+    """None if it is not known for this model and version."""
     found = _VERSION.fullmatch(firmware or "")
     if found is None:
         return None

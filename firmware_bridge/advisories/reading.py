@@ -1,4 +1,7 @@
-"""From bytes to a list of advisories: every field there, none too many, each of its kind. One fault refuses the whole list."""
+"""Reading lists of advisories. One malformed field refuses the whole list. The packaged list needs no
+signature; a list from outside is taken only with an Ed25519 signature (RFC 8032) over the whole file, by a
+key that the caller trusts. No key comes with the package.
+"""
 
 import re
 import tomllib
@@ -10,22 +13,16 @@ from typing import Any, Final, TypeVar
 from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, Span, lines_of, numbers
 from firmware_bridge.model import Device, Family
 
-# FOLDED from firmware_bridge/advisories/signed.py: A newer list from outside: taken only if whoever the caller trusts has signed these very bytes.
-#
-# Who that is, is the caller's to say: no key comes with the package. The signature is Ed25519 (RFC 8032) over the whole file,
-# so that nothing is read of a file that is not theirs.
-
-
 T = TypeVar("T")
 
 PACKAGED: Final = "known_flaws.toml"
-# The packaged list has 18 kB; ten times that is no list of flaws any more.
+# The packaged list has 18 kB.
 MAX_BYTES: Final = 200_000
 MAX_ENTRIES: Final = 500
-# One a second for a century fits; a serial that nothing can follow would be the last list ever taken.
+# A bound leaves room above every serial: no list could follow one with the highest.
 MAX_SERIAL: Final = 2**32
 _FORMAT: Final = 1
-# It fits the loopback's ids, but for the dots, and one line of a terminal.
+# Letters, digits, hyphens and dots: it fits into one line of a terminal.
 _ID: Final = re.compile(r"[A-Z0-9][A-Z0-9.-]{2,59}")
 _SOURCE: Final = re.compile(r"https://[!-~]{4,300}")
 _MAX_SENTENCE: Final = 300
@@ -36,15 +33,15 @@ _SPAN: Final = frozenset({"line", "from", "below"})
 
 
 class AdvisoryListError(Exception):
-    """A list that is not taken. The one that was held before goes on."""
+    """The list was refused; the one held before stays in use."""
 
 
 class MalformedList(AdvisoryListError):
-    """It is not of the form of such a list."""
+    """It does not have the form of a list of advisories."""
 
 
 def parse_list(data: bytes) -> Advisories:
-    """:raises MalformedList: the text says what is wrong, and where."""
+    """:raises MalformedList: with what is wrong, and where."""
     top = _exactly(_tables(data), _TOP, "the list")
     if _integer(top["format"], "format") != _FORMAT:
         raise MalformedList(f"the list is of format {top['format']}; this program knows {_FORMAT}")
@@ -165,14 +162,14 @@ def _one_of(kind: type[E], value: Any, where: str) -> E:
 
 @cache
 def packaged() -> Advisories:
-    """The list that comes with the package, and needs no signature of its own."""
+    """The list that comes with the package."""
     return parse_list(files("firmware_bridge.advisories").joinpath(PACKAGED).read_bytes())
 
 
 def known_flaws(device: Device, listed: Advisories | None = None) -> tuple[Advisory, ...]:
-    """What is known to be wrong with this device's firmware, the worst first. Nothing is asked of the device or anybody else.
+    """Known flaws of this device's firmware, the worst first. Neither the device nor the network is asked.
 
-    None found is not none there: `firmware_known` tells whether its version could be looked up at all.
+    An empty answer is no proof: see `firmware_known` for whether the version could be compared at all.
     """
     return (packaged() if listed is None else listed).about(device)
 
@@ -182,17 +179,18 @@ SIGNATURE_BYTES: Final = 64
 
 
 class BadListSignature(AdvisoryListError):
-    """It is not signed by this key."""
+    """The list is not signed by this key."""
 
 
 class OlderList(AdvisoryListError):
-    """It would take the place of a newer one: who can do that can hide a flaw that is known by now."""
+    """The list is older than the one held. Taking it could hide a flaw that is known by now."""
 
 
 def load_list(data: bytes, signature: bytes, public_key: bytes, held: Advisories | None = None) -> Advisories:
-    """The list in `data`. `public_key` has 32 bytes, `signature` 64; `held` is the list that it replaces, else the packaged one.
+    """Verify and read a list. `public_key` has 32 bytes, `signature` 64; `held` is the list that it replaces,
+    by default the packaged one.
 
-    :raises ValueError: the key is none.
+    :raises ValueError: the key has another length.
     :raises AdvisoryListError: too large, not signed by the key, malformed, or older than what is held.
     """
     if len(data) > MAX_BYTES:
@@ -202,7 +200,7 @@ def load_list(data: bytes, signature: bytes, public_key: bytes, held: Advisories
 
 
 def _require_signature(data: bytes, signature: bytes, public_key: bytes) -> None:
-    # Only who takes lists from outside pays for the import.
+    # Imported only when needed.
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

@@ -1,16 +1,16 @@
-"""Devices without a cable: requests and answers as files on a card, or as QR codes.
+"""Devices without a cable: requests and answers as files on a card or as QR codes.
 
-    path = write_psbt(psbt, vault, card, label="Rent")      # the card goes to the device, the person signs there
+    path = write_psbt(psbt, vault, card, label="Rent")  # the card goes to the device; the person signs there
     for answer in find_answers(path):
         psbt = read_signed(answer, psbt, vault, signer)
 
-    scanner = Scanner()                                     # or: show psbt_bbqr(psbt, vault), then read its screen
+    scanner = Scanner()  # or: show psbt_bbqr(psbt, vault), then read its screen
     while not scanner.add(await camera.next_text()).complete: ...
     psbt = take_signed(scanner.result, psbt, vault, signer)
 
-What leaves and what is taken back goes through the same checks as over a cable, and ends in the same outcomes: each one here is
-a leaf of `BridgeError`, or a subclass of one that only says more. No device is driven and nothing waits for a person, but a
-slow card takes its seconds: an event loop calls the functions with a file or folder in a thread.
+Requests and answers are checked as over a cable, with the same outcomes: leaves of `BridgeError`, or more
+precise subclasses. Nothing waits for a person, but a card may be slow: from an event loop, call functions
+that take a file or folder in a thread.
 """
 
 from firmware_bridge.airgap.codes import Picture, Scanner, draw, psbt_bbqr, psbt_ur, version_of

@@ -1,4 +1,4 @@
-"""Draws the texts of a transfer as QR codes. The only module that knows segno."""
+"""QR codes: PSBTs as series of texts, their pictures, and the scanner that reads a device's screen."""
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum, unique
@@ -21,11 +21,7 @@ from firmware_bridge.airgap.transfer import (
 )
 from multisig import Policy, Psbt
 
-# FOLDED from firmware_bridge/airgap/psbt_codes.py: Requests as QR codes, for whichever of the two formats a device reads.
-# FOLDED from firmware_bridge/airgap/scanner.py: Reads whatever a signing device shows: BBQr, UR, or a bare PSBT in a single QR code.
-
-
-# BBQr.md, "ECC Levels": a screen is perfect, so the lowest level, which holds the most.
+# BBQr.md, "ECC Levels": the lowest level holds the most, and a screen has no dirt.
 _LEVEL: Final = "L"
 
 
@@ -34,11 +30,11 @@ class Picture(StrEnum):
     SVG = "svg"
     PNG = "png"
     TERMINAL = "txt"
-    """Half blocks in UTF-8, two dots in one character; for dark letters on a light ground and the reverse."""
+    """Half blocks in UTF-8, two dots per character, for light and dark terminals."""
 
 
 def draw(text: str, picture: Picture = Picture.SVG, *, scale: int = 4, version: int | None = None) -> bytes:
-    """A QR code; `scale` dots wide for each of its squares. `version` keeps a series at one size.
+    """A QR code with `scale` dots per module. A fixed `version` keeps a series at one size.
 
     :raises ValueError: the text does not fit.
     """
@@ -53,7 +49,7 @@ def draw(text: str, picture: Picture = Picture.SVG, *, scale: int = 4, version: 
 
 
 def version_of(texts: Iterable[str]) -> int:
-    """The smallest version that holds each of the texts; a picture that changes its size is hard to follow.
+    """The smallest QR version that holds each of the texts, to draw a series at one size.
 
     :raises ValueError: there are no texts, or one does not fit.
     """
@@ -67,9 +63,10 @@ def _make(text: str, version: int | None) -> segno.QRCode:
 def psbt_bbqr(
     psbt: Psbt, policy: Policy, *, max_characters: int = bbqr.DEFAULT_CHARACTERS
 ) -> tuple[str, ...]:
-    """The request as a BBQr series (Coldcard Q): show it round and round, each text for a quarter of a second.
+    """The request as a BBQr series (Coldcard Q). Show it in a loop, each text for a quarter of a second.
 
-    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4, S5).
+    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
+        S5).
     :raises TooMuchForCodes: it takes more parts than a series has.
     """
     content = request_bytes(psbt, policy)
@@ -80,9 +77,11 @@ def psbt_bbqr(
 
 
 def psbt_ur(psbt: Psbt, policy: Policy, *, max_fragment: int = ur.DEFAULT_FRAGMENT) -> Iterator[str]:
-    """The request as a UR 2 series without end (Jade, Keystone, Passport, SeedSigner): show one text after the other.
+    """The request as an endless UR 2 series (Jade, Keystone, Passport, SeedSigner). Show one text after the
+    other.
 
-    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4, S5).
+    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
+        S5).
     :raises TooMuchForCodes: it takes more parts than a series has.
     """
     content = request_bytes(psbt, policy)
@@ -96,7 +95,7 @@ _FORMATS: Final[dict[str, Callable[[], Assembler]]] = {bbqr.PREFIX: bbqr.Assembl
 
 
 class _Bare:
-    """One QR code without any header, as Coldcard Q shows what is small."""
+    """One QR code without a header, as a Coldcard Q shows a small PSBT."""
 
     def __init__(self) -> None:
         self._result: Transfer | None = None
@@ -116,7 +115,7 @@ class _Bare:
 
 
 class Scanner:
-    """An assembler for the format of the first text that is sound. One scanner reads one transfer.
+    """Reads one transfer: BBQr, UR, or a bare PSBT in one QR code. The first valid text decides the format.
 
     ::
 
@@ -134,11 +133,11 @@ class Scanner:
 
     @property
     def result(self) -> Transfer | None:
-        """What was carried, as soon as it is complete."""
+        """The content, as soon as it is complete."""
         return None if self._assembler is None else self._assembler.result
 
     def add(self, text: str) -> Received:
-        """:raises Unreadable: no sound part; `OtherTransfer` where it is one of another series.
+        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series.
         :raises FinalTransaction: it is a complete transaction.
         """
         make = _format_of(text)

@@ -1,4 +1,7 @@
-"""A message as an endless series of parts, of which nearly any sufficient number gives it back (BCR-2024-001)."""
+"""Fountain codes of UR: a message as an endless series of parts, of which nearly any sufficient number
+restores it (BCR-2024-001). With the CBOR that UR needs (RFC 8949, 4.2.1: unsigned numbers, byte strings and
+one flat array, in their shortest form).
+"""
 
 import hashlib
 import zlib
@@ -10,14 +13,7 @@ from typing import Final, Self
 
 from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, OtherTransfer, Received, Unreadable
 
-# FOLDED from firmware_bridge/airgap/cbor.py: As much of CBOR as UR needs: unsigned numbers, byte strings and one flat array, in their shortest form (RFC 8949, 4.2.1).
-# FOLDED from firmware_bridge/airgap/mixing.py: Which fragments of a message are mixed into which part of a UR (BCR-2024-001, "The Consensus Stack").
-#
-# Sender and receiver draw the same fragments from the part's number and the message's checksum, so nothing of it is sent. The
-# arithmetic is IEEE-754, as the standard demands. It is no cryptography: whoever shows the parts chooses them.
-
-
-# The length of the byte string stands before it.
+# With the CBOR length of the byte string.
 _MAX_MESSAGE: Final = MAX_BYTES + 5
 _FIELDS: Final = 5
 _PART_NUMBERS: Final = 1 << 32
@@ -25,7 +21,7 @@ _PART_NUMBERS: Final = 1 << 32
 
 @dataclass(frozen=True)
 class Shape:
-    """What all parts of one message have in common: how many fragments, its length, its CRC-32."""
+    """What all parts of a message share: the number of fragments, the length, the CRC-32."""
 
     fragments: int
     length: int
@@ -38,7 +34,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Part:
-    """Part `number`, from 1 on, with its fragments laid over each other (exclusive or)."""
+    """Part `number`, from 1 on: the XOR of its fragments."""
 
     shape: Shape
     number: int
@@ -50,7 +46,7 @@ class Part:
 
     @classmethod
     def from_cbor(cls, data: bytes) -> Self:
-        """:raises Unreadable: malformed, contradictory, or of a message that is too large."""
+        """:raises Unreadable: malformed, inconsistent, or of a message that is too large."""
         reader = Reader(data)
         if reader.array() != _FIELDS:
             raise Unreadable("This QR code is no part of a UR series.")
@@ -61,17 +57,17 @@ class Part:
             raise Unreadable(f"This series carries more than {MAX_BYTES} bytes or {MAX_PARTS} parts.")
         if not number or not fragments or len(data) * (fragments - 1) >= length:
             raise Unreadable("This QR code contradicts itself.")
-        # Whoever cuts a message into fragments chooses their length, as long as the last one is needed.
+        # The sender chooses the length of fragments, as long as the last one is needed.
         if len(data) * fragments < length:
             raise Unreadable("This QR code contradicts itself.")
         return cls(Shape(fragments, length, checksum), number, data)
 
 
 def parts(message: bytes, max_fragment: int, *, first: int = 1) -> Iterator[Part]:
-    """As far as the number of a part counts, which is 34 years at four a second: the plain fragments in order, then mixtures.
+    """The plain fragments in order, then mixtures, up to the largest part number: 34 years at four a second.
 
-    :raises ValueError: the message is empty, or has more than `MAX_PARTS` fragments of at most `max_fragment` bytes; there is no
-        part `first`.
+    :raises ValueError: the message is empty, or has more than `MAX_PARTS` fragments of at most `max_fragment`
+        bytes; there is no part `first`.
     """
     if not 0 < first < _PART_NUMBERS:
         raise ValueError(f"the first part is number 1, and not {first}")
@@ -98,13 +94,13 @@ def _parts(message: bytes, shape: Shape, first: int) -> Iterator[Part]:
 class Collector:
     """Solves for the fragments as parts come in.
 
-    Each part is a linear equation over GF(2): a set of fragments as bits, and their sum. Equations are kept in echelon form, so
-    that there are never more of them than fragments, whatever is shown, and a part that says nothing new is seen to.
+    Each part is a linear equation over GF(2): a set of fragments as bits, and their sum. Equations are kept
+    in echelon form: there are never more of them than fragments, and a part that adds nothing is dropped.
     """
 
     def __init__(self) -> None:
         self._shape: tuple[Shape, int] | None = None
-        # By its lowest fragment: (fragments as bits, their sum).
+        # lowest fragment -> (fragments as bits, their sum)
         self._rows: dict[int, tuple[int, int]] = {}
         self._message: bytes | None = None
 
@@ -118,7 +114,7 @@ class Collector:
 
     def add(self, part: Part) -> Received:
         """:raises OtherTransfer: a part of another message.
-        :raises Unreadable: all is there, and its checksum is wrong; everything is forgotten.
+        :raises Unreadable: the message is complete, but its checksum is wrong; the collector is reset.
         """
         shape = (part.shape, len(part.data))
         if self._shape not in {None, shape}:
@@ -150,7 +146,7 @@ class Collector:
 
     def _solve(self, fragments: int) -> list[int]:
         solved = [0] * fragments
-        # From the highest fragment down, each row holds nothing unsolved but its lowest.
+        # Going down from the highest fragment, a row has only its lowest fragment unsolved.
         for index in reversed(range(fragments)):
             bits, total = self._rows[index]
             bits ^= 1 << index
@@ -169,7 +165,7 @@ def _lowest(bits: int) -> int:
 _UNSIGNED: Final = 0
 _BYTES: Final = 2
 _ARRAY: Final = 4
-# Additional information 24 to 26: the number stands in the next one, two or four bytes. Nothing of ours needs eight.
+# Additional information 24 to 26: the number is in the next one, two or four bytes. UR never needs eight.
 _WIDTHS: Final = {24: 1, 25: 2, 26: 4}
 
 
@@ -182,7 +178,7 @@ def byte_string(data: bytes) -> bytes:
 
 
 def array(*items: bytes) -> bytes:
-    """Of items that are encoded already."""
+    """An array of encoded items."""
     return _head(_ARRAY, len(items)) + b"".join(items)
 
 
@@ -196,7 +192,7 @@ def _head(major: int, number: int) -> bytes:
 
 
 class Reader:
-    """Reads one item after the other; whatever else is there, or missing, is refused."""
+    """Reads one item after the other. Anything unexpected or missing is Unreadable."""
 
     def __init__(self, data: bytes) -> None:
         self._rest = data
@@ -243,6 +239,9 @@ def _malformed() -> Unreadable:
 _MASK: Final = (1 << 64) - 1
 
 
+# Sender and receiver derive the same fragments from the part's number and the message's checksum
+# (BCR-2024-001, "The Consensus Stack"). The arithmetic is IEEE-754, as the standard demands. It is not
+# cryptographic.
 class Xoshiro256:
     """The xoshiro256** generator, seeded by a SHA-256."""
 
@@ -263,7 +262,7 @@ class Xoshiro256:
         return result
 
     def fraction(self) -> float:
-        """From 0 up to, and by rounding once in a long while, 1."""
+        """In [0, 1]; 1 only by rounding."""
         return self.next() / 2.0**64
 
     def below(self, limit: int) -> int:
@@ -275,14 +274,14 @@ def _rotate(value: int, by: int) -> int:
 
 
 class Sampler:
-    """Draws an index with the probability of its weight (Walker's and Vose's alias method)."""
+    """Draws an index with a probability proportional to its weight (Walker's and Vose's alias method)."""
 
     def __init__(self, weights: Sequence[float]) -> None:
-        # Added one by one: from 3.12 on `sum` rounds better than the standard's sum does, and would draw otherwise.
+        # Not `sum`, which rounds differently from Python 3.12 on and would draw other fragments.
         count, total = len(weights), reduce(add, weights)
         self._share = [weight * count / total for weight in weights]
         self._alias = list(range(count))
-        # From the end backwards: the order decides what is drawn, and both sides must draw the same.
+        # In reverse order, as the standard has it: both sides must draw the same.
         small = [index for index in reversed(range(count)) if self._share[index] < 1]
         large = [index for index in reversed(range(count)) if self._share[index] >= 1]
         while small and large:
@@ -304,12 +303,12 @@ def _degrees(count: int) -> Sampler:
 
 
 def draw_degree(count: int, random: Xoshiro256) -> int:
-    """How many of `count` fragments are mixed: one most often, two half as often, and so on."""
+    """How many of `count` fragments are mixed: n with a weight of 1/n."""
     return _degrees(count).draw(random) + 1
 
 
 def shuffled(items: Sequence[int], random: Xoshiro256, count: int) -> list[int]:
-    """`count` of the items, in the order they are drawn."""
+    """`count` random items, in the order drawn."""
     remaining = list(items)
     return [remaining.pop(random.below(len(remaining))) for _ in range(count)]
 

@@ -1,4 +1,6 @@
-"""What leaves without a cable, and what is taken back: the doors of `sanitised_psbt`, with an answer's usual mistakes told apart."""
+"""PSBTs without a cable: the request as a device gets it, the answer as it is accepted, and both as files.
+The common mistakes with an answer have outcomes of their own.
+"""
 
 import base64
 import binascii
@@ -32,17 +34,13 @@ from multisig import (
     signer_progress,
 )
 
-# FOLDED from firmware_bridge/airgap/psbt_text.py: The forms in which a PSBT is carried: bytes, base64, hexadecimal digits. Devices take each and answer in the same.
-# FOLDED from firmware_bridge/airgap/psbt_files.py: Requests and answers as files: written for a device, found beside each other, read back.
-
-
-# Hexadecimal digits are twice the bytes; some programs break lines.
+# Hexadecimal digits take twice the bytes; some programs break lines.
 MAX_CARRIED: Final = 2 * MAX_BYTES + MAX_BYTES // 16
 _MAGIC: Final = b"psbt\xff"
 _HEX_MAGIC: Final = _MAGIC.hex().encode()
 _BASE64_MAGIC: Final = b"cHNidP"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-# One class of characters and no group in a loop, which would take sixty bytes of memory for each that is read.
+# No group in a loop, which would take sixty bytes of memory for each byte read.
 _HEX = re.compile(rb"[0-9a-f]+")
 
 
@@ -51,7 +49,7 @@ class Form(StrEnum):
     """How a PSBT is written."""
 
     BINARY = "binary"
-    """What Coldcard prefers, and every device with a card takes."""
+    """Coldcard's default; every device with a card reads it."""
     BASE64 = "base64"
 
 
@@ -60,10 +58,11 @@ def encode_psbt(psbt: bytes, form: Form) -> bytes:
 
 
 def decode_psbt(carried: bytes) -> bytes:
-    """The bytes of a PSBT, from whichever form they are in. What is inside is not looked at.
+    """The bytes of a PSBT in any of its forms: bytes, base64, hexadecimal digits. The PSBT itself is not
+    parsed.
 
     :raises FinalTransaction: it is a complete transaction.
-    :raises Unreadable: it is neither, or larger than a PSBT may be.
+    :raises Unreadable: it is no PSBT, or too large.
     """
     if len(carried) > MAX_CARRIED:
         raise Unreadable(f"This is larger than a PSBT may be, which is {MAX_BYTES} bytes.")
@@ -103,10 +102,10 @@ def _is_transaction(found: bytes) -> bool:
 
 
 def request_bytes(psbt: Psbt, policy: Policy) -> bytes:
-    """Exactly what a device is shown, as over a cable (S4, S5).
+    """The request, exactly as a device gets it over a cable (S4, S5).
 
-    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad; or it is larger than any
-        device takes.
+    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad; or
+        it is larger than any device takes.
     """
     sanitised_psbt.require_sound(psbt, policy)
     content = sanitised_psbt.for_device(psbt, policy)
@@ -116,14 +115,15 @@ def request_bytes(psbt: Psbt, policy: Policy) -> bytes:
 
 
 def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
-    """Our PSBT with the verified new signatures of this signer; nothing else of the answer is looked at (S19).
+    """Our PSBT with this signer's new signatures, verified. Nothing else of the answer is used (S19).
 
-    `answer`: a PSBT in any form of `psbt_text`, or what a scanner read. Inputs may be left unsigned: see `signer_progress`.
+    `answer`: a PSBT as bytes, base64 or hexadecimal digits, or a scanner's result. Inputs may be left
+    unsigned: see `signer_progress`.
 
-    :raises WrongDevice: the signer is none of the policy's, or the answer is signed by another cosigner.
+    :raises WrongDevice: the signer is no cosigner, or another cosigner signed the answer.
     :raises BadDeviceSignature: a signature does not verify; it names the input.
     :raises OtherTransaction: it answers another request.
-    :raises NothingSigned: it brings nothing new, and the signer has not signed before.
+    :raises NothingSigned: it has no new signature, and the signer has not signed everything before.
     :raises FinalTransaction: it is a complete transaction.
     :raises Unreadable: it is no PSBT.
     """
@@ -150,7 +150,7 @@ def _take_back(found: bytes, psbt: Psbt, policy: Policy, signer: Fingerprint) ->
 
 
 def _is_by_cosigners(found: bytes, psbt: Psbt, policy: Policy) -> bool:
-    # The file of a colleague is an honest mistake; a signature that no cosigner made is not.
+    # Another cosigner's file is a common mistake; a signature by no cosigner is not.
     try:
         accept_signatures(psbt, Psbt.parse(found), policy, None)
     except MultisigError:
@@ -167,12 +167,14 @@ def _told_apart(error: DeviceFault) -> DeviceFault:
 def write_psbt(
     psbt: Psbt, policy: Policy, folder: Path, *, label: str = "", form: Form = Form.BINARY
 ) -> Path:
-    """Write the request to a card's folder, whole and for good before this returns. The file's path.
+    """Write the request to a card's folder and flush it. Returns the file's path.
 
-    The name is made of the label and the transaction's id, so that the same request is written once. Where one card goes round,
-    read the first signer's answer first, then the next one's, which holds both: signatures are taken of one signer at a time.
+    The name is made of the label and the txid, so that the same request is written once. If one card goes
+    from signer to signer, read each answer before the card goes on: signatures of one signer are taken at a
+    time.
 
-    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4, S5).
+    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
+        S5).
     :raises NameTaken: another file has that name.
     :raises NoCard, CardProtected, CardFault: the folder cannot be written.
     """
@@ -181,7 +183,7 @@ def write_psbt(
 
 
 def find_answers(request: Path) -> tuple[Path, ...]:
-    """The files beside the request that a device named as answers to it, the latest first. None is opened.
+    """The files beside the request that are named as answers to it, the latest first. None is opened.
 
     :raises NoCard, CardProtected, CardFault: the folder cannot be read.
     """
@@ -190,8 +192,9 @@ def find_answers(request: Path) -> tuple[Path, ...]:
 
 
 def read_signed(file: Path, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
-    """Our PSBT with the verified new signatures in the file, which may be binary, base64 or hexadecimal.
+    """Our PSBT with the file's new signatures, verified. The file may be binary, base64 or hexadecimal.
 
-    :raises BridgeError: as `take_signed`; and `NoCard`, `CardProtected`, `CardFault` where the file cannot be read.
+    :raises BridgeError: as `take_signed`; and `NoCard`, `CardProtected`, `CardFault` where the file cannot be
+        read.
     """
     return take_signed(card.read(file, MAX_CARRIED), psbt, policy, signer)

@@ -1,4 +1,4 @@
-"""What goes through a series of QR codes, how far it is, and how large it may be."""
+"""What is transferred without a cable, its limits, and its outcomes."""
 
 from dataclasses import dataclass
 from enum import Enum, unique
@@ -6,14 +6,10 @@ from typing import Final, Protocol
 
 from firmware_bridge.errors import BridgeError, DeviceFault, Disconnected, NoPermission, Unsupported
 
-# FOLDED from firmware_bridge/airgap/outcomes.py: Outcomes without a cable: the same leaves of `BridgeError` and the same codes, in the words of cards, files and QR codes.
-#
-# The card, the file and the camera stand for the device here: what they cannot do, the device could not do.
-
-
-# What a Coldcard Mk4 and Q take for a PSBT, and what `multisig` reads (MAX_BYTES).
+# The limit of a Coldcard Mk4 and Q for a PSBT, and of `multisig` (MAX_BYTES).
 MAX_BYTES: Final = 2 * 1024 * 1024
-# Two base-36 digits, BBQr's own limit. Nobody holds a camera still for more, and UR's arithmetic grows with its square.
+# BBQr's own limit, two base-36 digits. No person holds a camera for more, and UR's work grows with the
+# square.
 MAX_PARTS: Final = 1_295
 # A QR code of version 40 at level L holds 4,296 alphanumeric characters; in bytes, 2,953.
 MAX_TEXT: Final = 4_296
@@ -21,7 +17,7 @@ MAX_TEXT: Final = 4_296
 
 @unique
 class Content(Enum):
-    """What the bytes are, by the letter that BBQr has for it."""
+    """The kind of content, with BBQr's letter."""
 
     PSBT = "P"
     TRANSACTION = "T"
@@ -32,7 +28,7 @@ class Content(Enum):
 
 @dataclass(frozen=True)
 class Transfer:
-    """What a series carried. `content` is what its sender calls it; the bytes are not looked into."""
+    """The result of a transfer. `content` is what the sender says; the bytes are not checked."""
 
     content: Content
     data: bytes
@@ -40,7 +36,7 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Received:
-    """How far a transfer is: `seen` parts that bring something new, of the `wanted` ones that are enough."""
+    """The progress of a transfer: `seen` useful parts of `wanted`."""
 
     seen: int
     wanted: int
@@ -51,63 +47,65 @@ class Received:
 
 
 class Assembler(Protocol):
-    """Puts a transfer together from the texts of its QR codes, in any order, repeated or not.
+    """Assembles a transfer from the texts of its QR codes, in any order, with repetitions.
 
-    A text that is refused changes nothing: the camera may go on.
+    A refused text changes nothing: the scan may go on.
     """
 
     def add(self, text: str) -> Received:
-        """:raises Unreadable: the text is no sound part; `OtherTransfer`, where it is one of another series."""
+        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series."""
 
     @property
     def result(self) -> Transfer | None:
-        """What was carried, as soon as it is complete."""
+        """The content, as soon as it is complete."""
 
 
+# The outcomes: leaves of `BridgeError`, with the same codes. The card, the file and the camera take the place
+# of the device.
 class Unreadable(DeviceFault):
-    """What was read is not what it should be: damaged, of another kind, too large."""
+    """The content is damaged, of another kind, or too large."""
 
     hint = "Save or show it again on the device, and read it again."
 
     def __init__(self, sentence: str, *, detail: str | None = None) -> None:
-        # Past the sentence of `DeviceFault`, which blames a device that was never asked.
+        # Not `DeviceFault.__init__`, whose sentence blames the device.
         BridgeError.__init__(self, sentence, detail=detail)
 
 
 class OtherTransfer(Unreadable):
-    """A QR code of another series than the one that is being read. What was read so far is kept."""
+    """A QR code of another series. What was read so far is kept."""
 
     hint = "Point the camera at one series only; to read another one, start over."
 
 
 class OtherTransaction(Unreadable):
-    """A sound answer to another request."""
+    """A valid answer to another request."""
 
     hint = "Choose the file that the device wrote for this transaction; the names of both begin alike."
 
 
 class NothingSigned(Unreadable):
-    """It is the right transaction, and has no new signature of this signer."""
+    """The right transaction without a new signature by this signer."""
 
     hint = "Sign on the device first, then take what it wrote: its name ends in -part.psbt or -signed.psbt."
 
 
 class FinalTransaction(Unsupported):
-    """A complete transaction in place of a signed PSBT, as Coldcard's `-final.txn`."""
+    """A complete transaction instead of a signed PSBT, such as Coldcard's `-final.txn`."""
 
     sentence = "This is a finalised transaction; it is not needed here, and its signatures are not taken."
     hint = "Choose the PSBT that the device wrote beside it: its name ends in -part.psbt or -signed.psbt."
 
 
 class TooMuchForCodes(Unsupported):
-    """More bytes than a series of QR codes of this size carries."""
+    """The transaction is too large for a series of QR codes of this size."""
 
     sentence = "This transaction is too large for QR codes of this size."
     hint = "Use a card, larger QR codes, or several transactions with fewer inputs."
 
 
 class NameTaken(DeviceFault):
-    """Another file has the name already. It was not touched."""
+    """Another file has this name. It was not touched."""
 
     hint = "Choose another label, or remove the old file yourself."
 

@@ -1,4 +1,5 @@
-"""UR 2: a file as one text, or as an endless series of them (BCR-2020-005, BCR-2020-006).
+"""UR 2: a file as one text, or as an endless series of them (BCR-2020-005, BCR-2020-006), in bytewords
+(BCR-2020-012).
 
 ur:crypto-psbt/<bytewords>              all of it
 ur:crypto-psbt/12-9/<bytewords>         part 12 of a message in 9 fragments
@@ -14,14 +15,11 @@ from typing import Final, Self
 from firmware_bridge.airgap import fountain
 from firmware_bridge.airgap.transfer import MAX_TEXT, Content, OtherTransfer, Received, Transfer, Unreadable
 
-# FOLDED from firmware_bridge/airgap/bytewords.py: Bytewords in their minimal form: two letters for a byte, a CRC-32 at the end (BCR-2020-012).
-
-
 PREFIX: Final = "UR:"
-# Makes texts of about 450 characters: a QR code of version 11, which the small cameras of signing devices read well.
+# Texts of about 450 characters, QR version 11: readable for the small cameras of signing devices.
 DEFAULT_FRAGMENT: Final = 200
 _CRYPTO_PSBT: Final = "crypto-psbt"
-# `crypto-psbt` was renamed in 2023; devices write the old name. `bytes` carries what has no type of its own.
+# `crypto-psbt` was renamed in 2023; devices write the old name. `bytes` is for content without a type.
 _TYPES: Final = {_CRYPTO_PSBT: Content.PSBT, "psbt": Content.PSBT, "bytes": Content.BINARY}
 _NAMES: Final = {Content.PSBT: _CRYPTO_PSBT, Content.BINARY: "bytes"}
 _TEXT = re.compile(r"ur:([a-z0-9-]{1,32})(?:/([1-9][0-9]{0,9})-([1-9][0-9]{0,3}))?/([a-z]+)", re.ASCII)
@@ -30,11 +28,12 @@ _TEXT = re.compile(r"ur:([a-z0-9-]{1,32})(?:/([1-9][0-9]{0,9})-([1-9][0-9]{0,3})
 def split(
     data: bytes, content: Content = Content.PSBT, *, max_fragment: int = DEFAULT_FRAGMENT, first: int = 1
 ) -> Iterator[str]:
-    """The texts, in capitals as QR codes like them, without end: show one after the other until the device has enough.
+    """An endless series of texts, in capitals for QR codes: show one after the other until the device has
+    enough.
 
-    What fits in one part is the same text again and again. A series starts at part `first`.
+    Data that fits into one part is one text, repeated. A series starts at part `first`.
 
-    :raises ValueError: there is no data, or more of it than a series of such fragments may have; UR has no such content.
+    :raises ValueError: no data, too much for a series of such fragments, or content without a UR type.
     """
     if not data or content not in _NAMES:
         raise ValueError("there must be data, and UR carries PSBTs and plain bytes")
@@ -51,7 +50,7 @@ def _text(name: str, part: fountain.Part) -> str:
 
 @dataclass(frozen=True)
 class _Text:
-    """One text taken apart. `part` is None where it is the whole message."""
+    """One parsed text. `part` is None if the text is the whole message."""
 
     name: str
     body: bytes
@@ -59,7 +58,7 @@ class _Text:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """:raises Unreadable: it is no UR, or not of a type that is read here."""
+        """:raises Unreadable: not a UR, or of another type."""
         match = _TEXT.fullmatch(text.lower()) if len(text) <= MAX_TEXT and text.isascii() else None
         if match is None:
             raise Unreadable("This QR code is no UR of version 2.")
@@ -76,7 +75,7 @@ class _Text:
 
 
 class Assembler:
-    """Puts one UR together. Holds no more than the message, whatever is shown."""
+    """Assembles one UR."""
 
     def __init__(self) -> None:
         self._name: str | None = None
@@ -89,7 +88,7 @@ class Assembler:
         return self._result
 
     def add(self, text: str) -> Received:
-        """:raises Unreadable: no sound part; `OtherTransfer` where it is one of another series."""
+        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series."""
         parsed = _Text.parse(text)
         if self._started and parsed.name != self._name:
             raise _other()
@@ -101,7 +100,7 @@ class Assembler:
         return received
 
     def _open(self, message: bytes) -> bytes:
-        """:raises Unreadable: all is there, and is no byte string; everything is forgotten."""
+        """:raises Unreadable: the message is complete, but no byte string; the assembler is reset."""
         try:
             return _content(message)
         except Unreadable:
@@ -135,19 +134,21 @@ def _content(message: bytes) -> bytes:
     return data
 
 
-# The word list is sorted; its words are known by their first and last letters alone, in which UR writes them.
+# The sorted word list. The minimal form of a word is its first and last letter.
 _WORDS: Final = """
-    able acid also apex aqua arch atom aunt away axis back bald barn belt beta bias blue body brag brew bulb buzz calm cash
-    cats chef city claw code cola cook cost crux curl cusp cyan dark data days deli dice diet door down draw drop drum dull
-    duty each easy echo edge epic even exam exit eyes fact fair fern figs film fish fizz flap flew flux foxy free frog fuel
-    fund gala game gear gems gift girl glow good gray grim guru gush gyro half hang hard hawk heat help high hill holy hope
-    horn huts iced idea idle inch inky into iris iron item jade jazz join jolt jowl judo jugs jump junk jury keep keno kept
-    keys kick kiln king kite kiwi knob lamb lava lazy leaf legs liar limp lion list logo loud love luau luck lung main many
-    math maze memo menu meow mild mint miss monk nail navy need news next noon note numb obey oboe omit onyx open oval owls
-    paid part peck play plus poem pool pose puff puma purr quad quiz race ramp real redo rich road rock roof ruby ruin runs
-    rust safe saga scar sets silk skew slot soap solo song stub surf swan taco task taxi tent tied time tiny toil tomb toys
-    trip tuna twin ugly undo unit urge user vast very veto vial vibe view visa void vows wall wand warm wasp wave waxy webs
-    what when whiz wolf work yank yawn yell yoga yurt zaps zero zest zinc zone zoom
+    able acid also apex aqua arch atom aunt away axis back bald barn belt beta bias blue body brag brew bulb
+    buzz calm cash cats chef city claw code cola cook cost crux curl cusp cyan dark data days deli dice diet
+    door down draw drop drum dull duty each easy echo edge epic even exam exit eyes fact fair fern figs film
+    fish fizz flap flew flux foxy free frog fuel fund gala game gear gems gift girl glow good gray grim guru
+    gush gyro half hang hard hawk heat help high hill holy hope horn huts iced idea idle inch inky into iris
+    iron item jade jazz join jolt jowl judo jugs jump junk jury keep keno kept keys kick kiln king kite kiwi
+    knob lamb lava lazy leaf legs liar limp lion list logo loud love luau luck lung main many math maze memo
+    menu meow mild mint miss monk nail navy need news next noon note numb obey oboe omit onyx open oval owls
+    paid part peck play plus poem pool pose puff puma purr quad quiz race ramp real redo rich road rock roof
+    ruby ruin runs rust safe saga scar sets silk skew slot soap solo song stub surf swan taco task taxi tent
+    tied time tiny toil tomb toys trip tuna twin ugly undo unit urge user vast very veto vial vibe view visa
+    void vows wall wand warm wasp wave waxy webs what when whiz wolf work yank yawn yell yoga yurt zaps zero
+    zest zinc zone zoom
 """.split()  # noqa: SIM905 - four lines of words read better than a page of quotes
 _PAIRS: Final = tuple(word[0] + word[-1] for word in _WORDS)
 _VALUES: Final = {pair: value for value, pair in enumerate(_PAIRS)}
@@ -159,9 +160,9 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """The bytes, from lower-case letters.
+    """The bytes of minimal bytewords in lower case, without their CRC-32.
 
-    :raises Unreadable: no bytewords, or the checksum is wrong.
+    :raises Unreadable: not bytewords, or a wrong checksum.
     """
     try:
         data = bytes(_VALUES[text[start : start + 2]] for start in range(0, len(text), 2))

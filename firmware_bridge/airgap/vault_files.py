@@ -1,4 +1,6 @@
-"""Key records of BIP-129 (BSMS 1.0), unencrypted: a signer's key as it comes back to the coordinator."""
+"""Setting up a vault without a cable: cosigners' keys from the files that devices write (Coldcard's two JSON
+exports, BSMS 1.0 key records of BIP-129, key-origin text), and the vault as files that devices read.
+"""
 
 import base64
 import binascii
@@ -11,6 +13,7 @@ from firmware_bridge.airgap import card
 from firmware_bridge.airgap.transfer import Unreadable
 from firmware_bridge.enrolment import coldcard_file, fitting_name
 from firmware_bridge.errors import Unsupported, WrongDevice
+from firmware_bridge.families import maker_of
 from firmware_bridge.model import Family
 from multisig import (
     DerivationPath,
@@ -31,20 +34,16 @@ from multisig import (
 )
 from multisig.vault import account_of
 
-# FOLDED from firmware_bridge/airgap/key_files.py: A cosigner's public key from the file that a device wrote: Coldcard's two JSON exports, BSMS, or key-origin text.
-# FOLDED from firmware_bridge/airgap/enrolment_files.py: The vault in the forms that devices without a cable take: to be enrolled from a card, or from a QR code.
-
-
 VERSION: Final = "BSMS 1.0"
-# The token of a round that is not encrypted.
+# The token of an unencrypted round.
 _NO_TOKEN: Final = "00"  # noqa: S105 - it says that there is none
 _RECORD_LINES: Final = 5
 
 
 def key_of_record(text: str, network: Network) -> OriginKey:
-    """The key in a record of the first round, whose owner has signed it.
+    """The key in a signed record of the first round.
 
-    :raises InvalidKey: it is no such record, it is encrypted, or the signature is not by this key.
+    :raises InvalidKey: not such a record, encrypted, or not signed by its key.
     :raises InvalidPath, WrongNetwork: what is wrong with the key itself.
     """
     lines = text.strip("\n").split("\n")
@@ -65,10 +64,9 @@ def _signer(lines: list[str]) -> bytes | None:
         return None
 
 
-# The largest export of a Coldcard has about 5 kB.
+# A Coldcard's largest export has about 5 kB.
 MAX_FILE: Final = 64 * 1024
-# SLIP-132: the prefixes Zpub and Vpub say "P2WSH of several keys", which the place in the file says as well, so that the
-# plain form loses nothing.
+# SLIP-132: Zpub and Vpub are xpub and tpub with a prefix for multisig P2WSH, which the file says as well.
 _P2WSH_VERSIONS: Final = {
     bytes.fromhex("02aa7ed3"): bytes.fromhex("0488b21e"),
     bytes.fromhex("02575483"): bytes.fromhex("043587cf"),
@@ -76,9 +74,9 @@ _P2WSH_VERSIONS: Final = {
 
 
 def read_key(file: Path, network: Network, *, signer: Fingerprint | None = None) -> OriginKey:
-    """The key for a vault, native segwit (BIP-48), checked for network, path and depth (S14, S15, S17).
+    """The key for a native segwit vault (BIP-48), checked for network, path and depth (S14, S15, S17).
 
-    :raises NoCard, CardProtected, CardFault, Unreadable: the file cannot be read, or is no text.
+    :raises NoCard, CardProtected, CardFault, Unreadable: the file cannot be read, or is not text.
     :raises MultisigError: as `parse_key`.
     :raises WrongDevice: as `parse_key`.
     """
@@ -91,10 +89,10 @@ def read_key(file: Path, network: Network, *, signer: Fingerprint | None = None)
 
 
 def parse_key(text: str, network: Network, *, signer: Fingerprint | None = None) -> OriginKey:
-    """The same from the text of such a file.
+    """The same, from the text of such a file.
 
-    :raises InvalidKey, InvalidPath, WrongNetwork: the key, or its place, is not what a vault takes.
-    :raises WrongDevice: it is another device's than `signer`.
+    :raises InvalidKey, InvalidPath, WrongNetwork: not a key for a vault.
+    :raises WrongDevice: the key belongs to another device than `signer`.
     :raises Unreadable: the text is of no known kind.
     """
     if len(text) > MAX_FILE:
@@ -119,7 +117,7 @@ def _parse(text: str, network: Network) -> OriginKey:
 
 def _load(text: str) -> dict[str, Any]:
     try:
-        # What begins with a brace is an object, or nothing.
+        # The text begins with a brace: the value is an object.
         loaded: dict[str, Any] = json.loads(text, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
         raise Unreadable("This JSON file is damaged.") from None
@@ -129,7 +127,7 @@ def _load(text: str) -> dict[str, Any]:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands there twice, and readers differ in which one they take")
+        raise ValueError("a name is there twice, and programs differ in which value they use")
     return found
 
 
@@ -161,7 +159,7 @@ def _plain(xpub: str) -> str:
     try:
         data = base58.decode_check(xpub)
     except base58.Base58Error:
-        # Whoever parses it has the words for what is wrong.
+        # ExtendedPublicKey.parse says what is wrong.
         return xpub
     version = _P2WSH_VERSIONS.get(data[:4])
     return xpub if version is None else base58.encode_check(version + data[4:])
@@ -186,10 +184,10 @@ def _require_account(key: OriginKey, network: Network) -> None:
 
 @unique
 class EnrolmentForm(StrEnum):
-    """How a vault is written."""
+    """The format of a vault's file."""
 
     COLDCARD = "coldcard"
-    """Coldcard's own simple text, which many other devices read as well."""
+    """Coldcard's simple text, which many other devices read too."""
     DESCRIPTOR = "descriptor"
     """An output descriptor with its checksum, receiving and change in one (BIP-380, BIP-389)."""
     BSMS = "bsms"
@@ -198,29 +196,23 @@ class EnrolmentForm(StrEnum):
 
 _ENDINGS: Final = {
     EnrolmentForm.COLDCARD: ".txt",
-    # A descriptor says no name: a Coldcard takes what stands before the first dot, and refuses more than 20 characters.
+    # A descriptor has no name: a Coldcard takes the file's name up to the first dot, of at most 20
+    # characters.
     EnrolmentForm.DESCRIPTOR: ".descriptor.txt",
     EnrolmentForm.BSMS: ".bsms",
-}
-# The card of a BitBox is for its backups.
-_CABLE_ONLY: Final = {
-    Family.TREZOR: "A Trezor",
-    Family.LEDGER: "A Ledger",
-    Family.KEEPKEY: "A KeepKey",
-    Family.BITBOX02: "A BitBox02",
-    Family.DIGITALBITBOX: "A Digital Bitbox",
 }
 
 
 def require_airgap(family: Family) -> None:
-    """:raises Unsupported: such devices take nothing but a cable."""
-    name = _CABLE_ONLY.get(family)
-    if name is not None:
-        raise Unsupported(f"{name} reads neither cards nor QR codes: connect it by its cable.")
+    """:raises Unsupported: such devices work by cable only."""
+    maker = maker_of(family)
+    if maker.cable_only:
+        raise Unsupported(f"A {maker.name} reads neither cards nor QR codes: connect it by its cable.")
 
 
 def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.COLDCARD) -> str:
-    """The text of the file; as a QR code, `bbqr.split(text.encode(), Content.TEXT)`. The name is made to fit a Coldcard.
+    """The text of the file. For QR codes: `bbqr.split(text.encode(), Content.TEXT)`. The name is shortened
+    for a Coldcard if necessary.
 
     :raises Unsupported: the vault is more than a Coldcard takes.
     """
@@ -236,7 +228,8 @@ def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.
 def write_enrolment(
     vault: Vault, name: str, folder: Path, form: EnrolmentForm = EnrolmentForm.COLDCARD
 ) -> Path:
-    """Write the vault to a card's folder, under a name made of its own that a Coldcard takes for the vault's. The file's path.
+    """Write the vault to a card's folder. A Coldcard takes the file's name, made from `name`, for the
+    vault's. Returns the path.
 
     :raises Unsupported: as `enrolment_text`.
     :raises NameTaken: another file has that name.

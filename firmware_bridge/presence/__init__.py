@@ -1,7 +1,7 @@
-"""Noticing devices without opening any, and without a word to them.
+"""Noticing devices without opening them or sending them anything.
 
-A scan that opens devices breaks a signing that runs on one of them (a Coldcard's session, a Trezor's reply). So emulators
-are looked up in the kernel's tables of sockets, and USB devices in its listing of the bus.
+A scan that opens devices breaks a signing that another program runs on one (a Coldcard's session, a Trezor's
+reply). So emulators are looked up in the kernel's socket tables, and USB devices in its listing of the bus.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def usb_listing() -> Listing:
-    """What the bus shows: from sysfs on Linux, by the listings of hidapi, libusb and pyserial elsewhere."""
+    """USB devices: from sysfs on Linux, from hidapi, libusb and pyserial elsewhere."""
     return sysfs_listing() if sys.platform == "linux" else _libusb_listing
 
 

@@ -1,6 +1,7 @@
-"""Which program has a device that we cannot have: found out on Linux, once, when opening or using it has failed.
+"""Other programs: which one has a device open that could not be opened or used (on Linux), and taking turns
+with programs that do the same.
 
-The kernel shows what the processes of this user have open; those of others it does not, and then nobody is named.
+The kernel shows what the processes of the same user have open. A program of another user is not found.
 """
 
 import asyncio
@@ -20,22 +21,16 @@ from firmware_bridge.presence.endpoints import TABLES, host_and_port
 from firmware_bridge.presence.kernel_sockets import ESTABLISHED, inet_sockets, loopback_hosts
 from firmware_bridge.presence.usb import device_nodes
 
-# FOLDED from firmware_bridge/turns.py: Taking turns at a device with other programs of the same person that do the same.
-#
-# A bus does not keep two programs apart everywhere: the second one's first look takes a Coldcard's session from the first, and
-# ends what an emulator asks. So programs that know each other take a device's turn for each operation, and are told whose it is.
-
-
 FindHolder = Callable[[Endpoint], Awaitable[str | None]]
 
 _SECONDS: Final = 0.5
 _PROC: Final = Path("/proc")
-# A name stands in a sentence on a screen.
+# A name is shown in a sentence on a screen.
 _MAX_NAME: Final = 40
-# A worker, its fork server, the program.
+# Up from a worker: its fork server, and the program.
 _GENERATIONS: Final = 3
 
-# File names of programs, in lower case, and what people call them. Those that run in an interpreter have their script's.
+# File names of programs (or of their scripts), in lower case, and their names for people.
 PROGRAMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "ledger-live-desktop": "Ledger Live",
@@ -75,9 +70,9 @@ PROGRAMS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 async def holder_of(endpoint: Endpoint) -> str | None:
-    """The name of the program that has it open, other than this one and its workers; None if nobody is found in time."""
+    """The name of the other program that has the device open; None if none is found in time."""
     try:
-        # The kernel may hold up whoever reads of a process that hangs in it.
+        # Reading about a process that hangs in the kernel may block.
         async with asyncio.timeout(2 * _SECONDS):
             return await asyncio.to_thread(find, endpoint)
     except TimeoutError:
@@ -85,22 +80,22 @@ async def holder_of(endpoint: Endpoint) -> str | None:
 
 
 def find(endpoint: Endpoint, *, proc: Path = _PROC, tables: Path = TABLES) -> str | None:
-    """As `holder_of`, blocking for half a second at most."""
+    """As `holder_of`, blocking for at most half a second."""
     try:
         wanted = _open_as(endpoint, tables)
         until = time.monotonic() + _SECONDS
         return _name_of_holder(wanted, proc, until) if wanted else None
     except (OSError, ValueError, IndexError):
-        # No such tables here, or a process ended while they were read.
+        # No such tables on this system, or a process ended while they were read.
         return None
 
 
 def _open_as(endpoint: Endpoint, tables: Path) -> frozenset[str]:
-    """What a descriptor of a program that uses the device links to."""
+    """The link targets of descriptors by which a program uses the device."""
     if endpoint.kind in {"udp", "tcp"}:
         return frozenset(f"socket:[{inode}]" for inode in _clients(endpoint, tables))
     if endpoint.emulated:
-        # A Unix socket's client is bound to a path of its own, and the tables do not tell whom it talks to.
+        # The tables do not tell which socket a client of a Unix socket is connected to.
         return frozenset()
     return frozenset(str(node) for node in device_nodes(endpoint))
 
@@ -124,7 +119,7 @@ def _name_of_holder(wanted: frozenset[str], proc: Path, until: float) -> str | N
 
 
 def _name_of_program(process: Path, proc: Path) -> str:
-    """A worker is called what the program is called that started it: another signerd's is its fork server's child."""
+    """A worker gets the name of the program that started it: another signerd's is its fork server's child."""
     near = process
     for _ in range(_GENERATIONS):
         if (known := _known_name(near)) is not None:
@@ -138,7 +133,7 @@ def _has_open(process: Path, wanted: frozenset[str]) -> bool:
         with os.scandir(process / "fd") as descriptors:
             return any(_link(descriptor.path) in wanted for descriptor in descriptors)
     except OSError:
-        # Another user's, or gone.
+        # Another user's process, or it has ended.
         return False
 
 
@@ -150,7 +145,7 @@ def _link(path: str) -> str:
 
 
 def _descends(process: Path, ancestor: int, proc: Path) -> bool:
-    """Whether it is this process or one that it started: our workers are the fork server's children."""
+    """Whether it is this process or its descendant: our workers are the fork server's children."""
     number = int(process.name)
     while number > 1 and number != ancestor:
         number = _parent(proc / str(number))
@@ -162,12 +157,12 @@ def _parent(process: Path) -> int:
         status = (process / "stat").read_text(errors="replace")
     except OSError:
         return 0
-    # pid (name) state ppid …; a name may hold anything, also a parenthesis.
+    # pid (name) state ppid …; the name may contain a parenthesis.
     return int(status.rpartition(")")[2].split()[1])
 
 
 def program_name(process: Path) -> str:
-    """What people call the program, else what it calls itself: any words at all, so they are cleaned and cut."""
+    """The program's name for people, else its own, which may be any text: cleaned and cut."""
     known = _known_name(process)
     if known is not None:
         return known
@@ -182,7 +177,9 @@ def _known_name(process: Path) -> str | None:
 
 
 def _names(process: Path) -> Iterator[str]:
-    """The file it runs, its first two arguments (the second is an interpreter's script), and its own name."""
+    """The executable, the first two arguments (the second may be an interpreter's script), and the process's
+    name.
+    """
     yield _link(str(process / "exe")).removesuffix(" (deleted)")
     for file in ("cmdline", "comm"):
         try:
@@ -192,10 +189,13 @@ def _names(process: Path) -> Iterator[str]:
         yield from text.strip("\0\n").split("\0")[:2]
 
 
+# Two programs disturb each other on a device: the second one's first request takes a Coldcard's session from
+# the first, and ends a question on an emulator. So programs that know each other take turns for each
+# operation.
 Turn = Callable[[Endpoint], AbstractContextManager[None]]
-"""Held while the device is asked anything. Raises Busy, at once, where another program has it."""
+"""Held while a device is used. Raises Busy at once if another program holds it."""
 
-# It stands in a sentence on a screen.
+# It is shown in a sentence on a screen.
 _MAX_HOLDER: Final = 120
 
 
@@ -204,14 +204,14 @@ def no_turns(_endpoint: Endpoint) -> AbstractContextManager[None]:
 
 
 def turns_in(folder: Path, name: str) -> Turn:
-    """Turns by locks on files in a folder that only this person can enter. `name`: what others are told has the device.
+    """Turns by file locks in a folder that only this user can enter. `name` is what other programs show.
 
-    The kernel takes a lock back from a program that is killed.
+    The kernel releases the lock of a program that is killed.
     """
 
     @contextmanager
     def turn(endpoint: Endpoint) -> Iterator[None]:
-        import fcntl  # Not on every system; whoever takes turns by files is on one that has it.
+        import fcntl  # Unix only, as the callers are.
 
         place = folder / hashlib.sha256(str(endpoint).encode()).hexdigest()[:32]
         with place.open("a+b") as file:

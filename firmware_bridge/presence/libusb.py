@@ -1,4 +1,7 @@
-"""Loads the libusb that the libusb-package wheel bundles: without one, HWI drives no WebUSB device and its scan fails whole."""
+"""USB devices as hidapi, libusb and pyserial list them, for systems without sysfs. Only descriptors are read:
+no device is opened. Importing this module loads the libusb of the libusb-package wheel, without which HWI
+drives no WebUSB device.
+"""
 
 import ctypes
 from collections.abc import Iterable, Mapping
@@ -12,20 +15,17 @@ from serial.tools import list_ports
 from firmware_bridge.model import Endpoint, Sighting, webusb_address
 from firmware_bridge.presence.usb import usb_model, usb_transports
 
-# FOLDED from firmware_bridge/hwi_client/listing.py: The bus as hidapi, libusb and pyserial list it, where there is no sysfs. Descriptors only: nothing is opened.
-
-
-# The first interface of a device, or the vendor's page where interfaces are not numbered (HWI looks for the same).
+# The first interface of a device, or the vendor's usage page where interfaces are not numbered (as in HWI).
 _FIRST_INTERFACE = 0
 _LEDGER_USAGE_PAGE = 0xFFA0
-# The second factor that some devices offer beside their own interface; the numbering of interfaces may not tell it apart.
+# The FIDO interface that some devices have as well; its interface number may not tell it apart.
 _FIDO_USAGE_PAGE = 0xF1D0
 _HID = frozenset({"hid", "hid-or-webusb"})
 _VENDOR_CLASS = 0xFF
 
 
 def load() -> bool:
-    """Whether there was a bundled library to load; else usb1 looks for the system's own."""
+    """Load the bundled libusb. If there is none, return False: usb1 then looks for the system's."""
     path = libusb_package.get_library_path()
     if path is None:
         return False
@@ -86,7 +86,9 @@ def _webusb_sightings() -> list[Sighting]:
 
 
 def webusb_sightings(devices: Iterable[Any]) -> list[Sighting]:
-    """From what libusb lists: what is reached by WebUSB, and what nobody can reach. Its name would have to be asked for."""
+    """From libusb's list: devices that are reached by WebUSB, and those that cannot be driven. Product names
+    are not read: that would open the device.
+    """
     return [sighting for device in list(devices) if (sighting := _webusb_sighting(device)) is not None]
 
 
@@ -105,7 +107,9 @@ def _webusb_sighting(device: Any) -> Sighting | None:
 
 
 def _speaks_webusb(device: Any, transports: frozenset[str]) -> bool:
-    """Trezor One's firmware decides: HID at first, WebUSB since 1.7. The first interface's descriptor tells."""
+    """A Trezor One's firmware decides: HID at first, WebUSB since 1.7. The first interface's descriptor tells
+    which.
+    """
     if "hid-or-webusb" not in transports:
         return False
     try:

@@ -1,22 +1,22 @@
-"""What the bus may show, as data: whose device it is by its numbers, how HWI reaches it, and why nobody can drive it."""
+"""USB devices: the known models as data, and what is connected, read from sysfs on Linux without opening a
+device.
+"""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from firmware_bridge.model import Endpoint, Family, Listing, Sighting, webusb_address
 
-# FOLDED from firmware_bridge/presence/sysfs.py: What the USB bus shows, read from the kernel's listing on Linux: no device is opened, none hears of it.
-
 
 @dataclass(frozen=True)
 class UsbModel:
-    """One line of what the bus may show. `product_mask` picks the bits of the product id that name the model.
+    """A model by its USB numbers. `product_mask` selects the bits of the product id that name the model.
 
-    `names`: what the device may call itself, where the numbers alone do not tell; empty: whatever it calls itself.
-    `transport` is how HWI reaches it, None where it has no way to; `reason` says why nobody here can drive it.
+    `names`: product names, where the numbers alone do not tell; empty means any. `transport` is how HWI
+    reaches it, or None; `reason` says why it cannot be driven.
     """
 
     vendor: int
@@ -42,9 +42,9 @@ _TOO_OLD: Final = "HWI drives this model no longer."
 _TREZOR: Final = (0x1209, 0x53C1)
 _BITBOX: Final = (0x03EB, 0x2403)
 
-# First match wins. Numbers and names: the vendors' udev rules, hwilib/devices, and the firmware's own descriptors. A number
-# that belongs to a maker of chips (1209, 03eb, 10c4, 1a86, 303a) is listed with its product only; 0403:6001, 1a86:7523 and
-# 303a:1001, which HWI takes for a Jade as well, are home-made boards and a thousand other things.
+# The first match wins. Sources: the vendors' udev rules, hwilib/devices, and the firmware's descriptors.
+# Vendor numbers of chip makers (1209, 03eb, 10c4, 1a86, 303a) are listed with their product only. HWI also
+# takes 0403:6001, 1a86:7523 and 303a:1001 for a Jade; these are home-made boards and many other things.
 USB_MODELS: Final[tuple[UsbModel, ...]] = (
     UsbModel(0x1209, 0x53C0, Family.TREZOR, "Trezor", None, reason=_BOOTLOADER),
     UsbModel(*_TREZOR, Family.TREZOR, "Trezor Safe 7", None, names=("Trezor Safe 7",), reason=_THP),
@@ -63,7 +63,7 @@ USB_MODELS: Final[tuple[UsbModel, ...]] = (
     UsbModel(0x2C97, 0x8000, Family.LEDGER, "Ledger Nano Gen5", None, product_mask=0xFF00, reason=_UNKNOWN),
     UsbModel(0x2C97, 0x0001, Family.LEDGER, "Ledger Nano S"),
     UsbModel(0x2C97, 0x0004, Family.LEDGER, "Ledger Nano X"),
-    # Later models have a number of this form in their bootloader only.
+    # Later models have such a number in their bootloader only.
     UsbModel(0x2C97, 0x0005, Family.LEDGER, "Ledger Nano S Plus", None, reason=_BOOTLOADER),
     UsbModel(0x2C97, 0x0006, Family.LEDGER, "Ledger Stax", None, reason=_BOOTLOADER),
     UsbModel(0x2C97, 0x0007, Family.LEDGER, "Ledger Flex", None, reason=_BOOTLOADER),
@@ -108,12 +108,12 @@ USB_MODELS: Final[tuple[UsbModel, ...]] = (
 
 
 def usb_model(vendor: int, product: int, name: str | None = None) -> UsbModel | None:
-    """The signing device with these numbers and this name, or None for everything else on the bus."""
+    """The model with these numbers and this name; None if it is no signing device."""
     return next((model for model in USB_MODELS if model.matches(vendor, product, name)), None)
 
 
 def usb_transports(vendor: int, product: int) -> frozenset[str]:
-    """How HWI may reach what has these numbers, whatever it calls itself; empty: nobody can reach it."""
+    """How HWI may reach a device with these numbers, whatever its name; empty if it cannot."""
     lines = (model for model in USB_MODELS if vendor == model.vendor)
     return frozenset(
         model.transport
@@ -122,39 +122,18 @@ def usb_transports(vendor: int, product: int) -> frozenset[str]:
     )
 
 
-# The file of the folder `udev` that opens a make's devices to the person at the machine.
-UDEV_RULES: Final[Mapping[Family, str]] = {
-    Family.TREZOR: "20-trezor.rules",
-    Family.COLDCARD: "20-coldcard.rules",
-    Family.LEDGER: "20-ledger.rules",
-    Family.KEEPKEY: "20-keepkey.rules",
-    Family.BITBOX02: "20-bitbox.rules",
-    Family.JADE: "20-jade.rules",
-    Family.DIGITALBITBOX: "20-bitbox.rules",
-}
-
-
-EMULATORS: Final[Mapping[Family, str]] = {
-    Family.TREZOR: "Trezor (emulator)",
-    Family.COLDCARD: "Coldcard (emulator)",
-    Family.LEDGER: "Ledger (emulator)",
-    Family.KEEPKEY: "KeepKey (emulator)",
-    Family.BITBOX02: "BitBox02 (emulator)",
-    Family.JADE: "Jade (emulator)",
-    Family.DIGITALBITBOX: "Digital Bitbox (emulator)",
-}
-
-
 SYSFS: Final = Path("/sys/bus/usb/devices")
 DEVFS: Final = Path("/dev")
 _HID_CLASS: Final = "03"
 
-# (name, inode): the kernel never gives the same number to what is plugged in later
+# (name, inode): a device that is plugged in later gets another inode
 _Entry = tuple[str, int]
 
 
 def sysfs_listing(root: Path = SYSFS, devfs: Path = DEVFS) -> Listing:
-    """One look at the folder, and a few small reads for each signing device; all else on the bus is read once, ever."""
+    """A listing of the bus. Each look reads the folder and a few small files per signing device; any other
+    device is read once.
+    """
     others: set[_Entry] = set()
 
     async def look(_in_use: Collection[Endpoint]) -> Sequence[Sighting]:
@@ -165,7 +144,7 @@ def sysfs_listing(root: Path = SYSFS, devfs: Path = DEVFS) -> Listing:
             try:
                 sighting = _sighting(root / entry[0], entry[1], devfs)
             except (OSError, ValueError):
-                # Not a device (a hub's root, say), or pulled out, or not all there yet, while we looked.
+                # Not a device (such as a root hub), just removed, or not set up completely yet.
                 continue
             if sighting is None:
                 others.add(entry)
@@ -179,7 +158,7 @@ def sysfs_listing(root: Path = SYSFS, devfs: Path = DEVFS) -> Listing:
 def _entries(root: Path) -> list[_Entry]:
     try:
         with os.scandir(root) as folder:
-            # What has a colon is an interface of a device.
+            # A name with a colon is an interface of a device.
             return [(entry.name, entry.inode()) for entry in folder if ":" not in entry.name]
     except OSError:
         return []
@@ -199,13 +178,15 @@ def _sighting(folder: Path, inode: int, devfs: Path) -> Sighting | None:
         model.model,
         permitted=os.access(node, os.R_OK | os.W_OK),
         unsupported=model.reason,
-        # The same port may have another device by now, or the same one that has started again.
+        # Changes when another device is in the same port, or the same one has restarted.
         incarnation=f"{inode}/{number}",
     )
 
 
 def _address(folder: Path, model: UsbModel, bus: int) -> str:
-    """As HWI names the same thing: hidapi's path is the interface's folder, trezorlib's is bus and ports, Jade's is a port."""
+    """The address as HWI has it: hidapi's path is the interface's folder, trezorlib's is bus and ports,
+    Jade's a serial port.
+    """
     interfaces = sorted(folder.glob(f"{folder.name}:*"))
     if model.transport in {"hid", "hid-or-webusb"}:
         for interface in interfaces:
@@ -215,7 +196,7 @@ def _address(folder: Path, model: UsbModel, bus: int) -> str:
         return webusb_address(bus, folder.name.partition("-")[2].split("."))
     if model.transport == "serial":
         for interface in interfaces:
-            # A serial driver names its port in a folder (cdc_acm) or directly (usb-serial).
+            # A serial driver has its port in a folder (cdc_acm) or directly (usb-serial).
             for port in (*interface.glob("tty/tty*"), *interface.glob("tty[A-Z]*")):
                 return f"serial:/dev/{port.name}"
     if model.reason is None:
@@ -224,7 +205,7 @@ def _address(folder: Path, model: UsbModel, bus: int) -> str:
 
 
 def device_nodes(endpoint: Endpoint, root: Path = SYSFS, devfs: Path = DEVFS) -> tuple[Path, ...]:
-    """The device files under which any program may have it open; none if it is not there."""
+    """The device files by which a program may have it open; none if it is not connected."""
     if endpoint.kind == "serial":
         return (devfs / Path(endpoint.place).name,)
     folder = root / _port(endpoint)
@@ -237,7 +218,7 @@ def device_nodes(endpoint: Endpoint, root: Path = SYSFS, devfs: Path = DEVFS) ->
 
 
 def _port(endpoint: Endpoint) -> str:
-    """The folder's name: bus and ports."""
+    """The name of its folder in sysfs: bus and ports."""
     if endpoint.kind == "webusb":
         bus, *ports = endpoint.place.split(":")
         return f"{bus.lstrip('0')}-{'.'.join(ports)}"
@@ -249,7 +230,7 @@ def _usb_node(devfs: Path, bus: int, number: int) -> Path:
 
 
 def _product_name(folder: Path) -> str | None:
-    """What the device called itself when it was plugged in; the kernel keeps it."""
+    """The product name that the kernel read when the device was plugged in."""
     try:
         return (folder / "product").read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:

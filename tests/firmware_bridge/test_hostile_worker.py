@@ -1,4 +1,6 @@
-"""A worker is not believed: whatever it says, the caller gets an outcome, and a person no more than a few plain words (L8)."""
+"""A worker is not trusted: whatever it sends, the caller gets an outcome, and the person a short plain text
+(L8).
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A listing that fails, hangs or is given up: the devices stay what they were, and the next look works."""
+"""A listing that fails, hangs or is cancelled: the devices stay as they were, and the next look works."""
 
 import asyncio
 

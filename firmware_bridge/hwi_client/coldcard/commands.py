@@ -1,4 +1,6 @@
-"""An address of a policy as a Coldcard is asked for it, and how it is asked whether it knows a vault."""
+"""Requests to a Coldcard: addresses, whether it knows a vault, and questions to its person; and what its
+releases do differently.
+"""
 
 import struct
 from collections.abc import Mapping
@@ -14,18 +16,14 @@ from firmware_bridge.protocol import DeviceFailure
 from multisig import RECEIVE, DerivationPath, Network, OriginKey, multisig_script
 from multisig.vault import profile_account_path
 
-# FOLDED from firmware_bridge/hwi_client/coldcard/question.py: What a Coldcard asks its person, and what becomes of it.
-# FOLDED from firmware_bridge/hwi_client/coldcard/releases.py: What firmware releases of a Coldcard do differently, as data: read from the maker's source, tag by tag, and seen on 5.4.5 and 5.6.1.
-
-
-# Before the Mk4 there was less memory for a transaction.
+# Models before the Mk4 have less memory for a transaction.
 _SMALL: Final = frozenset({"mk1", "mk2", "mk3"})
 
 
 @dataclass(frozen=True)
 class Release:
-    """`since`: the first version that does so. `unique_names`: it keeps no two wallets of one name. `collects_later`: a result is
-    handed over to a later connection too, and not only on the one on which the person approved it.
+    """`since`: the first version. `unique_names`: it keeps no two wallets of the same name. `collects_later`:
+    a later connection can collect the result too, not only the one on which the person approved.
     """
 
     since: tuple[int, ...]
@@ -33,7 +31,8 @@ class Release:
     collects_later: bool
 
 
-# The newest first. In 5.6.1 both changed (`multisig.py`, `name_is_used`; `usb.py`, `ALLOWED_DOWNLOAD`); 5.6.0 is as 5.4.5.
+# Read from the maker's source, tag by tag, and seen on 5.4.5 and 5.6.1. The newest first. In 5.6.1 both
+# changed (`multisig.py`, `name_is_used`; `usb.py`, `ALLOWED_DOWNLOAD`); 5.6.0 is as 5.4.5.
 _RELEASES: Final = (
     Release((5, 6, 1), unique_names=True, collects_later=False),
     Release((), unique_names=False, collects_later=True),
@@ -41,7 +40,7 @@ _RELEASES: Final = (
 
 
 def release_of(firmware: str | None) -> Release:
-    """What this version does; one that does not tell its version is older than all that is listed."""
+    """The row of this version; firmware without a version is older than all rows."""
     parts = (firmware or "").split(".")
     version = tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()
     return next(release for release in _RELEASES if release.since <= version)
@@ -49,7 +48,7 @@ def release_of(firmware: str | None) -> Release:
 
 @dataclass(frozen=True)
 class Versions:
-    """What the device tells about itself. `label` is its own word for its model; without one it is older than the Mk4."""
+    """The versions that the device reports. `label` is its model; None for models before the Mk4."""
 
     firmware: str | None = None
     label: str | None = None
@@ -71,7 +70,7 @@ class Versions:
 def address_command(
     policy: Mapping[str, Any], chain: int, index: int, fingerprint: str, network: Network
 ) -> bytes:
-    """For a vault the device has to know it; for a profile the path is enough.
+    """For a vault, which the device must know, or for a profile, whose path is enough.
 
     :raises DeviceFailure: the device with this fingerprint has no key in the policy.
     """
@@ -83,15 +82,17 @@ def address_command(
     return _path_command(DerivationPath((*keys[0].origin.path, chain, index)))
 
 
-# What it says to the command below where it knows the vault.
+# The error by which the device shows that it knows the vault.
 KNOWN: Final = "wrong m/n in script"
 
 
 def question_command(policy: Mapping[str, Any], network: Network) -> bytes:
-    """Whether it has a wallet with these fingerprints and paths, without anything on its screen.
+    """A request that shows nothing on the screen and tells whether the device has a wallet with these
+    fingerprints and paths.
 
-    It looks for the wallet first, and only then at the script, which is one of another number of keys. What it is there for
-    (`msck`) compares the fingerprints alone: every vault of the same devices is the same to it.
+    The device looks for the wallet first, and then rejects the script, which has another number of keys. The
+    command for this purpose (`msck`) compares fingerprints only, and takes all vaults of the same devices for
+    one.
     """
     keys = [OriginKey.parse(text, network) for text in policy["keys"]]
     count = 1 if len(keys) > 1 else 2
@@ -102,7 +103,7 @@ def question_command(policy: Mapping[str, Any], network: Network) -> bytes:
 
 
 def greeting_command(network: Network) -> bytes:
-    """The first address of the first account: on the screen until a button is pressed, and known to nobody but its owner."""
+    """Shows the first address of the profile's first account until a button is pressed."""
     return _path_command(DerivationPath((*profile_account_path(network), 0, 0)))
 
 
@@ -111,7 +112,7 @@ def _path_command(path: DerivationPath) -> bytes:
 
 
 def _script_command(threshold: int, keys: list[OriginKey], suffix: tuple[int, int]) -> bytes:
-    """Origins in the order of the script's keys, which BIP-67 sorts."""
+    """With the origins in the order of the script's keys (BIP-67)."""
     derived = sorted((key.xpub.derive_public_key(*suffix), key) for key in keys)
     script = multisig_script(threshold, [public_key for public_key, _key in derived])
     origins = [_origin(key, suffix) for _public_key, key in derived]
@@ -127,16 +128,16 @@ def spelled(path: str) -> str:
     return path.replace("h", "'")
 
 
-# The device reads, checks and signs without answering anybody meanwhile, and large transactions take minutes. How long that may
-# be is the bridge's to decide: this only ends a conversation that it forgot.
+# The device does not answer while it reads, checks and signs, which takes minutes for large transactions. The
+# bridge keeps the deadline; this one is only for a connection that the bridge has left.
 ANSWER_MS: Final = 30_000
 _ANSWER_MS_PER_BYTE: Final = 0.5
-# What it says where it asks nothing any more: the person is done with the question, whatever came of it.
+# The error after the person has answered, whatever the answer.
 _NOTHING_OPEN: Final = "no active request"
 
 
 def answer_ms(size: int) -> int:
-    """How long the device may work on so many bytes without answering, in milliseconds."""
+    """How long the device may work on this many bytes without answering, in milliseconds."""
     return ANSWER_MS + int(_ANSWER_MS_PER_BYTE * size)
 
 
@@ -145,10 +146,11 @@ def is_nothing_open(error: CCProtoError) -> bool:
 
 
 class Question:
-    """`poll` is the command that asks what became of it.
+    """A question to the person. `poll` is the command that asks for the result.
 
-    `packet`: the command that has made the device ask. It may have come in the pause after a refused enrolment, at whose end the firmware
-    forgets its active request and still shows it: what is answered then is lost. It is sent once more, in the place of itself.
+    `packet`: the command that makes the device ask. If it arrives in the pause after a refused enrolment, the
+    firmware forgets it at the end of the pause but still shows it, and the answer is lost. Then it is sent
+    once more.
     """
 
     def __init__(self, ckcc: Any, poll: bytes, packet: bytes | None = None, size: int = 0) -> None:
@@ -161,9 +163,10 @@ class Question:
         self._ckcc.send_recv(self._packet, timeout=self._patience)
 
     def look(self) -> Any:
-        """The answer, or None while there is none. It comes when the device has done its own work, and shows the question.
+        """The answer, or None while there is none. Returns when the device has done its own work and shows
+        the question.
 
-        :raises RuntimeError: refused, failed, or nothing is asked there any more.
+        :raises RuntimeError: refused, failed, or the question has gone.
         """
         try:
             return self._ckcc.send_recv(self._poll, timeout=self._patience)

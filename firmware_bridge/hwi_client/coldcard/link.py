@@ -1,4 +1,4 @@
-"""How a Coldcard is reached: HID, or the Unix socket of a simulator or a virtual device."""
+"""The link to a Coldcard: HID or a simulator's Unix socket, its encryption, and uploads."""
 
 import math
 import socket
@@ -22,20 +22,15 @@ from hwilib.devices.ckcc.utils import decode_xpub
 
 from firmware_bridge.model import Endpoint
 
-# FOLDED from firmware_bridge/hwi_client/coldcard/cipher.py: A Coldcard's encrypted link with libsecp256k1 and OpenSSL in the place of ecdsa and pyaes, which are Python alone.
-#
-# ckcc asks for that: "should be replaced in subclasses if you have other EC libraries". pyaes takes three quarters of the time
-# in which a large transaction is signed, and a handshake's first multiplication fills a table for 15 ms.
-# FOLDED from firmware_bridge/hwi_client/coldcard/upload.py: A file on its way to a Coldcard, block by block.
-
-
-# How soon it is noticed that nobody is at the other end of a simulator's socket any more.
+# How soon it is noticed that a simulator has gone.
 _LIVENESS_SECONDS: Final = 0.5
 _ABSTRACT_NAMES: Final = sys.platform.startswith("linux")
 
 
 class UnixPipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
-    """The simulator's socket at any path. ckcc's own name for the reply socket is built from that path and may not exist."""
+    """The simulator's socket at any path. ckcc builds the reply socket's name from that path, and it may not
+    exist.
+    """
 
     def __init__(self, path: str) -> None:
         self.socket_path = path
@@ -51,14 +46,15 @@ class UnixPipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
 
     def _own_name(self) -> str:
         if _ABSTRACT_NAMES:
-            # The kernel picks an abstract name: no file that another user could prepare, none left behind by a kill.
+            # The kernel picks an abstract name: no file that another user could prepare, or that a kill would
+            # leave behind.
             return ""
         self._folder = tempfile.TemporaryDirectory()
         self.pipe_name = str(Path(self._folder.name) / "s")
         return self.pipe_name
 
     def read(self, max_count: int, timeout_ms: int | None = None) -> bytes | None:
-        """As ckcc's, but nobody's answer is awaited from a socket that is closed: datagrams do not tell."""
+        """As ckcc's, but raises if the simulator's socket was closed, which datagrams do not tell."""
         left = math.inf if not timeout_ms else timeout_ms / 1000
         while left > 0:
             wait = min(left, _LIVENESS_SECONDS)
@@ -81,7 +77,7 @@ class UnixPipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
 
 
 def connect(endpoint: Endpoint) -> Any:
-    """What ckcc takes for its device."""
+    """The connection, as ckcc expects it."""
     if endpoint.kind == "unix":
         return UnixPipe(endpoint.place)
     device = hid.device()
@@ -93,7 +89,11 @@ _UNCOMPRESSED = b"\x04"
 
 
 class Ckcc(ColdcardDevice):  # type: ignore[misc]  # HWI is untyped
-    """ckcc's client; what its methods promise stands there."""
+    """ckcc's client, with libsecp256k1 and OpenSSL instead of ecdsa and pyaes, which are pure Python.
+
+    ckcc asks for that: "should be replaced in subclasses if you have other EC libraries". pyaes takes three
+    quarters of the time of signing a large transaction, and ecdsa's first multiplication 15 ms.
+    """
 
     def ec_setup(self) -> bytes:
         self.my_key = PrivateKey()
@@ -112,26 +112,29 @@ class Ckcc(ColdcardDevice):  # type: ignore[misc]  # HWI is untyped
         self.decrypt_response = Cipher(AES256(session_key), start).decryptor().update
 
     def mitm_verify(self, sig: bytes, expected_xpub: Any) -> bool:
-        """Whether the key of `expected_xpub` has signed the session's key: nobody sits in between (S21)."""
+        """Whether the key of `expected_xpub` has signed the session's key, so that there is no man in the
+        middle (S21).
+        """
         public_key, _chain_code = decode_xpub(expected_xpub)
         try:
-            # ckcc takes either of the two S; libsecp256k1 wants the lower.
+            # ckcc accepts a high S, libsecp256k1 only a low one.
             _, lower = signature_normalize(deserialize_compact(sig[1:]))
             return PublicKey(public_key).verify(cdata_to_der(lower), self.session_key, hasher=None)
         except ValueError:
             return False
 
 
-# How often the progress is told: about every quarter of a second on a Mk4.
+# How often progress is reported: about every quarter of a second on a Mk4.
 _TELL_EVERY: Final = 16 * MAX_BLK_LEN
 
 OnSent = Callable[[int], None]
 
 
 def upload(ckcc: Any, content: bytes, on_sent: OnSent) -> tuple[int, bytes]:
-    """Length and SHA-256 of what the device has now. `on_sent` hears of the bytes that were sent, and may raise to give up.
+    """Upload a file. Returns its length and SHA-256. `on_sent` is called with the bytes sent so far, and may
+    raise to stop.
 
-    :raises RuntimeError: the device has received something else.
+    :raises RuntimeError: the device received something else.
     """
     for at in range(0, len(content), MAX_BLK_LEN):
         if at % _TELL_EVERY == 0:

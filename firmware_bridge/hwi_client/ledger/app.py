@@ -1,7 +1,8 @@
-"""Which app is open on a Ledger, and whether it is the Bitcoin app of the right network (S14).
+"""The Bitcoin app of a Ledger: whether it is open for the right network (S14), a vault as its wallet policy
+(BIP-388), and its progress with a transaction.
 
-A person can switch apps at any time, and HWI never compares the app with its `--chain`: a client for mainnet signs with
-the testnet app. The question costs one exchange, so that it stands before everything else that a device is asked.
+A person can switch apps at any time, and HWI never compares the app with its `--chain`: a client for mainnet
+signs with the testnet app. So every operation first asks for the app, which takes one exchange.
 """
 
 from collections.abc import Mapping
@@ -16,24 +17,14 @@ from hwilib.devices.ledger_bitcoin.client_legacy import LegacyClient
 from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from hwilib.psbt import PSBT
 
-from firmware_bridge.enrolment import MAX_NAMES, takes_name
+from firmware_bridge.enrolment import takes_name
 from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, Unsupported, WrongApp
+from firmware_bridge.families import maker_of
 from firmware_bridge.hwi_client.base import chain_of
 from firmware_bridge.hwi_client.ledger.link import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, Link, status_of
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import Caller, DeviceFailure
 from multisig import Network, NetworkKind
-
-# FOLDED from firmware_bridge/hwi_client/ledger/policy.py: A vault or a single-signature account as a Ledger knows it: a wallet policy (BIP-388), and the proof that a person approved it.
-#
-# HWI makes such a policy anew for each order of keys it meets in a script; for sorted keys every address has its own order,
-# and to the device each is another wallet. Here the keys come in one order, that of the vault's verification code, always.
-# FOLDED from firmware_bridge/hwi_client/ledger/loading.py: How far the Bitcoin app is with a transaction, by what it asks its host for: nothing else tells.
-#
-# The app reads every input three times before it shows anything (app-bitcoin-new 2.4.0 to 2.4.6, src/handler/sign_psbt.c:
-# preprocess_inputs, and twice in compute_tx_hashes), and once more for each signature. Of a version that nobody has read, be it the next of
-# 2.4, that is not known here: it may ask as soon as it has read the inputs once.
-
 
 Policy = Mapping[str, Any]
 
@@ -44,13 +35,13 @@ MAX_INPUTS: Final = 512
 MAX_OUTPUTS: Final = 512
 MAX_OUTPUT_SCRIPT: Final = 83
 
-# The default policy of a single-signature account is known to the app without a registration: no name, no proof.
+# The default policy of a single-signature account needs no registration: no name, no proof.
 _SINGLE_SIGNATURE: Final = "wpkh(@0/**)"
 
 
 _MAINNET_APPS: Final = frozenset({"Bitcoin", "Bitcoin Legacy"})
 _TESTNET_APPS: Final = frozenset({"Bitcoin Test", "Bitcoin Test Legacy"})
-# What an emulator says that was started without the app's name: the keys have to tell the network.
+# The answer of an emulator that was started without the app's name: its keys tell the network.
 _NAMELESS: Final = "app"
 
 
@@ -60,8 +51,8 @@ class App:
     version: str
 
 
-# What no app says to this question in any other case: the system's own software while the device is locked, and an app
-# whose earlier host was killed, where the person has answered that host's question just now.
+# Statuses instead of the app's name: from the device's system while it is locked, and from an app whose
+# earlier host was killed, right after the person answered that host's question.
 _ANSWERS_OF_NO_APP: Final = {
     NOT_SUPPORTED: (Locked.code, None),
     DENIED: (Busy.code, None),
@@ -71,7 +62,7 @@ _ANSWERS_OF_NO_APP: Final = {
 
 
 def read_app(link: Link) -> App:
-    """:raises DeviceFailure: the device is locked, or still busy with somebody else's command."""
+    """:raises DeviceFailure: the device is locked, or still busy with another host's command."""
     try:
         name, version, _flags = Client(link).get_version()
     except Exception as error:
@@ -83,14 +74,14 @@ def read_app(link: Link) -> App:
 
 
 def require_network(app: App, network: Network) -> None:
-    """:raises DeviceFailure: another app is open, or that of another network; a device without any app names its dashboard."""
+    """:raises DeviceFailure: another app is open, the app of another network, or the dashboard."""
     wanted = _MAINNET_APPS if network.kind == NetworkKind.MAINNET else _TESTNET_APPS
     if app.name not in wanted and app.name != _NAMELESS:
         raise DeviceFailure(WrongApp.code, app.name)
 
 
 def make_client(link: Link, network: Network) -> Any:
-    """HWI's client for what is open: versions 1.x and 2.0.x, and those that say "Legacy", speak another protocol."""
+    """HWI's client for the open app: 1.x, 2.0.x and "Legacy" apps have another protocol."""
     return createClient(link, chain_of(network))
 
 
@@ -99,7 +90,7 @@ def is_legacy(client: Any) -> bool:
 
 
 def require_keys_of(client: Any, app: App, network: Network) -> None:
-    """An app without a name is known by the form of its keys, and by the paths that it knows.
+    """Check the network of an app without a name by the form of its keys.
 
     :raises DeviceFailure: it is for another network.
     """
@@ -125,7 +116,12 @@ def is_vault(policy: Policy) -> bool:
 
 
 def wallet_of(policy: Policy) -> WalletPolicy:
-    """:raises DeviceFailure: the vault or its name is more than the app takes."""
+    """The policy for the device, with its keys always in the order of the verification code.
+
+    HWI makes one for each order of keys that it meets in a script. To the device each is another wallet.
+
+    :raises DeviceFailure: the vault or its name is more than the app takes.
+    """
     keys = [ledger_key(key) for key in policy["keys"]]
     if not is_vault(policy):
         return WalletPolicy("", _SINGLE_SIGNATURE, keys)
@@ -133,7 +129,7 @@ def wallet_of(policy: Policy) -> WalletPolicy:
     if not takes_name(Family.LEDGER, name):
         raise DeviceFailure(
             Unsupported.code,
-            f"a Ledger takes names of 1 to {MAX_NAMES[Family.LEDGER]} printable ASCII characters",
+            f"a Ledger takes names of 1 to {maker_of(Family.LEDGER).max_name} printable ASCII characters",
         )
     if len(keys) > MAX_KEYS:
         raise DeviceFailure(
@@ -144,7 +140,7 @@ def wallet_of(policy: Policy) -> WalletPolicy:
 
 
 def proof_of(policy: Policy) -> bytes | None:
-    """What goes with the policy to the device.
+    """The registration's proof; None for a single-signature account.
 
     :raises DeviceFailure: the vault is not enrolled.
     """
@@ -156,13 +152,13 @@ def proof_of(policy: Policy) -> bytes | None:
 
 
 def legacy_address_wallet(policy: Policy, chain: int, index: int) -> WalletPolicy:
-    """One address of the account: the old protocol takes the path of the address itself for a wallet's key."""
+    """One address of the account: in the old protocol, the key has the path of the address itself."""
     origin = ledger_key(policy["keys"][0]).partition("]")[0]
     return WalletPolicy("", _SINGLE_SIGNATURE, [f"{origin}/{chain}/{index}]"])
 
 
 def ledger_key(expression: str) -> str:
-    """A key expression with its origin in the app's spelling: an apostrophe after hardened levels."""
+    """A key expression with its origin as the app writes it: an apostrophe after hardened levels."""
     origin, bracket, xpub = expression.partition("]")
     return origin.replace("h", "'") + bracket + xpub
 
@@ -172,9 +168,9 @@ def ledger_path(path: str) -> str:
 
 
 def to_version_2(psbt: PSBT) -> None:
-    """Make it what the app reads (BIP-370), with every input's coin stated as a witness UTXO too.
+    """Convert the PSBT to version 2 (BIP-370), which the app reads, and add every input's witness UTXO.
 
-    :raises DeviceFailure: it is larger than the app takes.
+    :raises DeviceFailure: it is too large for the app.
     """
     if len(psbt.inputs) > MAX_INPUTS or len(psbt.outputs) > MAX_OUTPUTS:
         raise DeviceFailure(
@@ -185,7 +181,8 @@ def to_version_2(psbt: PSBT) -> None:
         if not 0 < len(output.script) <= MAX_OUTPUT_SCRIPT:
             raise DeviceFailure(
                 Unsupported.code,
-                f"a Ledger takes output scripts of up to {MAX_OUTPUT_SCRIPT} bytes, and output {index} has another one",
+                f"a Ledger takes output scripts of up to {MAX_OUTPUT_SCRIPT} bytes, "
+                f"and output {index} has another one",
             )
     psbt.convert_to_v2()
     for item in psbt.inputs:
@@ -194,12 +191,17 @@ def to_version_2(psbt: PSBT) -> None:
 
 
 _ROOT_BYTES: Final = 32
-# Version of the app, how often it reads each input before it asks.
+# Version of the app -> how often it reads each input before it asks the person.
 _READINGS: Final = dict.fromkeys(("2.4.0", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.5", "2.4.6"), 3)
 
 
 class Loading:
-    """Follows one SIGN_PSBT command, and tells the caller."""
+    """Follows one SIGN_PSBT command by the app's requests to its host, and reports its progress.
+
+    The app reads every input three times before it shows anything (app-bitcoin-new 2.4.0 to 2.4.6,
+    src/handler/sign_psbt.c: preprocess_inputs, and twice in compute_tx_hashes), and once more for each
+    signature. Of other versions this is not known: they may ask as soon as they have read the inputs once.
+    """
 
     def __init__(self, caller: Caller, inputs: int, version: str) -> None:
         self._caller = caller
@@ -211,7 +213,7 @@ class Loading:
         self._signed = 0
 
     def started(self, data: bytes) -> None:
-        """`data`: what the command commits to (doc/bitcoin.md, SIGN_PSBT)."""
+        """`data`: the command's data (doc/bitcoin.md, SIGN_PSBT)."""
         parser = ByteStreamParser(data)
         parser.read_varint()
         parser.read_bytes(2 * _ROOT_BYTES)
@@ -220,11 +222,11 @@ class Loading:
         self._tell_sent(0)
 
     def may_ask(self) -> bool:
-        """Whether the app may be asking its person now."""
+        """Whether the app may be asking the person now."""
         return self._read >= (self._readings or 1) and not self._signing
 
     def requested(self, request: bytes) -> None:
-        """The app asks its host for this, or hands over a signature."""
+        """A request of the app to its host, or a signature."""
         if request[:1] == bytes([ClientCommandCode.YIELD]):
             self._tell_signed()
         elif request[: 1 + _ROOT_BYTES] == bytes([ClientCommandCode.GET_MERKLE_LEAF_PROOF]) + self._root:
@@ -234,7 +236,7 @@ class Loading:
 
     def _reads(self, index: int) -> None:
         if self._readings is not None and self._read >= self._readings:
-            # Nothing is left to be read but what is signed now: the person has said yes.
+            # The app reads an input again to sign it: the person has approved.
             if not self._signing:
                 self._signing = True
                 self._caller.tell("signing", "The device signs", 0, self._inputs)
@@ -256,7 +258,7 @@ class Loading:
 
     def _tell_signed(self) -> None:
         self._signing = True
-        # A device that yields more than it was asked for is dealt with by whoever takes the signatures.
+        # A device may yield too many signatures; they are checked later.
         self._signed = min(self._signed + 1, self._inputs)
         self._caller.tell(
             "signing", f"Signed input {self._signed} of {self._inputs}", self._signed, self._inputs

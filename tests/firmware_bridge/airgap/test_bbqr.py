@@ -1,4 +1,4 @@
-"""BBQr against Coinkite's data, in any order, and from whoever holds a picture before the camera (S23)."""
+"""BBQr against Coinkite's data, in any order, and hostile pictures (S23)."""
 
 import hashlib
 import json

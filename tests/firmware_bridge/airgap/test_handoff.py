@@ -1,4 +1,4 @@
-"""What is taken of an answer, and the words for each mistake (S19, S20, S23)."""
+"""What is accepted of an answer, and the outcome of each mistake (S19, S20, S23)."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""What HWI and the makers' libraries raise, told in plain values."""
+"""Exceptions of HWI and the makers' libraries as plain values."""
 
 import pytest
 from hwilib.devices.ckcc.protocol import CCProtoError

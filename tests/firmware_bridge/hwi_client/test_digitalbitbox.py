@@ -1,4 +1,6 @@
-"""HWI's own Digital Bitbox client against a peer with a real seed; no Digital Bitbox was ever at the other end."""
+"""HWI's own Digital Bitbox client against a peer with a real seed; no Digital Bitbox was ever at the other
+end.
+"""
 
 import base64
 import json

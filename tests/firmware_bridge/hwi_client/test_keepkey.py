@@ -1,4 +1,4 @@
-"""KeepKey's driver against the virtual Trezor in a KeepKey's dress; no KeepKey was ever at the other end."""
+"""KeepKey's driver against a virtual Trezor with a KeepKey's features; never tried on a KeepKey."""
 
 import base64
 from contextlib import asynccontextmanager

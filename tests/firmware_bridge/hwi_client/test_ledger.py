@@ -1,4 +1,6 @@
-"""What a Ledger does through our driver: HWI's client, unmodified, against a virtual device on Ledger's own wire."""
+"""What a Ledger does through our driver: HWI's client, unmodified, against a virtual device on Ledger's own
+wire.
+"""
 
 import asyncio
 import base64

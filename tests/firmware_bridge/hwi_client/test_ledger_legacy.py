@@ -1,4 +1,6 @@
-"""Versions of the Bitcoin app that speak the old protocol: what they can do, and the sentence for what they cannot."""
+"""Versions of the Bitcoin app that speak the old protocol: what they can do, and the sentence for what they
+cannot.
+"""
 
 import base64
 from contextlib import asynccontextmanager

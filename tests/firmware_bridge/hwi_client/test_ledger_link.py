@@ -1,4 +1,6 @@
-"""The road to a Ledger, against a server that answers from a list: what the library's own transport does not survive."""
+"""The link to a Ledger, against a server that answers from a list: what the library's own transport does not
+survive.
+"""
 
 import asyncio
 from types import SimpleNamespace
@@ -117,7 +119,7 @@ async def test_what_a_person_is_asked_is_asked_once(op, args, command):
 
 
 async def test_a_harmless_question_stands_before_each_that_a_person_is_asked():
-    """It takes the answer meant for whoever was cut off; the signing after it starts afresh."""
+    """It takes the answer to the cut-off host's command; the signing after it starts afresh."""
     answers = {VERSION: [version()], FINGERPRINT: [INCORRECT, MASTER], SIGN: [reply(0x6985)]}
     async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
         with fails_with("refused-by-person"):

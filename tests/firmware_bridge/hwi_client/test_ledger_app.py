@@ -1,4 +1,4 @@
-"""A vault in a Ledger's own words, and the transaction that goes with it."""
+"""A vault as a Ledger's wallet policy, and the PSBT version that the app reads."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the end of an operation says of its device, and what it does not say."""
+"""The state that follows from the end of an operation or a probe."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The bus as hidapi lists it."""
+"""USB devices as hidapi, libusb and pyserial list them."""
 
 from types import SimpleNamespace
 

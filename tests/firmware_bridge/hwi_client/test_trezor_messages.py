@@ -1,4 +1,4 @@
-"""Our encoder writes what HWI's writes, byte for byte, and refuses what HWI's refuses."""
+"""Trezor's messages: the same bytes as HWI's encoder, and the corrections of HWI's messages."""
 
 import io
 from enum import IntEnum
@@ -8,7 +8,15 @@ from hwilib.devices.trezorlib import messages, protobuf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firmware_bridge.hwi_client.trezor.messages import CODEC, SortedMultisig, encode
+from firmware_bridge.hwi_client.trezor.messages import (
+    CODEC,
+    SortedMultisig,
+    encode,
+    mend,
+    mend_multisig,
+    mend_op_return,
+)
+from multisig import op_return_script
 
 ROOTS = (
     messages.TxAck,
@@ -112,3 +120,38 @@ def test_a_kind_of_number_that_bitcoin_has_not():
 
     with pytest.raises(ValueError, match="not in use"):
         encode(Signed(value=1))
+
+
+def test_keys_in_lexicographic_order_are_declared_as_field_6():
+    plain = messages.TxOutputType(amount=1, multisig=messages.MultisigRedeemScriptType(m=2))
+    mended = mend_multisig(plain)
+    wire = io.BytesIO()
+    protobuf.dump_message(wire, mended.multisig)
+    assert wire.getvalue().endswith(b"\x30\x01")
+    # HWI sends the same object again when the device asks again.
+    assert not hasattr(plain.multisig, "pubkeys_order")
+
+
+def test_a_single_signature_item_stays_as_it_is():
+    plain = messages.TxOutputType(amount=1)
+    assert mend_multisig(plain) is plain
+
+
+@pytest.mark.parametrize("size", range(1, 81))
+def test_op_return_data_is_the_pushed_data(size):
+    data = bytes(range(100, 100 + size))
+    as_hwi_cuts_it = op_return_script(data)[2:]
+    output = messages.TxOutputType(amount=0, op_return_data=as_hwi_cuts_it)
+    assert mend_op_return(output).op_return_data == data
+    assert output.op_return_data == as_hwi_cuts_it
+
+
+def test_op_return_of_several_pushes_is_refused():
+    output = messages.TxOutputType(amount=0, op_return_data=b"\x01" * 78)
+    with pytest.raises(ValueError, match="more than one push"):
+        mend_op_return(output)
+
+
+def test_every_other_message_goes_as_it_is():
+    message = messages.GetFeatures()
+    assert mend(message) is message

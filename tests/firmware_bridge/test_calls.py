@@ -1,4 +1,4 @@
-"""What a worker's answers must be before anybody believes them."""
+"""The checks of a worker's answers."""
 
 import base64
 

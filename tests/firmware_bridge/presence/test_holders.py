@@ -1,4 +1,4 @@
-"""Which program has a device open: looked up in what the kernel shows of processes."""
+"""Other programs: which one has a device open, and taking turns with them."""
 
 import asyncio
 import os
@@ -10,8 +10,10 @@ import time
 
 import pytest
 
+from firmware_bridge.errors import Busy
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.presence import holders
+from firmware_bridge.presence.holders import no_turns, turns_in
 from tests.support.patience import PATIENCE
 
 pytestmark = [
@@ -115,14 +117,17 @@ def test_the_search_ends_at_its_deadline(tmp_path, monkeypatch):
 
 @pytest.fixture
 def other_program(tmp_path):
-    """A process of this user, not started by this one as far as the kernel shows: it outlives what started it."""
+    """A process of this user, not started by this one as far as the kernel shows: it outlives what started
+    it.
+    """
     started = []
 
     def start(code):
         script = tmp_path / "sparrow"
         script.write_text(code)
         launcher = (
-            "import subprocess, sys; p = subprocess.Popen([sys.executable, *sys.argv[1:]], stdout=sys.stdout);"
+            "import subprocess, sys;"
+            "p = subprocess.Popen([sys.executable, *sys.argv[1:]], stdout=sys.stdout);"
             "print(p.pid, flush=True)"
         )
         launched = subprocess.Popen(
@@ -187,3 +192,57 @@ async def test_nobody_waits_for_a_process_that_hangs_in_the_kernel(monkeypatch):
         assert await holders.holder_of(JADE) is None
     finally:
         released.set()
+
+
+TREZOR = Endpoint.parse("trezor:udp:127.0.0.1:21324")
+OTHER = Endpoint.parse("trezor:udp:127.0.0.1:21325")
+
+
+def test_one_has_it_and_the_other_is_told_who(tmp_path):
+    ours, theirs = turns_in(tmp_path, "the first one"), turns_in(tmp_path, "the second one")
+    with ours(TREZOR):
+        with pytest.raises(Busy, match=r"^In use by the first one\.$"), theirs(TREZOR):
+            pytest.fail("two have it")
+        with theirs(OTHER):
+            pass
+    with theirs(TREZOR), pytest.raises(Busy, match="the second one"), ours(TREZOR):
+        pytest.fail("two have it")
+
+
+def test_an_error_gives_the_turn_back(tmp_path):
+    turn = turns_in(tmp_path, "one")
+    with pytest.raises(ValueError, match="no"), turn(TREZOR):
+        raise ValueError("no")
+    with turn(TREZOR):
+        pass
+
+
+def test_a_killed_program_holds_nothing(tmp_path):
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom firmware_bridge import Endpoint\n"
+        "from firmware_bridge.presence.holders import turns_in\n"
+        f"with turns_in(Path(sys.argv[1]), 'other')(Endpoint.parse('{TREZOR}')):\n"
+        "    print('has it', flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as program:
+        try:
+            assert program.stdout.readline() == b"has it\n"
+            with pytest.raises(Busy, match="other"), turns_in(tmp_path, "one")(TREZOR):
+                pytest.fail("two have it")
+        finally:
+            program.kill()
+    with turns_in(tmp_path, "one")(TREZOR):
+        pass
+
+
+def test_the_name_of_the_program_whose_turn_it_is_is_cleaned_and_cut(tmp_path):
+    evil = turns_in(tmp_path, "evil\x1b[2J\u202e" + "y" * 5_000)
+    with evil(TREZOR), pytest.raises(Busy) as told, turns_in(tmp_path, "one")(TREZOR):
+        pytest.fail("two have it")
+    assert str(told.value).isprintable()
+    assert len(str(told.value)) < 160
+
+
+def test_who_takes_no_turns_is_in_nobodys_way():
+    with no_turns(TREZOR), no_turns(TREZOR):
+        pass

@@ -1,4 +1,4 @@
-"""Our half of a Coldcard's link against ckcc's own, which is slower."""
+"""Our encryption of a Coldcard's link against ckcc's own, which is slower."""
 
 import secrets
 
