@@ -9,12 +9,12 @@ import pytest
 from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces import hid_device
 
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import DeviceFailure
 from multisig import Network
 from tests.support.ledger_driver import (
     ANOTHER,
     Cut,
     driven,
+    fails_with,
     policy_of,
     reply,
     scripted,
@@ -31,10 +31,6 @@ MASTER = reply(0x9000, bytes.fromhex("d34db33f"))
 INCORRECT, BUSY = reply(0x6A80), reply(0x6901)
 POLICY = policy_of(make_vault(), hmac=ANOTHER)
 SIGN_ARGS = {"psbt": make_spend(make_vault()).to_base64(), "policy": POLICY}
-
-
-def fails_with(code, match=None):
-    return pytest.raises(DeviceFailure, match=match, check=lambda failure: failure.code == code)
 
 
 async def test_one_connection_for_all_that_is_asked():
