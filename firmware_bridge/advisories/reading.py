@@ -175,7 +175,6 @@ def known_flaws(device: Device, listed: Advisories | None = None) -> tuple[Advis
 
 
 KEY_BYTES: Final = 32
-SIGNATURE_BYTES: Final = 64
 
 
 class BadListSignature(AdvisoryListError):
