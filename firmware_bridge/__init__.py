@@ -6,14 +6,22 @@
         key = await bridge.xpub(device.id, multisig_account_path(Network.SIGNET))
         signed = await bridge.sign(device.id, psbt, vault)
 
-Everything that can go wrong is a leaf of `BridgeError`. Nothing is printed, nothing waits for ever, HWI runs elsewhere.
+Everything that can go wrong is a leaf of `BridgeError`. Nothing is printed, nothing waits for ever, HWI runs
+elsewhere.
 """
 
 from firmware_bridge.advisories import Advisory, has_anti_exfil, known_flaws
+from firmware_bridge.advisories.firmware import DataScreen, data_screen
 from firmware_bridge.blocking import BlockingBridge
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.conversation import Ask, OnProgress
-from firmware_bridge.data_screens import DataScreen, data_screen
+from firmware_bridge.enrolment import (
+    Registration,
+    RegistrationFile,
+    Registrations,
+    RegistrationsInMemory,
+    UnreadableRegistrations,
+)
 from firmware_bridge.errors import (
     AddressMismatch,
     BadDeviceSignature,
@@ -43,14 +51,7 @@ from firmware_bridge.model import (
     Family,
     Progress,
 )
-from firmware_bridge.port import Question
-from firmware_bridge.registrations import (
-    Registration,
-    RegistrationFile,
-    Registrations,
-    RegistrationsInMemory,
-    UnreadableRegistrations,
-)
+from firmware_bridge.protocol import Question
 
 __all__ = [
     "Account",

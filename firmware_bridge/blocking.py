@@ -1,4 +1,4 @@
-"""The same bridge for programs without an event loop: each call waits for its outcome.
+"""The bridge for programs without an event loop: each call blocks until its outcome.
 
 with BlockingBridge(network=Network.SIGNET) as bridge:
     for device in bridge.refresh():
@@ -16,10 +16,10 @@ from typing import Any, Self, TypeVar, cast
 
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.conversation import Ask, OnProgress
+from firmware_bridge.enrolment import Registrations
 from firmware_bridge.errors import Cancelled
 from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint
-from firmware_bridge.port import Question
-from firmware_bridge.registrations import Registrations
+from firmware_bridge.protocol import Question
 from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault
 
 _T = TypeVar("_T")
@@ -27,14 +27,14 @@ BlockingAsk = Callable[[Question], str | None]
 
 
 class _NotOpen(RuntimeError):
-    """No loop is there that would do it."""
+    """The bridge's event loop does not run."""
 
 
 class BlockingBridge:
-    """`Bridge`, method for method; see there. Use it in a `with` block. Any thread may call it, and several at once.
+    """`Bridge`, method for method; see there. Use it in a `with` block. Any thread may call it.
 
-    An event loop in a thread of its own does the work. Progress is told from that thread: a callback returns soon, and calls
-    none of these methods. Questions are asked from threads of their own, which may wait for a person.
+    An event loop in a thread does the work. Progress callbacks run in that thread: they must return soon, and
+    call none of these methods. Questions are asked in threads of their own, which may block.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class BlockingBridge:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="firmware-bridge", daemon=True)
         self._open = False
-        # Whoever hands work over while it closes would wait for a loop that has stopped.
+        # Work that is handed over while the bridge closes would wait for a stopped loop.
         self._handing_over = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -81,13 +81,13 @@ class BlockingBridge:
         return self._wait(self._bridge.refresh())
 
     def events(self) -> Iterator[DeviceEvent]:
-        """Every change of state, for as long as the bridge is open. Devices are looked for while somebody iterates."""
+        """Every change of state, until the bridge closes. Devices are watched while the caller iterates."""
         stream, watching = self._wait(self._start_watching())
         try:
             while (event := self._next(stream)) is not None:
                 yield event
         finally:
-            # The bridge may have been closed meanwhile, and the loop with it.
+            # The bridge, and its loop, may have been closed meanwhile.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(watching.cancel)
 
@@ -145,7 +145,7 @@ class BlockingBridge:
         self._wait(self._bridge.cancel(device_id))
 
     def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Ctrl-C while waiting gives the work up, and with it what runs on the device."""
+        """Ctrl-C while waiting cancels the operation."""
         future = self._hand_over(work)
         try:
             return future.result()
@@ -156,7 +156,9 @@ class BlockingBridge:
             raise
 
     def _hand_over(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
-        """:raises RuntimeError: nobody would ever do it: outside of the `with` block, or called back from it, or forked."""
+        """:raises RuntimeError: outside of the `with` block, from a progress callback, or in a forked
+        process.
+        """
         with self._handing_over:
             if self._open and self._thread.is_alive() and threading.current_thread() is not self._thread:
                 return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -190,7 +192,7 @@ async def _next_of(stream: AsyncIterator[DeviceEvent]) -> DeviceEvent | None:
 def _in_thread(ask: BlockingAsk) -> Ask:
     async def put(question: Question) -> str | None:
         answer = asyncio.get_running_loop().create_future()
-        # No thread of a pool: whoever gives the question up, or leaves, must not wait for the person at the keyboard.
+        # Not in a thread pool, whose shutdown would wait for the person at the keyboard.
         threading.Thread(target=_answer, args=(ask, question, answer), name="question", daemon=True).start()
         return cast("str | None", await answer)
 
@@ -202,7 +204,7 @@ def _answer(ask: BlockingAsk, question: Question, answer: asyncio.Future[str | N
     error: Exception | None = None
     try:
         said = ask(question)
-    except Exception as raised:  # noqa: BLE001 - the caller's code; it is told where its question was put
+    except Exception as raised:  # noqa: BLE001 - the caller's code: raised where the question was awaited
         error = raised
 
     def tell() -> None:
@@ -213,7 +215,7 @@ def _answer(ask: BlockingAsk, question: Question, answer: asyncio.Future[str | N
         else:
             answer.set_exception(error)
 
-    # Nobody may be there any more to hear it.
+    # The loop may be closed by now.
     with contextlib.suppress(RuntimeError):
         answer.get_loop().call_soon_threadsafe(tell)
 

@@ -1,4 +1,4 @@
-"""The facade: devices and what can be done with them, in plain values and typed outcomes."""
+"""The facade: devices, and the operations on them."""
 
 import asyncio
 import contextlib
@@ -7,19 +7,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from firmware_bridge import answers, arguments, presence, sanitised_psbt, signing
+from firmware_bridge import calls, conversation, presence, sanitised_psbt
 from firmware_bridge.conversation import Ask, Conversation, Dependencies, OnProgress
+from firmware_bridge.enrolment import Registration, Registrations, RegistrationsInMemory
 from firmware_bridge.errors import BadDeviceSignature
 from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
-from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint
+from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint, Listing
 from firmware_bridge.presence import Hotplug
-from firmware_bridge.probing import Clock
-from firmware_bridge.process import Spawner, spawn
-from firmware_bridge.registrations import Registration, Registrations, RegistrationsInMemory
+from firmware_bridge.presence.holders import Turn, no_turns
+from firmware_bridge.record import Clock
 from firmware_bridge.roster import Roster
-from firmware_bridge.sighting import Listing
-from firmware_bridge.turns import Turn, no_turns
+from firmware_bridge.worker import Spawner, spawn
 from multisig import (
     DerivationPath,
     Fingerprint,
@@ -33,21 +32,21 @@ from multisig import (
     profile_account_path,
 )
 
-# How often to look after virtual devices that are missing, of which nothing tells, and after devices that want to be asked again.
+# Seconds between two looks while an emulator is missing, or a device is to be probed again: no event tells.
 _WATCH_SECONDS: Final = 2.0
-# And while all virtual devices are there and well: a look only notices later that one was switched off.
+# And while all emulators are connected and ready: only a look notices that one was stopped.
 _SETTLED_SECONDS: Final = 5.0
 
 
 class Bridge:
     """The devices of one program. Use it as an async context manager; leaving it ends every worker process.
 
-    `endpoints` are virtual devices and emulators; `usb` adds what is plugged in. `registrations` keeps what a Ledger returns
-    when it registers a vault; without one it is forgotten when the program ends. Nothing is opened before `refresh`, `watch`
-    or an operation, and nothing waits without a deadline. `turn`: how turns are taken with other programs that ask the same
-    devices (`turns_in`).
+    `endpoints` are virtual devices and emulators; `usb` adds USB devices. `registrations` stores what a
+    Ledger returns when it registers a vault; by default it is kept until the program ends. No device is
+    opened before `refresh`, `watch` or an operation, and nothing waits without a deadline. `turn` coordinates
+    with other programs that use the same devices (`turns_in`).
 
-    Every operation raises the leaves of `BridgeError`; the next operation works, whatever happened to the one before.
+    Every operation raises leaves of `BridgeError`. After any of them the next operation works.
     """
 
     def __init__(
@@ -86,23 +85,24 @@ class Bridge:
         await self._roster.close()
 
     async def list(self) -> tuple[Device, ...]:
-        """What is there, as last noticed. No device is touched, nothing is waited for."""
+        """The connected devices, as last noticed. No device is touched."""
         return self._roster.devices()
 
     async def refresh(self) -> tuple[Device, ...]:
-        """Notice who came and who left, ask who is new and idle, and wait for their answers."""
+        """Notice which devices came and left, probe the new and idle ones, and wait for their answers."""
         await self._roster.look()
         probes = self._roster.start_probes()
         if probes:
-            # Others may wait for the same probes: whoever is cancelled here ends none of them.
+            # Other tasks may wait for the same probes: a cancel here must not end them.
             await asyncio.wait(probes)
         return self._roster.devices()
 
     async def watch(self, seconds: float | None = None) -> None:
-        """Keep noticing, until cancelled or the bridge closes; run it as a task. A device that answers slowly does not hold up the others.
+        """Keep the list up to date until cancelled or the bridge closes; run it as a task. A slow device
+        delays no other.
 
-        What is plugged in is noticed at once where the system tells; `seconds` is the longest time between two looks, by
-        default as long as nothing can be missed. No look touches a device.
+        A plugged-in device is noticed at once where the system reports it. `seconds` is the longest time
+        between two looks; the default depends on what the system reports. No look touches a device.
         """
         plugs = await self._hotplug()
         try:
@@ -124,31 +124,31 @@ class Bridge:
         return self._roster.hub.stream()
 
     async def unlock(self, device_id: str, ask: Ask, *, on_progress: OnProgress | None = None) -> Device:
-        """Give the device its PIN and passphrase: `ask` is called with each `Question` that it cannot answer by itself.
+        """Give the device its PIN and passphrase: `ask` is called with each `Question`.
 
-        An answer of None leaves it to the person at the device, where that is possible; so does an exception of `ask`, which is
-        logged and not raised. The keys of a passphrase stay available until the device is unplugged or forgets them.
+        If `ask` returns None, or raises (which is logged), the person answers on the device where that is
+        possible. The keys of a passphrase stay available until the device is unplugged or forgets them.
 
-        :raises Locked: the PIN was wrong, or nobody gave one.
-        :raises NeedsPassphrase: nobody gave one.
-        :raises Unsupported: devices of this make are unlocked by their own buttons only.
+        :raises Locked: the PIN was wrong, or none was given.
+        :raises NeedsPassphrase: none was given.
+        :raises Unsupported: devices of this family are unlocked by their own buttons only.
         """
         async with self._talk(device_id, on_progress, ask) as talk:
             answer = await talk.call("unlock", deadline=self._deadlines.person)
-            fingerprint, session = answers.unlocked(answer)
-            # What opens this device is not for the one that may be in its place by now.
+            fingerprint, session = calls.unlocked(answer)
+            # Another device may have taken its place; the session is not for that one.
             talk.record.require_wanted()
             talk.record.lane.session = session
             self._roster.identify(talk.record, fingerprint)
         return talk.record.device
 
     async def identify(self, device_id: str, *, on_progress: OnProgress | None = None) -> None:
-        """Have the device show something harmless, so that the person sees which one it is."""
+        """Make the device show something harmless, so that the person sees which one it is."""
         async with self._talk(device_id, on_progress) as talk:
             await talk.ask_person("identify")
 
     async def fingerprint(self, device_id: str) -> Fingerprint:
-        """The master key's fingerprint, asked anew: a passphrase may have changed it."""
+        """The master key's fingerprint, read again: a passphrase may have changed it."""
         async with self._talk(device_id) as talk:
             fingerprint = await talk.read_fingerprint()
             self._roster.identify(talk.record, fingerprint)
@@ -170,55 +170,58 @@ class Bridge:
         return key
 
     async def xpubs(self, device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
-        """The extended public keys at these paths, with their origins, in one conversation.
+        """The extended public keys at these paths, with their origins, in one call to the device.
 
         :raises WrongApp: the device is set to another kind of network.
-        :raises Unsupported: this make does not give the key at such a path.
+        :raises Unsupported: this family does not give the key at such a path.
         """
-        arguments.require_paths(paths)
+        calls.require_paths(paths)
         async with self._talk(device_id) as talk:
             return await talk.read_xpubs(paths)
 
     async def sign_message(
         self, device_id: str, text: str, path: DerivationPath, *, on_progress: OnProgress | None = None
     ) -> bytes:
-        """The person's signature of `text` with the key at `path`: 65 bytes (BIP-137), proven to be by that key.
+        """The signature of `text` with the key at `path`: 65 bytes (BIP-137), verified against that key.
 
-        :raises Unsupported: this make does not take the text or the path: a Coldcard wants 2 to 240 printable ASCII characters.
+        :raises Unsupported: this family does not accept the text or the path: a Coldcard takes 2 to 240
+            printable ASCII characters.
         :raises BadDeviceSignature: it is by another key, or over another text.
         """
-        arguments.require_paths([path])
+        calls.require_paths([path])
         async with self._talk(device_id, on_progress) as talk:
             (key,) = await talk.read_xpubs([path])
             args = {"text": text, "path": str(path)}
-            signature = answers.signature(await talk.ask_person("sign_message", args))
-            if not answers.is_by(key.xpub.public_key, text, signature):
+            signature = calls.signature(await talk.ask_person("sign_message", args))
+            if not calls.is_by(key.xpub.public_key, text, signature):
                 raise BadDeviceSignature
             return signature
 
     async def enrol(
         self, device_id: str, vault: Vault, name: str, *, on_progress: OnProgress | None = None
     ) -> None:
-        """Make the device know the vault under this name, where its maker wants that; the person confirms on it.
+        """Enrol the vault on the device under this name, if its family keeps vaults; the person confirms on
+        it.
 
-        A device that knows the vault already is not asked again, and keeps its name. What a Ledger returns goes to the
-        bridge's registrations. Devices that keep no vaults are only asked whose keys they hold.
+        A device that knows the vault already does not ask again, and keeps its name. A Ledger's registration
+        is stored in the bridge's registrations. Of a device that keeps no vaults, only the fingerprint is
+        read.
 
         :raises WrongNetwork: the vault is for another kind of network than the bridge.
         :raises WrongDevice: it is no cosigner of the vault.
-        :raises Unsupported: the name or the vault is more than this make takes.
+        :raises Unsupported: this family does not accept the name or the vault.
         """
         self._require_network(vault)
         async with self._talk(device_id, on_progress) as talk:
             family, code = talk.record.device.family, vault.verification_code
-            arguments.enrol(family, vault, name, None, again=False)
+            calls.enrol_args(family, vault, name, None, again=False)
             signer = await talk.read_signer(vault)
             if not maker_of(family).enrols:
                 return
             again = (signer, code) in talk.record.unknown_vaults
             known = talk.registration(signer, vault)
-            args = arguments.enrol(family, vault, name, known, again=again)
-            proof = answers.registration(await talk.ask_person("enrol", args))
+            args = calls.enrol_args(family, vault, name, known, again=again)
+            proof = calls.registration(await talk.ask_person("enrol", args))
             if proof is not None:
                 talk.keep(Registration(signer, code, str(args["policy"]["name"]), proof))
             talk.record.unknown_vaults.discard((signer, code))
@@ -232,14 +235,14 @@ class Bridge:
         *,
         on_progress: OnProgress | None = None,
     ) -> str:
-        """Have the device show the policy's address at this place, and compare it with ours, which is returned.
+        """Make the device show the policy's address at this place, compare it with ours, and return ours.
 
         On regtest and signet devices show the address in testnet's form.
 
         :raises AddressMismatch: the device shows another one.
         :raises NotEnrolled: the device does not know the vault.
         :raises WrongDevice: it is no signer of the policy.
-        :raises MultisigError: there is no such place, or the policy is for another kind of network than the bridge.
+        :raises MultisigError: no such place, or the policy is for another kind of network than the bridge.
         """
         self._require_network(policy)
         policy.script_pubkey(chain, index)
@@ -253,7 +256,7 @@ class Bridge:
                 deadline=self._deadlines.work,
                 person=self._deadlines.person,
             )
-            return answers.require_address(answer, policy, chain, index)
+            return calls.require_address(answer, policy, chain, index)
 
     async def sign(
         self,
@@ -264,14 +267,16 @@ class Bridge:
         signer: Fingerprint | None = None,
         on_progress: OnProgress | None = None,
     ) -> Psbt:
-        """The same PSBT with this device's verified signatures added; of what the device sends, nothing else is taken (S19).
+        """The same PSBT with this device's signatures added, verified. Nothing else of the device's answer is
+        used (S19).
 
-        `signer`: whose keys the device must hold, where the caller knows. Inputs that the device left unsigned are told by a
-        `Progress` of step "incomplete", and by `multisig.signer_progress`. Everything signed already: the device is not
-        asked again.
+        `signer`: the fingerprint that the device must have, if the caller knows it. Inputs that the device
+        left unsigned are reported by a `Progress` of step "incomplete", and by `multisig.signer_progress`. If
+        this signer has signed everything already, the device is not asked.
 
-        :raises MultisigError: the PSBT does not prove its inputs to be coins of the policy (S4, S5), or carries a bad
-            signature, or the policy is for another kind of network than the bridge. The device was not touched.
+        :raises MultisigError: the PSBT does not prove its inputs to be coins of the policy (S4, S5), or
+            carries a bad signature, or the policy is for another kind of network than the bridge. The device
+            was not touched.
         :raises WrongDevice: the device is no signer of the policy, or changed its keys meanwhile (S18).
         :raises NotEnrolled: the device does not know the vault.
         :raises BadDeviceSignature: a signature that came back does not verify.
@@ -279,16 +284,18 @@ class Bridge:
         self._require_network(policy)
         sanitised_psbt.require_sound(psbt, policy)
         async with self._talk(device_id, on_progress) as talk:
-            return await signing.sign(talk, psbt, policy, signer)
+            return await conversation.sign(talk, psbt, policy, signer)
 
     async def cancel(self, device_id: str) -> None:
-        """Give up what runs on the device; its caller gets `Cancelled`. A Trezor's screen is cleared; a Coldcard's is not."""
+        """Cancel the operation on the device; its caller gets `Cancelled`. A Trezor's screen is cleared, a
+        Coldcard's is not.
+        """
         await self._roster.cancel(device_id)
 
     def _require_network(self, policy: Policy) -> None:
-        """A signature knows of no network, but a screen does: it would show coins of another one.
+        """Signatures do not depend on the network, but the device would show the addresses of another one.
 
-        :raises WrongNetwork: the policy is not for the kind of network that the devices are told.
+        :raises WrongNetwork: the policy is for another kind of network than the bridge.
         """
         network = self._dependencies.network
         if policy.network.kind != network.kind:

@@ -1,31 +1,44 @@
-"""One operation's talk with its device: calls that belong together, none of them after a cancel."""
+"""One operation on one device: its calls, none of them after a cancel; and the signing."""
 
+import base64
 import contextlib
+import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from firmware_bridge import answers, arguments, protocol
-from firmware_bridge.errors import NotEnrolled, WrongDevice
+from firmware_bridge import calls, protocol, sanitised_psbt
+from firmware_bridge.enrolment import Registration, Registrations
+from firmware_bridge.errors import (
+    BadDeviceSignature,
+    BridgeError,
+    Busy,
+    Cancelled,
+    DeviceFault,
+    Disconnected,
+    NotEnrolled,
+    TimedOut,
+    WorkerCrashed,
+    WrongDevice,
+)
 from firmware_bridge.families import clean_detail
 from firmware_bridge.lane import OnNote
 from firmware_bridge.model import Deadlines, Progress
-from firmware_bridge.port import Question
-from firmware_bridge.record import Record
-from firmware_bridge.registrations import Registration, Registrations
+from firmware_bridge.protocol import TAKEN, Question
+from firmware_bridge.record import Answered, Record
 from firmware_bridge.roster import Roster
-from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Vault
+from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault, signer_progress
 
 OnProgress = Callable[[Progress], None]
-# Answers what a device wants to know from a person; None where the person is to do it on the device, or gives up.
+# Answers a device's question; None if the person does it on the device, or gives up.
 Ask = Callable[[Question], Awaitable[str | None]]
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """What every operation of one bridge shares."""
+    """What all operations of one bridge share."""
 
     network: Network
     deadlines: Deadlines
@@ -34,7 +47,7 @@ class Dependencies:
 
 
 class Conversation:
-    """What one operation says to the device of `record`, which it has to itself."""
+    """The calls of one operation to the device of `record`, which no other operation uses meanwhile."""
 
     def __init__(
         self,
@@ -57,9 +70,10 @@ class Conversation:
         person: float | None = None,
         listen: OnNote | None = None,
     ) -> Any:
-        """One call of an operation that may make several. `deadline`, `person`: see `Lane.call`. `listen` hears every note of it.
+        """One call of the operation. `deadline`, `person`: see `Lane.call`. `listen` is called with every
+        note.
 
-        :raises Cancelled: the operation was given up between two calls, or while it waited for the device.
+        :raises Cancelled: the operation was cancelled between two calls, or while it waited for the device.
         :raises Disconnected: the device left between two calls.
         """
         self.record.require_wanted()
@@ -68,18 +82,18 @@ class Conversation:
         )
 
     def tell(self, step: str, text: str) -> None:
-        """To whoever follows the operation."""
+        """Report progress to the caller."""
         if self._on_progress is not None:
             _tell(self._on_progress, Progress(self.record.device.id, step, text))
 
     async def read_fingerprint(self) -> Fingerprint:
         answer = await self.call("fingerprint", deadline=self.dependencies.deadlines.read)
-        return answers.fingerprint(answer)
+        return calls.fingerprint(answer)
 
     async def read_signer(self, policy: Policy, wanted: Fingerprint | None = None) -> Fingerprint:
-        """Whose keys the device holds, once more asked.
+        """Read the device's fingerprint again.
 
-        :raises WrongDevice: it is no signer of the policy, not the wanted one, or not the one that was here before (S18).
+        :raises WrongDevice: it is no signer of the policy, not the wanted one, or another than before (S18).
         """
         known = self.record.device.fingerprint
         fingerprint = await self.read_fingerprint()
@@ -98,11 +112,11 @@ class Conversation:
             {"paths": [str(path) for path in paths]},
             deadline=self.dependencies.deadlines.reading(len(paths)),
         )
-        fingerprint, texts = answers.xpubs(answer, len(paths))
+        fingerprint, texts = calls.xpubs(answer, len(paths))
         self.dependencies.roster.identify(self.record, fingerprint)
         pairs = zip(paths, texts, strict=True)
         network = self.dependencies.network
-        return tuple(answers.origin_key(fingerprint, path, text, network) for path, text in pairs)
+        return tuple(calls.origin_key(fingerprint, path, text, network) for path, text in pairs)
 
     def registration(self, signer: Fingerprint, policy: Policy) -> Registration | None:
         if not isinstance(policy, Vault):
@@ -110,7 +124,7 @@ class Conversation:
         return self.dependencies.registrations.find(signer, policy.verification_code)
 
     async def ask_person(self, op: str, args: Mapping[str, Any] | None = None) -> Any:
-        """A call by which the device asks its person something that is short to load and to answer."""
+        """A call with one short question to the person."""
         deadlines = self.dependencies.deadlines
         return await self.call(op, args, deadline=deadlines.work, person=deadlines.person)
 
@@ -127,11 +141,11 @@ class Conversation:
     ) -> Any:
         """A call that needs the device to know the policy.
 
-        :raises NotEnrolled: it does not; a registration that it no longer takes is forgotten.
+        :raises NotEnrolled: it does not. A registration that the device no longer accepts is forgotten.
         """
         known = self.registration(signer, policy)
         try:
-            told = {**args, "policy": arguments.policy(policy, known)}
+            told = {**args, "policy": calls.policy_args(policy, known)}
             return await self.call(op, told, deadline=deadline, person=person, listen=listen)
         except NotEnrolled:
             if isinstance(policy, Vault):
@@ -142,7 +156,7 @@ class Conversation:
             raise
 
     def keep(self, registration: Registration) -> None:
-        """The person has approved it on the device: that it could not be kept must not take that back."""
+        """Store a registration. A failure is logged: the person has approved it on the device already."""
         with _unkept():
             self.dependencies.registrations.keep(registration)
 
@@ -162,7 +176,7 @@ class Conversation:
 
 @contextlib.contextmanager
 def _unkept() -> Iterator[None]:
-    """Around the program's store of registrations. What it loses costs a person one more look, and no operation."""
+    """Around the store of registrations: a failure costs one more approval later, and not this operation."""
     try:
         yield
     except OSError:
@@ -170,7 +184,7 @@ def _unkept() -> Iterator[None]:
 
 
 def _progress(device_id: str, note: protocol.Note) -> Progress:
-    """What a worker says, fit for a screen (L8): one line, and a count only where it counts something."""
+    """A worker's note, fit for a screen (L8): one line, and a count only if it makes sense."""
     done, total = note.done, note.total
     if done is None or total is None or not 0 <= done <= total:
         done = total = None
@@ -180,5 +194,123 @@ def _progress(device_id: str, note: protocol.Note) -> Progress:
 def _tell(on_progress: OnProgress, progress: Progress) -> None:
     try:
         on_progress(progress)
-    except Exception:  # noqa: BLE001 - the caller's code: its bug must not cost a signature that a person has approved
+    except Exception:  # noqa: BLE001 - the caller's code: a bug there must not cost a signature that the person has approved
         _log.exception("a progress callback failed")
+
+
+# Outcomes after which the device may still wait for the person, or hold the answer. A DeviceFault may come
+# from another program that took over a Coldcard's session during the question.
+_UNANSWERED: Final = (TimedOut, Cancelled, WorkerCrashed, Disconnected, DeviceFault, Busy)
+
+
+@dataclass(frozen=True)
+class _Errand:
+    """One signing: the PSBT, its policy and signer, and the bytes that go to the device."""
+
+    psbt: Psbt
+    policy: Policy
+    signer: Fingerprint
+    content: bytes
+
+    @property
+    def digest(self) -> bytes:
+        return hashlib.sha256(self.content).digest()
+
+
+async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerprint | None) -> Psbt:
+    """See `firmware_bridge.Bridge.sign`. The PSBT has been checked already."""
+    signer = await talk.read_signer(policy, wanted)
+    if signer_progress(psbt, policy, signer).is_complete:
+        return psbt
+    errand = _Errand(psbt, policy, signer, sanitised_psbt.for_device(psbt, policy))
+    answer = _earlier_answer(talk, errand) or await _fresh_answer(talk, errand)
+    signed = sanitised_psbt.take_back(psbt, answer, policy, signer)
+    _tell_missing(talk, errand, signed)
+    return signed
+
+
+def _earlier_answer(talk: Conversation, errand: _Errand) -> str | None:
+    """What the same device answered to the same transaction, if it left before its fingerprint could be read
+    again.
+
+    The fingerprint has been read again by now.
+    """
+    answered, talk.record.answered = talk.record.answered, None
+    if answered is None or (answered.digest, answered.signer) != (errand.digest, errand.signer):
+        return None
+    return answered.psbt
+
+
+async def _fresh_answer(talk: Conversation, errand: _Errand) -> str:
+    """:raises WrongDevice: the keys changed while the device signed (S18)."""
+    answer = await _ask_person(talk, errand)
+    try:
+        signer = await talk.read_fingerprint()
+    except Cancelled:
+        raise
+    except BridgeError:
+        _remember(talk, errand, answer)
+        raise
+    if signer != errand.signer:
+        raise WrongDevice("The device changed its keys while it signed; its signatures are not used.")
+    return answer
+
+
+def _remember(talk: Conversation, errand: _Errand, answer: str) -> None:
+    """Keep an answer that verifies: the person should not have to approve twice because of a loose cable."""
+    with contextlib.suppress(BadDeviceSignature, DeviceFault):
+        if sanitised_psbt.take_back(errand.psbt, answer, errand.policy, errand.signer) != errand.psbt:
+            talk.record.answered = Answered(errand.digest, errand.signer, answer)
+
+
+async def _ask_person(talk: Conversation, errand: _Errand) -> str:
+    record, psbt = talk.record, errand.psbt
+    args = {
+        "psbt": base64.b64encode(errand.content).decode(),
+        "payments": calls.count_payments(psbt, errand.policy),
+        "resume": record.unanswered == errand.digest,
+    }
+
+    def listen(note: protocol.Note) -> None:
+        # From now on the device may ask about this transaction, and no longer about an earlier one.
+        if note.step == TAKEN:
+            record.unanswered = errand.digest
+
+    deadlines, inputs = talk.dependencies.deadlines, len(psbt.inputs)
+    try:
+        answer = await talk.call_about(
+            errand.policy,
+            errand.signer,
+            "sign",
+            args,
+            deadline=deadlines.signing(inputs, len(errand.content)),
+            person=deadlines.review(inputs),
+            listen=listen,
+        )
+    except _UNANSWERED:
+        raise
+    except BridgeError:
+        _forget_question(record, errand)
+        raise
+    _forget_question(record, errand)
+    return str(answer)
+
+
+def _forget_question(record: Record, errand: _Errand) -> None:
+    """Forget the question about this transaction, but not one about another."""
+    if record.unanswered == errand.digest:
+        record.unanswered = None
+
+
+def _tell_missing(talk: Conversation, errand: _Errand, signed: Psbt) -> None:
+    """Report the inputs that are left unsigned.
+
+    :raises DeviceFault: the device reported success and signed nothing.
+    """
+    missing = signer_progress(signed, errand.policy, errand.signer).missing
+    if not missing:
+        return
+    if signed == errand.psbt:
+        raise DeviceFault("it returned no signature")
+    inputs = ", ".join(str(index) for index in missing)
+    talk.tell("incomplete", f"The device left these inputs unsigned: {inputs}.")

@@ -1,36 +1,36 @@
-"""Every way in which work with a device can end other than well, in neutral words.
+"""Every way in which work with a device can fail.
 
     BridgeError
-    ├── RefusedByPerson      the person said no on the device
-    ├── Cancelled            this program gave the operation up
+    ├── RefusedByPerson      the person refused on the device
+    ├── Cancelled            this program cancelled the operation
     ├── Disconnected         the device is gone
     ├── Locked               it wants its PIN
     ├── WrongApp             another app is open on it, or it is set to another network
-    ├── NeedsPassphrase      it wants a passphrase that nobody gave
+    ├── NeedsPassphrase      it needs a passphrase that was not given
     ├── TimedOut             no answer within the deadline
-    ├── Busy                 it works for somebody else, or shows a question that waits for an answer
-    ├── NoPermission         the operating system keeps us from opening it
+    ├── Busy                 it works for another program, or shows an unanswered question
+    ├── NoPermission         the operating system does not let us open it
     ├── Unsupported          the device, or HWI, cannot do this
     ├── NotEnrolled          it does not know this vault yet
     ├── WrongDevice          it holds other keys than the ones that were asked for
     ├── AddressMismatch      it shows another address than the vault has there
     ├── BadDeviceSignature   it returned a signature that does not verify
-    ├── DeviceFault          it failed in a way that has no name; `detail` has its own words
+    ├── DeviceFault          any other failure; `detail` has the device's words
     └── WorkerCrashed        the process that drove it died
 
-What is wrong with a PSBT, a key or a text is told by the errors of `multisig`.
+A bad PSBT, key or text is an error of `multisig`.
 """
 
 from typing import ClassVar, Final
 
-# How a detail of `WrongApp` begins that says how the device is set, and names no app.
+# A detail of `WrongApp` that begins so describes a setting of the device, not an app.
 _SETTINGS: Final = ("set to ", "bound to ")
 
 
 class BridgeError(Exception):
-    """One outcome. `code` is stable, the text says what is wrong, `hint` says what to do (for some makes in other words,
-    `Maker.hints`), `detail` is the device's own words; `words` is the text with them. `question_open`: the device still shows the
-    question of an operation that was given up.
+    """One outcome. `code` is stable, the text says what is wrong, `hint` what to do (some families have their
+    own, `Maker.hints`), `detail` is the device's own words; `words` is the text with the detail.
+    `question_open`: the device still shows the question of a cancelled operation.
     """
 
     code: ClassVar[str] = "bridge-error"
@@ -44,7 +44,7 @@ class BridgeError(Exception):
 
     @property
     def words(self) -> str:
-        """The sentence, and what the device adds to it."""
+        """The sentence with the device's detail."""
         sentence = str(self)
         return sentence if self.detail is None or self.detail in sentence else f"{sentence} ({self.detail})"
 
@@ -74,10 +74,13 @@ class Locked(BridgeError):
 
 
 class WrongApp(BridgeError):
-    """`app` is the name of the app that is open, where the device tells; or how the device is set, as "set to Bitcoin: choose …"."""
+    """`app` is the open app's name, if the device reports it, or a setting: "set to Bitcoin: choose …"."""
 
     code = "wrong-app"
-    hint = "Open the Bitcoin app of the right network on the device, or set the device to that network, and repeat."
+    hint = (
+        "Open the Bitcoin app of the right network on the device, "
+        "or set the device to that network, and repeat."
+    )
 
     def __init__(self, app: str | None = None) -> None:
         if not app:
@@ -117,7 +120,10 @@ class NoPermission(BridgeError):
 class Unsupported(BridgeError):
     code = "unsupported"
     sentence = "The device does not support this."
-    hint = "Ask for what the message allows, if it names a limit; else update the firmware, or use another device."
+    hint = (
+        "Ask for what the message allows, if it names a limit; "
+        "else update the firmware, or use another device."
+    )
 
 
 class NotEnrolled(BridgeError):
@@ -167,7 +173,7 @@ class WorkerCrashed(BridgeError):
     hint = "Nothing was lost. Repeat; a new one is started."
 
 
-# What a worker may report. The rest is decided on this side of the pipe.
+# The outcomes that a worker may report. The bridge itself decides the others.
 _FROM_WORKER: dict[str, type[BridgeError]] = {
     leaf.code: leaf
     for leaf in (
@@ -186,7 +192,7 @@ _FROM_WORKER: dict[str, type[BridgeError]] = {
 
 
 def from_worker(code: str, detail: str | None) -> BridgeError:
-    """The outcome for a code that a worker sent; a code nobody knows is a `DeviceFault`."""
+    """The outcome for a code that a worker sent; an unknown code is a `DeviceFault`."""
     if code == WrongApp.code:
         return WrongApp(detail)
     if code in _FROM_WORKER:

@@ -1,4 +1,4 @@
-"""What differs by maker, as data: which code, status word or phrase means which outcome."""
+"""What differs by family, as data; above all which error code, status word or phrase means which outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Final
 from firmware_bridge import errors
 from firmware_bridge.model import Family
 
-# A device's words go to screens and logs: bounded, and without control characters (L8).
+# A device's words go to screens and logs: bounded, without control characters (L8).
 MAX_DETAIL: Final = 300
 
 _REFUSED: Final = errors.RefusedByPerson.code
@@ -28,10 +28,11 @@ _CRASHED: Final = errors.WorkerCrashed.code
 
 @dataclass(frozen=True)
 class Fault:
-    """What an exception of HWI, a maker's library or the system says, without its type: so that it can cross a pipe.
+    """What an exception of HWI, a maker's library or the system says, as plain values.
 
-    `kinds`: names of the exception's class and its ancestors, nearest first, the innermost cause before what wraps it. `status`: the maker's own code (Trezor's
-    failure type, Ledger's status word). `hwi_code`: HWI's negative code.
+    `kinds`: names of the exception's class and its bases, nearest first, a cause before the exception that
+    wraps it. `status`: the maker's own code (Trezor's failure type, Ledger's status word). `hwi_code`: HWI's
+    negative code.
     """
 
     kinds: tuple[str, ...]
@@ -42,16 +43,21 @@ class Fault:
 
 @dataclass(frozen=True)
 class Maker:
-    """How one maker's devices tell what is wrong: by status, else by phrase (lower case, first match).
+    """A family: its properties, and which outcome a status, else a phrase (lower case, first match) means.
 
-    `shares_session`: whoever connects takes the device's one session away from whoever had it. `enrols`: its devices want to
-    know a vault before they sign for it. `counts_tries`: a secret that its device refused must not be sent to it again.
-    `keeps_session`: what `unlock` returned is good for longer than the device has power. `refuses_address`: a button on it says that
-    an address is another one; where none does, the person says so on the computer. `hints`: what to do after an outcome (by its
-    code), where that differs from what `BridgeError.hint` says.
+    `udev_rules`: the file of the folder `udev` that lets the person at the machine open its devices.
+    `cable_only`: its devices read neither cards nor QR codes. `max_name`: the longest name of a vault; None
+    if they keep no names. `enrols`: they must know a vault before they sign for it. `shares_session`: a
+    device has one session, which a new connection takes away from the last one. `counts_tries`: a secret that
+    the device refused must not be sent again. `keeps_session`: what `unlock` returned stays valid without
+    power. `refuses_address`: the person can refuse an address on the device; if not, on the computer.
+    `hints`: what to do after an outcome (by its code), if not `BridgeError.hint`.
     """
 
     name: str
+    udev_rules: str
+    cable_only: bool = True
+    max_name: int | None = None
     statuses: Mapping[int, str] = field(default_factory=dict)
     phrases: tuple[tuple[str, str], ...] = ()
     shares_session: bool = False
@@ -66,9 +72,11 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
     {
         Family.TREZOR: Maker(
             "Trezor",
+            udev_rules="20-trezor.rules",
             # fsm_layoutAddress of legacy/v1.14.1, show_address of core/v2.3.6: [QR Code, Confirm], and pages.
             refuses_address=False,
-            # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy. 17: it speaks THP only.
+            # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy. 17: it
+            # speaks THP only.
             statuses={
                 4: _REFUSED,
                 5: _LOCKED,
@@ -89,37 +97,41 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("device is busy", _BUSY),
                 ("used by another application", _BUSY),
                 ("open failed", _PERMISSION),
-                # With the udev rules that are missing, as HWI words it.
+                # HWI's text about missing udev rules.
                 ("cannot open device", _PERMISSION),
                 ("unexpected chunk size", _FAULT),
-                # What was asked for is at fault, not the device.
+                # The request is at fault, not the device.
                 ("forbidden key path", _UNSUPPORTED),
                 ("message too long", _UNSUPPORTED),
             ),
         ),
         Family.COLDCARD: Maker(
             "Coldcard",
+            udev_rules="20-coldcard.rules",
+            cable_only=False,
+            # MAX_NAME_LEN of the firmware's multisig wallets.
+            max_name=20,
             shares_session=True,
             enrols=True,
-            # It shows the address until a key is pressed, whichever, and tells nobody.
+            # It shows the address until any key is pressed.
             refuses_address=False,
             phrases=(
                 ("unknown multisig wallet", _NOT_ENROLLED),
                 ("do not match any existing wallet", _NOT_ENROLLED),
                 ("wallet with those fingerprints not found", _NOT_ENROLLED),
                 ("refused to import", _REFUSED),
-                # A computer runs it by a policy, or its owner has bound it by one.
+                # HSM mode, or a spending policy of its owner.
                 ("not allowed in hsm mode", _BUSY),
                 ("spending policy", _UNSUPPORTED),
                 ("none of the keys involved", _WRONG_DEVICE),
                 ("framing error", _BUSY),
                 ("cannot connect to simulator", _DISCONNECTED),
                 ("timeout reading usb", _TIMED_OUT),
-                # It tells nobody who it is: before the PIN, as before it has a seed.
+                # The same text before the PIN as without a seed.
                 ("doesn't have any secrets", _LOCKED),
                 ("device is locked", _LOCKED),
                 ("open failed", _PERMISSION),
-                # What was asked for is at fault, not the device. The last is ckcc's own check of what fits into one of its requests.
+                # The request is at fault, not the device. The last is ckcc's own check of a request's length.
                 ("msg too short", _UNSUPPORTED),
                 ("msg too long", _UNSUPPORTED),
                 # Too many spaces together, at the beginning, or at the end.
@@ -130,6 +142,9 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
         ),
         Family.LEDGER: Maker(
             "Ledger",
+            udev_rules="20-ledger.rules",
+            # MAX_WALLET_NAME_LENGTH of the Bitcoin app.
+            max_name=64,
             enrols=True,
             statuses={
                 0x5515: _LOCKED,
@@ -144,7 +159,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 0x6E01: _WRONG_APP,
                 0x6FAA: _LOCKED,
                 0xB008: _NOT_ENROLLED,
-                # A status of nothing at all: the other end closed the connection.
+                # No status at all: the connection was closed.
                 0x0000: _DISCONNECTED,
             },
             phrases=(
@@ -152,15 +167,18 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("device is asleep", _LOCKED),
                 ("open failed", _PERMISSION),
             ),
-            # A yes to what nobody waits for has no effect, but that it ends the app where the host has gone.
+            # Approving an abandoned question signs nothing, but closes the app if its host has gone.
             hints={
-                _TIMED_OUT: "If it still shows the question, answer no there; a yes has no effect any more. Then repeat.",
+                _TIMED_OUT: "If it still shows the question, answer no there; "
+                "a yes has no effect any more. Then repeat.",
                 _BUSY: "If it shows a question, answer no there. Close other wallet programs. Then repeat.",
-                _CRASHED: "If it still shows the question, answer no there; a yes would close the Bitcoin app. Then repeat.",
+                _CRASHED: "If it still shows the question, answer no there; "
+                "a yes would close the Bitcoin app. Then repeat.",
             },
         ),
         Family.KEEPKEY: Maker(
             "KeepKey",
+            udev_rules="20-keepkey.rules",
             # FailureType in the vendor's types.proto.
             statuses={
                 4: _REFUSED,
@@ -177,9 +195,12 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
         ),
         Family.BITBOX02: Maker(
             "BitBox02",
+            udev_rules="20-bitbox.rules",
+            # The limit of HWI's copy of the maker's library. The card of a BitBox is for its backups.
+            max_name=30,
             shares_session=True,
             enrols=True,
-            # A pairing; the device remembers its side of it, of a few programs.
+            # A pairing, which the device remembers too.
             keeps_session=True,
             # The firmware's error codes (hww/api/error.rs). HWI says of 101 and 103 that a path may be wrong.
             statuses={
@@ -202,6 +223,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
         ),
         Family.DIGITALBITBOX: Maker(
             "Digital Bitbox",
+            udev_rules="20-bitbox.rules",
             counts_tries=True,
             # The errors of the firmware's commander, as hwilib.devices.digitalbitbox lists them.
             statuses={
@@ -222,6 +244,10 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
         ),
         Family.JADE: Maker(
             "Jade",
+            udev_rules="20-jade.rules",
+            cable_only=False,
+            # MULTISIG_NAME_MAX_LEN of the firmware.
+            max_name=15,
             enrols=True,
             # JadeError in the maker's jadepy; the other codes are faults of the conversation.
             statuses={
@@ -237,11 +263,10 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
 
 
 def maker_of(family: Family) -> Maker:
-    """Of a make that nothing is known about, the ordinary."""
-    return MAKERS.get(family, Maker(family))
+    return MAKERS[family]
 
 
-# HWI's own codes (hwilib.errors). The codes that are missing here name no outcome: their text does, or nothing does.
+# HWI's own codes (hwilib.errors) that name an outcome.
 _HWI_CODES: Final[Mapping[int, str]] = {
     -3: _DISCONNECTED,
     -6: _PASSPHRASE,
@@ -253,7 +278,7 @@ _HWI_CODES: Final[Mapping[int, str]] = {
     -18: _UNSUPPORTED,
 }
 
-# Exceptions that HWI lets through, by name: trezorlib, ckcc, libusb, the system's own.
+# Exceptions that HWI passes on, by name: trezorlib's, ckcc's, libusb's, the system's.
 _KINDS: Final[Mapping[str, str]] = {
     "Cancelled": _REFUSED,
     "CCUserRefused": _REFUSED,
@@ -285,7 +310,7 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 def outcome(family: Family, fault: Fault) -> tuple[str, str]:
-    """(code of a leaf of `BridgeError`, the device's own words). What no table knows is a device fault."""
+    """(code of a leaf of `BridgeError`, the device's own words). An unknown failure is a device fault."""
     maker = maker_of(family)
     detail = clean_detail(fault.text or fault.kinds[0])
     if fault.status is not None and fault.status in maker.statuses:
@@ -306,15 +331,3 @@ def clean_detail(text: str) -> str:
     """A device's words, fit for a screen: one line, printable, bounded."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * MAX_DETAIL]).split())
     return words if len(words) <= MAX_DETAIL else words[: MAX_DETAIL - 1] + "…"
-
-
-# What Trezor's button requests ask (ButtonRequestType in messages-common.proto): a stable word, a sentence.
-TREZOR_BUTTONS: Final[Mapping[int, tuple[str, str]]] = {
-    2: ("confirm-fee", "The fee is high: confirm it on the device"),
-    3: ("confirm-output", "Confirm an output on the device"),
-    8: ("confirm-transaction", "Confirm the total and the fee on the device"),
-    10: ("confirm-address", "Compare the address on the device"),
-    19: ("enter-passphrase", "Enter the passphrase on the device"),
-    20: ("enter-pin", "Enter the PIN on the device"),
-}
-TREZOR_BUTTON: Final = ("confirm", "Confirm on the device")

@@ -1,7 +1,8 @@
-"""One device's road: at most one worker process on it, one operation at a time, and an end to every wait.
+"""The operations on one device: one worker process, one operation at a time, and a deadline for each.
 
-A worker that misses its deadline is asked to give up (a Trezor is told Cancel) and killed after a short grace. The next
-operation starts a new one, which knows that it has to clear up.
+A worker that misses its deadline is asked to stop (a Trezor is sent Cancel) and killed after a short grace
+period. The next operation starts a new worker and tells it to clean up. Every deadline on this side of the
+pipe is an `asyncio.timeout`.
 """
 
 import asyncio
@@ -23,38 +24,62 @@ from firmware_bridge.errors import (
     from_worker,
 )
 from firmware_bridge.families import clean_detail
-from firmware_bridge.model import Deadlines, Endpoint
-from firmware_bridge.patience import Patience
-from firmware_bridge.port import Question
-from firmware_bridge.process import START_METHOD, Process, Spawner, WorkerProcess, spawn
+from firmware_bridge.model import Deadlines, Endpoint, waits_for_person
+from firmware_bridge.protocol import Question
+from firmware_bridge.worker import START_METHOD, Process, Spawner, WorkerProcess, spawn
 from multisig import Network
 
 OnNote = Callable[[protocol.Note], None]
-# Answers a device's question; None where nobody knows.
+# Answers a device's question, or returns None.
 OnAsk = Callable[[Question], Awaitable[str | None]]
 _log = logging.getLogger(__name__)
 
-# More than any transaction gives occasion for: a worker that says more is out of its mind.
+# More than any transaction needs: a worker that sends more is out of order.
 _MAX_NOTES: Final = 100_000
 _MAX_QUESTIONS: Final = 20
-# For how long a worker watches a question that nobody waits for, in seconds: it has the device open meanwhile.
+# How long a worker watches a question that was left open on the device, in seconds. It keeps the device open
+# meanwhile.
 _WATCH_SECONDS: Final = 3600.0
-# What breaks when the other end of the channel is gone, or is no worker of ours.
+# Raised when the worker has gone, or sends what is no message.
 _CRASHES: Final = (asyncio.IncompleteReadError, ConnectionError, protocol.ProtocolError)
 
 
+class Patience:
+    """The time left for one call: the device has its seconds to work, the person theirs to answer.
+
+    Only one side's seconds run at a time; the step that the worker reported last decides which. No step adds
+    any, so that no worker can take longer than both together. Without `person` all time is the device's.
+    """
+
+    def __init__(self, work: float, person: float | None, now: float) -> None:
+        self._left = {False: work, True: 0.0 if person is None else person}
+        self._asks = person is not None
+        self._at_person = False
+        self._since = now
+
+    @property
+    def ends(self) -> float:
+        """When the side whose seconds run has used them up, on the clock of `now`."""
+        return self._since + self._left[self._at_person]
+
+    def step(self, step: str, now: float) -> None:
+        """The worker has reported this step."""
+        self._left[self._at_person] -= now - self._since
+        self._since = now
+        self._at_person = self._asks and waits_for_person(step)
+
+
 def _ignore(_note: protocol.Note) -> None:
-    """Nobody wants to know."""
+    """For callers without a callback."""
 
 
 async def _say_nothing(_question: Question) -> str | None:
-    """Nobody is there to ask."""
     return None
 
 
 @dataclass
 class _Call:
-    """One operation on its way, and who hears of it."""
+    """One running operation and its callbacks."""
 
     op: str
     args: Mapping[str, Any] = field(repr=False)
@@ -75,7 +100,7 @@ class _Call:
 
 
 class Lane:
-    """Operations on one device, one after the other. Whoever makes several calls that belong together holds `lock`."""
+    """Operations on one device, one after the other. Hold `lock` around calls that belong together."""
 
     def __init__(
         self, endpoint: Endpoint, network: Network, *, deadlines: Deadlines, spawner: Spawner = spawn
@@ -94,17 +119,17 @@ class Lane:
         self._silent = False
         self._question_open = False
         self._idle: asyncio.TimerHandle | None = None
-        # What `unlock` returned: the device knows by it that the passphrase was given already.
+        # What `unlock` returned: it tells the device that the passphrase has been given.
         self.session: str | None = None
 
     @property
     def worker_pid(self) -> int | None:
-        """The process that has the device open, if any."""
+        """The process that has the device open."""
         return None if self._worker is None else self._worker.process.pid
 
     @property
     def preloaded(self) -> bool | None:
-        """Whether the worker found HWI in the fork server's memory. None without a worker."""
+        """Whether the worker inherited HWI from the fork server. None without a worker."""
         return None if self._worker is None else self._worker.preloaded
 
     async def call(
@@ -118,14 +143,17 @@ class Lane:
         on_ask: OnAsk | None = None,
         probing: bool = False,
     ) -> Any:
-        """The worker's answer, within `deadline` seconds (and the grace). Starting a worker does not count.
+        """The worker's answer, within `deadline` seconds and the grace period. Starting a worker does not
+        count.
 
-        `person`: while a step is told that is the person's (`waits_for_person`), these seconds run, and `deadline` does not.
+        `person`: while the device waits for its person (`waits_for_person`), these seconds count instead of
+        `deadline`.
 
-        What an operation of ours left open on the device is cleared up first. A silent device that was only `probing` may be
-        answering somebody else: that is ended by an operation a person wants, and by no other probe.
+        What a killed worker left open on the device is cleaned up first. A device that did not answer a probe
+        (`probing`) may be answering another program: an operation that a person wants interrupts that,
+        another probe does not.
 
-        :raises BridgeError: the outcome, if it is not an answer.
+        :raises BridgeError: the operation did not succeed.
         """
         if self._calling is not None:
             raise Busy("Another operation of this program is running on the device.")
@@ -138,7 +166,7 @@ class Lane:
             try:
                 return await self._attempt(call)
             except WorkerCrashed:
-                # It may have died long ago, unused, without a sign of it until now.
+                # The idle worker may have died unnoticed.
                 if reused is None or op not in worker.REPEATABLE or self._stopped_by is not None:
                     raise
                 return await self._attempt(call)
@@ -148,17 +176,19 @@ class Lane:
             self._start_idle_timer()
 
     async def cancel(self) -> None:
-        """Give up what runs now; its caller gets `Cancelled`, or the answer if that was quicker. Nothing running: nothing done."""
+        """Cancel the running operation, if any; its caller gets `Cancelled`, or the answer if that was
+        quicker.
+        """
         await self._stop(Cancelled())
 
     def abort(self, outcome: BridgeError) -> None:
-        """The device is known to be gone: end what runs on it, at once, with this outcome."""
+        """The device has gone: end the running operation at once, with this outcome."""
         if self._calling is not None:
             self._stopped_by = outcome
         self._discard()
 
     def release(self) -> None:
-        """Let the device go. A running call ends as if its worker had crashed."""
+        """Close the device. A running call ends as if its worker had crashed."""
         self._cancel_idle_timer()
         if self._calling is not None:
             self._discard()
@@ -198,7 +228,7 @@ class Lane:
             self._discard()
             raise self._stopped_by or WorkerCrashed(detail=type(crash).__name__) from crash
         except asyncio.CancelledError:
-            # The caller is no longer there to take an answer. A question that may be on the screen is left politely.
+            # The caller has gone. The device may show a question, so ask the worker to cancel it.
             if call.person is not None:
                 with contextlib.suppress(BridgeError):
                     await self._give_up(driver, request.id, call)
@@ -219,9 +249,9 @@ class Lane:
                         call.on_note(message)
                     case protocol.Ask(id=number) if number == request_id and call.may_ask():
                         if asking is not None:
-                            # It asks the next question: whatever becomes of the last one, nobody waits for it.
+                            # The worker asks the next question: it waits for no answer to the last one.
                             asking.cancel()
-                        # Beside the reading: a worker that dies, or a cancel, must not wait for a person's answer.
+                        # In a task: the death of a worker, or a cancel, must not wait for a person's answer.
                         asking = asyncio.create_task(_ask(driver, message, call.on_ask))
                     case protocol.Done(id=number, value=value) if number == request_id:
                         self._question_open = False
@@ -229,7 +259,7 @@ class Lane:
                     case protocol.Failed(id=number) if number == request_id:
                         raise self._outcome(message)
                     case _:
-                        raise protocol.ProtocolError(f"nobody asked for this {type(message).__name__}")
+                        raise protocol.ProtocolError(f"an unexpected {type(message).__name__}")
         finally:
             if asking is not None:
                 asking.cancel()
@@ -240,7 +270,9 @@ class Lane:
         return outcome
 
     async def _give_up(self, driver: WorkerProcess, request_id: int, call: _Call) -> Any:
-        """After the deadline: ask to stop, wait for the grace, kill. An answer that comes after all is an answer."""
+        """After the deadline: ask the worker to stop, wait for the grace period, kill it. A late answer still
+        counts.
+        """
         self._stopped_by = self._stopped_by or TimedOut()
         try:
             async with asyncio.timeout(self._deadlines.grace):
@@ -262,7 +294,7 @@ class Lane:
             async with asyncio.timeout(self._deadlines.grace):
                 if driver is not None:
                     with contextlib.suppress(ConnectionError):
-                        # A worker that reads no more takes no cancel either.
+                        # The worker may have closed the channel.
                         await driver.send(protocol.Request(self._sent, protocol.CANCEL))
                 await calling.wait()
         except TimeoutError:
@@ -291,7 +323,7 @@ class Lane:
         except BridgeError:
             raise
         except Exception as error:
-            # multiprocessing has a dozen ways to fail: a fork server that was killed, no memory, a daemonic parent.
+            # multiprocessing fails in many ways: a fork server that was killed, no memory, a daemonic parent.
             raise WorkerCrashed("The helper process that talks to devices does not start.") from error
 
     async def _open(self) -> WorkerProcess:
@@ -299,7 +331,7 @@ class Lane:
         try:
             process, ours = await asyncio.shield(spawning)
         except asyncio.CancelledError:
-            # The thread goes on to its end, and what it started is nobody's.
+            # The thread cannot be stopped. End the process that it starts.
             spawning.add_done_callback(_abandon)
             raise
         reader, writer = await asyncio.open_connection(sock=ours, limit=protocol.MAX_FRAME)
@@ -328,7 +360,8 @@ class Lane:
     def _start_idle_timer(self) -> None:
         if self._worker is None:
             return
-        # A worker that watches a question on the screen has work to do; that the question is gone, only the next call hears.
+        # A worker that watches an open question stays longer; the next call learns whether the question has
+        # gone.
         delay = _WATCH_SECONDS if self._question_open else self._deadlines.idle
         self._idle = asyncio.get_running_loop().call_later(delay, self.release)
 
@@ -354,7 +387,7 @@ def _abandon(spawning: asyncio.Future[tuple[Process, socket.socket]]) -> None:
 
 
 def _spelled(answer: object) -> str | None:
-    """:raises TypeError: the caller's code answered with no text; what it was is not told."""
+    """:raises TypeError: the caller's code returned no text. The value is not shown: it may be a secret."""
     if answer is not None and not isinstance(answer, str):
         raise TypeError(f"an answer is a text, not {type(answer).__name__}")
     return answer
@@ -364,8 +397,8 @@ async def _ask(driver: WorkerProcess, question: protocol.Ask, on_ask: OnAsk) -> 
     answer = None
     try:
         answer = _spelled(await on_ask(Question(question.question)))
-    except Exception:  # noqa: BLE001 - the caller's code: its bug is no answer, and ends the question
-        _log.exception("a question of the device could not be put to anybody")
-    # A worker that has died meanwhile needs no answer.
+    except Exception:  # noqa: BLE001 - a bug of the caller's code counts as no answer
+        _log.exception("the answer to a question of the device failed")
+    # The worker may have died meanwhile.
     with contextlib.suppress(ConnectionError):
         await driver.send(protocol.Reply(question.number, answer))

@@ -1,7 +1,8 @@
-"""What a device is, in values: where it is, whose make, in which state; and the one table of state changes."""
+"""A device as values: its endpoint, its family, its state; and the table of state changes."""
 
 import hashlib
 import re
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from typing import Final, Self
@@ -24,25 +25,25 @@ class Family(StrEnum):
 
 @unique
 class DeviceState(StrEnum):
-    """What a device does, or wants from a person before it works; `Device.detail` says more."""
+    """The state of a device; `Device.detail` says more."""
 
     ABSENT = "absent"
     PRESENT = "present"
-    """It is there; nobody has asked it anything yet, or the last attempt failed."""
+    """Connected, but not probed yet, or the last attempt failed."""
     PROBING = "probing"
     LOCKED = "locked"
     WRONG_APP = "wrong-app"
     NEEDS_PASSPHRASE = "needs-passphrase"  # noqa: S105 - a state, no secret
     READY = "ready"
     BUSY = "busy"
-    """It works: for this program, or for another one (`Device.detail` says which)."""
+    """At work for this program or for another one (`Device.detail` says which)."""
     NO_PERMISSION = "no-permission"
     UNSUPPORTED = "unsupported"
 
 
 @unique
 class Happening(StrEnum):
-    """What moves a device from state to state."""
+    """An event that changes a device's state."""
 
     APPEARED = "appeared"
     VANISHED = "vanished"
@@ -71,7 +72,7 @@ _FOUND = {
 }
 _AT_REST = frozenset(DeviceState) - {DeviceState.ABSENT, DeviceState.PROBING}
 
-# (state, what happened) -> state. What is not here cannot happen, and raises.
+# (state, event) -> new state. Any other pair raises IllegalTransition.
 TRANSITIONS: dict[tuple[DeviceState, Happening], DeviceState] = {
     (DeviceState.ABSENT, Happening.APPEARED): DeviceState.PRESENT,
     **{
@@ -83,14 +84,14 @@ TRANSITIONS: dict[tuple[DeviceState, Happening], DeviceState] = {
     **{(state, Happening.USE_STARTED): DeviceState.BUSY for state in _AT_REST},
     **{(DeviceState.PROBING, happening): state for happening, state in _FOUND.items()},
     **{(DeviceState.BUSY, happening): state for happening, state in _FOUND.items()},
-    # Seen without opening it: the bus lists a model that nobody can drive, or a device file that is not ours to open.
+    # Known without opening the device: HWI cannot drive this model, or the device file may not be opened.
     (DeviceState.PRESENT, Happening.FOUND_UNSUPPORTED): DeviceState.UNSUPPORTED,
     (DeviceState.PRESENT, Happening.FOUND_NO_PERMISSION): DeviceState.NO_PERMISSION,
 }
 
 
 class IllegalTransition(Exception):
-    """A bug of ours: a device was said to do what it cannot do in its state. Nothing was changed."""
+    """A bug of ours: this event cannot happen in the device's state. Nothing was changed."""
 
 
 def next_state(state: DeviceState, happening: Happening) -> DeviceState:
@@ -108,7 +109,9 @@ _PORT: Final = re.compile(r".:[0-9]{1,5}\Z", re.ASCII)
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a device is reached: `udp:host:port`, `unix:/path`, `tcp:host:port`, `hid:path`, `webusb:bus:ports` or `serial:path`."""
+    """Where a device is reached: `udp:host:port`, `unix:/path`, `tcp:host:port`, `hid:path`,
+    `webusb:bus:ports` or `serial:path`.
+    """
 
     family: Family
     address: str
@@ -148,19 +151,21 @@ class Endpoint:
 
     @property
     def emulated(self) -> bool:
-        """Whether it is a program, not a thing on the bus: a maker's emulator or a virtual device of ours. None proves which."""
+        """Whether it is a program and not hardware: a maker's emulator or a virtual device of ours. Neither
+        proves which.
+        """
         return self.kind in {"udp", "unix", "tcp"}
 
     @property
     def device_id(self) -> str:
-        """The same for the same endpoint, always; safe in a URL."""
+        """A stable id of the endpoint, safe in a URL."""
         return f"{self.family}-{hashlib.sha256(str(self).encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True)
 class Device:
-    """What is known about one device. `fingerprint` is None until it was asked; `detail` is a sentence about the state;
-    `firmware` is the version that it tells (of a Ledger: of its Bitcoin app).
+    """What is known about one device. `fingerprint` is None until it is known; `detail` is a sentence about
+    the state; `firmware` is the version that the device reports (a Ledger: that of its Bitcoin app).
     """
 
     id: str
@@ -176,7 +181,7 @@ class Device:
 
     @classmethod
     def at(cls, endpoint: Endpoint, model: str) -> Self:
-        """A device at this endpoint of which nothing is known, not even whether it is there."""
+        """An absent device at this endpoint."""
         return cls(
             id=endpoint.device_id,
             family=endpoint.family,
@@ -190,7 +195,7 @@ class Device:
         )
 
     def after(self, happening: Happening, detail: str | None = None) -> Self:
-        """The same device after this. Who leaves takes its label and fingerprint along.
+        """The same device after this event. An absent device has no label and no fingerprint.
 
         :raises IllegalTransition: it cannot happen in this state.
         """
@@ -202,7 +207,9 @@ class Device:
 
 @dataclass(frozen=True)
 class Account:
-    """One account of a device: its key for vaults (BIP-48, P2WSH) and that of the person's own profile (BIP-84)."""
+    """One account of a device: its key for vaults (BIP-48, P2WSH) and that of the person's own profile
+    (BIP-84).
+    """
 
     number: int
     vault_key: OriginKey
@@ -221,7 +228,7 @@ class DeviceEvent:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a device is doing while it works. `step` is a stable word, `text` a sentence for the person.
+    """What a device is doing. `step` is a stable word, `text` a sentence for the person.
 
     `done` of `total` where that can be counted: the third of four outputs, the tenth of fifty inputs.
     """
@@ -233,20 +240,20 @@ class Progress:
     total: int | None = None
 
 
-# The first word of a step that says what a person is to do on the device.
+# The first word of a step at which the device waits for its person.
 _TO_DO_THERE: Final = frozenset({"confirm", "compare", "enter", "identify"})
 
 
 def waits_for_person(step: str) -> bool:
-    """Whether a device at this step of its work (`Progress.step`) waits for the person at it, who reads a question there."""
+    """Whether a device at this step (`Progress.step`) shows a question and waits for its person."""
     return step.partition("-")[0] in _TO_DO_THERE
 
 
 @dataclass(frozen=True)
 class Deadlines:
-    """How long to wait, in seconds. Nothing in this library waits without one of these.
+    """How long to wait, in seconds. Nothing in this library waits without a deadline.
 
-        operation                              while the device works        while its question is on the screen
+        operation                              while the device works        while it asks its person
         probe                                  probe                         (the same seconds)
         fingerprint                            read                          (the same seconds)
         xpubs                                  read, per_key                 (the same seconds)
@@ -256,46 +263,79 @@ class Deadlines:
         sign                                   work, per_input,              person, per_input
                                                per_kilobyte
 
-    Each is the time for a whole call. What a worker tells decides which of the two runs, and adds to neither
-    (`firmware_bridge.patience`).
+    Each is the time for a whole call. The steps that a worker reports decide which of the two runs, and add
+    to neither (`firmware_bridge.lane.Patience`).
 
-    Devices and persons have tight ones. A process of our own is merely slow on a busy machine: its deadline is there for one that
-    hangs, and is generous. One that ends is noticed at once.
+    Deadlines for devices and persons are tight. A process of our own may be slow on a busy machine: its
+    deadline is generous, and there for a process that hangs. A process that ends is noticed at once.
     """
 
     start: float = 120.0
-    """A worker process until it says hello; the first one imports HWI, in a second of an idle machine's time."""
+    """A worker process until it says hello. The first one imports HWI, which takes a second on an idle
+    machine.
+    """
     probe: float = 10.0
     read: float = 30.0
-    """Keys and fingerprints: no person is asked."""
+    """Keys and fingerprints, without the person."""
     per_key: float = 1.0
-    """Added for each key to read: a signer with many vaults registers a hundred."""
+    """Added for each key to read. A signer with many vaults registers a hundred."""
     work: float = 60.0
-    """A device loads, checks and signs. No person is asked."""
+    """The device loads, checks and signs, without the person."""
     person: float = 600.0
-    """A person reads, compares and decides, from the moment that the question is on the screen."""
+    """The person reads, compares and decides, from the moment the question is on the screen."""
     per_input: float = 2.0
-    """Added to both for each input to sign: a Coldcard takes 0.2 s, a Ledger 0.5 s and more. Not every driver hears of the yes
-    before the device has signed."""
+    """Added to both for each input to sign: a Coldcard takes 0.2 s, a Ledger 0.5 s and more. Not every driver
+    learns of the approval before the device has signed.
+    """
     per_kilobyte: float = 0.2
-    """Added to the work for each 1,000 bytes to sign: a Coldcard takes 200 s for 1.9 MB before it asks."""
+    """Added to `work` for each 1,000 bytes to sign: a Coldcard takes 200 s for 1.9 MB before it asks."""
     grace: float = 2.0
-    """From the polite request to stop until the worker is killed."""
+    """From the request to stop until the worker is killed."""
     idle: float = 30.0
-    """An unused worker is let go, and its device with it."""
+    """An idle worker is ended after this time, and its device closed."""
     retry: float = 3.0
-    """Between two probes of a device that is locked, busy or failed."""
+    """Between two probes of a device that is not ready."""
     retry_shared: float = 30.0
-    """The same, where a probe takes the device's one session away from a program that may be using it."""
+    """The same, where a probe ends the device's one session, which another program may be using."""
 
     def reading(self, keys: int) -> float:
-        """For the device to give so many keys."""
+        """For reading this many keys."""
         return self.read + self.per_key * keys
 
     def signing(self, inputs: int, size: int) -> float:
-        """For the device's work on a transaction of so many inputs, `size` bytes as it goes to the device."""
+        """For the device's work on a transaction with this many inputs and a PSBT of `size` bytes."""
         return self.work + self.per_input * inputs + self.per_kilobyte * size / 1000
 
     def review(self, inputs: int) -> float:
-        """For the person to read a transaction of so many inputs."""
+        """For the person to read a transaction with this many inputs."""
         return self.person + self.per_input * inputs
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A connected device, noticed without opening it. `unsupported` says why it cannot be driven.
+
+    `incarnation` changes when the device was plugged in again, or restarted under another product number, as
+    a Ledger does for each app. Without it, a device that left and came back between two looks would not be
+    noticed.
+    """
+
+    endpoint: Endpoint
+    model: str
+    permitted: bool = True
+    unsupported: str | None = None
+    incarnation: str = ""
+
+    @property
+    def can_be_opened(self) -> bool:
+        return self.permitted and self.unsupported is None
+
+
+# (endpoints in use) -> connected devices. An endpoint in use counts as connected unless it has certainly
+# gone.
+Listing = Callable[[Collection[Endpoint]], Awaitable[Sequence[Sighting]]]
+
+
+def webusb_address(bus: int, ports: Sequence[object]) -> str:
+    """The path that trezorlib gives a WebUSB device."""
+    return ":".join(["webusb", f"{bus:03d}", *(str(port) for port in ports)])

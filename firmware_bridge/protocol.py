@@ -1,19 +1,41 @@
-"""What passes between the bridge and a worker: length-prefixed JSON, plain values only, bounded.
+"""What the bridge and a worker say to each other: operations, and the messages that carry them.
 
-Bridge to worker: `Request`, a request whose operation is `CANCEL`, or the `Reply` to an `Ask`. Worker to bridge: `Hello` once,
-then for each request any number of `Note`s and `Ask`s, and one `Done` or `Failed`.
+A message is JSON behind four bytes of length, of bounded size. The bridge sends a `Request` (also with the
+operation `CANCEL`) or the `Reply` to an `Ask`. The worker sends `Hello` once; then, for each request, any
+number of `Note`s and `Ask`s and one `Done` or `Failed`.
+
+    operation     arguments                          answer
+    probe         -                                  model, label, fingerprint, firmware, obstacle (the code
+                                                     of a `BridgeError`), detail
+    fingerprint   -                                  the master key's fingerprint, hexadecimal
+    xpubs         paths                              fingerprint, xpubs in the order of the paths
+    sign          psbt (base64), policy, payments,   the device's PSBT, base64
+                  resume
+    sign_message  text, path                         the signature, base64
+    enrol         policy, again, file, xor           hmac, hexadecimal, or None if the device keeps the vault
+    show_address  policy, chain, index               the address that the device has shown
+    identify      -                                  None; the device has shown itself to the person
+    unlock        -                                  fingerprint, session (to open the device with from now
+                                                     on, or None)
+
+A `policy` has: kind ("vault" or "profile"), name, threshold, keys (key expressions with origins, sorted as
+for the verification code), hmac (hexadecimal, or None). `payments`: how many outputs the person is asked
+about. `resume`: an earlier attempt at this transaction was cut off. `again`: enrol the vault even if the
+device says that it knows it. `file`, `xor`: the vault as a Coldcard reads it, and the XOR of its
+fingerprints. A family's driver has no entry for an operation that the family does not support.
 """
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from enum import StrEnum, unique
+from typing import Any, Final, Protocol
 
 # A Coldcard takes PSBTs of 2 MiB (Mk4); base64 makes that 2.8 MiB, and the answer carries it again.
 MAX_FRAME: Final = 8 * 1024 * 1024
-# A longer message is long because of one text in it. Many small values in as many bytes would take seconds to read, and
-# thirty times their memory.
+# A longer message may only be long because of one long text. Many small values in as many bytes would take
+# seconds to parse, and thirty times their size in memory.
 MAX_NESTED_FRAME: Final = 256 * 1024
 _MAX_BRACKETS: Final = 64
 CANCEL: Final = "cancel"
@@ -22,12 +44,12 @@ HEADER_SIZE: Final = _HEADER.size
 
 
 class ProtocolError(Exception):
-    """The other end sent what no end of ours sends."""
+    """The other end sent something that is no message of this protocol."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """`recover`, `session`: see `firmware_bridge.port.Opening`."""
+    """`recover`, `session`: see `firmware_bridge.protocol.Opening`."""
 
     id: int
     op: str
@@ -38,7 +60,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Hello:
-    """`preloaded`: HWI was there before the process began. multiprocessing skips a preload that fails without a word."""
+    """`preloaded`: the fork server had imported HWI. multiprocessing ignores a preload that fails."""
 
     pid: int
     preloaded: bool
@@ -46,7 +68,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Note:
-    """`done` of `total`: how far it is, where that can be counted."""
+    """`done` of `total`: the progress, where it can be counted."""
 
     id: int
     step: str
@@ -57,7 +79,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Ask:
-    """`question` is a `firmware_bridge.port.Question`; `number` counts the questions of one worker."""
+    """`question` is a `firmware_bridge.protocol.Question`; `number` counts the questions of one worker."""
 
     id: int
     number: int
@@ -66,7 +88,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to the `Ask` of this number; None where nobody answers."""
+    """The answer to the `Ask` of this number; None if there is none."""
 
     number: int
     answer: str | None = field(repr=False)
@@ -80,7 +102,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """`code` is that of a leaf of `BridgeError`. `question_open`: see `firmware_bridge.port.DeviceFailure`."""
+    """`code` is that of a leaf of `BridgeError`. `question_open`: see
+    `firmware_bridge.protocol.DeviceFailure`.
+    """
 
     id: int
     code: str
@@ -100,8 +124,7 @@ _TYPES: Final[dict[str, type[Message]]] = {
 }
 _NAMES: Final = {kind: name for name, kind in _TYPES.items()}
 _Nothing: Final = type(None)
-# What each field may be: exactly these, so that nothing but what is said here goes any further. `Done.value` may be anything,
-# and whoever asked looks at it (`firmware_bridge.answers`).
+# The exact types of each field. `Done.value` may be anything: the caller checks it (`firmware_bridge.calls`).
 _FIELDS: Final[dict[type[Message], dict[str, tuple[type, ...]]]] = {
     Request: {"id": (int,), "op": (str,), "args": (dict,), "recover": (bool,), "session": (str, _Nothing)},
     Hello: {"pid": (int,), "preloaded": (bool,)},
@@ -151,3 +174,77 @@ def decode(body: bytes) -> Message:
         if type(getattr(message, name)) not in types:
             raise ProtocolError(f"not a message: its {name} is of another kind")
     return message
+
+
+# A driver reports this step right before it makes the device ask about a transaction. An attempt that is cut
+# off after it may have left a question, or an answer, on the device.
+TAKEN: Final = "checking"
+
+
+@unique
+class Question(StrEnum):
+    """What a device needs from the person at the computer."""
+
+    PIN = "pin"
+    """The positions of the PIN's digits in the matrix on the device: 7 8 9 above 4 5 6 above 1 2 3."""
+    PASSPHRASE = "passphrase"  # noqa: S105 - a question, no secret
+    """The passphrase of a hidden wallet. It may be empty."""
+    PASSWORD = "password"  # noqa: S105 - a question, no secret
+    """The password that a Digital Bitbox is unlocked with."""
+    PAIRING = "pairing"
+    """Whether a BitBox02 shows the code that was just reported: any answer means yes, None means no."""
+
+
+class Caller(Protocol):
+    """The caller of the running operation, as a driver sees it."""
+
+    def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
+        """Report what the device does or waits for: a stable word, a sentence, and the progress where it can
+        be counted.
+        """
+
+    def ask(self, question: Question) -> str | None:
+        """Wait for the person's answer; None if no person can be asked.
+
+        :raises DeviceFailure: the operation was cancelled meanwhile.
+        """
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a device is to be opened.
+
+    `recover`: an earlier worker was killed in the middle of an operation; the device may still wait for an
+    answer. `session`: what `unlock` returned, so that the next worker does not ask for the passphrase again.
+    """
+
+    recover: bool = False
+    session: str | None = field(default=None, repr=False)
+
+
+class DeviceFailure(Exception):
+    """A failure with its outcome: the code of a `BridgeError`, and a detail.
+
+    `question_open`: the device still shows the question of a cancelled operation, and this client watches it.
+    Keep the client open.
+    """
+
+    def __init__(self, code: str, detail: str | None, *, question_open: bool = False) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.question_open = question_open
+
+
+class DeviceClient(Protocol):
+    """One open device. Every operation takes and returns plain values and raises `DeviceFailure` only."""
+
+    def call(self, op: str, args: Mapping[str, Any]) -> Any: ...
+
+    def cancel(self) -> None:
+        """Ask the device to stop waiting. Called from another thread."""
+
+    def close(self) -> None: ...
+
+
+Opener = Callable[[Caller, Opening], DeviceClient]

@@ -1,18 +1,23 @@
-"""What the program knows about one endpoint, from one look and one operation to the next."""
+"""What the program knows about one device, what an outcome says about its state, and when it is probed."""
 
 import asyncio
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
-from firmware_bridge.errors import Cancelled, Disconnected
+from firmware_bridge import calls, errors
+from firmware_bridge.calls import Probed
+from firmware_bridge.errors import BridgeError, Cancelled, Disconnected
+from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
-from firmware_bridge.model import Device
-from firmware_bridge.sighting import Sighting
+from firmware_bridge.model import TRANSITIONS, Deadlines, Device, DeviceState, Family, Happening, Sighting
+from firmware_bridge.presence.holders import FindHolder, Turn
 from multisig import Fingerprint
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A device's answer to the transaction of this digest, not believed yet."""
+    """A device's answer to the transaction with this digest, not verified yet."""
 
     digest: bytes
     signer: Fingerprint
@@ -21,8 +26,8 @@ class Answered:
 
 @dataclass(eq=False)
 class Use:
-    """One operation's claim to a device, from the moment it looks for it. Somebody may give the operation up meanwhile, or the
-    device may leave: what comes in its place is none of the operation's.
+    """One operation's claim to a device. The operation may be cancelled meanwhile, or the device may leave:
+    another device in its place must not be used.
     """
 
     cancelled: bool = False
@@ -31,7 +36,7 @@ class Use:
 
 @dataclass
 class Record:
-    """What the program knows about one endpoint, and its lane."""
+    """What the program knows about one device, and its lane."""
 
     device: Device
     lane: Lane
@@ -39,17 +44,19 @@ class Record:
     use: Use | None = None
     probed_at: float | None = None
     probe: asyncio.Task[None] | None = None
-    # It did not answer a probe well, and may be in another program's hands, which every probe disturbs.
+    # The last probe failed, perhaps because another program uses the device. Every probe would disturb it.
     perhaps_shared: bool = False
-    # Another program had it open when it was last asked.
+    # Another program had the device open at the last probe or operation.
     held: bool = False
-    # How many probes in a row have not found it well.
+    # How many probes in a row did not find it ready.
     fruitless: int = 0
-    # Vaults that the holder of these keys has refused for not knowing them, though its quick check says otherwise.
+    # (master fingerprint, verification code) of vaults that the device refused as unknown, whatever its quick
+    # check says.
     unknown_vaults: set[tuple[Fingerprint, str]] = field(default_factory=set)
-    # The transaction that the device took last, where no answer to it has come: it may still ask about it, or hold the answer.
+    # Digest of the last transaction sent without an answer: the device may still ask about it, or hold the
+    # answer.
     unanswered: bytes | None = None
-    # What the device answered before it left, when its keys could not be looked at once more.
+    # What the device answered before it left, when its fingerprint could not be read again.
     answered: Answered | None = None
 
     @property
@@ -57,12 +64,198 @@ class Record:
         return self.use is not None
 
     def require_wanted(self) -> None:
-        """A lane's call forgets how it was stopped; an operation makes several.
+        """To be called between the calls of one operation: a lane remembers a cancel for one call only.
 
-        :raises Cancelled: the operation that has the device was given up.
-        :raises Disconnected: the device that it began with has left, whatever is there now.
+        :raises Cancelled: the operation was cancelled.
+        :raises Disconnected: the device has left, even if one is connected there again.
         """
         if self.use is not None and self.use.cancelled:
             raise Cancelled
         if self.use is not None and self.use.lost:
             raise Disconnected
+
+
+# Which event the end of an operation is for the device. A person's refusal is no fault of the device.
+AFTER_OPERATION: Final[dict[type[BridgeError], Happening]] = {
+    errors.RefusedByPerson: Happening.FOUND_READY,
+    errors.Cancelled: Happening.FOUND_READY,
+    errors.NotEnrolled: Happening.FOUND_READY,
+    errors.WrongDevice: Happening.FOUND_READY,
+    errors.BadDeviceSignature: Happening.FOUND_READY,
+    errors.AddressMismatch: Happening.FOUND_READY,
+    errors.Unsupported: Happening.FOUND_READY,
+    errors.Disconnected: Happening.VANISHED,
+    errors.Locked: Happening.FOUND_LOCKED,
+    errors.WrongApp: Happening.FOUND_WRONG_APP,
+    errors.NeedsPassphrase: Happening.FOUND_NEEDS_PASSPHRASE,
+    errors.Busy: Happening.FOUND_BUSY,
+    errors.NoPermission: Happening.FOUND_NO_PERMISSION,
+    errors.TimedOut: Happening.FAILED,
+    errors.DeviceFault: Happening.FAILED,
+    errors.WorkerCrashed: Happening.FAILED,
+}
+# The same for a probe, which found no working device where it ended so.
+AFTER_PROBE: Final = {
+    **AFTER_OPERATION,
+    errors.Unsupported: Happening.FOUND_UNSUPPORTED,
+    errors.Cancelled: Happening.FAILED,
+}
+# An operation may end so before the device was asked: cancelled while it waited, or more than the family can
+# do.
+_PERHAPS_UNHEARD: Final = (errors.Cancelled, errors.Unsupported)
+_BACK_TO: Final = {
+    state: happening for (start, happening), state in TRANSITIONS.items() if start == DeviceState.BUSY
+}
+
+
+def tells_nothing(outcome: BridgeError) -> bool:
+    """Whether it says nothing about the device's state, which then stays what it was."""
+    return isinstance(outcome, _PERHAPS_UNHEARD)
+
+
+def back_to(state: DeviceState) -> Happening:
+    return _BACK_TO[state]
+
+
+def after_operation(outcome: BridgeError) -> Happening:
+    return AFTER_OPERATION.get(type(outcome), Happening.FAILED)
+
+
+def after_probe(outcome: BridgeError) -> Happening:
+    return AFTER_PROBE.get(type(outcome), Happening.FAILED)
+
+
+def after_answer(answer: Probed) -> tuple[Happening, str | None]:
+    """The event and detail of a probe's answer: ready, or what keeps the device from working."""
+    if answer.obstacle is None:
+        return Happening.FOUND_READY, None
+    outcome = errors.from_worker(answer.obstacle, answer.detail)
+    return AFTER_PROBE[type(outcome)], outcome.words
+
+
+def no_permission(family: Family) -> str:
+    return f"{errors.NoPermission.sentence} Install the rules file {maker_of(family).udev_rules}."
+
+
+Clock = Callable[[], float]
+
+# Probed again after a while: the state may have changed while the device stayed connected.
+ASK_AGAIN: Final = frozenset(
+    {
+        DeviceState.LOCKED,
+        DeviceState.WRONG_APP,
+        DeviceState.BUSY,
+        DeviceState.PRESENT,
+        DeviceState.NO_PERMISSION,
+    }
+)
+
+
+_PERHAPS_IN_USE: Final = frozenset({Happening.FAILED, Happening.FOUND_BUSY})
+# How a device looks that another program has open. hidapi does not tell "busy" from "not allowed".
+_PERHAPS_HELD: Final = _PERHAPS_IN_USE | {Happening.FOUND_NO_PERMISSION}
+# After this many fruitless probes the pause grows: a device that stays locked for an hour is probed rarely.
+_TRIES_AT_A_PACE: Final = 4
+
+
+class Move(Protocol):
+    """Moves the device to its next state and publishes it."""
+
+    def __call__(self, record: Record, happening: Happening, detail: str | None = None) -> None: ...
+
+
+class Prober:
+    """Decides which device is probed and when, and applies the answer."""
+
+    def __init__(
+        self, deadlines: Deadlines, clock: Clock, find_holder: FindHolder, turn: Turn, move: Move
+    ) -> None:
+        self._deadlines = deadlines
+        self._clock = clock
+        self._find_holder = find_holder
+        self._turn = turn
+        self._move = move
+
+    def wants(self, record: Record) -> bool:
+        """Whether to probe the device: it is new or was not ready, it can be opened, and no operation uses
+        it.
+        """
+        if is_working(record) or not record.sighting.can_be_opened:
+            return False
+        if record.device.state == DeviceState.ABSENT:
+            return False
+        if record.probed_at is None:
+            return True
+        waited = self._clock() - record.probed_at
+        return record.device.state in ASK_AGAIN and waited >= self._patience(record)
+
+    def _patience(self, record: Record) -> float:
+        longest = self._deadlines.retry_shared
+        if record.perhaps_shared:
+            return longest
+        return min(longest, self._deadlines.retry * (1 + record.fruitless // _TRIES_AT_A_PACE))
+
+    async def probe(self, record: Record) -> None:
+        happening, detail, answer = Happening.FAILED, None, None
+        try:
+            if record.held and (holder := await self._find_holder(record.device.endpoint)) is not None:
+                # Not disturbed as long as another program has it open.
+                happening, detail = Happening.FOUND_BUSY, _in_use_by(holder)
+                return
+            async with record.lane.lock:
+                with self._turn(record.device.endpoint):
+                    told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
+            answer = calls.probed(told)
+            happening, detail = await self.explain(record, *after_answer(answer))
+        except BridgeError as outcome:
+            happening = after_probe(outcome)
+            happening, detail = await self.explain(record, happening, outcome.words)
+        finally:
+            if record.probe is asyncio.current_task():
+                record.probe = None
+                self._conclude(record, happening, detail, answer)
+
+    def _conclude(
+        self, record: Record, happening: Happening, detail: str | None, answer: Probed | None
+    ) -> None:
+        record.probed_at = self._clock()
+        record.perhaps_shared = happening in _PERHAPS_IN_USE and maker_of(record.device.family).shares_session
+        self._learn(record, answer)
+        self._move(record, happening, detail)
+        record.fruitless = record.fruitless + 1 if record.device.state in ASK_AGAIN else 0
+
+    async def explain(
+        self, record: Record, happening: Happening, detail: str | None
+    ) -> tuple[Happening, str | None]:
+        """Name the program that has the device open, if one has."""
+        record.held = False
+        if (
+            happening not in _PERHAPS_HELD
+            or (holder := await self._find_holder(record.device.endpoint)) is None
+        ):
+            return happening, detail
+        record.held = True
+        return Happening.FOUND_BUSY, _in_use_by(holder)
+
+    def _learn(self, record: Record, answer: Probed | None) -> None:
+        if answer is None:
+            return
+        record.device = replace(
+            record.device,
+            model=_model_name(answer.model or record.device.model, emulator=record.device.emulator),
+            label=answer.label or None,
+            fingerprint=answer.fingerprint,
+            firmware=answer.firmware,
+        )
+
+
+def is_working(record: Record) -> bool:
+    return record.in_use or record.device.state == DeviceState.PROBING
+
+
+def _in_use_by(holder: str) -> str:
+    return f"In use by {holder}."
+
+
+def _model_name(model: str, *, emulator: bool) -> str:
+    return f"{model} (emulator)" if emulator and "(emulator)" not in model else model

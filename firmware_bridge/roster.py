@@ -1,10 +1,13 @@
-"""Which devices there are and in which state: noticed without touching them, probed once when new and idle.
+"""Which devices are connected and in which state: noticed without opening them, probed once when new and
+idle.
 
-Every change goes through the one table in `firmware_bridge.model` and is published.
+Every change goes through the table in `firmware_bridge.model` and is published.
 """
 
 import asyncio
 import contextlib
+import logging
+import weakref
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
@@ -12,21 +15,138 @@ from typing import Final
 
 from firmware_bridge import errors
 from firmware_bridge.errors import BridgeError
-from firmware_bridge.events import Hub
 from firmware_bridge.families import clean_detail, maker_of
-from firmware_bridge.holders import FindHolder, holder_of
 from firmware_bridge.lane import Lane
-from firmware_bridge.lookout import Lookout
-from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Happening
-from firmware_bridge.outcomes import after_operation, back_to, no_permission, tells_nothing
-from firmware_bridge.probing import ASK_AGAIN, Clock, Prober, is_working
-from firmware_bridge.record import Record, Use
-from firmware_bridge.sighting import Listing, Sighting
-from firmware_bridge.turns import Turn, no_turns
+from firmware_bridge.model import (
+    Deadlines,
+    Device,
+    DeviceEvent,
+    DeviceState,
+    Endpoint,
+    Happening,
+    Listing,
+    Sighting,
+)
+from firmware_bridge.presence.holders import FindHolder, Turn, holder_of, no_turns
+from firmware_bridge.record import (
+    ASK_AGAIN,
+    Clock,
+    Prober,
+    Record,
+    Use,
+    after_operation,
+    back_to,
+    is_working,
+    no_permission,
+    tells_nothing,
+)
 from multisig import Fingerprint
 
 MakeLane = Callable[[Endpoint], Lane]
 _QUESTION_OPEN: Final = "It still shows the question of an operation that was given up: answer no there."
+
+
+# A stream this far behind is not being read; it loses its oldest events.
+_MAX_WAITING: Final = 1024
+
+
+class EventStream(AsyncIterator[DeviceEvent]):
+    """Every event from the moment the stream was made, until the bridge closes."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[DeviceEvent | None] = asyncio.Queue(_MAX_WAITING)
+        self._ended = False
+
+    def put(self, event: DeviceEvent | None) -> None:
+        if self._waiting.full():
+            self._waiting.get_nowait()
+        self._waiting.put_nowait(event)
+
+    async def __anext__(self) -> DeviceEvent:
+        event = None if self._ended else await self._waiting.get()
+        if event is None:
+            self._ended = True
+            raise StopAsyncIteration
+        return event
+
+
+class Hub:
+    """Passes each event to every stream that is still referenced."""
+
+    def __init__(self) -> None:
+        self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()
+        self._closed = False
+
+    def stream(self) -> EventStream:
+        stream = EventStream()
+        if self._closed:
+            stream.put(None)
+        self._streams.add(stream)
+        return stream
+
+    def publish(self, event: DeviceEvent) -> None:
+        for stream in tuple(self._streams):
+            stream.put(event)
+
+    def close(self) -> None:
+        self._closed = True
+        for stream in tuple(self._streams):
+            stream.put(None)
+
+
+_log = logging.getLogger(__name__)
+
+
+class Lookout:
+    """One listing of devices. If it fails or takes longer than `seconds`, the last result stays.
+
+    hidapi and libusb can hang on a broken device, and a program may run out of descriptors. Neither means
+    that a device has gone.
+    """
+
+    def __init__(self, listing: Listing, seconds: float) -> None:
+        self._listing = listing
+        self._seconds = seconds
+        self._asking: asyncio.Future[Sequence[Sighting]] | None = None
+        self._last: Sequence[Sighting] = ()
+        self._trouble: str | None = None
+
+    async def look(self, in_use: Collection[Endpoint]) -> Sequence[Sighting]:
+        """The listing's result; if it fails or is late, its last result."""
+        # A late call is awaited again, not repeated: it may block in a thread, which cannot be ended.
+        asking = self._asking = self._asking or asyncio.ensure_future(self._listing(in_use))
+        try:
+            async with asyncio.timeout(self._seconds):
+                await asyncio.wait([asking])
+        except TimeoutError:
+            self._note("it says nothing")
+            return self._last
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        self._asking = None
+        return self._take(asking)
+
+    def close(self) -> None:
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.cancel()
+
+    def _take(self, asking: asyncio.Future[Sequence[Sighting]]) -> Sequence[Sighting]:
+        try:
+            self._last = asking.result()
+        except Exception as error:  # noqa: BLE001 - a maker's or a caller's code: a bug there must not end the watching
+            self._note(f"{type(error).__name__}: {error}")
+        else:
+            self._note(None)
+        return self._last
+
+    def _note(self, trouble: str | None) -> None:
+        if trouble is not None and trouble != self._trouble:
+            _log.warning(
+                "what is plugged in could not be looked at, and is taken to be as before: %s", trouble
+            )
+        self._trouble = trouble
 
 
 class Roster:
@@ -54,7 +174,7 @@ class Roster:
         self.closed = False
 
     def devices(self) -> tuple[Device, ...]:
-        """Those that are there, as last seen."""
+        """The connected devices, as last seen."""
         present = (record.device for record in self._records.values())
         return tuple(device for device in present if device.state != DeviceState.ABSENT)
 
@@ -62,7 +182,7 @@ class Roster:
         return tuple(self._records.values())
 
     async def look(self) -> None:
-        """Notice who came and who left. Nothing is opened."""
+        """Notice which devices came and which left. None is opened."""
         async with self._looking:
             in_use = [record.device.endpoint for record in self._records.values() if is_working(record)]
             seen = [await lookout.look(in_use) for lookout in self._lookouts]
@@ -72,12 +192,12 @@ class Roster:
             self._miss(sightings.keys())
 
     def unsettled(self) -> bool:
-        """Whether a device waits to be asked again, or is being asked."""
+        """Whether a device is being probed, or is to be probed again."""
         devices = (record.device for record in self._records.values() if record.sighting.can_be_opened)
         return any(device.state in ASK_AGAIN | {DeviceState.PROBING} for device in devices)
 
     def start_probes(self) -> list[asyncio.Task[None]]:
-        """Ask every device that is new and idle who it is, each in its own worker; the tasks never raise."""
+        """Probe every device that is new and idle, each in its own worker; the tasks never raise."""
         if self.closed:
             return []
         for record in self._records.values():
@@ -88,10 +208,10 @@ class Roster:
 
     @contextlib.asynccontextmanager
     async def using(self, device_id: str) -> AsyncIterator[Record]:
-        """The device for one operation: busy meanwhile, afterwards in the state that the outcome tells.
+        """The device for one operation: busy meanwhile, then in the state that follows from the outcome.
 
         :raises Busy: another operation of this program has it.
-        :raises Disconnected: it is not there, or was never seen.
+        :raises Disconnected: it is not connected.
         :raises Cancelled: the roster was closed.
         """
         self._require_open()
@@ -112,7 +232,7 @@ class Roster:
         record.use, record.perhaps_shared, record.held, record.fruitless = use, False, False, 0
         try:
             if record.probe is not None:
-                # It may not have begun, or look first whether another program has the device: no lock tells of it then.
+                # The probe may not hold the lane's lock yet.
                 await asyncio.wait([record.probe])
             async with record.lane.lock:
                 self._require_usable(record)
@@ -125,22 +245,24 @@ class Roster:
             record.use = None
 
     def identify(self, record: Record, fingerprint: Fingerprint) -> None:
-        """Remember whose keys the device holds, unless another is in its place by now."""
+        """Remember the device's fingerprint, unless another device has taken its place."""
         if record.use is None or not record.use.lost:
             record.device = replace(record.device, fingerprint=fingerprint)
 
     async def cancel(self, device_id: str) -> None:
-        """Give up the operation that has the device, also between two calls and while it waits for the device or a probe."""
+        """Cancel the operation on the device, also between two calls and while it waits for the device or a
+        probe.
+        """
         uses = self._uses.get(device_id, set())
         for use in uses:
             use.cancelled = True
         record = self._records.get(device_id)
-        # A probe that nobody waits for is none of the caller's business.
+        # A probe that no operation waits for goes on.
         if uses and record is not None:
             await record.lane.cancel()
 
     async def close(self) -> None:
-        """End every probe, every operation (politely, as `cancel` does) and every worker; there will be no others."""
+        """End every probe, operation (as `cancel` does) and worker; no other can be started."""
         self.closed = True
         for lookout in self._lookouts:
             lookout.close()
@@ -166,7 +288,7 @@ class Roster:
                 raise errors.Busy(detail) from outcome
             raise
         finally:
-            # The device may have been unplugged, and noticed as gone, in the meantime.
+            # The device may have been unplugged, and its absence noticed, meanwhile.
             if record.device.state == DeviceState.BUSY:
                 record.probed_at = self._clock()
                 self._move(record, happening, detail)
@@ -197,7 +319,7 @@ class Roster:
         return record
 
     def _require_usable(self, record: Record) -> None:
-        """Who waited for a probe may find that the device is gone, or is none that we can drive."""
+        """After the wait for a probe, the device may have gone, or turned out to be unsupported."""
         self._require_open()
         record.require_wanted()
         match record.device.state:
@@ -225,7 +347,7 @@ class Roster:
         record.sighting = sighting
         if record.device.state == DeviceState.ABSENT:
             record.probed_at, record.perhaps_shared, record.held, record.fruitless = None, False, False, 0
-            # Another model may be where the last one was.
+            # Another model may be plugged in there now.
             record.device = replace(record.device, model=sighting.model)
             self._move(record, Happening.APPEARED)
         if record.device.state == DeviceState.PRESENT:
@@ -248,7 +370,7 @@ class Roster:
             if record.use is not None:
                 record.use.lost = True
             if record.probe is not None:
-                # What it says is of the device that was here, not of the next one.
+                # Its result would belong to the device that has left.
                 record.probe.cancel()
                 record.probe = None
             self._move(record, Happening.VANISHED)
@@ -257,7 +379,7 @@ class Roster:
         old = record.device.state
         record.device = record.device.after(happening, detail)
         if record.device.state == DeviceState.ABSENT and not maker_of(record.device.family).keeps_session:
-            # Whoever comes back was without power: it has forgotten a passphrase.
+            # The device was without power: it has forgotten the passphrase.
             record.lane.session = None
         if record.device.state != old:
             event = DeviceEvent(record.device.id, old, record.device.state, record.device)
@@ -265,5 +387,5 @@ class Roster:
 
 
 def _shown(device_id: object) -> str:
-    """What a caller took for an id, fit for a sentence."""
+    """What a caller passed as an id, fit for an error message."""
     return clean_detail(repr(device_id))

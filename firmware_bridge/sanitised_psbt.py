@@ -1,4 +1,4 @@
-"""What of a PSBT goes to a device, and what of its answer is taken back: checked at both doors."""
+"""What of a PSBT is sent to a device, and what of its answer is accepted."""
 
 from dataclasses import replace
 
@@ -21,11 +21,12 @@ from multisig.proofs import Prover, Unproven, proven_output
 
 
 def require_sound(psbt: Psbt, policy: Policy) -> None:
-    """Every input is proven to be a coin of the policy and says its true amount (S4, S5); what is signed is signed well.
+    """Check that every input is proven to be a coin of the policy with its true amount (S4, S5), and that
+    every signature in the PSBT verifies.
 
-    HWI skips an input without UTXO data, signs another transaction, and returns an invalid signature as if all were well.
+    HWI skips an input without UTXO data, signs another transaction, and reports success.
 
-    :raises MultisigError: it is not so.
+    :raises MultisigError: it is not.
     """
     verify_signatures(psbt, policy)
     for index, (item, spent) in enumerate(zip(psbt.inputs, psbt.tx.inputs, strict=True)):
@@ -37,12 +38,15 @@ def require_sound(psbt: Psbt, policy: Policy) -> None:
 
 
 def for_device(psbt: Psbt, policy: Policy) -> bytes:
-    """The PSBT as the device is to see it: what this machine has proven of its coins and change, and the signatures so far.
+    """The PSBT as the device is to see it: only what was proven here of its coins and change, and the
+    signatures so far.
 
-    Devices differ in what they believe. A path beside an output has HWI tell a Trezor to pay there whatever the script is; a
-    sighash has a Ledger sign less than the whole; a second key named as the device's own has HWI ask the person twice.
+    Devices believe different fields. HWI makes a Trezor treat an output with a path as change, whatever its
+    script. A Ledger follows a sighash type and signs less than the whole. For a second key with the device's
+    fingerprint HWI asks the person twice.
 
-    The vault's own keys stand in the global part: without them a Trezor shows change as a payment, and a Ledger signs nothing.
+    The vault's keys are in the global fields: without them a Trezor shows change as a payment, and a Ledger
+    signs nothing.
 
     :raises PsbtMismatch: a coin is not proven.
     """
@@ -73,7 +77,9 @@ def _proven_input(index: int, item: PsbtInput, prover: Prover) -> PsbtInput:
 
 
 def _proven_output(item: PsbtOutput, prover: Prover) -> PsbtOutput:
-    """Change says where it stands; whatever else is claimed to be ours (S1), or stands where nobody looks (S9), is a payment."""
+    """Only proven change keeps its path and script. Any other output is a payment, whatever the PSBT claims
+    (S1, S9).
+    """
     ours = prover.prove(item.script_pubkey, item.derivations)
     return replace(
         item,
@@ -84,7 +90,8 @@ def _proven_output(item: PsbtOutput, prover: Prover) -> PsbtOutput:
 
 
 def take_back(psbt: Psbt, answer: bytes | str, policy: Policy, signer: Fingerprint) -> Psbt:
-    """Our PSBT with the device's verified new signatures; nothing else of the answer (bytes, or base64) is looked at (S19).
+    """Our PSBT with the device's new signatures, verified. Nothing else of the answer (bytes or base64) is
+    used (S19).
 
     :raises BadDeviceSignature: one of them does not verify, or is not this signer's.
     :raises DeviceFault: the answer is no PSBT, or one of another transaction.

@@ -1,32 +1,39 @@
-"""The process that drives one device: it may hang, crash or be killed, and nobody above notices more than an outcome.
+"""The process that drives one device, and how it is started. It may hang, crash or be killed: to the caller
+that is one more outcome.
 
-The main thread talks to the device, one request after the other. A second thread reads the pipe, so that a cancel reaches
-the device while the first one waits, and so that the process ends when the bridge is gone, whatever HWI is doing.
+In the process, the main thread talks to the device, one request after the other. A second thread reads the
+pipe, so that a cancel reaches the device while the main thread waits, and so that the process ends when the
+bridge has gone, whatever HWI is doing.
 """
 
+import asyncio
 import contextlib
+import multiprocessing
 import os
 import queue
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any, Final
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from typing import Any, Final, Protocol
 
 from firmware_bridge import protocol
 from firmware_bridge.errors import Cancelled, DeviceFault
 from firmware_bridge.families import clean_detail
 from firmware_bridge.model import Endpoint
-from firmware_bridge.port import Caller, DeviceClient, DeviceFailure, Opener, Opening, Question
+from firmware_bridge.protocol import Caller, DeviceClient, DeviceFailure, Opener, Opening, Question
 from multisig import Network
 
-# What the fork server imports ahead, and what `Hello.preloaded` looks for.
+# What the fork server imports in advance; `Hello.preloaded` says whether it did.
 PRELOAD: Final = "firmware_bridge.hwi_client"
-# After the bridge has gone: the time to close the device properly before the process ends the hard way.
+# After the bridge has gone: the time to close the device before the process exits.
 _FAREWELL_SECONDS: Final = 1.0
 
-# Reading twice does no harm; a person is asked once.
+# Operations that may be repeated: they ask the person nothing.
 REPEATABLE: Final = frozenset({"probe", "fingerprint", "xpubs"})
 
 
@@ -34,7 +41,7 @@ def main(channel: socket.socket, endpoint: str, network: str) -> None:
     """The child's entry: serve requests about one device until the other end closes."""
     preloaded = PRELOAD in sys.modules
     silence()
-    # Ctrl-C reaches every process of the terminal; only the bridge decides when a device is let go.
+    # Ctrl-C reaches every process of the terminal; only the bridge decides when a device is closed.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     where, chain = Endpoint.parse(endpoint), Network(network)
 
@@ -47,7 +54,7 @@ def main(channel: socket.socket, endpoint: str, network: str) -> None:
 
 
 def silence() -> None:
-    """HWI prints to both streams and asks for input; none of it reaches the caller's terminal."""
+    """Detach from the caller's terminal: HWI prints to both streams and reads from stdin."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
@@ -84,7 +91,7 @@ class Server:
             return protocol.Done(request.id, self._perform(request))
         except DeviceFailure as failure:
             return protocol.Failed(request.id, failure.code, failure.detail, failure.question_open)
-        except Exception as error:  # noqa: BLE001 - the border of the process: a bug of ours is an outcome too
+        except Exception as error:  # noqa: BLE001 - the edge of the process: a bug of ours is an outcome too
             self._drop_client()
             return protocol.Failed(
                 request.id, DeviceFault.code, clean_detail(f"{type(error).__name__}: {error}")
@@ -95,7 +102,7 @@ class Server:
         try:
             return self._attempt(request)
         except DeviceFailure as failure:
-            # Somebody else may have opened the device since our last request: that ends our session, not the device.
+            # Another program may have opened the device since our last request. That ends our session only.
             if reused and failure.code == DeviceFault.code and request.op in REPEATABLE:
                 return self._attempt(request)
             raise
@@ -106,7 +113,8 @@ class Server:
                 self._client = self._open(self, Opening(request.recover, request.session))
             return self._client.call(request.op, request.args)
         except DeviceFailure as failure:
-            # Replies carry no numbers: after any failure a late one would answer the next question.
+            # A device's answers carry no numbers: after a failure, a late one would be taken for the next
+            # one's.
             if not failure.question_open:
                 self._drop_client()
             raise
@@ -114,19 +122,19 @@ class Server:
     def _drop_client(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            # A maker's library may raise anything on a device that is gone; what happened before is the outcome.
+            # A maker's library may raise anything when the device has gone. The outcome stays what it was.
             with contextlib.suppress(Exception):
                 client.close()
 
     def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
-        """See `firmware_bridge.port.Caller`."""
+        """See `firmware_bridge.protocol.Caller`."""
         self._send(protocol.Note(self._current, step, text, done, total))
 
     def ask(self, question: Question) -> str | None:
-        """See `firmware_bridge.port.Caller`."""
+        """See `firmware_bridge.protocol.Caller`."""
         self._asked += 1
         self._send(protocol.Ask(self._current, self._asked, question.value))
-        # A reply to an earlier question may still be on its way: the person answered just when it was given up.
+        # A reply to an earlier, cancelled question may still arrive.
         while (reply := self._replies.get()) is not None:
             if reply.number == self._asked:
                 return reply.answer
@@ -149,7 +157,7 @@ class Server:
         end.start()
 
     def _forget_replies(self) -> None:
-        """What was said of the request before: a late answer, or a cancel that nobody waited for."""
+        """Drop late replies and cancels of the request before."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._replies.get_nowait()
@@ -162,7 +170,7 @@ class Server:
         else:
             self._replies.put(None)
             if (client := self._client) is not None:
-                # As above; and this thread has to live: it alone notices that the bridge is gone.
+                # As above. This thread must survive: it alone notices that the bridge has gone.
                 with contextlib.suppress(Exception):
                     client.cancel()
 
@@ -184,3 +192,98 @@ class Server:
                 return None
             chunks += chunk
         return bytes(chunks)
+
+
+# A worker inherits HWI from the fork server instead of importing it: 10 ms instead of 100. Where forking is
+# not safe (macOS) or not available (Windows), each worker imports HWI itself.
+START_METHOD: Final = "forkserver" if sys.platform == "linux" else "spawn"
+_starting = threading.Lock()
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
+
+Entry = Callable[[socket.socket, str, str], None]
+
+
+class Process(Protocol):
+    """The part of a child process that a lane uses."""
+
+    @property
+    def pid(self) -> int | None: ...
+
+    def is_alive(self) -> bool: ...
+
+    def kill(self) -> None: ...
+
+
+# (the child's end of the channel, endpoint, network) -> the running process
+Spawner = Callable[[socket.socket, str, str], Process]
+
+
+def spawn(channel: socket.socket, endpoint: str, network: str, *, entry: Entry = main) -> BaseProcess:
+    """Start a worker. The first call blocks until the fork server has started."""
+    context: Any = multiprocessing.get_context(START_METHOD)
+    if START_METHOD == "forkserver":
+        context.set_forkserver_preload([PRELOAD])
+    process: BaseProcess = context.Process(
+        target=entry, args=(channel, endpoint, network), daemon=True, name="device-worker"
+    )
+    with _starting, _without_main_module(), _without_this_folder():
+        process.start()
+    return process
+
+
+@contextlib.contextmanager
+def _without_main_module() -> Iterator[None]:
+    """Keep multiprocessing from importing the caller's main module into every child."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+@contextlib.contextmanager
+def _without_this_folder() -> Iterator[None]:
+    """Keep the fork server, which starts as `python -c`, from importing modules from the working folder:
+    others may write there.
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+@dataclass
+class WorkerProcess:
+    """A running worker and the bridge's end of its channel."""
+
+    process: Process
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    preloaded: bool
+
+    async def send(self, request: protocol.Request | protocol.Reply) -> None:
+        self.writer.write(protocol.encode(request))
+        await self.writer.drain()
+
+    async def receive(self) -> protocol.Message:
+        header = await self.reader.readexactly(protocol.HEADER_SIZE)
+        return protocol.decode(await self.reader.readexactly(protocol.body_size(header)))
+
+    def usable(self) -> bool:
+        return self.process.is_alive() and not self.reader.at_eof()
+
+    def end(self) -> None:
+        """The worker closes its device and exits when the channel closes."""
+        self.writer.close()
+
+    def kill(self) -> None:
+        # The process id of a worker that has exited may belong to another process.
+        if self.process.is_alive():
+            self.process.kill()
+        self.writer.close()

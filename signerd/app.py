@@ -15,7 +15,7 @@ import httpx
 import platformdirs
 
 from firmware_bridge import Bridge, RegistrationFile, UnreadableRegistrations
-from firmware_bridge.turns import Turn, no_turns, turns_in
+from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.keys import KeyWatch

@@ -32,7 +32,7 @@ NOT_AGAIN = (
     "device_simulators",
     "firmware_bridge/test_endpoint_runs.py",
     "firmware_bridge/test_interleavings.py",
-    "firmware_bridge/test_silence.py",
+    "firmware_bridge/test_worker.py",
     "firmware_bridge/test_idle.py",
 )
 FEW_EXAMPLES = 10

@@ -21,8 +21,8 @@ from benchmarks.devices.rivals import (
     listing,
 )
 from benchmarks.devices.table import print_row, print_title, ratio
+from firmware_bridge.enrolment import RegistrationsInMemory
 from firmware_bridge.model import Family
-from firmware_bridge.registrations import RegistrationsInMemory
 from tests.support.namespace import raise_loopback
 from tests.support.virtual import vault
 

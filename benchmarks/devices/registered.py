@@ -7,7 +7,7 @@ from benchmarks.devices import bare
 from benchmarks.devices.desk import Desk, Device
 from benchmarks.devices.rivals import SIZES, Figures, bridge_to, inline, sign, spend_text
 from benchmarks.measure import rivals_ms
-from firmware_bridge.registrations import Registration, RegistrationsInMemory
+from firmware_bridge.enrolment import Registration, RegistrationsInMemory
 from multisig import Vault
 
 OURS, CLIENT, BARE = "ours", "client", "HWI"

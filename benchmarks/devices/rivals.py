@@ -13,7 +13,7 @@ from benchmarks.devices.command import hwi, named
 from benchmarks.devices.desk import Desk, Device
 from benchmarks.measure import rivals_ms
 from firmware_bridge import Bridge, DeviceState, sanitised_psbt
-from firmware_bridge.registrations import Registrations
+from firmware_bridge.enrolment import Registrations
 from multisig import Psbt, Vault, multisig_account_path
 from tests.support.virtual import NETWORK, spend
 

@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks.devices.desk import Desk
 from benchmarks.devices.rivals import PATH, bridge_to
 from firmware_bridge import Bridge, protocol
-from firmware_bridge.process import spawn
-from firmware_bridge.registrations import Registrations
+from firmware_bridge.enrolment import Registrations
+from firmware_bridge.worker import spawn
 from tests.support.virtual import NETWORK, spend, vault
 
 _ROUNDS = 20

@@ -11,11 +11,9 @@ from device_simulators.fake.client import FakeClient
 from device_simulators.fake.device import FakeDevice
 from device_simulators.fake.line import Line
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.model import Endpoint
-from firmware_bridge.port import Caller, Opening
-from firmware_bridge.process import Process, Spawner
-from firmware_bridge.sighting import Listing, Sighting
-from firmware_bridge.worker import Server
+from firmware_bridge.model import Endpoint, Listing, Sighting
+from firmware_bridge.protocol import Caller, Opening
+from firmware_bridge.worker import Process, Server, Spawner
 from multisig import Network
 
 

@@ -1,4 +1,4 @@
-"""What the played device answers: the operations of `firmware_bridge.port`, done with the seed."""
+"""What the played device answers: the operations of `firmware_bridge.protocol`, done with the seed."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from firmware_bridge.errors import (
     Unsupported,
     WrongDevice,
 )
-from firmware_bridge.port import Caller, DeviceFailure, Opening, Question
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
 from multisig import DerivationPath, Policy, Psbt
 
 _GARBAGE: Final = "\ufffd" * 8

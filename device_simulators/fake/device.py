@@ -14,7 +14,7 @@ from device_simulators.seed import Seed
 from firmware_bridge.errors import Disconnected, Locked
 from firmware_bridge.families import maker_of
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.protocol import DeviceFailure
 from multisig import Fingerprint, Network
 
 _numbers: Final = itertools.count(1)
@@ -25,7 +25,7 @@ class FakeDevice:
 
     `pin`: it starts locked, and its matrix shows each digit in the digit's own place. `passphrase`: it asks for one after each
     time it is plugged in. `faults` may be set anew at any time. `asked` counts the operations that reached it, by the names in
-    `firmware_bridge.port`.
+    `firmware_bridge.protocol`.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from firmware_bridge.errors import Cancelled, Disconnected
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.protocol import DeviceFailure
 
 
 class Line:

@@ -1,4 +1,4 @@
-"""A policy as a worker is told it (see `firmware_bridge.port`), and how the played device recognises one."""
+"""A policy as a worker is told it (see `firmware_bridge.protocol`), and how the played device recognises one."""
 
 import hmac
 import json

@@ -1,4 +1,5 @@
-"""Firmware with a known flaw (S22), and who proves its nonces (S20): tables that come with the package and ask nobody.
+"""Firmware with known flaws (S22) and what firmware is known to do (S20, data outputs): tables that come with
+the package.
 
     flaws = known_flaws(device)             # from the packaged list
     listed = load_list(data, signature, key)    # a newer list, signed by whom the caller trusts
@@ -8,9 +9,15 @@ A list is no guarantee, and a device may lie about its version: see docs/devices
 """
 
 from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, firmware_known
-from firmware_bridge.advisories.nonces import has_anti_exfil
-from firmware_bridge.advisories.reading import AdvisoryListError, MalformedList, known_flaws
-from firmware_bridge.advisories.signed import BadListSignature, OlderList, load_list
+from firmware_bridge.advisories.firmware import has_anti_exfil
+from firmware_bridge.advisories.reading import (
+    AdvisoryListError,
+    BadListSignature,
+    MalformedList,
+    OlderList,
+    known_flaws,
+    load_list,
+)
 
 __all__ = [
     "Advisories",

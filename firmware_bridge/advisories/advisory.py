@@ -1,10 +1,51 @@
-"""What is known to be wrong with which firmware, and whether it concerns a device."""
+"""Known flaws of firmware versions, and whether one concerns a device."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
+from typing import Final, Self
 
-from firmware_bridge.advisories.version import MAIN, Version
 from firmware_bridge.model import Device, Family
+
+MAIN: Final = ""
+# Lines of releases with numbers of their own are marked by letters: a Coldcard Q's 1.5.0Q is as new as an
+# Mk4's 5.6.0, and 6.x are the previews ("Edge") of both.
+_LINES: Final[Mapping[Family, frozenset[str]]] = {Family.COLDCARD: frozenset({MAIN, "Q", "X", "QX"})}
+_ONE_LINE: Final = frozenset({MAIN})
+_FORM: Final = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6}){1,3})([A-Z]{0,2})")
+_PARTS: Final = 4
+
+
+def lines_of(family: Family) -> frozenset[str]:
+    return _LINES.get(family, _ONE_LINE)
+
+
+def numbers(text: str) -> tuple[int, ...] | None:
+    """Two to four numbers with dots, padded to four; None for anything else."""
+    found = _FORM.fullmatch(text)
+    return None if found is None or found[2] != MAIN else _padded(found[1])
+
+
+def _padded(text: str) -> tuple[int, ...]:
+    parts = [int(part) for part in text.split(".")]
+    return (*parts, *[0] * (_PARTS - len(parts)))
+
+
+@dataclass(frozen=True)
+class Version:
+    """One release: its line and its numbers, compared as numbers (5.10 is newer than 5.9)."""
+
+    line: str
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, family: Family, text: str | None) -> Self | None:
+        """None if it cannot be compared: not reported, a build between releases, or an unknown line."""
+        found = None if text is None else _FORM.fullmatch(text)
+        if found is None or found[2] not in lines_of(family):
+            return None
+        return cls(found[2], _padded(found[1]))
 
 
 @unique
@@ -12,13 +53,13 @@ class Severity(StrEnum):
     """Worst first."""
 
     STOP_USING = "stop-using"
-    """A computer or web page under somebody else's control is enough to take money or keys."""
+    """A computer or web page that an attacker controls is enough to take money or keys."""
     WARN = "warn"
 
 
 @dataclass(frozen=True)
 class Span:
-    """Versions of one line of releases, from `start` (included) to `end` (not included); None is without a bound."""
+    """Versions of a line of releases, from `start` (included) to `end` (excluded); None means no bound."""
 
     line: str = MAIN
     start: tuple[int, ...] | None = None
@@ -34,9 +75,9 @@ class Span:
 
 @dataclass(frozen=True)
 class Advisory:
-    """`text` says to the person what is wrong, `advice` what to do; `sources` are the pages where it was read.
+    """`text` tells the person what is wrong, `advice` what to do; `sources` are web pages.
 
-    `models`: beginnings of model names; none means the whole family. `affected`: none means every version.
+    `models`: beginnings of model names; empty means the whole family. `affected`: empty means every version.
     """
 
     id: str
@@ -49,7 +90,7 @@ class Advisory:
     affected: tuple[Span, ...] = ()
 
     def concerns(self, device: Device) -> bool:
-        """Of a version that cannot be placed, only what is wrong with every version is said."""
+        """Whether it concerns the device. An unknown version is concerned only by flaws of every version."""
         if device.family != self.family or not self._names(device.model):
             return False
         version = Version.parse(device.family, device.firmware)
@@ -61,18 +102,18 @@ class Advisory:
 
 @dataclass(frozen=True)
 class Advisories:
-    """A whole list. `serial` grows with every change."""
+    """A list of advisories. `serial` grows with every change."""
 
     serial: int
     entries: tuple[Advisory, ...] = field(repr=False)
 
     def about(self, device: Device) -> tuple[Advisory, ...]:
-        """The worst first, else in the list's order."""
+        """Those that concern the device, the worst first."""
         order = list(Severity)
         found = [entry for entry in self.entries if entry.concerns(device)]
         return tuple(sorted(found, key=lambda entry: order.index(entry.severity)))
 
 
 def firmware_known(device: Device) -> bool:
-    """Whether the device told a version that the list can place."""
+    """Whether the device reported a version that can be compared."""
     return Version.parse(device.family, device.firmware) is not None

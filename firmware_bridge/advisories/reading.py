@@ -1,4 +1,7 @@
-"""From bytes to a list of advisories: every field there, none too many, each of its kind. One fault refuses the whole list."""
+"""Reading lists of advisories. One malformed field refuses the whole list. The packaged list needs no
+signature; a list from outside is taken only with an Ed25519 signature (RFC 8032) over the whole file, by a
+key that the caller trusts. No key comes with the package.
+"""
 
 import re
 import tomllib
@@ -7,20 +10,19 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeVar
 
-from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, Span
-from firmware_bridge.advisories.version import lines_of, numbers
+from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, Span, lines_of, numbers
 from firmware_bridge.model import Device, Family
 
 T = TypeVar("T")
 
 PACKAGED: Final = "known_flaws.toml"
-# The packaged list has 18 kB; ten times that is no list of flaws any more.
+# The packaged list has 18 kB.
 MAX_BYTES: Final = 200_000
 MAX_ENTRIES: Final = 500
-# One a second for a century fits; a serial that nothing can follow would be the last list ever taken.
+# A bound leaves room above every serial: no list could follow one with the highest.
 MAX_SERIAL: Final = 2**32
 _FORMAT: Final = 1
-# It fits the loopback's ids, but for the dots, and one line of a terminal.
+# Letters, digits, hyphens and dots: it fits into one line of a terminal.
 _ID: Final = re.compile(r"[A-Z0-9][A-Z0-9.-]{2,59}")
 _SOURCE: Final = re.compile(r"https://[!-~]{4,300}")
 _MAX_SENTENCE: Final = 300
@@ -31,15 +33,15 @@ _SPAN: Final = frozenset({"line", "from", "below"})
 
 
 class AdvisoryListError(Exception):
-    """A list that is not taken. The one that was held before goes on."""
+    """The list was refused; the one held before stays in use."""
 
 
 class MalformedList(AdvisoryListError):
-    """It is not of the form of such a list."""
+    """It does not have the form of a list of advisories."""
 
 
 def parse_list(data: bytes) -> Advisories:
-    """:raises MalformedList: the text says what is wrong, and where."""
+    """:raises MalformedList: with what is wrong, and where."""
     top = _exactly(_tables(data), _TOP, "the list")
     if _integer(top["format"], "format") != _FORMAT:
         raise MalformedList(f"the list is of format {top['format']}; this program knows {_FORMAT}")
@@ -160,13 +162,58 @@ def _one_of(kind: type[E], value: Any, where: str) -> E:
 
 @cache
 def packaged() -> Advisories:
-    """The list that comes with the package, and needs no signature of its own."""
+    """The list that comes with the package."""
     return parse_list(files("firmware_bridge.advisories").joinpath(PACKAGED).read_bytes())
 
 
 def known_flaws(device: Device, listed: Advisories | None = None) -> tuple[Advisory, ...]:
-    """What is known to be wrong with this device's firmware, the worst first. Nothing is asked of the device or anybody else.
+    """Known flaws of this device's firmware, the worst first. Neither the device nor the network is asked.
 
-    None found is not none there: `firmware_known` tells whether its version could be looked up at all.
+    An empty answer is no proof: see `firmware_known` for whether the version could be compared at all.
     """
     return (packaged() if listed is None else listed).about(device)
+
+
+KEY_BYTES: Final = 32
+
+
+class BadListSignature(AdvisoryListError):
+    """The list is not signed by this key."""
+
+
+class OlderList(AdvisoryListError):
+    """The list is older than the one held. Taking it could hide a flaw that is known by now."""
+
+
+def load_list(data: bytes, signature: bytes, public_key: bytes, held: Advisories | None = None) -> Advisories:
+    """Verify and read a list. `public_key` has 32 bytes, `signature` 64; `held` is the list that it replaces,
+    by default the packaged one.
+
+    :raises ValueError: the key has another length.
+    :raises AdvisoryListError: too large, not signed by the key, malformed, or older than what is held.
+    """
+    if len(data) > MAX_BYTES:
+        raise MalformedList(f"the list has {len(data)} bytes; {MAX_BYTES} is the most")
+    _require_signature(data, signature, public_key)
+    return _require_newer(parse_list(data), packaged() if held is None else held)
+
+
+def _require_signature(data: bytes, signature: bytes, public_key: bytes) -> None:
+    # Imported only when needed.
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    if len(public_key) != KEY_BYTES:
+        raise ValueError(f"an Ed25519 key has {KEY_BYTES} bytes, not {len(public_key)}")
+    try:
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, data)
+    except InvalidSignature as error:
+        raise BadListSignature("the list is not signed by this key") from error
+
+
+def _require_newer(listed: Advisories, held: Advisories) -> Advisories:
+    if listed.serial < held.serial:
+        raise OlderList(f"the list has the serial {listed.serial}, and {held.serial} is held")
+    if listed.serial == held.serial and listed != held:
+        raise OlderList(f"the list has the serial {listed.serial} of another one that is held")
+    return listed

@@ -1,44 +1,43 @@
-"""Devices without a cable: requests and answers as files on a card, or as QR codes.
+"""Devices without a cable: requests and answers as files on a card or as QR codes.
 
-    path = write_psbt(psbt, vault, card, label="Rent")      # the card goes to the device, the person signs there
+    path = write_psbt(psbt, vault, card, label="Rent")  # the card goes to the device; the person signs there
     for answer in find_answers(path):
         psbt = read_signed(answer, psbt, vault, signer)
 
-    scanner = Scanner()                                     # or: show psbt_bbqr(psbt, vault), then read its screen
+    scanner = Scanner()  # or: show psbt_bbqr(psbt, vault), then read its screen
     while not scanner.add(await camera.next_text()).complete: ...
     psbt = take_signed(scanner.result, psbt, vault, signer)
 
-What leaves and what is taken back goes through the same checks as over a cable, and ends in the same outcomes: each one here is
-a leaf of `BridgeError`, or a subclass of one that only says more. No device is driven and nothing waits for a person, but a
-slow card takes its seconds: an event loop calls the functions with a file or folder in a thread.
+Requests and answers are checked as over a cable, with the same outcomes: leaves of `BridgeError`, or more
+precise subclasses. Nothing waits for a person, but a card may be slow: from an event loop, call functions
+that take a file or folder in a thread.
 """
 
-from firmware_bridge.airgap.enrolment_files import (
-    EnrolmentForm,
-    enrolment_text,
-    require_airgap,
-    write_enrolment,
-)
-from firmware_bridge.airgap.handoff import take_signed
-from firmware_bridge.airgap.key_files import parse_key, read_key
-from firmware_bridge.airgap.outcomes import (
+from firmware_bridge.airgap.codes import Picture, Scanner, draw, psbt_bbqr, psbt_ur, version_of
+from firmware_bridge.airgap.handoff import Form, find_answers, read_signed, take_signed, write_psbt
+from firmware_bridge.airgap.transfer import (
     CardFault,
     CardProtected,
+    Content,
     FinalTransaction,
     NameTaken,
     NoCard,
     NothingSigned,
     OtherTransaction,
     OtherTransfer,
+    Received,
     TooMuchForCodes,
+    Transfer,
     Unreadable,
 )
-from firmware_bridge.airgap.picture import Picture, draw, version_of
-from firmware_bridge.airgap.psbt_codes import psbt_bbqr, psbt_ur
-from firmware_bridge.airgap.psbt_files import find_answers, read_signed, write_psbt
-from firmware_bridge.airgap.psbt_text import Form
-from firmware_bridge.airgap.scanner import Scanner
-from firmware_bridge.airgap.transfer import Content, Received, Transfer
+from firmware_bridge.airgap.vault_files import (
+    EnrolmentForm,
+    enrolment_text,
+    parse_key,
+    read_key,
+    require_airgap,
+    write_enrolment,
+)
 
 __all__ = [
     "CardFault",

@@ -1,7 +1,7 @@
 """BBQr: a file as a series of QR codes (Coinkite's BBQr.md; public domain).
 
-Each text is `B$`, one letter for the encoding, one for the content, the number of parts and this part's number in two base-36
-digits each, and the data. The format has no checksum: a QR code has its own, and what is inside is checked by its reader.
+A text is `B$`, a letter for the encoding, one for the content, the number of parts and the part's number in
+two base-36 digits each, and the data. The format has no checksum: a QR code has its own.
 """
 
 import base64
@@ -12,14 +12,22 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Final, Self
 
-from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
-from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, MAX_TEXT, Content, Received, Transfer
+from firmware_bridge.airgap.transfer import (
+    MAX_BYTES,
+    MAX_PARTS,
+    MAX_TEXT,
+    Content,
+    OtherTransfer,
+    Received,
+    Transfer,
+    Unreadable,
+)
 
 PREFIX: Final = "B$"
 HEADER: Final = 8
-# What a QR code of version 27 holds at level L: BBQr.md, "Optimizations", calls it a good sweet spot.
+# What a QR code of version 27 holds at level L, as BBQr.md, "Optimizations", advises.
 DEFAULT_CHARACTERS: Final = 2_132
-# BBQr.md, "Advanced Encodings": fixed, so that small devices know how much memory they need. Negative: no header.
+# BBQr.md, "Advanced Encodings": fixed, so that small devices know the memory needed. Negative: no header.
 _WINDOW_BITS: Final = -10
 _BASE_36: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _PART = re.compile(r"B\$([0-9A-Z])([0-9A-Z])([0-9A-Z]{2})([0-9A-Z]{2})([0-9A-Z]+)", re.ASCII)
@@ -27,12 +35,12 @@ _PART = re.compile(r"B\$([0-9A-Z])([0-9A-Z])([0-9A-Z]{2})([0-9A-Z]{2})([0-9A-Z]+
 
 @unique
 class Encoding(Enum):
-    """How bytes become text. Every part must hold whole bytes: so many characters, or a multiple."""
+    """How bytes become text. Every part holds whole bytes: a multiple of `characters`."""
 
     HEX = "H"
     BASE32 = "2"
     ZLIB = "Z"
-    """Compressed as a whole, then base 32."""
+    """zlib, then base 32."""
 
     @property
     def characters(self) -> int:
@@ -46,15 +54,16 @@ def split(
     encoding: Encoding = Encoding.ZLIB,
     max_characters: int = DEFAULT_CHARACTERS,
 ) -> tuple[str, ...]:
-    """The texts of the series, of equal length but the last. Compression that does not help is left out.
+    """The texts of the series, of equal length except the last. Data that zlib does not shrink is not
+    compressed.
 
-    :raises ValueError: no data, a text too short for anything, or more parts than the format can count.
+    :raises ValueError: no data, too few characters per part, or too many parts.
     """
     if not data or not HEADER + 8 <= max_characters <= MAX_TEXT:
         raise ValueError(f"there must be data, and {HEADER + 8} to {MAX_TEXT} characters for each part")
     encoding, text = _encode(data, encoding)
     room = (max_characters - HEADER) // encoding.characters * encoding.characters
-    # As even as can be: a short last part would be a smaller picture among its equals.
+    # Parts of even length: a short last one would be a smaller picture.
     parts = -(-len(text) // room)
     length = -(-len(text) // (parts * encoding.characters)) * encoding.characters
     pieces = [text[start : start + length] for start in range(0, len(text), length)]
@@ -87,7 +96,7 @@ def _to_base_36(number: int) -> str:
 
 @dataclass(frozen=True)
 class _Series:
-    """What all parts of one transfer have in common."""
+    """The header fields that all parts of a transfer share."""
 
     encoding: Encoding
     content: Content
@@ -131,7 +140,7 @@ def _decode(text: str, encoding: Encoding) -> bytes:
 
 
 class Assembler:
-    """Puts one BBQr series together. Holds at most `MAX_BYTES`."""
+    """Assembles one BBQr series of at most `MAX_BYTES`."""
 
     def __init__(self) -> None:
         self._series: _Series | None = None
@@ -150,7 +159,7 @@ class Assembler:
         known = {**self._parts, part.number: part.data}
         _require_lengths(known, part.series.count)
         if len(known) == part.series.count and self._result is None:
-            # Before anything is kept: a transfer that cannot be opened leaves room to scan the last part again.
+            # Before the part is kept: if decompression fails, the last part can be scanned again.
             self._result = Transfer(part.series.content, _join(known, part.series))
         self._series, self._parts = part.series, known
         return Received(len(known), part.series.count)
@@ -163,7 +172,7 @@ class Assembler:
 
 
 def _require_lengths(parts: dict[int, bytes], count: int) -> None:
-    # All are as long as the first, but the last may be shorter: so the length of the whole is known early.
+    # All parts are equally long, except a shorter last one: the total length is known early.
     lengths = {len(data) for number, data in parts.items() if number != count - 1}
     last = len(parts.get(count - 1, b""))
     if len(lengths) > 1 or (lengths and last > max(lengths)):

@@ -1,19 +1,24 @@
-"""Reading and writing a card as if it could be torn out at any moment, and were written by a stranger."""
+"""Files on a card: their names, and reading and writing them safely. The card may be removed at any moment,
+and its files may be hostile.
+"""
 
 import errno
 import os
+import re
 import stat
 import tempfile
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from firmware_bridge.airgap.outcomes import CardFault, CardProtected, NameTaken, NoCard, Unreadable
+from firmware_bridge.airgap.transfer import CardFault, CardProtected, NameTaken, NoCard, Unreadable
 from firmware_bridge.errors import BridgeError
+from multisig import Psbt
 
 _TEMPORARY: Final = ".part.tmp"
-# A folder of a card with more than this is searched no further.
+# At most this many files of a folder are looked at.
 MAX_ENTRIES: Final = 10_000
 
 
@@ -22,7 +27,7 @@ def read(path: Path, limit: int) -> bytes:
     :raises BridgeError: the card's own outcomes.
     """
     with _outcomes():
-        # Without waiting: a pipe of that name would keep us for ever.
+        # Non-blocking: opening a pipe would wait for ever.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         try:
             return _read(descriptor, limit)
@@ -35,7 +40,7 @@ def _read(descriptor: int, limit: int) -> bytes:
     if not stat.S_ISREG(status.st_mode):
         raise Unreadable("This is no file.")
     with os.fdopen(descriptor, "rb", closefd=False) as file:
-        # Not what it says of its size alone: it may grow.
+        # The file may have grown meanwhile.
         content = b"" if status.st_size > limit else file.read(limit + 1)
     if status.st_size > limit or len(content) > limit:
         raise Unreadable(f"This file has more than the {limit} bytes that are read.")
@@ -43,7 +48,7 @@ def _read(descriptor: int, limit: int) -> bytes:
 
 
 def write(folder: Path, name: str, content: bytes) -> Path:
-    """The whole file under its name, on the card itself and not only in memory; or nothing under that name.
+    """Write a file atomically and flush it to the card. Writing the same content again does nothing.
 
     The same content again is no second writing.
 
@@ -98,19 +103,19 @@ def _write_aside(folder: Path, content: bytes) -> Path:
 
 def _give_name(temporary: Path, target: Path) -> None:
     try:
-        # Unlike a renaming, it fails where the name was taken meanwhile.
+        # Unlike a rename, this fails if the name is taken.
         os.link(temporary, target)
     except FileExistsError:
         raise NameTaken(target.name) from None
     except OSError:
-        # FAT has no links. Between looking and renaming there is a moment, which is the best that FAT offers.
+        # FAT has no links; a check before the rename is the best it allows.
         if os.path.lexists(target):
             raise NameTaken(target.name) from None
         temporary.rename(target)
 
 
 def _settle(folder: Path) -> None:
-    """The name is in the folder, which is written at another time than the file. Not every system can be told to."""
+    """Flush the folder, which holds the name. Not every system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -128,7 +133,47 @@ def _outcomes() -> Iterator[None]:
     except PermissionError as error:
         raise CardProtected(detail=error.strerror) from error
     except (OSError, ValueError) as error:
-        # A name with a zero byte is a ValueError.
+        # A name with a zero byte raises ValueError.
         if isinstance(error, OSError) and error.errno == errno.EROFS:
             raise CardProtected(detail=error.strerror) from error
         raise CardFault(getattr(error, "strerror", None) or str(error)) from error
+
+
+# A Coldcard's screen shows little more, and the device appends `-part-12.psbt`.
+MAX_LABEL: Final = 24
+_TXID_DIGITS: Final = 8
+_NOT_SAFE = re.compile(r"[^A-Za-z0-9]+", re.ASCII)
+# Reserved device names of Windows, with any extension.
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.ASCII | re.IGNORECASE)
+_NAMELESS: Final = "vault"
+
+
+def safe_label(label: str) -> str:
+    """A label in ASCII letters, digits and single hyphens: "Miete März / Q1" becomes "Miete-Marz-Q1"."""
+    # More than the maximum length: NFKD may join several characters into one.
+    plain = unicodedata.normalize("NFKD", label[: 4 * MAX_LABEL]).encode("ascii", "ignore").decode()
+    name = _NOT_SAFE.sub("-", plain)[:MAX_LABEL].strip("-")
+    return f"{name}-{_NAMELESS}" if _DEVICES.fullmatch(name) else name or _NAMELESS
+
+
+def request_name(label: str, psbt: Psbt) -> str:
+    """The label and the start of the txid, so that each request has a name of its own."""
+    return f"{safe_label(label)}-{psbt.tx.txid[:_TXID_DIGITS]}.psbt"
+
+
+def answers_among(names: Iterable[str], request: str) -> tuple[str, ...]:
+    """The names that a Coldcard gives to answers to this request, the latest first.
+
+    `-part` while signatures are missing, `-signed` when all are there, and a number if the name was taken.
+    The device's clock may be wrong, so that only the name tells which is later. FAT ignores case.
+    """
+    base = request.rpartition(".")[0] or request
+    # A Coldcard removes any `-part` from the name before it appends its own.
+    bases = "|".join(map(re.escape, (base, base.replace("-part", ""))))
+    pattern = re.compile(rf"(?:{bases})-(part|signed)(?:-([0-9]{{1,4}}))?\.psbt", re.ASCII | re.IGNORECASE)
+    ranked = [
+        (match[1].lower() == "signed", int(match[2] or 1), name)
+        for name in names
+        if (match := pattern.fullmatch(name))
+    ]
+    return tuple(name for _, _, name in sorted(ranked, reverse=True))

@@ -1,16 +1,19 @@
-"""A message as an endless series of parts, of which nearly any sufficient number gives it back (BCR-2024-001)."""
+"""Fountain codes of UR: a message as an endless series of parts, of which nearly any sufficient number
+restores it (BCR-2024-001). With the CBOR that UR needs (RFC 8949, 4.2.1: unsigned numbers, byte strings and
+one flat array, in their shortest form).
+"""
 
+import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, reduce
+from operator import add
 from typing import Final, Self
 
-from firmware_bridge.airgap import cbor
-from firmware_bridge.airgap.mixing import fragments_of
-from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
-from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, Received
+from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, OtherTransfer, Received, Unreadable
 
-# The length of the byte string stands before it.
+# With the CBOR length of the byte string.
 _MAX_MESSAGE: Final = MAX_BYTES + 5
 _FIELDS: Final = 5
 _PART_NUMBERS: Final = 1 << 32
@@ -18,7 +21,7 @@ _PART_NUMBERS: Final = 1 << 32
 
 @dataclass(frozen=True)
 class Shape:
-    """What all parts of one message have in common: how many fragments, its length, its CRC-32."""
+    """What all parts of a message share: the number of fragments, the length, the CRC-32."""
 
     fragments: int
     length: int
@@ -31,7 +34,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Part:
-    """Part `number`, from 1 on, with its fragments laid over each other (exclusive or)."""
+    """Part `number`, from 1 on: the XOR of its fragments."""
 
     shape: Shape
     number: int
@@ -39,12 +42,12 @@ class Part:
 
     def to_cbor(self) -> bytes:
         numbers = (self.number, self.shape.fragments, self.shape.length, self.shape.checksum)
-        return cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(self.data))
+        return array(*(unsigned(number) for number in numbers), byte_string(self.data))
 
     @classmethod
     def from_cbor(cls, data: bytes) -> Self:
-        """:raises Unreadable: malformed, contradictory, or of a message that is too large."""
-        reader = cbor.Reader(data)
+        """:raises Unreadable: malformed, inconsistent, or of a message that is too large."""
+        reader = Reader(data)
         if reader.array() != _FIELDS:
             raise Unreadable("This QR code is no part of a UR series.")
         number, fragments, length, checksum = (reader.unsigned() for _ in range(_FIELDS - 1))
@@ -54,17 +57,17 @@ class Part:
             raise Unreadable(f"This series carries more than {MAX_BYTES} bytes or {MAX_PARTS} parts.")
         if not number or not fragments or len(data) * (fragments - 1) >= length:
             raise Unreadable("This QR code contradicts itself.")
-        # Whoever cuts a message into fragments chooses their length, as long as the last one is needed.
+        # The sender chooses the length of fragments, as long as the last one is needed.
         if len(data) * fragments < length:
             raise Unreadable("This QR code contradicts itself.")
         return cls(Shape(fragments, length, checksum), number, data)
 
 
 def parts(message: bytes, max_fragment: int, *, first: int = 1) -> Iterator[Part]:
-    """As far as the number of a part counts, which is 34 years at four a second: the plain fragments in order, then mixtures.
+    """The plain fragments in order, then mixtures, up to the largest part number: 34 years at four a second.
 
-    :raises ValueError: the message is empty, or has more than `MAX_PARTS` fragments of at most `max_fragment` bytes; there is no
-        part `first`.
+    :raises ValueError: the message is empty, or has more than `MAX_PARTS` fragments of at most `max_fragment`
+        bytes; there is no part `first`.
     """
     if not 0 < first < _PART_NUMBERS:
         raise ValueError(f"the first part is number 1, and not {first}")
@@ -91,13 +94,13 @@ def _parts(message: bytes, shape: Shape, first: int) -> Iterator[Part]:
 class Collector:
     """Solves for the fragments as parts come in.
 
-    Each part is a linear equation over GF(2): a set of fragments as bits, and their sum. Equations are kept in echelon form, so
-    that there are never more of them than fragments, whatever is shown, and a part that says nothing new is seen to.
+    Each part is a linear equation over GF(2): a set of fragments as bits, and their sum. Equations are kept
+    in echelon form: there are never more of them than fragments, and a part that adds nothing is dropped.
     """
 
     def __init__(self) -> None:
         self._shape: tuple[Shape, int] | None = None
-        # By its lowest fragment: (fragments as bits, their sum).
+        # lowest fragment -> (fragments as bits, their sum)
         self._rows: dict[int, tuple[int, int]] = {}
         self._message: bytes | None = None
 
@@ -111,7 +114,7 @@ class Collector:
 
     def add(self, part: Part) -> Received:
         """:raises OtherTransfer: a part of another message.
-        :raises Unreadable: all is there, and its checksum is wrong; everything is forgotten.
+        :raises Unreadable: the message is complete, but its checksum is wrong; the collector is reset.
         """
         shape = (part.shape, len(part.data))
         if self._shape not in {None, shape}:
@@ -143,7 +146,7 @@ class Collector:
 
     def _solve(self, fragments: int) -> list[int]:
         solved = [0] * fragments
-        # From the highest fragment down, each row holds nothing unsolved but its lowest.
+        # Going down from the highest fragment, a row has only its lowest fragment unsolved.
         for index in reversed(range(fragments)):
             bits, total = self._rows[index]
             bits ^= 1 << index
@@ -157,3 +160,163 @@ class Collector:
 
 def _lowest(bits: int) -> int:
     return (bits & -bits).bit_length() - 1
+
+
+_UNSIGNED: Final = 0
+_BYTES: Final = 2
+_ARRAY: Final = 4
+# Additional information 24 to 26: the number is in the next one, two or four bytes. UR never needs eight.
+_WIDTHS: Final = {24: 1, 25: 2, 26: 4}
+
+
+def unsigned(number: int) -> bytes:
+    return _head(_UNSIGNED, number)
+
+
+def byte_string(data: bytes) -> bytes:
+    return _head(_BYTES, len(data)) + data
+
+
+def array(*items: bytes) -> bytes:
+    """An array of encoded items."""
+    return _head(_ARRAY, len(items)) + b"".join(items)
+
+
+def _head(major: int, number: int) -> bytes:
+    if number < min(_WIDTHS):
+        return bytes([major << 5 | number])
+    for code, width in _WIDTHS.items():
+        if number < 1 << 8 * width:
+            return bytes([major << 5 | code]) + number.to_bytes(width)
+    raise ValueError(f"{number} does not fit in four bytes")
+
+
+class Reader:
+    """Reads one item after the other. Anything unexpected or missing is Unreadable."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = data
+
+    def unsigned(self) -> int:
+        return self._number(_UNSIGNED)
+
+    def byte_string(self) -> bytes:
+        return self._take(self._number(_BYTES))
+
+    def array(self) -> int:
+        """How many items follow."""
+        return self._number(_ARRAY)
+
+    def end(self) -> None:
+        if self._rest:
+            raise _malformed()
+
+    def _number(self, major: int) -> int:
+        head = self._take(1)[0]
+        info = head & 0x1F
+        if head >> 5 != major:
+            raise _malformed()
+        if info < min(_WIDTHS):
+            return info
+        if info not in _WIDTHS:
+            raise _malformed()
+        number = int.from_bytes(self._take(_WIDTHS[info]))
+        if _head(major, number)[0] != head:
+            raise _malformed()
+        return number
+
+    def _take(self, count: int) -> bytes:
+        taken, self._rest = self._rest[:count], self._rest[count:]
+        if len(taken) != count:
+            raise _malformed()
+        return taken
+
+
+def _malformed() -> Unreadable:
+    return Unreadable("This QR code holds malformed CBOR.")
+
+
+_MASK: Final = (1 << 64) - 1
+
+
+# Sender and receiver derive the same fragments from the part's number and the message's checksum
+# (BCR-2024-001, "The Consensus Stack"). The arithmetic is IEEE-754, as the standard demands. It is not
+# cryptographic.
+class Xoshiro256:
+    """The xoshiro256** generator, seeded by a SHA-256."""
+
+    def __init__(self, seed: bytes) -> None:
+        digest = hashlib.sha256(seed).digest()
+        self._state = [int.from_bytes(digest[start : start + 8]) for start in range(0, 32, 8)]
+
+    def next(self) -> int:
+        state = self._state
+        result = _rotate(state[1] * 5 & _MASK, 7) * 9 & _MASK
+        shifted = state[1] << 17 & _MASK
+        state[2] ^= state[0]
+        state[3] ^= state[1]
+        state[1] ^= state[2]
+        state[0] ^= state[3]
+        state[2] ^= shifted
+        state[3] = _rotate(state[3], 45)
+        return result
+
+    def fraction(self) -> float:
+        """In [0, 1]; 1 only by rounding."""
+        return self.next() / 2.0**64
+
+    def below(self, limit: int) -> int:
+        return min(int(self.fraction() * limit), limit - 1)
+
+
+def _rotate(value: int, by: int) -> int:
+    return (value << by | value >> 64 - by) & _MASK
+
+
+class Sampler:
+    """Draws an index with a probability proportional to its weight (Walker's and Vose's alias method)."""
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        # Not `sum`, which rounds differently from Python 3.12 on and would draw other fragments.
+        count, total = len(weights), reduce(add, weights)
+        self._share = [weight * count / total for weight in weights]
+        self._alias = list(range(count))
+        # In reverse order, as the standard has it: both sides must draw the same.
+        small = [index for index in reversed(range(count)) if self._share[index] < 1]
+        large = [index for index in reversed(range(count)) if self._share[index] >= 1]
+        while small and large:
+            poor, rich = small.pop(), large.pop()
+            self._alias[poor] = rich
+            self._share[rich] += self._share[poor] - 1
+            (small if self._share[rich] < 1 else large).append(rich)
+        for index in small + large:
+            self._share[index] = 1.0
+
+    def draw(self, random: Xoshiro256) -> int:
+        index = random.below(len(self._share))
+        return index if random.fraction() < self._share[index] else self._alias[index]
+
+
+@lru_cache(maxsize=8)
+def _degrees(count: int) -> Sampler:
+    return Sampler([1 / degree for degree in range(1, count + 1)])
+
+
+def draw_degree(count: int, random: Xoshiro256) -> int:
+    """How many of `count` fragments are mixed: n with a weight of 1/n."""
+    return _degrees(count).draw(random) + 1
+
+
+def shuffled(items: Sequence[int], random: Xoshiro256, count: int) -> list[int]:
+    """`count` random items, in the order drawn."""
+    remaining = list(items)
+    return [remaining.pop(random.below(len(remaining))) for _ in range(count)]
+
+
+def fragments_of(number: int, count: int, checksum: int) -> frozenset[int]:
+    """The fragments in part `number` (from 1 on) of a message of `count` fragments."""
+    if number <= count:
+        return frozenset({number - 1})
+    random = Xoshiro256(number.to_bytes(4) + checksum.to_bytes(4))
+    degree = draw_degree(count, random)
+    return frozenset(shuffled(range(count), random, degree))

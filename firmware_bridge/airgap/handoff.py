@@ -1,28 +1,111 @@
-"""What leaves without a cable, and what is taken back: the doors of `sanitised_psbt`, with an answer's usual mistakes told apart."""
+"""PSBTs without a cable: the request as a device gets it, the answer as it is accepted, and both as files.
+The common mistakes with an answer have outcomes of their own.
+"""
+
+import base64
+import binascii
+import re
+from enum import StrEnum, unique
+from pathlib import Path
+from typing import Final
 
 from firmware_bridge import sanitised_psbt
-from firmware_bridge.airgap import psbt_text
-from firmware_bridge.airgap.outcomes import NothingSigned, OtherTransaction, Unreadable
-from firmware_bridge.airgap.transfer import MAX_BYTES, Transfer
+from firmware_bridge.airgap import card
+from firmware_bridge.airgap.transfer import (
+    MAX_BYTES,
+    FinalTransaction,
+    NothingSigned,
+    OtherTransaction,
+    Transfer,
+    Unreadable,
+)
 from firmware_bridge.errors import BadDeviceSignature, DeviceFault, WrongDevice
 from multisig import (
     Fingerprint,
     ForeignSignature,
+    InvalidTransaction,
     MultisigError,
     Policy,
     Psbt,
     PsbtMismatch,
     PsbtTooLarge,
+    Transaction,
     accept_signatures,
     signer_progress,
 )
 
+# Hexadecimal digits take twice the bytes; some programs break lines.
+MAX_CARRIED: Final = 2 * MAX_BYTES + MAX_BYTES // 16
+_MAGIC: Final = b"psbt\xff"
+_HEX_MAGIC: Final = _MAGIC.hex().encode()
+_BASE64_MAGIC: Final = b"cHNidP"
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+# No group in a loop, which would take sixty bytes of memory for each byte read.
+_HEX = re.compile(rb"[0-9a-f]+")
+
+
+@unique
+class Form(StrEnum):
+    """How a PSBT is written."""
+
+    BINARY = "binary"
+    """Coldcard's default; every device with a card reads it."""
+    BASE64 = "base64"
+
+
+def encode_psbt(psbt: bytes, form: Form) -> bytes:
+    return base64.b64encode(psbt) if form is Form.BASE64 else psbt
+
+
+def decode_psbt(carried: bytes) -> bytes:
+    """The bytes of a PSBT in any of its forms: bytes, base64, hexadecimal digits. The PSBT itself is not
+    parsed.
+
+    :raises FinalTransaction: it is a complete transaction.
+    :raises Unreadable: it is no PSBT, or too large.
+    """
+    if len(carried) > MAX_CARRIED:
+        raise Unreadable(f"This is larger than a PSBT may be, which is {MAX_BYTES} bytes.")
+    found = _from_text(carried)
+    if found.startswith(_MAGIC):
+        if len(found) > MAX_BYTES:
+            raise Unreadable(f"This PSBT has {len(found)} bytes; at most {MAX_BYTES} are read.")
+        return found
+    if _is_transaction(found):
+        raise FinalTransaction
+    raise Unreadable("This is no PSBT.")
+
+
+def _from_text(carried: bytes) -> bytes:
+    if carried.startswith(_MAGIC):
+        return carried
+    text = b"".join(carried.removeprefix(_BYTE_ORDER_MARK).split())
+    if text.startswith(_BASE64_MAGIC):
+        try:
+            return base64.b64decode(text, validate=True)
+        except binascii.Error:
+            raise Unreadable("This PSBT is damaged: it is not valid base64.") from None
+    lowered = text.lower()
+    if len(lowered) % 2 == 0 and _HEX.fullmatch(lowered):
+        return bytes.fromhex(lowered.decode("ascii"))
+    if lowered.startswith(_HEX_MAGIC):
+        raise Unreadable("This PSBT is damaged: its hexadecimal digits break off.")
+    return carried
+
+
+def _is_transaction(found: bytes) -> bool:
+    try:
+        Transaction.parse(found)
+    except InvalidTransaction:
+        return False
+    return True
+
 
 def request_bytes(psbt: Psbt, policy: Policy) -> bytes:
-    """Exactly what a device is shown, as over a cable (S4, S5).
+    """The request, exactly as a device gets it over a cable (S4, S5).
 
-    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad; or it is larger than any
-        device takes.
+    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad; or
+        it is larger than any device takes.
     """
     sanitised_psbt.require_sound(psbt, policy)
     content = sanitised_psbt.for_device(psbt, policy)
@@ -32,20 +115,21 @@ def request_bytes(psbt: Psbt, policy: Policy) -> bytes:
 
 
 def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
-    """Our PSBT with the verified new signatures of this signer; nothing else of the answer is looked at (S19).
+    """Our PSBT with this signer's new signatures, verified. Nothing else of the answer is used (S19).
 
-    `answer`: a PSBT in any form of `psbt_text`, or what a scanner read. Inputs may be left unsigned: see `signer_progress`.
+    `answer`: a PSBT as bytes, base64 or hexadecimal digits, or a scanner's result. Inputs may be left
+    unsigned: see `signer_progress`.
 
-    :raises WrongDevice: the signer is none of the policy's, or the answer is signed by another cosigner.
+    :raises WrongDevice: the signer is no cosigner, or another cosigner signed the answer.
     :raises BadDeviceSignature: a signature does not verify; it names the input.
     :raises OtherTransaction: it answers another request.
-    :raises NothingSigned: it brings nothing new, and the signer has not signed before.
+    :raises NothingSigned: it has no new signature, and the signer has not signed everything before.
     :raises FinalTransaction: it is a complete transaction.
     :raises Unreadable: it is no PSBT.
     """
     if policy.cosigner_for(signer) is None:
         raise WrongDevice("This signer is no cosigner here.")
-    found = psbt_text.read(answer if isinstance(answer, bytes) else answer.data)
+    found = decode_psbt(answer if isinstance(answer, bytes) else answer.data)
     taken = _take_back(found, psbt, policy, signer)
     if taken == psbt and not signer_progress(psbt, policy, signer).is_complete:
         raise NothingSigned(f"This brings no new signature by {signer}.")
@@ -66,7 +150,7 @@ def _take_back(found: bytes, psbt: Psbt, policy: Policy, signer: Fingerprint) ->
 
 
 def _is_by_cosigners(found: bytes, psbt: Psbt, policy: Policy) -> bool:
-    # The file of a colleague is an honest mistake; a signature that no cosigner made is not.
+    # Another cosigner's file is a common mistake; a signature by no cosigner is not.
     try:
         accept_signatures(psbt, Psbt.parse(found), policy, None)
     except MultisigError:
@@ -78,3 +162,39 @@ def _told_apart(error: DeviceFault) -> DeviceFault:
     if isinstance(error.__cause__, PsbtMismatch):
         return OtherTransaction("This belongs to another transaction.")
     return Unreadable(f"This PSBT cannot be read: {error.__cause__}", detail=error.detail)
+
+
+def write_psbt(
+    psbt: Psbt, policy: Policy, folder: Path, *, label: str = "", form: Form = Form.BINARY
+) -> Path:
+    """Write the request to a card's folder and flush it. Returns the file's path.
+
+    The name is made of the label and the txid, so that the same request is written once. If one card goes
+    from signer to signer, read each answer before the card goes on: signatures of one signer are taken at a
+    time.
+
+    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
+        S5).
+    :raises NameTaken: another file has that name.
+    :raises NoCard, CardProtected, CardFault: the folder cannot be written.
+    """
+    content = encode_psbt(request_bytes(psbt, policy), form)
+    return card.write(folder, card.request_name(label, psbt), content)
+
+
+def find_answers(request: Path) -> tuple[Path, ...]:
+    """The files beside the request that are named as answers to it, the latest first. None is opened.
+
+    :raises NoCard, CardProtected, CardFault: the folder cannot be read.
+    """
+    found = card.answers_among(card.entries(request.parent), request.name)
+    return tuple(request.parent / name for name in found)
+
+
+def read_signed(file: Path, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
+    """Our PSBT with the file's new signatures, verified. The file may be binary, base64 or hexadecimal.
+
+    :raises BridgeError: as `take_signed`; and `NoCard`, `CardProtected`, `CardFault` where the file cannot be
+        read.
+    """
+    return take_signed(card.read(file, MAX_CARRIED), psbt, policy, signer)

@@ -1,12 +1,15 @@
-"""What goes through a series of QR codes, how far it is, and how large it may be."""
+"""What is transferred without a cable, its limits, and its outcomes."""
 
 from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Final, Protocol
 
-# What a Coldcard Mk4 and Q take for a PSBT, and what `multisig` reads (MAX_BYTES).
+from firmware_bridge.errors import BridgeError, DeviceFault, Disconnected, NoPermission, Unsupported
+
+# The limit of a Coldcard Mk4 and Q for a PSBT, and of `multisig` (MAX_BYTES).
 MAX_BYTES: Final = 2 * 1024 * 1024
-# Two base-36 digits, BBQr's own limit. Nobody holds a camera still for more, and UR's arithmetic grows with its square.
+# BBQr's own limit, two base-36 digits. No person holds a camera for more, and UR's work grows with the
+# square.
 MAX_PARTS: Final = 1_295
 # A QR code of version 40 at level L holds 4,296 alphanumeric characters; in bytes, 2,953.
 MAX_TEXT: Final = 4_296
@@ -14,7 +17,7 @@ MAX_TEXT: Final = 4_296
 
 @unique
 class Content(Enum):
-    """What the bytes are, by the letter that BBQr has for it."""
+    """The kind of content, with BBQr's letter."""
 
     PSBT = "P"
     TRANSACTION = "T"
@@ -25,7 +28,7 @@ class Content(Enum):
 
 @dataclass(frozen=True)
 class Transfer:
-    """What a series carried. `content` is what its sender calls it; the bytes are not looked into."""
+    """The result of a transfer. `content` is what the sender says; the bytes are not checked."""
 
     content: Content
     data: bytes
@@ -33,7 +36,7 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Received:
-    """How far a transfer is: `seen` parts that bring something new, of the `wanted` ones that are enough."""
+    """The progress of a transfer: `seen` useful parts of `wanted`."""
 
     seen: int
     wanted: int
@@ -44,14 +47,90 @@ class Received:
 
 
 class Assembler(Protocol):
-    """Puts a transfer together from the texts of its QR codes, in any order, repeated or not.
+    """Assembles a transfer from the texts of its QR codes, in any order, with repetitions.
 
-    A text that is refused changes nothing: the camera may go on.
+    A refused text changes nothing: the scan may go on.
     """
 
     def add(self, text: str) -> Received:
-        """:raises Unreadable: the text is no sound part; `OtherTransfer`, where it is one of another series."""
+        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series."""
 
     @property
     def result(self) -> Transfer | None:
-        """What was carried, as soon as it is complete."""
+        """The content, as soon as it is complete."""
+
+
+# The outcomes: leaves of `BridgeError`, with the same codes. The card, the file and the camera take the place
+# of the device.
+class Unreadable(DeviceFault):
+    """The content is damaged, of another kind, or too large."""
+
+    hint = "Save or show it again on the device, and read it again."
+
+    def __init__(self, sentence: str, *, detail: str | None = None) -> None:
+        # Not `DeviceFault.__init__`, whose sentence blames the device.
+        BridgeError.__init__(self, sentence, detail=detail)
+
+
+class OtherTransfer(Unreadable):
+    """A QR code of another series. What was read so far is kept."""
+
+    hint = "Point the camera at one series only; to read another one, start over."
+
+
+class OtherTransaction(Unreadable):
+    """A valid answer to another request."""
+
+    hint = "Choose the file that the device wrote for this transaction; the names of both begin alike."
+
+
+class NothingSigned(Unreadable):
+    """The right transaction without a new signature by this signer."""
+
+    hint = "Sign on the device first, then take what it wrote: its name ends in -part.psbt or -signed.psbt."
+
+
+class FinalTransaction(Unsupported):
+    """A complete transaction instead of a signed PSBT, such as Coldcard's `-final.txn`."""
+
+    sentence = "This is a finalised transaction; it is not needed here, and its signatures are not taken."
+    hint = "Choose the PSBT that the device wrote beside it: its name ends in -part.psbt or -signed.psbt."
+
+
+class TooMuchForCodes(Unsupported):
+    """The transaction is too large for a series of QR codes of this size."""
+
+    sentence = "This transaction is too large for QR codes of this size."
+    hint = "Use a card, larger QR codes, or several transactions with fewer inputs."
+
+
+class NameTaken(DeviceFault):
+    """Another file has this name. It was not touched."""
+
+    hint = "Choose another label, or remove the old file yourself."
+
+    def __init__(self, name: str) -> None:
+        BridgeError.__init__(self, f"There is another file called {name} already; it was left as it is.")
+
+
+class NoCard(Disconnected):
+    """The card, the folder or the file is not there."""
+
+    sentence = "The card, folder or file is not there."
+    hint = "Insert the card, look at its name, and repeat."
+
+
+class CardProtected(NoPermission):
+    """It may not be read or written."""
+
+    sentence = "The card or folder does not let this program read or write."
+    hint = "Check the card's lock and who may write to it."
+
+
+class CardFault(DeviceFault):
+    """Reading or writing failed: full, torn out, worn."""
+
+    hint = "Check that the card has room and is well seated, or use another card."
+
+    def __init__(self, detail: str | None) -> None:
+        BridgeError.__init__(self, f"The card failed: {detail or 'without a reason'}.", detail=detail)

@@ -1,24 +1,25 @@
-"""UR 2: a file as one text, or as an endless series of them (BCR-2020-005, BCR-2020-006).
+"""UR 2: a file as one text, or as an endless series of them (BCR-2020-005, BCR-2020-006), in bytewords
+(BCR-2020-012).
 
 ur:crypto-psbt/<bytewords>              all of it
 ur:crypto-psbt/12-9/<bytewords>         part 12 of a message in 9 fragments
 """
 
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, Self
 
-from firmware_bridge.airgap import bytewords, cbor, fountain
-from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
-from firmware_bridge.airgap.transfer import MAX_TEXT, Content, Received, Transfer
+from firmware_bridge.airgap import fountain
+from firmware_bridge.airgap.transfer import MAX_TEXT, Content, OtherTransfer, Received, Transfer, Unreadable
 
 PREFIX: Final = "UR:"
-# Makes texts of about 450 characters: a QR code of version 11, which the small cameras of signing devices read well.
+# Texts of about 450 characters, QR version 11: readable for the small cameras of signing devices.
 DEFAULT_FRAGMENT: Final = 200
 _CRYPTO_PSBT: Final = "crypto-psbt"
-# `crypto-psbt` was renamed in 2023; devices write the old name. `bytes` carries what has no type of its own.
+# `crypto-psbt` was renamed in 2023; devices write the old name. `bytes` is for content without a type.
 _TYPES: Final = {_CRYPTO_PSBT: Content.PSBT, "psbt": Content.PSBT, "bytes": Content.BINARY}
 _NAMES: Final = {Content.PSBT: _CRYPTO_PSBT, Content.BINARY: "bytes"}
 _TEXT = re.compile(r"ur:([a-z0-9-]{1,32})(?:/([1-9][0-9]{0,9})-([1-9][0-9]{0,3}))?/([a-z]+)", re.ASCII)
@@ -27,28 +28,29 @@ _TEXT = re.compile(r"ur:([a-z0-9-]{1,32})(?:/([1-9][0-9]{0,9})-([1-9][0-9]{0,3})
 def split(
     data: bytes, content: Content = Content.PSBT, *, max_fragment: int = DEFAULT_FRAGMENT, first: int = 1
 ) -> Iterator[str]:
-    """The texts, in capitals as QR codes like them, without end: show one after the other until the device has enough.
+    """An endless series of texts, in capitals for QR codes: show one after the other until the device has
+    enough.
 
-    What fits in one part is the same text again and again. A series starts at part `first`.
+    Data that fits into one part is one text, repeated. A series starts at part `first`.
 
-    :raises ValueError: there is no data, or more of it than a series of such fragments may have; UR has no such content.
+    :raises ValueError: no data, too much for a series of such fragments, or content without a UR type.
     """
     if not data or content not in _NAMES:
         raise ValueError("there must be data, and UR carries PSBTs and plain bytes")
-    message, name = cbor.byte_string(data), _NAMES[content]
+    message, name = fountain.byte_string(data), _NAMES[content]
     if len(message) <= max_fragment:
-        return repeat(f"ur:{name}/{bytewords.encode(message)}".upper())
+        return repeat(f"ur:{name}/{encode(message)}".upper())
     return (_text(name, part) for part in fountain.parts(message, max_fragment, first=first))
 
 
 def _text(name: str, part: fountain.Part) -> str:
     sequence = f"{part.number}-{part.shape.fragments}"
-    return f"ur:{name}/{sequence}/{bytewords.encode(part.to_cbor())}".upper()
+    return f"ur:{name}/{sequence}/{encode(part.to_cbor())}".upper()
 
 
 @dataclass(frozen=True)
 class _Text:
-    """One text taken apart. `part` is None where it is the whole message."""
+    """One parsed text. `part` is None if the text is the whole message."""
 
     name: str
     body: bytes
@@ -56,14 +58,14 @@ class _Text:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """:raises Unreadable: it is no UR, or not of a type that is read here."""
+        """:raises Unreadable: not a UR, or of another type."""
         match = _TEXT.fullmatch(text.lower()) if len(text) <= MAX_TEXT and text.isascii() else None
         if match is None:
             raise Unreadable("This QR code is no UR of version 2.")
         name, number, fragments = match[1], match[2], match[3]
         if name not in _TYPES:
             raise Unreadable(f"This QR code holds a {name}, and a PSBT is expected.")
-        body = bytewords.decode(match[4])
+        body = decode(match[4])
         if number is None:
             return cls(name, body, None)
         part = fountain.Part.from_cbor(body)
@@ -73,7 +75,7 @@ class _Text:
 
 
 class Assembler:
-    """Puts one UR together. Holds no more than the message, whatever is shown."""
+    """Assembles one UR."""
 
     def __init__(self) -> None:
         self._name: str | None = None
@@ -86,7 +88,7 @@ class Assembler:
         return self._result
 
     def add(self, text: str) -> Received:
-        """:raises Unreadable: no sound part; `OtherTransfer` where it is one of another series."""
+        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series."""
         parsed = _Text.parse(text)
         if self._started and parsed.name != self._name:
             raise _other()
@@ -98,7 +100,7 @@ class Assembler:
         return received
 
     def _open(self, message: bytes) -> bytes:
-        """:raises Unreadable: all is there, and is no byte string; everything is forgotten."""
+        """:raises Unreadable: the message is complete, but no byte string; the assembler is reset."""
         try:
             return _content(message)
         except Unreadable:
@@ -126,7 +128,47 @@ def _other() -> OtherTransfer:
 
 
 def _content(message: bytes) -> bytes:
-    reader = cbor.Reader(message)
+    reader = fountain.Reader(message)
     data = reader.byte_string()
     reader.end()
     return data
+
+
+# The sorted word list. The minimal form of a word is its first and last letter.
+_WORDS: Final = """
+    able acid also apex aqua arch atom aunt away axis back bald barn belt beta bias blue body brag brew bulb
+    buzz calm cash cats chef city claw code cola cook cost crux curl cusp cyan dark data days deli dice diet
+    door down draw drop drum dull duty each easy echo edge epic even exam exit eyes fact fair fern figs film
+    fish fizz flap flew flux foxy free frog fuel fund gala game gear gems gift girl glow good gray grim guru
+    gush gyro half hang hard hawk heat help high hill holy hope horn huts iced idea idle inch inky into iris
+    iron item jade jazz join jolt jowl judo jugs jump junk jury keep keno kept keys kick kiln king kite kiwi
+    knob lamb lava lazy leaf legs liar limp lion list logo loud love luau luck lung main many math maze memo
+    menu meow mild mint miss monk nail navy need news next noon note numb obey oboe omit onyx open oval owls
+    paid part peck play plus poem pool pose puff puma purr quad quiz race ramp real redo rich road rock roof
+    ruby ruin runs rust safe saga scar sets silk skew slot soap solo song stub surf swan taco task taxi tent
+    tied time tiny toil tomb toys trip tuna twin ugly undo unit urge user vast very veto vial vibe view visa
+    void vows wall wand warm wasp wave waxy webs what when whiz wolf work yank yawn yell yoga yurt zaps zero
+    zest zinc zone zoom
+""".split()  # noqa: SIM905 - four lines of words read better than a page of quotes
+_PAIRS: Final = tuple(word[0] + word[-1] for word in _WORDS)
+_VALUES: Final = {pair: value for value, pair in enumerate(_PAIRS)}
+_CHECKSUM: Final = 4
+
+
+def encode(data: bytes) -> str:
+    return "".join(_PAIRS[value] for value in data + zlib.crc32(data).to_bytes(_CHECKSUM))
+
+
+def decode(text: str) -> bytes:
+    """The bytes of minimal bytewords in lower case, without their CRC-32.
+
+    :raises Unreadable: not bytewords, or a wrong checksum.
+    """
+    try:
+        data = bytes(_VALUES[text[start : start + 2]] for start in range(0, len(text), 2))
+    except KeyError:
+        raise Unreadable("This QR code holds letters that are no bytewords.") from None
+    body, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
+    if not body or zlib.crc32(body).to_bytes(_CHECKSUM) != checksum:
+        raise Unreadable("This QR code's checksum is wrong.")
+    return body

@@ -1,6 +1,6 @@
-"""The only part of the dependencies that knows HWI, and the makers' libraries inside it. It runs in workers.
+"""The drivers: the only package that imports HWI and the makers' libraries inside it. It runs in workers.
 
-HWI's own clients are built for one endpoint; `hwilib.commands` is never called, because it opens every device of seven makers.
+A driver opens one endpoint. `hwilib.commands` is never called: it opens every device of all families.
 """
 
 import warnings
@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening
+
+# Before HWI: it loads the bundled libusb, where HWI would look for the system's.
+from firmware_bridge.presence import libusb
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening
 from multisig import Network
 
 with warnings.catch_warnings():
-    # The protobuf that HWI asks for warns on Python 3.12 of what will not do on 3.14. In a program that takes warnings for
-    # errors, whose workers do the same, there would be no devices.
+    # The protobuf that HWI requires emits a DeprecationWarning on Python 3.12. With warnings as errors, which
+    # workers inherit, the import would fail.
     warnings.simplefilter("ignore", DeprecationWarning)
-    # First: it loads the bundled libusb before anything of HWI looks for a system's.
-    from firmware_bridge.hwi_client import libusb
     from firmware_bridge.hwi_client.base import OpenDevice, failure
     from firmware_bridge.hwi_client.bitbox02 import open_bitbox02
     from firmware_bridge.hwi_client.coldcard.device import open_coldcard
@@ -44,11 +45,8 @@ def open_device(endpoint: Endpoint, network: Network, caller: Caller, opening: O
 
     :raises DeviceFailure: it cannot be opened, and why.
     """
-    opener = _OPENERS.get(endpoint.family)
-    if opener is None:
-        raise DeviceFailure("unsupported", f"{endpoint.family} devices cannot be driven yet")
     try:
-        return opener(endpoint, network, caller, opening)
+        return _OPENERS[endpoint.family](endpoint, network, caller, opening)
     except DeviceFailure:
         raise
     except Exception as error:

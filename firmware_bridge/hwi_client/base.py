@@ -1,21 +1,28 @@
-"""What the three makers' drivers share: named operations on plain values, and one way out for everything that is raised."""
+"""What the drivers share: named operations on plain values, outcomes for every exception, and policies as
+HWI's objects.
+"""
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from hwilib.common import Chain
+from hwilib.descriptor import MultisigDescriptor, PubkeyProvider
 from hwilib.errors import HWWError
 from hwilib.psbt import PSBT
 
 from firmware_bridge.errors import Unsupported
 from firmware_bridge.families import Fault, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.protocol import DeviceFailure
 from multisig import Network
 
 Args = Mapping[str, Any]
 Operation = Callable[[Args], Any]
+
+
+Policy = Mapping[str, Any]
+
 
 _CHAINS: Final = {
     Network.MAINNET: Chain.MAIN,
@@ -26,7 +33,7 @@ _CHAINS: Final = {
 
 
 class NotAvailable(Exception):
-    """The device is known to be unable to do what is asked. The words are the person's to read, without this class's name."""
+    """The device is known not to support the request. The message is shown without this class's name."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -42,7 +49,7 @@ class OpenDevice:
         raise NotImplementedError
 
     def call(self, op: str, args: Args) -> Any:
-        """:raises DeviceFailure: whatever went wrong, as an outcome."""
+        """:raises DeviceFailure: the outcome of any exception."""
         operation = self.operations().get(op)
         if operation is None:
             raise DeviceFailure(Unsupported.code, f"{op} is not available on this make")
@@ -54,7 +61,7 @@ class OpenDevice:
             raise failure(self.family, error) from error
 
     def cancel(self) -> None:
-        """Most devices cannot be asked to give up; the bridge then ends the worker."""
+        """Most devices cannot cancel; the bridge then kills the worker."""
 
     def close(self) -> None:
         raise NotImplementedError
@@ -65,7 +72,7 @@ def chain_of(network: Network) -> Chain:
 
 
 def parse_psbt(text: str) -> PSBT:
-    """A fresh HWI PSBT from base64: `sign_tx` changes the object that it is given."""
+    """A new HWI PSBT from base64, because `sign_tx` changes its argument."""
     psbt = PSBT()
     psbt.deserialize(text)
     return psbt
@@ -80,8 +87,8 @@ def probed(
     detail: str | None = None,
     firmware: str | None = None,
 ) -> dict[str, Any]:
-    """The answer to `probe`. `obstacle` is the code of the outcome that keeps the device from working now, `detail` why;
-    `firmware` the version that it tells, numbers with dots (a Ledger: of its Bitcoin app).
+    """The answer to `probe`. `obstacle` is the code of the outcome that keeps the device from working,
+    `detail` why; `firmware` is the version, as numbers with dots (a Ledger: of its Bitcoin app).
     """
     return {
         "model": model,
@@ -99,7 +106,7 @@ def failure(family: Family, error: BaseException) -> DeviceFailure:
 
 
 def describe(error: BaseException) -> Fault:
-    """What the exception says, with what HWI hid when it wrapped it."""
+    """The exception and the causes that HWI wrapped, as plain values."""
     chain = _chain(error)
     statuses = (status for link in chain if (status := _status(link)) is not None)
     codes = (link.get_code() for link in reversed(chain) if isinstance(link, HWWError))
@@ -144,7 +151,7 @@ def _text(error: BaseException) -> str:
         return message
     try:
         words = str(error)
-    except Exception:  # noqa: BLE001 - trezorlib's own str() raises KeyError for failure codes that it does not know
+    except Exception:  # noqa: BLE001 - trezorlib's str() raises KeyError for unknown failure codes
         words = repr(error.args)
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
@@ -155,3 +162,33 @@ def decode_base64(text: str) -> bytes:
 
 def encode_base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
+
+
+def is_vault(policy: Policy) -> bool:
+    return bool(policy["kind"] == "vault")
+
+
+def keys(policy: Policy) -> list[PubkeyProvider]:
+    """Each key of the policy with its origin, in the order of its descriptor."""
+    return [PubkeyProvider.parse(key) for key in policy["keys"]]
+
+
+def multisig(policy: Policy, chain: int, index: int) -> MultisigDescriptor:
+    """The vault's script at one place. HWI reorders the keys, which does not matter for sorted keys."""
+    providers = [PubkeyProvider.parse(f"{key}/{chain}/{index}") for key in policy["keys"]]
+    return MultisigDescriptor(providers, policy["threshold"], is_sorted=True)
+
+
+def key_path(policy: Policy, chain: int, index: int) -> str:
+    """From the master key to the key of a profile's address."""
+    (key,) = keys(policy)
+    return f"{key.origin.get_derivation_path()}/{chain}/{index}"
+
+
+def same_quorum(policy: Policy, threshold: int, signers: Sequence[tuple[bytes, Sequence[int], str]]) -> bool:
+    """Whether a device's record is the policy: threshold, and (fingerprint, path, extended key) of each
+    cosigner in any order.
+    """
+    ours = {(key.origin.fingerprint, tuple(key.origin.path), key.pubkey) for key in keys(policy)}
+    theirs = [(bytes(fingerprint), tuple(path), xpub) for fingerprint, path, xpub in signers]
+    return threshold == policy["threshold"] and len(theirs) == len(ours) and set(theirs) == ours

@@ -1,7 +1,8 @@
-"""BitBox02 through HWI: unlocked and paired only when a person asks for it, and a vault registered before it is signed for.
+"""BitBox02 through HWI: unlocked and paired only when a person asks for it, and a vault registered before it
+is signed for.
 
-HWI keeps the keys of a pairing in the settings of the maker's own app, or nowhere. Here they are the session that `unlock`
-returns: whoever opens the device next brings them along, and nothing is written anywhere.
+HWI keeps the keys of a pairing in the settings of the maker's app, or not at all. Here they are the session
+that `unlock` returns and that the next worker gets; nothing is written to disk.
 """
 
 import base64
@@ -26,7 +27,7 @@ from hwilib.devices.bitbox02_lib.communication.u2fhid import U2FHid
 from hwilib.hwwclient import HardwareWalletClient
 
 from firmware_bridge.errors import Busy, Locked, NotEnrolled, Unsupported
-from firmware_bridge.hwi_client import places
+from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import (
     Args,
     NotAvailable,
@@ -37,35 +38,36 @@ from firmware_bridge.hwi_client.base import (
     probed,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening, Question
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
 from multisig import Network
 
 _FAMILY_NAME: Final = "BitBox02"
 _MODELS: Final = {Platform.BITBOX02: "BitBox02", Platform.BITBOX02PLUS: "BitBox02 Nova"}
 # What HWI's copy of the maker's library takes.
 _FIRMWARE: Final = 9
-# From 9.5.0 on every signature, a message's too, has the host's part in its nonce, which HWI's library verifies. For firmware that
-# says it is older the library leaves the proof out, so that a dishonest device would only have to say so (S20).
+# From 9.5.0 on HWI's library verifies the host's part in the nonce of every signature. It does not for older
+# firmware, so that a dishonest device could just claim to be older (S20).
 _PROVES: Final = (9, 5)
 _TOO_OLD: Final = "Its firmware is too old to prove its nonces: update it to 9.5.0 or later."
 _MAX_NAME: Final = 30
 _REPORT: Final = 64
 _KEY: Final = 32
-# HWI asks a busy device again every second, for ever. One whose last host was killed is free again sooner.
+# HWI asks a busy device again every second, for ever. A device whose host was killed is free again sooner
+# than this.
 _MAX_BUSY: Final = 3
 _LOCKED: Final = "Its password is entered on the device, when this program unlocks it."
 _UNPAIRED: Final = "It is not paired with this program: unlock it, and compare the code that both show."
 
 
 class _Tcp:
-    """The simulator's socket. HWI takes whatever comes for a whole report, and nothing for one as well."""
+    """The simulator's socket. HWI's takes any bytes for a whole report, even none."""
 
     def __init__(self, place: str) -> None:
         host, _colon, port = place.rpartition(":")
         self._socket = socket.create_connection((host, int(port)))
 
     def write(self, data: bytes) -> None:
-        """Without the number of the report, which is for USB only."""
+        """Without the report number, which is for USB only."""
         self._socket.sendall(data[1:])
 
     def read(self, _size: int, _timeout_ms: int) -> bytes:
@@ -82,7 +84,7 @@ class _Tcp:
 
 
 class _Transport(U2FHid):  # type: ignore[misc]  # HWI is untyped
-    """HWI's frames, with an end to waiting for a device that is busy, and a cancel at any moment."""
+    """HWI's framing, with a limit for a busy device, and with a cancel."""
 
     def __init__(self, device: Any) -> None:
         super().__init__(device)
@@ -103,7 +105,7 @@ class _Transport(U2FHid):  # type: ignore[misc]  # HWI is untyped
 
 
 class _Pairing(BitBoxNoiseConfig):  # type: ignore[misc]  # HWI is untyped
-    """The keys by which device and program know each other: ours, and the device's once a person has compared the code."""
+    """The pairing's keys: ours, and the device's after the person has compared the code."""
 
     def __init__(self, session: str | None, caller: Caller) -> None:
         keys = b"" if session is None else base64.b64decode(session)
@@ -121,7 +123,7 @@ class _Pairing(BitBoxNoiseConfig):  # type: ignore[misc]  # HWI is untyped
         return base64.b64encode((self._own or b"") + (self._device or b"")).decode("ascii")
 
     def show_pairing(self, code: str, device_response: Callable[[], bool]) -> bool:
-        """The person says yes in both places; either could be somebody in between (S21)."""
+        """The person confirms in both places: an attacker may be in between (S21)."""
         if not self.asked_for:
             raise DeviceFailure(Locked.code, _UNPAIRED)
         words = " ".join(code.split())
@@ -133,7 +135,7 @@ class _Pairing(BitBoxNoiseConfig):  # type: ignore[misc]  # HWI is untyped
         return self._caller.ask(Question.PAIRING) is not None
 
     def attestation_check(self, result: bool) -> None:
-        """A simulator never passes, so a person is told and nothing is refused; HWI does no more."""
+        """Only reported, as in HWI: a simulator never passes."""
         if not result and self.asked_for:
             self._caller.tell("not-attested", "The device could not prove that its maker has made it")
 
@@ -151,7 +153,7 @@ class _Pairing(BitBoxNoiseConfig):  # type: ignore[misc]  # HWI is untyped
 
 
 class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
-    """HWI's client on a transport of ours. Its own would have a vault registered in the middle of a signing."""
+    """HWI's client on our transport. HWI's own registers a vault in the middle of a signing."""
 
     def __init__(self, transport: _Transport, network: Network, pairing: _Pairing) -> None:
         HardwareWalletClient.__init__(self, "", None, expert=False, chain=chain_of(network))
@@ -162,9 +164,9 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
         self.bb02: Any = None
 
     def init(self, expect_initialized: bool | None = True) -> Any:
-        """The library has asked for the version itself: it must not be told another one than we were.
+        """Check the version that the library has read itself.
 
-        :raises DeviceFailure: it would sign without the proof.
+        :raises DeviceFailure: it would sign without anti-exfil.
         """
         opened = super().init(expect_initialized)
         if not _proves(opened.version):
@@ -180,9 +182,9 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
             )
         )
 
-    def quorum(self, policy: places.Policy) -> Any:
-        """The vault as the device is told of it."""
-        origins = {key.extkey.serialize(): key.origin for key in places.keys(policy)}
+    def quorum(self, policy: base.Policy) -> Any:
+        """The vault as the device expects it."""
+        origins = {key.extkey.serialize(): key.origin for key in base.keys(policy)}
         kind = btc.BTCScriptConfig.Multisig.P2WSH
         _own, config = self._multisig_scriptconfig(policy["threshold"], origins, kind)
         return config
@@ -228,14 +230,14 @@ class BitBox02Device(OpenDevice):
         return super().call(op, args)
 
     def cancel(self) -> None:
-        """With the next question whether it has finished, a few times a second."""
+        """Sent instead of the next poll, a few times a second."""
         self._transport.give_up.set()
 
     def close(self) -> None:
         self._transport.close()
 
     def _probe(self, _args: Args) -> Any:
-        """Nothing that the device would show: neither its password's screen nor a pairing code."""
+        """Without anything on the screen: no password entry, no pairing code."""
         try:
             version, platform, edition, unlocked, initialized = BitBox02.get_info(self._transport)
         except KeyError:
@@ -255,7 +257,7 @@ class BitBox02Device(OpenDevice):
         return None if self._pairing.known else (Locked.code, _UNPAIRED)
 
     def _wake(self) -> None:
-        """:raises DeviceFailure: it would show its password's screen, or a pairing code."""
+        """:raises DeviceFailure: the device would ask for its password, or show a pairing code."""
         if self._hwi.bb02 is not None:
             return
         version, _platform, _edition, unlocked, initialized = BitBox02.get_info(self._transport)
@@ -309,10 +311,10 @@ class BitBox02Device(OpenDevice):
         self._wake()
         policy, chain, index = args["policy"], args["chain"], args["index"]
         self._caller.tell("confirm-address", "Compare the address on the device")
-        if places.is_vault(policy):
-            place = places.multisig(policy, chain, index)
+        if base.is_vault(policy):
+            place = base.multisig(policy, chain, index)
             return {"address": self._hwi.display_multisig_address(AddressType.WIT, place)}
-        path = places.key_path(policy, chain, index)
+        path = base.key_path(policy, chain, index)
         return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
 
 
@@ -338,7 +340,7 @@ def _proves(version: Any) -> bool:
 
 
 def _obstacle(version: str, *, initialized: bool | None) -> tuple[str, str] | None:
-    """Firmware before 9.20 does not tell whether it has a wallet; HWI finds out later."""
+    """Firmware before 9.20 does not tell whether it has a wallet."""
     if version.removeprefix("v").partition(".")[0] != str(_FIRMWARE):
         return Unsupported.code, f"HWI drives firmware {_FIRMWARE} only, and this is {version}."
     if not _proves(parse_device_version(version)):

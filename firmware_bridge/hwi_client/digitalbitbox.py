@@ -1,7 +1,7 @@
-"""Digital Bitbox (BitBox01) through HWI, as far as a device without a screen goes: it shows no address and no payment.
+"""Digital Bitbox (BitBox01) through HWI. It has no screen: it shows no address and no payment.
 
-Each wrong password brings it closer to wiping itself. So a password is sent only in an operation that a person has asked
-for, never in a probe, and nothing is tried twice.
+It wipes itself after several wrong passwords. So a password is sent only in an operation that a person has
+started, never in a probe, and never twice after a failure.
 """
 
 import errno
@@ -23,18 +23,18 @@ from hwilib.hwwclient import HardwareWalletClient
 from firmware_bridge.errors import Locked, Unsupported
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening, Question
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
 from multisig import Network
 
 _MODEL: Final = "Digital Bitbox"
 _MAX_ANSWER: Final = 3584
-# How soon it is noticed that nobody is bound to an emulator's port any more.
+# How soon it is noticed that an emulator has gone.
 _LIVENESS_SECONDS: Final = 0.5
 _BLIND: Final = "Touch the device to sign; it has no screen, so only this computer says what is signed"
 
 
 class DeviceSaid(Exception):
-    """An error of the device's own: its number and its words."""
+    """An error that the device returned: its number and its text."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class DeviceSaid(Exception):
 
 
 class _Udp(BitboxSimulator):  # type: ignore[misc]  # HWI is untyped
-    """The emulator's socket. HWI gives up after a second, which is too soon for a person."""
+    """The emulator's socket. HWI's times out after a second, too soon for a person."""
 
     bootloader = False
     firmware = None
@@ -70,7 +70,9 @@ class _Udp(BitboxSimulator):  # type: ignore[misc]  # HWI is untyped
                 self._require_listener()
 
     def _require_listener(self) -> None:
-        """Every datagram is a request to the emulator, so it is not asked: its port is free when it has gone."""
+        """Any datagram would be a request, so the emulator is not asked: it has gone if its port can be
+        bound.
+        """
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
                 probe.bind((self.ip, self.port))
@@ -78,11 +80,11 @@ class _Udp(BitboxSimulator):  # type: ignore[misc]  # HWI is untyped
                 if error.errno == errno.EADDRINUSE:
                     return
                 raise
-        raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody is bound to the address any more")
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "no program is bound to the address any more")
 
 
 class _Hid:
-    """hidapi's device, which says when it has lost the other end: HWI reads on from one that answers nothing, for ever."""
+    """hidapi's device. It raises when the device has gone, where HWI reads on for ever."""
 
     def __init__(self, path: str) -> None:
         self._device = hid.device()
@@ -95,7 +97,7 @@ class _Hid:
 
     @property
     def firmware(self) -> str:
-        """The serial number is dbb.fw:v5.0.0, for one."""
+        """The serial number is, for example, dbb.fw:v5.0.0."""
         return str(self.get_serial_number_string()).partition(":v")[2]
 
     def get_serial_number_string(self) -> Any:
@@ -125,7 +127,7 @@ class _Hid:
 
 
 class _Hwi(DigitalbitboxClient):  # type: ignore[misc]  # HWI is untyped
-    """HWI's client on a wire of ours, without the decorator that returns nothing at all for errors it does not know."""
+    """HWI's client on our connection, without the decorator that returns None for unknown errors."""
 
     def __init__(self, wire: _Udp | _Hid, network: Network, password: str | None) -> None:
         HardwareWalletClient.__init__(self, "", None, expert=False, chain=chain_of(network))
@@ -160,7 +162,7 @@ class DigitalBitboxDevice(OpenDevice):
         self._wire.close()
 
     def _probe(self, _args: Args) -> Any:
-        """In plain text: whether it has a password, it tells anybody."""
+        """In plain text: it tells without a password whether it has one."""
         if self._wire.bootloader:
             return _stuck("It is in its bootloader: connect it again without touching it.")
         if self._ask(send_plain, b'{"ping":""}', self._wire).get("ping") != "password":
@@ -194,7 +196,7 @@ class DigitalBitboxDevice(OpenDevice):
 
     def _sign_message(self, args: Args) -> Any:
         self._caller.tell("confirm-message", _BLIND)
-        # As bytes: of a text HWI counts the letters, where the length of what is signed is that of its bytes.
+        # As bytes: for text HWI counts characters, but the signed length is that of the bytes.
         return self._with_password(self._hwi.sign_message, args["text"].encode(), _path(args["path"]))
 
     def _command(self, command: Mapping[str, Any]) -> Any:
@@ -202,13 +204,13 @@ class DigitalBitboxDevice(OpenDevice):
         return self._with_password(lambda: send_encrypt(text, self._hwi.password, self._wire))
 
     def _with_password(self, call: Callable[..., Any], *args: Any) -> Any:
-        """:raises DeviceFailure: nobody gave the password."""
+        """:raises DeviceFailure: no password was given."""
         if not self._hwi.password:
             raise DeviceFailure(Locked.code, "It wants its password.")
         return self._ask(call, *args)
 
     def _ask(self, call: Callable[..., Any], *args: Any) -> Any:
-        """HWI makes a sentence of what the wire raises, inside a reply; here it is raised as what it was.
+        """HWI turns exceptions of the connection into replies; here they are raised again.
 
         :raises DeviceSaid: the device answered with an error.
         """
@@ -224,13 +226,13 @@ class DigitalBitboxDevice(OpenDevice):
 def open_digitalbitbox(
     endpoint: Endpoint, network: Network, caller: Caller, opening: Opening
 ) -> DigitalBitboxDevice:
-    """`opening.session` is the password that `unlock` was given."""
+    """`opening.session` is the password that `unlock` got."""
     wire = _Udp(endpoint.place) if endpoint.kind == "udp" else _Hid(endpoint.place)
     return DigitalBitboxDevice(wire, network, caller, opening.session)
 
 
 def _said(error: Any) -> DeviceSaid:
-    """The device numbers its errors in text or in numbers; HWI's own are sentences."""
+    """The device sends an error's code as text or number; HWI's own errors are sentences."""
     if isinstance(error, dict):
         return DeviceSaid(int(error.get("code", 0)), str(error.get("message", "")))
     return DeviceSaid(0, str(error))

@@ -1,8 +1,9 @@
-"""Jade through HWI, without the network: HWI unlocks it by calling the maker's PIN server; here nobody is ever called.
+"""Jade through HWI, but without the network: HWI calls the maker's PIN server to unlock it, this driver never
+does.
 
-A vault has to be registered on the device before anything is signed for it. HWI registers one under a name of its own the
-first time it shows an address; here `enrol` does it, under the vault's name, and what is asked later finds the record by
-its keys.
+A vault must be registered on the device before it signs for it. HWI registers one under a name of its own
+when it first shows an address; here `enrol` does it, under the vault's name. Later operations find the record
+by its keys.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from hwilib.devices.jadepy.jade_tcp import JadeTCPImpl
 from hwilib.hwwclient import HardwareWalletClient
 
 from firmware_bridge.errors import Busy, Locked, NotEnrolled, Unsupported, WrongApp
-from firmware_bridge.hwi_client import places
+from firmware_bridge.hwi_client import base
 from firmware_bridge.hwi_client.base import (
     Args,
     NotAvailable,
@@ -30,36 +31,37 @@ from firmware_bridge.hwi_client.base import (
     probed,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening
 from multisig import Network
 
-# From here on a Jade tells the cosigners of a vault that it knows, and signs a PSBT as a whole (0.1.47; HWI takes 0.1.32).
+# From this version on a Jade lists the cosigners of its vaults. It signs whole PSBTs since 0.1.47; HWI
+# accepts 0.1.32.
 _OLDEST: Final = (1, 0, 23)
 _BAUD: Final = 115200
 _UNLOCK: Final = (
     "Unlock it first, with its companion app or by its QR PIN unlock: "
     "this program does not talk to the PIN server that a Jade asks."
 )
-# JADE_STATE of get_version_info, where it is not ready for this connection.
+# JADE_STATE of get_version_info that is not ready for this connection.
 _OBSTACLES: Final = {
     "LOCKED": (Locked.code, _UNLOCK),
     "UNSAVED": (Locked.code, "Its new wallet is not saved yet: finish the set-up with its companion app."),
     "UNINIT": (Unsupported.code, "It has no wallet yet: set it up with its companion app."),
 }
 _READY: Final = frozenset({"READY", "TEMP"})
-# Answers to `ping`, which a Jade gives at once, whatever it does.
+# Answers to `ping`, which a Jade gives at once even when busy.
 _BUSY: Final = {
     1: "It works for another program, or shows a question that waits for an answer.",
-    2: "Somebody is in its menu: leave the menu.",
+    2: "Its menu is open: leave the menu.",
 }
 _MODELS: Final = {"JADE_V2": "Jade Plus"}
-# JADE_NETWORKS: what a wallet was bound to when it was first unlocked; "ALL" is not bound yet.
+# JADE_NETWORKS: the networks that a wallet was bound to when first unlocked; "ALL" is not bound yet.
 _BOUND: Final = {"MAIN": "main network", "TEST": "test networks"}
 _VARIANT: Final = "wsh(multi(k))"
 
 
 class _Tcp(JadeTCPImpl):  # type: ignore[misc]  # HWI is untyped
-    """The emulator's socket. HWI reads from a closed one for ever, at full speed."""
+    """The emulator's socket. HWI's reads from a closed one in an endless loop."""
 
     def read(self, n: int) -> bytes:
         chunks = bytearray()
@@ -72,7 +74,7 @@ class _Tcp(JadeTCPImpl):  # type: ignore[misc]  # HWI is untyped
 
 
 class _Interface(JadeInterface):  # type: ignore[misc]  # HWI is untyped
-    """Drops late answers: to what a killed worker had asked, and the device's own complaints about a message cut in two."""
+    """Drops late answers: to requests of a killed worker, and errors about its incomplete message."""
 
     def __init__(self, impl: Any) -> None:
         super().__init__(impl)
@@ -89,10 +91,10 @@ class _Interface(JadeInterface):  # type: ignore[misc]  # HWI is untyped
 
 
 class _Hwi(JadeClient):  # type: ignore[misc]  # HWI is untyped
-    """HWI's client on a connection of ours; its own constructor unlocks the device over the network."""
+    """HWI's client on our connection. HWI's constructor unlocks the device over the network."""
 
     def __init__(self, api: JadeAPI, network: Network) -> None:
-        # HWI's table of networks stops at testnet 3, whose keys and addresses testnet 4 shares.
+        # HWI's table has testnet 3 only, which has the same keys and addresses as testnet 4.
         chain = Chain.TEST if network == Network.TESTNET4 else chain_of(network)
         HardwareWalletClient.__init__(self, "", None, expert=False, chain=chain)
         self.jade = api
@@ -103,7 +105,7 @@ class _Hwi(JadeClient):  # type: ignore[misc]  # HWI is untyped
         return str(self._network())
 
     def sign_tx(self, tx: Any) -> Any:
-        """As HWI's for firmware that takes a PSBT; older firmware is not driven."""
+        """As HWI's for firmware that takes a PSBT. Older firmware is not supported."""
         signed = self.jade.sign_psbt(self.network, decode_base64(tx.serialize()))
         return parse_psbt(encode_base64(signed))
 
@@ -140,7 +142,7 @@ class JadeDevice(OpenDevice):
             code, detail = obstacle
             return probed(model, obstacle=code, detail=detail, firmware=firmware)
         if _binds(info):
-            # Asking for a key would bind the wallet to our kind of network, which nobody has decided.
+            # Reading a key would bind the wallet to our kind of network. A person must decide that.
             return probed(model, firmware=firmware)
         return probed(model, fingerprint=self._fingerprint({}), firmware=firmware)
 
@@ -160,7 +162,7 @@ class JadeDevice(OpenDevice):
         return None
 
     def _busy(self) -> str | None:
-        """Other requests than this one wait in line behind a question to the person, whoever has asked it."""
+        """Any other request would wait behind an open question, also another program's."""
         try:
             return _BUSY.get(self._hwi.jade.ping())
         except JadeError as error:
@@ -169,15 +171,15 @@ class JadeDevice(OpenDevice):
             return None
 
     def _wake(self) -> None:
-        """Claim an unlocked device for this connection; a locked one is left as it is.
+        """Authorise an unlocked device for this connection; a locked one stays locked.
 
-        :raises DeviceFailure: it is at work for somebody, locked, or for another network.
+        :raises DeviceFailure: it is busy, locked, or for another network.
         """
         if (busy := self._busy()) is not None:
             raise DeviceFailure(Busy.code, busy)
         if (obstacle := self._obstacle(self._hwi.jade.get_version_info())) is not None:
             raise DeviceFailure(*obstacle)
-        if not self._hwi.jade.auth_user(self._hwi.network, http_request_fn=_call_nobody):
+        if not self._hwi.jade.auth_user(self._hwi.network, http_request_fn=_no_http):
             raise DeviceFailure(*_OBSTACLES["LOCKED"])
 
     def _fingerprint(self, _args: Args) -> Any:
@@ -185,7 +187,7 @@ class JadeDevice(OpenDevice):
         return self._hwi.get_master_fingerprint().hex()
 
     def _unlock(self, args: Args) -> Any:
-        """The PIN is entered on the device, which then asks a server through the host: that is left to its own app."""
+        """After the PIN entry the device asks a server through the host: that is left to its own app."""
         return {"fingerprint": self._fingerprint(args), "session": None}
 
     def _xpubs(self, args: Args) -> Any:
@@ -195,8 +197,8 @@ class JadeDevice(OpenDevice):
 
     def _sign(self, args: Args) -> Any:
         self._wake()
-        if places.is_vault(args["policy"]):
-            # A Jade signs for a vault that it does not know, and shows the change as one more payment.
+        if base.is_vault(args["policy"]):
+            # A Jade signs for an unknown vault as well, but shows the change as a payment.
             self._registered_name(args["policy"])
         self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
         return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
@@ -231,9 +233,9 @@ class JadeDevice(OpenDevice):
     def _show_address(self, args: Args) -> Any:
         self._wake()
         policy, chain, index = args["policy"], args["chain"], args["index"]
-        if not places.is_vault(policy):
+        if not base.is_vault(policy):
             self._caller.tell("confirm-address", "Compare the address on the device")
-            path = places.key_path(policy, chain, index)
+            path = base.key_path(policy, chain, index)
             return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
         name = self._registered_name(policy)
         self._caller.tell("confirm-address", "Compare the address on the device")
@@ -241,19 +243,21 @@ class JadeDevice(OpenDevice):
         address = self._hwi.jade.get_receive_address(self._hwi.network, suffixes, multisig_name=name)
         return {"address": str(address)}
 
-    def _registered_name(self, policy: places.Policy) -> str:
+    def _registered_name(self, policy: base.Policy) -> str:
         """:raises DeviceFailure: the device does not know the vault."""
         name = self._name_of(policy)
         if name is None:
             raise DeviceFailure(NotEnrolled.code, None)
         return name
 
-    def _name_of(self, policy: places.Policy) -> str | None:
-        """What the device calls the vault: found by its keys, so that a name given elsewhere does as well."""
+    def _name_of(self, policy: base.Policy) -> str | None:
+        """The vault's name on the device. It is found by its keys, and may have been given by another
+        program.
+        """
         return next((name for name in self._candidates(policy) if self._is(policy, name)), None)
 
-    def _candidates(self, policy: places.Policy) -> list[str]:
-        """Registrations that could be the vault, by what the device's list tells."""
+    def _candidates(self, policy: base.Policy) -> list[str]:
+        """Names of registrations of the vault's shape."""
         shape = (_VARIANT, True, policy["threshold"], len(policy["keys"]))
         return [
             name
@@ -261,17 +265,17 @@ class JadeDevice(OpenDevice):
             if (brief["variant"], brief["sorted"], brief["threshold"], brief["num_signers"]) == shape
         ]
 
-    def _is(self, policy: places.Policy, name: str) -> bool:
+    def _is(self, policy: base.Policy, name: str) -> bool:
         told = self._hwi.jade.get_registered_multisig(name)["descriptor"]
         signers = told["signers"]
         if any(signer["path"] for signer in signers):
             return False
         cosigners = [(signer["fingerprint"], signer["derivation"], signer["xpub"]) for signer in signers]
-        return places.same_quorum(policy, told["threshold"], cosigners)
+        return base.same_quorum(policy, told["threshold"], cosigners)
 
 
 def open_jade(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
-    # Without timeouts: a person takes the time that the bridge allows. A device that leaves ends the reading.
+    # Without timeouts: the bridge keeps the deadline. Reading ends when the device leaves.
     wire = (
         _Tcp(endpoint.address, None)
         if endpoint.kind == "tcp"
@@ -282,7 +286,7 @@ def open_jade(endpoint: Endpoint, network: Network, caller: Caller, opening: Ope
     return JadeDevice(_Hwi(api, network), network, caller)
 
 
-def _call_nobody(_request: object) -> Any:
+def _no_http(_request: object) -> Any:
     raise DeviceFailure(*_OBSTACLES["LOCKED"])
 
 
@@ -291,11 +295,11 @@ def _binds(info: Mapping[str, Any]) -> bool:
 
 
 def _version(info: Mapping[str, Any]) -> tuple[int, ...]:
-    """Without what follows a hyphen: a release candidate has what the release has."""
+    """Without the suffix after a hyphen: a release candidate has what the release has."""
     return tuple(int(part) for part in info["JADE_VERSION"].partition("-")[0].split("."))
 
 
-def _signers(policy: places.Policy) -> list[dict[str, Any]]:
+def _signers(policy: base.Policy) -> list[dict[str, Any]]:
     return [
         {
             "fingerprint": key.origin.fingerprint,
@@ -303,5 +307,5 @@ def _signers(policy: places.Policy) -> list[dict[str, Any]]:
             "xpub": key.pubkey,
             "path": [],
         }
-        for key in places.keys(policy)
+        for key in base.keys(policy)
     ]

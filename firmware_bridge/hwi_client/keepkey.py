@@ -1,7 +1,8 @@
-"""KeepKey through HWI: a Trezor One of older days, with its own numbers, and with one passphrase for everybody.
+"""KeepKey through HWI: an old Trezor One's protocol with other USB numbers, and with one passphrase for all
+programs.
 
-It has no sessions. The passphrase that a person gave stays in its memory, for whichever program comes next, until it is
-told to start afresh, as HWI does before every request. Here it is told so only when a person unlocks it.
+It has no sessions. The passphrase stays in its memory, for any program, until it gets Initialize, which HWI
+sends before every request. This driver sends it only in `unlock`.
 """
 
 from collections.abc import Mapping
@@ -17,25 +18,24 @@ from hwilib.devices.trezorlib.transport.hid import HidTransport
 from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
 from firmware_bridge.hwi_client.base import probed
-from firmware_bridge.hwi_client.trezor.codec import Codec
 from firmware_bridge.hwi_client.trezor.device import TrezorDevice
+from firmware_bridge.hwi_client.trezor.messages import Codec
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen
-from firmware_bridge.hwi_client.trezor.transport import UdpPort
-from firmware_bridge.hwi_client.trezor.wire import Connection, is_locked
+from firmware_bridge.hwi_client.trezor.wire import Connection, UdpPort, is_locked
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, Opening
+from firmware_bridge.protocol import Caller, Opening
 from multisig import Network
 
 
 def _codec() -> Codec:
-    """A table of our own: HWI puts KeepKey's messages into the one that its Trezors read by."""
+    """A separate table: HWI puts KeepKey's messages into the Trezors' one."""
     codec: Codec = Codec.from_module(messages)
     codec.register(KeepkeyFeatures)
     return codec
 
 
 _CODEC: Final = _codec()
-# HWI's vendors are one string, of which any piece would do, the empty one too.
+# HWI has a string of vendors, where any substring would match.
 _MODEL: Final = TrezorModel(
     name="K1-14AM",
     internal_name="keepkey",
@@ -47,7 +47,7 @@ _MODEL: Final = TrezorModel(
 
 
 class KeepKeyConnection(Connection):
-    """The Trezor's conversation, with a device that has no sessions and tells what it remembers."""
+    """A Trezor's connection without sessions; the device tells whether it remembers a passphrase."""
 
     def __init__(self, transport: Any, screen: Screen) -> None:
         super().__init__(transport, screen)
@@ -55,7 +55,7 @@ class KeepKeyConnection(Connection):
         self.model = _MODEL
 
     def wake(self) -> None:
-        """Without a fresh start, by which the device would forget its passphrase.
+        """Without Initialize, by which the device would forget its passphrase.
 
         :raises PinNeeded: the device is locked.
         :raises PassphraseNeeded: it wants a passphrase.
@@ -67,7 +67,7 @@ class KeepKeyConnection(Connection):
             raise PassphraseNeeded
 
     def begin_unlocking(self) -> None:
-        """A fresh start: it forgets the passphrase, and not the PIN."""
+        """Send Initialize: the device forgets the passphrase, but not the PIN."""
         self.look()
         self.init_device()
 
@@ -75,7 +75,7 @@ class KeepKeyConnection(Connection):
         return None
 
     def _refresh_features(self, features: Any) -> None:
-        Wire._refresh_features(self, features)  # noqa: SLF001 - past the Trezor's table of models
+        Wire._refresh_features(self, features)  # noqa: SLF001 - skips the Trezor's table of models
 
 
 class KeepKeyDevice(TrezorDevice):
@@ -99,7 +99,7 @@ def open_keepkey(endpoint: Endpoint, network: Network, caller: Caller, opening: 
     connection = KeepKeyConnection(_transport(endpoint), Screen(caller))
     if opening.recover:
         connection.clear()
-    # Held until the device is closed: one claim of the interface, one socket, for all that follows.
+    # Open until the device is closed: one claim of the interface, one socket.
     connection.open()
     return KeepKeyDevice(connection, network)
 

@@ -1,18 +1,21 @@
-"""Virtual devices and emulators at fixed addresses: noticed in the kernel's tables, so that they do not notice us.
+"""Virtual devices and emulators at fixed addresses, looked up in the kernel's socket tables.
 
-A ping is traffic, and a connection takes a Ledger emulator's only one away from a signer that is at work. What is bound to
-the address is taken for the device; the probe that follows tells whether it is one.
+A connection would take a Ledger emulator's only one away from a program that is using it. Whatever is bound
+to the address counts as the device; the probe that follows tells whether it is one. Only if the tables do not
+tell, and the device is not in use, the address is asked.
 """
 
 import asyncio
 import os
+import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from firmware_bridge.model import Endpoint
-from firmware_bridge.presence import asking, sock_diag
+from firmware_bridge.families import maker_of
+from firmware_bridge.model import Endpoint, Listing, Sighting
+from firmware_bridge.presence import kernel_sockets
 from firmware_bridge.presence.kernel_sockets import (
     CLOSED,
     LISTENING,
@@ -22,21 +25,59 @@ from firmware_bridge.presence.kernel_sockets import (
     loopback_hosts,
     unix_paths,
 )
-from firmware_bridge.sighting import Listing, Sighting
-from firmware_bridge.usb_models import EMULATORS
+
+# Emulators on the same machine answer within a millisecond.
+_ANSWER_SECONDS: Final = 0.5
+_PING: Final = b"PINGPING"
+_PONG: Final = b"PONGPONG"
+
+
+def unix_is_bound(path: str) -> bool:
+    """Whether a socket is bound there. Connecting a datagram socket sends nothing."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+        return True
+
+
+async def udp_answers(host: str, port: int) -> bool:
+    """Trezor's emulators answer PINGPING with PONGPONG."""
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.setblocking(False)  # noqa: FBT003 - the signature is not ours
+        try:
+            probe.connect((host, port))
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                await loop.sock_sendall(probe, _PING)
+                return await loop.sock_recv(probe, len(_PONG)) == _PONG
+        except (OSError, TimeoutError):
+            return False
+
+
+async def tcp_accepts(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            _reader, writer = await asyncio.open_connection(host, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
 
 TABLES: Final = Path("/proc/net")
 _CHUNK: Final = 1 << 16
 Listening = Callable[[int], list[InetSocket]]
 _ASK: Final[Mapping[str, Callable[[str, int], Awaitable[bool]]]] = {
-    "udp": asking.udp_answers,
-    "tcp": asking.tcp_accepts,
+    "udp": udp_answers,
+    "tcp": tcp_accepts,
 }
 
 
 @dataclass(frozen=True)
 class _Place:
-    """An endpoint's address, taken apart once. No `hosts`: no table of this machine tells about it."""
+    """An endpoint's parsed address. No `hosts`: it is not on this machine, so that the tables do not tell."""
 
     endpoint: Endpoint
     hosts: tuple[Address, ...] = ()
@@ -52,7 +93,7 @@ class _Place:
 
 @dataclass
 class _Reading:
-    """The tables as they are at one moment; each is read at most once, and only if an endpoint of its kind is looked for."""
+    """The socket tables at one moment; each is read at most once, and only if an endpoint needs it."""
 
     tables: str
     listening: Listening
@@ -61,18 +102,20 @@ class _Reading:
     _paths: frozenset[str] | None = None
 
     def tells(self, place: _Place, *, in_use: bool) -> bool | None:
-        """Whether somebody is there, or None where the tables do not tell."""
+        """Whether a program is bound there, or None if the tables do not tell."""
         kind = place.endpoint.kind
         if kind == "unix":
             return self._binds(place.endpoint.place)
         if kind not in _ASK or (kind == "tcp" and in_use):
-            # A TCP emulator may have stopped listening while it serves the one connection that it has: ours.
+            # A TCP emulator may stop listening while it serves its only connection, ours.
             return True
         told = self._hears(kind, place) if place.hosts else None
         return in_use or None if told is None else told
 
     def _hears(self, kind: str, place: _Place) -> bool | None:
-        """IPv6's table is read only for what IPv4's does not show: most emulators are at 127.0.0.1 and nowhere else."""
+        """The IPv6 table is read only if the IPv4 table does not show the address: most emulators are at
+        127.0.0.1.
+        """
         wanted = LISTENING if kind == "tcp" else CLOSED
         try:
             return any(
@@ -97,14 +140,14 @@ class _Reading:
                 self._paths = unix_paths(_text(f"{self.tables}/unix"))
             except OSError:
                 self._paths = frozenset()
-        # A path that was bound from inside its folder is in the table without the folder.
-        return path in self._paths or asking.unix_is_bound(path)
+        # A path that was bound relative to its folder is in the table without the folder.
+        return path in self._paths or unix_is_bound(path)
 
     def _tcp(self, version: int) -> list[InetSocket]:
         try:
             return self.listening(version)
         except (OSError, AttributeError):
-            # No such question on this kernel, or no such sockets in this Python.
+            # No sock_diag in this kernel, or no netlink sockets in this Python.
             return self._table("tcp", version)
 
     def _table(self, kind: str, version: int) -> list[InetSocket]:
@@ -118,9 +161,9 @@ class _Reading:
 
 
 def endpoint_listing(
-    endpoints: Sequence[Endpoint], *, tables: Path = TABLES, listening: Listening = sock_diag.listening
+    endpoints: Sequence[Endpoint], *, tables: Path = TABLES, listening: Listening = kernel_sockets.listening
 ) -> Listing:
-    """Looks after virtual devices and emulators at fixed addresses."""
+    """A listing of virtual devices and emulators at fixed addresses."""
     places = [_Place.of(endpoint) for endpoint in endpoints]
     ports = frozenset(place.port for place in places)
 
@@ -136,7 +179,7 @@ def endpoint_listing(
 
 
 def _emulator(endpoint: Endpoint) -> Sighting:
-    return Sighting(endpoint, EMULATORS.get(endpoint.family, str(endpoint.family)))
+    return Sighting(endpoint, f"{maker_of(endpoint.family).name} (emulator)")
 
 
 async def _ask(place: _Place) -> bool:
@@ -144,7 +187,7 @@ async def _ask(place: _Place) -> bool:
 
 
 def _text(path: str) -> str:
-    """A table of the kernel, which has no size. Plain calls: this is done every few seconds, day and night."""
+    """Read a kernel table, which has no size. Plain system calls, because this runs every few seconds."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         chunks = []

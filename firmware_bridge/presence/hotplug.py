@@ -1,6 +1,6 @@
-"""When to look again: at once where the system tells that something was plugged in, else after a short while.
+"""When to look for devices again: at once if udev reports a change, else after a short while.
 
-What is told is never believed: it only makes the bridge look. So a lost or a forged message costs one look.
+A message only makes the bridge look, so that a lost or a forged one costs one look.
 """
 
 import asyncio
@@ -11,32 +11,32 @@ import sys
 from pathlib import Path
 from typing import Final, Protocol
 
-# One plug makes a dozen messages: the device, its interfaces, their drivers, the device files.
+# Plugging in makes a dozen messages: the device, its interfaces, their drivers, the device files.
 _SETTLING_SECONDS: Final = 0.1
 _POLLING_SECONDS: Final = 2.0
-# Where the system tells, a look in between catches what it did not tell: a seat that changed hands, a message lost.
+# With udev, an occasional look catches what it did not report: a changed seat, a lost message.
 _RARELY_SECONDS: Final = 15.0
 _MESSAGE_BYTES: Final = 1 << 14
 _SUBSYSTEMS: Final = ("usb", "hidraw", "tty")
-# libudev listens in vain where no udevd runs, as in most containers; its own test is the same.
+# Without udevd, as in most containers, there are no messages. libudev makes the same test.
 UDEV_CONTROL: Final = Path("/run/udev/control")
 _log = logging.getLogger(__name__)
 
 
 class Hotplug(Protocol):
-    """`patience`: for how long the bus needs no look if nothing is told."""
+    """`patience`: the longest time between two looks at the bus."""
 
     @property
     def patience(self) -> float: ...
 
     async def wait(self, seconds: float) -> None:
-        """Until something was plugged in or out, or this time is over."""
+        """Return when something was plugged in or out, or after this time."""
 
     def close(self) -> None: ...
 
 
 class Polling:
-    """Nobody tells anything."""
+    """Without messages: looks at regular times."""
 
     def __init__(self, patience: float = _POLLING_SECONDS) -> None:
         self.patience = patience
@@ -49,18 +49,18 @@ class Polling:
 
 
 class Monitor(Protocol):
-    """A socket that does not block, with one message for each change (`pyudev.Monitor`)."""
+    """A non-blocking socket with one message for each change (`pyudev.Monitor`)."""
 
     def fileno(self) -> int: ...
 
 
 class Udev:
-    """udev's messages, noticed on the event loop: no thread, and nothing is parsed."""
+    """udev's messages, received on the event loop and not parsed."""
 
     def __init__(self, monitor: Monitor, settling: float = _SETTLING_SECONDS) -> None:
         self.patience = _RARELY_SECONDS
         self._settling = settling
-        # The monitor closes its socket when nobody holds it any more.
+        # The monitor closes its socket when it is garbage collected.
         self._monitor = monitor
         self._told = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -87,7 +87,7 @@ class Udev:
         except BlockingIOError:
             return
         except OSError as error:
-            # Too many at once: some are lost, and a look is due all the same.
+            # Too many at once: some are lost, but the bridge looks anyway.
             if error.errno != errno.ENOBUFS:
                 self._give_up(str(error))
 
@@ -98,9 +98,9 @@ class Udev:
 
 
 async def best_hotplug(control: Path = UDEV_CONTROL) -> Hotplug:
-    """The best that this system has. Whatever is missing, polling does the same later."""
+    """Udev where it works, else polling."""
     try:
-        # Finding libudev asks a program of the system.
+        # Finding libudev runs a program.
         monitor = await asyncio.to_thread(_monitor, control)
     except (ImportError, OSError) as error:
         _log.info("udev does not tell what is plugged in (%s): looking every few seconds", error)
@@ -109,7 +109,7 @@ async def best_hotplug(control: Path = UDEV_CONTROL) -> Hotplug:
 
 
 async def no_bus() -> Hotplug:
-    """For who looks after nothing that is plugged in."""
+    """For a bridge without USB devices."""
     return Polling(_RARELY_SECONDS)
 
 
@@ -118,7 +118,7 @@ def _monitor(control: Path) -> Monitor | None:
 
     :raises ImportError: no pyudev, or no libudev on this system.
 
-    :raises OSError: the socket is not to be had.
+    :raises OSError: the socket cannot be opened.
     """
     if sys.platform != "linux" or not control.exists():
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from coincurve import PrivateKey
 
 from firmware_bridge import BridgeError
-from firmware_bridge.airgap import Form, parse_key, psbt_text
+from firmware_bridge.airgap import Form, handoff, parse_key
 from fuzz.json_mutator import mutate
 from fuzz.target import Target, require
 from multisig import MultisigError, Network, OriginKey, Vault, message_hash, multisig_account_path
@@ -33,10 +33,10 @@ def check(data: bytes) -> None:
 
 def _check_carried(data: bytes) -> None:
     try:
-        found = psbt_text.read(data)
+        found = handoff.decode_psbt(data)
     except BridgeError:
         return
-    require(psbt_text.read(psbt_text.write(found, Form.BASE64)) == found, "another PSBT in base64")
+    require(handoff.decode_psbt(handoff.encode_psbt(found, Form.BASE64)) == found, "another PSBT in base64")
 
 
 def _require_usable(key: OriginKey, network: Network) -> None:

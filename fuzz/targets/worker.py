@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from firmware_bridge import BridgeError, answers, protocol
+from firmware_bridge import BridgeError, calls, protocol
 from firmware_bridge.errors import from_worker
 from firmware_bridge.protocol import Ask, Done, Failed, Hello, Message, Note, Reply, Request
 from fuzz.json_mutator import mutate
@@ -17,18 +17,18 @@ VAULT = make_vault()
 KEY = ALICE.vault_key()
 
 _READERS: tuple[Callable[[Any], object], ...] = (
-    answers.probed,
-    answers.unlocked,
-    answers.registration,
-    answers.fingerprint,
-    lambda value: answers.require_address(value, VAULT, 0, 0),
-    lambda value: _keys(*answers.xpubs(value, 1)),
-    lambda value: answers.is_by(KEY.xpub.public_key, "hello", answers.signature(value)),
+    calls.probed,
+    calls.unlocked,
+    calls.registration,
+    calls.fingerprint,
+    lambda value: calls.require_address(value, VAULT, 0, 0),
+    lambda value: _keys(*calls.xpubs(value, 1)),
+    lambda value: calls.is_by(KEY.xpub.public_key, "hello", calls.signature(value)),
 )
 
 
 def _keys(master: Fingerprint, texts: tuple[str, ...]) -> object:
-    return [answers.origin_key(master, KEY.origin.path, text, NETWORK) for text in texts]
+    return [calls.origin_key(master, KEY.origin.path, text, NETWORK) for text in texts]
 
 
 def check(data: bytes) -> None:

@@ -11,7 +11,7 @@ from pydantic import create_model
 from pydantic.fields import FieldInfo
 
 from custody.client import body
-from firmware_bridge import sanitised_psbt, signing
+from firmware_bridge import conversation, sanitised_psbt
 from multisig import Psbt, descriptor, vault
 from multisig.inspection import inputs, model, outputs, transaction
 from multisig.proofs import Place, Prover, Unproven
@@ -214,13 +214,13 @@ def _field_shapes(patch: pytest.MonkeyPatch) -> None:
 
 
 def _second_look(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(signing, "_fresh_answer", signing._ask_person)
+    patch.setattr(conversation, "_fresh_answer", conversation._ask_person)
 
 
 def _what_is_taken(patch: pytest.MonkeyPatch) -> None:
     """The device's PSBT as it came, without a look at whether it is complete, which would verify it too."""
     patch.setattr(sanitised_psbt, "take_back", lambda _psbt, answer, _policy, _signer: Psbt.parse(answer))
-    patch.setattr(signing, "_tell_missing", lambda *_: None)
+    patch.setattr(conversation, "_tell_missing", lambda *_: None)
 
 
 # --- the platform's answers (F) ----------------------------------------------------------------------------------------

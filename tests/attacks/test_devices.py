@@ -11,9 +11,9 @@ import pytest
 from device_simulators.faults import Faults
 from device_simulators.panel import Decision, Prompt
 from firmware_bridge import Bridge, BridgeError, Device, Endpoint, Family
-from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
 from firmware_bridge.hwi_client.coldcard.device import open_coldcard
-from firmware_bridge.port import Opening
+from firmware_bridge.hwi_client.coldcard.link import Ckcc
+from firmware_bridge.protocol import Opening
 from multisig import MultisigError, signer_progress
 from signerd.account.registration import Offer
 from signerd.daemon import views

@@ -1,4 +1,4 @@
-"""Real HWI clients at addresses where nobody is, or where somebody else is."""
+"""Real HWI clients at addresses without a program, or with another one than a device."""
 
 import socket
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ from firmware_bridge import (
     Endpoint,
     TimedOut,
 )
+from firmware_bridge.model import Sighting
 from firmware_bridge.presence.kernel_sockets import inet_sockets
-from firmware_bridge.sighting import Sighting
 from multisig import Network, multisig_account_path
 from tests.support.rigs import short_folder
 
@@ -75,7 +75,9 @@ async def test_no_such_serial_port():
 
 @contextmanager
 def silent_port():
-    """One that nobody else uses: the system may give one to which a test of another process has not hung up yet."""
+    """A port that no other program uses: the system may give one to which a test of another process has not
+    hung up yet.
+    """
     while True:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
             silent.bind(("127.0.0.1", 0))

@@ -1,4 +1,6 @@
-"""What the bridge checks of a device's answers, with a worker that answers from a list: no device would do all this."""
+"""What the bridge checks of a device's answers, with a worker that answers from a list: no device would do
+all this.
+"""
 
 import asyncio
 import base64
@@ -14,8 +16,7 @@ from firmware_bridge.errors import (
     Cancelled,
     DeviceFault,
 )
-from firmware_bridge.model import DeviceState
-from firmware_bridge.sighting import Sighting
+from firmware_bridge.model import DeviceState, Sighting
 from multisig import (
     Network,
     WrongNetwork,
@@ -40,7 +41,7 @@ PATH = VAULT.cosigners[0].origin.path / "0/0"
 
 
 async def test_a_signed_message_must_be_by_the_key_that_was_asked():
-    """Well formed, and by somebody: any such signature recovers to some key."""
+    """Well formed, by an unknown key: any such signature recovers to some key."""
     key = ALICE.origin_key(PATH).xpub
     answer = {"fingerprint": str(ALICE.fingerprint), "xpubs": [str(key)]}
     private = PrivateKey(BOB.private_node(PATH).key)
@@ -78,7 +79,9 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 async def test_a_cancel_during_the_first_look_is_not_lost(name):
-    """The person must not be asked for what was given up: the script has an answer to the first look, and no more."""
+    """The person must not be asked for what was given up: the script has an answer to the first look, and no
+    more.
+    """
     first, operate = OPERATIONS[name]
     bridge, device, _script = await bridge_answering(endpoint=COLDCARD)
     (record,) = bridge._roster.records()
@@ -191,7 +194,7 @@ async def test_a_cancel_while_the_device_is_looked_for_is_not_lost():
         await signing
 
 
-async def nobody(_question):
+async def no_answer(_question):
     return None
 
 
@@ -205,7 +208,7 @@ async def test_what_unlocks_a_device_is_remembered_until_it_leaves():
     await bridge._roster.look()
     (record,) = bridge._roster.records()
     record.lane.call = Script(("unlock", {"fingerprint": str(BOB.fingerprint), "session": "00ff"}))
-    device = await bridge.unlock(record.device.id, nobody)
+    device = await bridge.unlock(record.device.id, no_answer)
     assert (device.state, device.fingerprint) == (DeviceState.READY, BOB.fingerprint)
     assert record.lane.session == "00ff"
     there.clear()
@@ -226,7 +229,7 @@ async def test_what_unlocks_a_device_is_remembered_until_it_leaves():
 async def test_an_unlocking_that_is_answered_with_nonsense(answer):
     bridge, device, _script = await bridge_answering(("unlock", answer))
     with pytest.raises(DeviceFault):
-        await bridge.unlock(device, nobody)
+        await bridge.unlock(device, no_answer)
     (record,) = bridge._roster.records()
     assert record.lane.session is None
 

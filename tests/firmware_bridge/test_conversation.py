@@ -1,21 +1,38 @@
-"""A vault that a device must know, an address that it shows: what is said, and what is believed."""
+"""Operations on one device: calls, signing, the order of keys, and devices that were swapped (S18)."""
+
+import asyncio
+from pathlib import Path
 
 import pytest
 
+from firmware_bridge import Family
+from firmware_bridge.calls import policy_args
+from firmware_bridge.enrolment import Registration, RegistrationsInMemory
 from firmware_bridge.errors import (
     AddressMismatch,
+    Busy,
+    Cancelled,
     DeviceFault,
+    Disconnected,
     NotEnrolled,
+    RefusedByPerson,
+    TimedOut,
     Unsupported,
+    WrongDevice,
 )
-from firmware_bridge.registrations import Registration, RegistrationsInMemory
+from firmware_bridge.model import Sighting
 from multisig import (
     MultisigError,
     Network,
+    Vault,
     encode_address,
+    signer_progress,
 )
-from tests.support.scripted import COLDCARD, LEDGER, SIGNED, SPEND, VAULT, bridge_answering, who
-from tests.support.wallets import ALICE
+from tests.support import rigs, wallets
+from tests.support.makes import NAME
+from tests.support.rigs import QUICK, SEEDS, bridged, make_fake, make_rig
+from tests.support.scripted import COLDCARD, LEDGER, SIGNED, SPEND, VAULT, Taken, bridge_answering, who
+from tests.support.wallets import ALICE, BOB
 
 pytestmark = pytest.mark.anyio
 
@@ -132,3 +149,284 @@ async def test_a_place_that_no_vault_has_never_reaches_the_device(place):
     with pytest.raises(MultisigError):
         await bridge.show_address(device, VAULT, *place)
     assert script.told == []
+
+
+async def test_a_signature_is_taken_between_two_looks_at_the_same_keys():
+    bridge, device, script = await bridge_answering(who(ALICE), ("sign", SIGNED), who(ALICE))
+    signed = await bridge.sign(device, SPEND, VAULT)
+    assert signer_progress(signed, VAULT, ALICE.fingerprint).is_complete
+    assert script.answers == []
+
+
+async def test_s18_keys_that_change_while_the_device_signs():
+    bridge, device, _script = await bridge_answering(who(ALICE), ("sign", SIGNED), who(BOB))
+    with pytest.raises(WrongDevice, match="changed its keys while it signed"):
+        await bridge.sign(device, SPEND, VAULT)
+
+
+async def test_s18_keys_that_changed_since_the_device_was_last_asked():
+    """Both are signers of the vault; the person is told before anything is shown on the device."""
+    bridge, device, script = await bridge_answering(
+        who(ALICE), ("sign", SIGNED), who(ALICE), who(BOB), ("sign", SIGNED)
+    )
+    await bridge.sign(device, SPEND, VAULT)
+    with pytest.raises(WrongDevice, match=f"was {ALICE.fingerprint} before and is {BOB.fingerprint} now"):
+        await bridge.sign(device, SPEND, VAULT)
+    assert len(script.answers) == 1
+
+
+async def test_a_device_that_signs_nothing_has_failed():
+    bridge, device, _script = await bridge_answering(who(ALICE), ("sign", SPEND.to_base64()), who(ALICE))
+    with pytest.raises(DeviceFault, match="no signature"):
+        await bridge.sign(device, SPEND, VAULT)
+
+
+async def test_the_signer_that_is_wanted_is_the_one_that_is_asked():
+    bridge, device, script = await bridge_answering(who(ALICE), ("sign", SIGNED))
+    with pytest.raises(WrongDevice, match=f"{BOB.fingerprint} is to sign"):
+        await bridge.sign(device, SPEND, VAULT, signer=BOB.fingerprint)
+    assert len(script.answers) == 1
+
+
+GONE = Disconnected()
+
+
+async def test_an_approval_is_not_asked_for_twice_because_of_a_loose_cable():
+    """The device left between its answer and the second look at its keys; the look that is missing is made up
+    for.
+    """
+    bridge, device, script = await bridge_answering(
+        who(ALICE), ("sign", SIGNED), ("fingerprint", GONE), who(ALICE)
+    )
+    with pytest.raises(Disconnected):
+        await bridge.sign(device, SPEND, VAULT)
+    signed = await bridge.sign(device, SPEND, VAULT)
+    assert signer_progress(signed, VAULT, ALICE.fingerprint).is_complete
+    assert script.answers == []
+
+
+async def test_s18_an_answer_from_before_is_not_taken_from_other_keys():
+    bridge, device, script = await bridge_answering(
+        who(ALICE),
+        ("sign", SIGNED),
+        ("fingerprint", GONE),
+        who(BOB),
+        ("sign", BOB.sign(SPEND).to_base64()),
+        who(BOB),
+    )
+    with pytest.raises(Disconnected):
+        await bridge.sign(device, SPEND, VAULT)
+    signed = await bridge.sign(device, SPEND, VAULT)
+    assert not signer_progress(signed, VAULT, ALICE.fingerprint).signed
+    assert signer_progress(signed, VAULT, BOB.fingerprint).is_complete
+    assert script.answers == []
+
+
+async def test_an_answer_to_one_transaction_is_no_answer_to_another():
+    other = wallets.make_spend(VAULT, n_inputs=3)
+    bridge, device, script = await bridge_answering(
+        who(ALICE),
+        ("sign", SIGNED),
+        ("fingerprint", GONE),
+        who(ALICE),
+        ("sign", ALICE.sign(other).to_base64()),
+        who(ALICE),
+    )
+    with pytest.raises(Disconnected):
+        await bridge.sign(device, SPEND, VAULT)
+    assert (await bridge.sign(device, other, VAULT)).tx == other.tx
+    assert script.answers == []
+
+
+async def test_what_was_given_up_is_asked_again():
+    bridge, device, script = await bridge_answering(
+        who(ALICE), ("sign", SIGNED), ("fingerprint", Cancelled()), who(ALICE), ("sign", SIGNED), who(ALICE)
+    )
+    with pytest.raises(Cancelled):
+        await bridge.sign(device, SPEND, VAULT)
+    await bridge.sign(device, SPEND, VAULT)
+    assert script.answers == []
+
+
+@pytest.mark.parametrize(
+    ("ending", "resumed"),
+    [
+        (Taken(TimedOut()), True),
+        (Taken(Busy()), True),
+        (Taken(RefusedByPerson()), False),
+        (TimedOut(), False),
+        (Busy(), False),
+    ],
+)
+async def test_only_a_conversation_that_was_cut_off_is_resumed(ending, resumed):
+    """What the device never took left nothing on it to come back for."""
+    bridge, device, script = await bridge_answering(
+        who(ALICE), ("sign", ending), who(ALICE), ("sign", SIGNED), who(ALICE)
+    )
+    with pytest.raises(type(ending.ending if isinstance(ending, Taken) else ending)):
+        await bridge.sign(device, SPEND, VAULT)
+    await bridge.sign(device, SPEND, VAULT)
+    first, second = [args for args in script.told if args]
+    assert (first["resume"], second["resume"]) == (False, resumed)
+
+
+async def test_another_transaction_is_not_resumed():
+    other = wallets.make_spend(VAULT, n_inputs=3)
+    bridge, device, script = await bridge_answering(
+        who(ALICE),
+        ("sign", Taken(TimedOut())),
+        who(ALICE),
+        ("sign", Taken(ALICE.sign(other).to_base64())),
+        who(ALICE),
+    )
+    with pytest.raises(TimedOut):
+        await bridge.sign(device, SPEND, VAULT)
+    await bridge.sign(device, other, VAULT)
+    assert [args["resume"] for args in script.told if args] == [False, False]
+
+
+@pytest.mark.parametrize("refused", [Busy(), NotEnrolled()])
+async def test_a_transaction_that_was_never_taken_does_not_replace_the_one_on_the_screen(refused):
+    """Cancel A, try B, approve A on the device, repeat A: its answer is collected, without a question."""
+    other = wallets.make_spend(VAULT, n_inputs=3)
+    bridge, device, script = await bridge_answering(
+        who(ALICE),
+        ("sign", Taken(Cancelled())),
+        who(ALICE),
+        ("sign", refused),
+        who(ALICE),
+        ("sign", SIGNED),
+        who(ALICE),
+    )
+    with pytest.raises(Cancelled):
+        await bridge.sign(device, SPEND, VAULT)
+    with pytest.raises(type(refused)):
+        await bridge.sign(device, other, VAULT)
+    await bridge.sign(device, SPEND, VAULT)
+    assert [args["resume"] for args in script.told if args] == [False, False, True]
+
+
+@pytest.mark.parametrize("worthless", ["rubbish", SPEND.to_base64(), BOB.sign(SPEND).to_base64()])
+async def test_a_worthless_answer_is_not_remembered_when_the_device_leaves(worthless):
+    bridge, device, script = await bridge_answering(
+        who(ALICE),
+        ("sign", worthless),
+        ("fingerprint", Disconnected()),
+        who(ALICE),
+        ("sign", SIGNED),
+        who(ALICE),
+    )
+    with pytest.raises(Disconnected):
+        await bridge.sign(device, SPEND, VAULT)
+    signed = await bridge.sign(device, SPEND, VAULT)
+    assert signer_progress(signed, VAULT, ALICE.fingerprint).is_complete
+    assert script.answers == []
+
+
+OURS = rigs.make_vault()
+TURNED = Vault(OURS.network, OURS.threshold, OURS.cosigners[::-1])
+
+
+def test_a_worker_is_told_the_same_of_a_vault_in_any_order():
+    assert OURS != TURNED
+    assert policy_args(OURS, None, "Savings") == policy_args(TURNED, None, "Savings")
+
+
+async def test_a_ledger_that_knows_the_vault_knows_it_in_any_order():
+    """To the device each order is another wallet, whose proof is none of the other's."""
+    with rigs.short_folder() as folder:
+        rig = make_rig(Family.LEDGER, Path(folder))
+        async with asyncio.timeout(4 * QUICK.person), bridged(rig) as (bridge, (device,)):
+            await bridge.enrol(device.id, OURS, "Savings")
+            for vault in (TURNED, OURS, TURNED):
+                signed = await bridge.sign(device.id, wallets.make_spend(vault), vault)
+                assert signer_progress(signed, vault, rig.seed.fingerprint).is_complete
+
+
+def swap_after(swapped_after, bridge, record):
+    """It is noticed just as the answer comes: what was to be aborted has ended already."""
+    answer = record.lane.call
+
+    async def answer_then_swap(op, args=None, **options):
+        said = await answer(op, args, **options)
+        if op == swapped_after:
+            next_one = Sighting(record.device.endpoint, "Another", incarnation="2")
+            bridge._roster._notice(record.device.id, next_one)
+        return said
+
+    record.lane.call = answer_then_swap
+
+
+async def test_s18_what_is_plugged_in_between_two_calls_is_not_asked_for_the_rest():
+    bridge, device, script = await bridge_answering(who(ALICE), ("sign", SIGNED))
+    (record,) = bridge._roster.records()
+    swap_after("fingerprint", bridge, record)
+    with pytest.raises(Disconnected):
+        await bridge.sign(device, SPEND, VAULT)
+    assert [op for op, _answer in script.answers] == ["sign"]
+    assert record.device.fingerprint is None
+
+
+async def test_a_password_is_not_kept_for_what_is_plugged_in_next():
+    told = {"fingerprint": str(ALICE.fingerprint), "session": "a password"}
+    bridge, device, _script = await bridge_answering(("unlock", told))
+    (record,) = bridge._roster.records()
+    swap_after("unlock", bridge, record)
+
+    async def ask(_question):
+        return "a password"
+
+    with pytest.raises(Disconnected):
+        await bridge.unlock(device, ask)
+    assert record.lane.session is None
+
+
+async def test_what_one_device_does_not_know_is_not_asked_anew_of_another_in_its_place():
+    bridge, device, script = await bridge_answering(
+        who(ALICE), ("sign", NotEnrolled()), who(BOB), ("enrol", None), endpoint=COLDCARD
+    )
+    with pytest.raises(NotEnrolled):
+        await bridge.sign(device, SPEND, VAULT)
+    (record,) = bridge._roster.records()
+    bridge._roster._lose(record)
+    await bridge._roster.look()
+    await bridge.enrol(device, VAULT, NAME)
+    assert script.told[-1]["again"] is False
+
+
+class Full(RegistrationsInMemory):
+    """Keeps them in memory, and cannot write them down."""
+
+    def keep(self, registration):
+        super().keep(registration)
+        raise OSError(28, "No space left on device")
+
+    def forget(self, registration):
+        super().forget(registration)
+        raise OSError(28, "No space left on device")
+
+
+async def test_a_full_disk_takes_no_enrolment_back_that_a_person_has_approved(caplog):
+    rig = make_fake(Family.LEDGER)
+    async with asyncio.timeout(QUICK.person), bridged(rig, registrations=Full()) as (bridge, (device,)):
+        await bridge.enrol(device.id, OURS, NAME)
+        signed = await bridge.sign(device.id, wallets.make_spend(OURS), OURS)
+        assert signer_progress(signed, OURS, SEEDS[0].fingerprint).is_complete
+    assert "could not be stored" in caplog.text
+
+
+async def test_a_full_disk_hides_no_outcome():
+    rig = make_fake(Family.LEDGER)
+    registrations = Full()
+    async with (
+        asyncio.timeout(QUICK.person),
+        bridged(rig, registrations=registrations) as (bridge, (device,)),
+    ):
+        await bridge.enrol(device.id, OURS, NAME)
+        (kept,) = registrations.all()
+        RegistrationsInMemory.keep(
+            registrations, type(kept)(kept.fingerprint, kept.vault, kept.name, bytes(32))
+        )
+        with pytest.raises(NotEnrolled):
+            await bridge.sign(device.id, wallets.make_spend(OURS), OURS)
+        assert registrations.all() == ()

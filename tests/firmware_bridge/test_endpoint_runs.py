@@ -1,4 +1,6 @@
-"""The contract runs on a device at an endpoint as on one in the tests' own process: the same cases, and they fail where they should."""
+"""The contract runs on a device at an endpoint as on one in the tests' own process: the same cases, and they
+fail where they should.
+"""
 
 import re
 import socket

@@ -1,13 +1,15 @@
-"""Which words and codes of which maker mean which outcome. Source of the cases: what HWI 3.2.0 and the firmware were seen to do."""
+"""Which texts and codes of which family mean which outcome. Source of the cases: what HWI 3.2.0 and the
+firmware were seen to do.
+"""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge import errors
-from firmware_bridge.families import MAX_DETAIL, Fault, clean_detail, outcome
+from firmware_bridge.families import MAX_DETAIL, Fault, clean_detail, maker_of, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.usb_models import USB_MODELS, usb_model
+from firmware_bridge.presence.usb import USB_MODELS, usb_model
 
 T, C, L, K = Family.TREZOR, Family.COLDCARD, Family.LEDGER, Family.KEEPKEY
 CASES = [
@@ -168,3 +170,13 @@ def test_the_bus_lists_what_hwi_can_reach_by_hwis_own_ways():
     assert usb_model(0x03EB, 0x2402).transport == "hid"
     # Numbers of chips that are in a thousand other things.
     assert usb_model(0x0403, 0x6001) is usb_model(0x1A86, 0x7523) is usb_model(0x303A, 0x1001) is None
+
+
+@pytest.mark.parametrize("family", Family)
+def test_every_family_is_complete(family):
+    """The table in docs/adding/device-family.md."""
+    from firmware_bridge import hwi_client
+
+    assert maker_of(family).name
+    assert family in hwi_client._OPENERS
+    assert any(model.family is family for model in USB_MODELS)

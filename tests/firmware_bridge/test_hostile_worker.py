@@ -1,4 +1,6 @@
-"""A worker is not believed: whatever it says, the caller gets an outcome, and a person no more than a few plain words (L8)."""
+"""A worker is not trusted: whatever it sends, the caller gets an outcome, and the person a short plain text
+(L8).
+"""
 
 import asyncio
 import contextlib
@@ -10,13 +12,12 @@ import threading
 import pytest
 
 from firmware_bridge import lane as lanes
-from firmware_bridge.answers import probed, require_address
+from firmware_bridge.calls import probed, require_address
 from firmware_bridge.conversation import Conversation, Dependencies
 from firmware_bridge.errors import AddressMismatch, Cancelled, DeviceFault, WorkerCrashed
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Endpoint
-from firmware_bridge.port import Opening
-from firmware_bridge.protocol import HEADER_SIZE, Hello, body_size, encode
+from firmware_bridge.protocol import HEADER_SIZE, Hello, Opening, body_size, encode
 from multisig import Network
 from tests.support import rigs
 from tests.support.patience import PATIENCE

@@ -1,4 +1,4 @@
-"""Attached devices that nobody uses hear nothing from the bridge, however long it watches."""
+"""The bridge sends nothing to connected devices that are not in use, however long it watches."""
 
 import asyncio
 import os
@@ -54,7 +54,9 @@ def wake_ups(pid):
 
 
 def asleep(pid, beyond=-1):
-    """How often it was woken, once it sleeps again and was woken more often than that: going to sleep is what is counted."""
+    """How often it was woken, once it sleeps again and was woken more often than that: going to sleep is what
+    is counted.
+    """
     deadline = time.monotonic() + PATIENCE
     while any(state != "S" for state in states(pid)) or wake_ups(pid) <= beyond:
         assert time.monotonic() < deadline, "it was not woken"

@@ -1,6 +1,8 @@
-"""Everything at once, in any order: operations, cancels, a cable, a lock, a person, workers that die, looks and probes.
+"""Everything at once, in any order: operations, cancels, a cable, a lock, a person, workers that die, looks
+and probes.
 
-Whatever happens, every operation ends with an outcome, the states follow each other, and the next operation works.
+Whatever happens, every operation ends with an outcome, the states follow each other, and the next operation
+works.
 """
 
 import asyncio
@@ -118,7 +120,7 @@ class Desk:
             await asyncio.sleep(0)
 
     async def ended(self):
-        """Nobody decides any more: all that was begun ends all the same, each with an outcome."""
+        """No person decides any more: every operation still ends with an outcome."""
         async with asyncio.timeout(MOST_SECONDS):
             outcomes = await asyncio.gather(*self.begun, return_exceptions=True)
         for outcome in outcomes:

@@ -1,13 +1,12 @@
-"""A listing that fails, hangs or is given up: the devices stay what they were, and the next look works."""
+"""A listing that fails, hangs or is cancelled: the devices stay as they were, and the next look works."""
 
 import asyncio
 
 import pytest
 
 from firmware_bridge import Bridge, Cancelled, Deadlines, DeviceState
-from firmware_bridge.lookout import Lookout
-from firmware_bridge.model import Endpoint
-from firmware_bridge.sighting import Sighting
+from firmware_bridge.model import Endpoint, Sighting
+from firmware_bridge.roster import Lookout
 from multisig import Network
 from tests.support.patience import PATIENCE
 

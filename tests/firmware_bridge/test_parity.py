@@ -1,6 +1,8 @@
-"""The same calls through HWI alone and through the bridge: the same keys, addresses and signatures, byte for byte.
+"""The same calls through HWI alone and through the bridge: the same keys, addresses and signatures, byte for
+byte.
 
-Where HWI is known to go wrong, what it does stands beside what the bridge does, so that a better HWI is noticed.
+Where HWI is known to go wrong, what it does stands beside what the bridge does, so that a better HWI is
+noticed.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""What passes through a worker's pipe."""
+"""The messages in a worker's pipe."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,6 @@
-"""What happens at the same moment: an operation and a probe, two who wait for one probe, a device that goes and comes."""
+"""What happens at the same moment: an operation and a probe, two who wait for one probe, a device that goes
+and comes.
+"""
 
 import asyncio
 
@@ -23,7 +25,7 @@ class Holders:
 
 
 def seemed_held(bridge):
-    """The next probe finds out first whether another program still has the device, before it takes the lane."""
+    """The next probe first finds out whether another program still has the device; then it takes the lane."""
     (record,) = bridge._roster.records()
     record.held, record.probed_at = True, None
     holders = bridge._roster._prober._find_holder = Holders()

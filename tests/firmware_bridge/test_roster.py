@@ -1,26 +1,23 @@
-"""Who is there and in which state: decided by what the listings show, a clock, and outcomes; nothing is opened needlessly."""
+"""Which devices are connected, their states, and the stream of changes."""
 
 import asyncio
 import itertools
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from firmware_bridge import errors
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.model import Deadlines, DeviceState, Endpoint
-from firmware_bridge.outcomes import AFTER_OPERATION, AFTER_PROBE
-from firmware_bridge.process import spawn
-from firmware_bridge.sighting import Sighting
-from firmware_bridge.usb_models import UDEV_RULES
+from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Sighting
+from firmware_bridge.record import AFTER_OPERATION, AFTER_PROBE
+from firmware_bridge.roster import Hub
+from firmware_bridge.worker import spawn
 from multisig import Network, multisig_account_path
 from tests.support import workers
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
-RULES = Path(__file__).parents[2] / "udev"
 ENDPOINT = Endpoint.parse("trezor:webusb:001:2")
 COLDCARD = Endpoint.parse("coldcard:hid:1-2:1.0")
 PATH = multisig_account_path(Network.REGTEST)
@@ -149,9 +146,9 @@ async def test_a_device_in_another_programs_hands_is_named_and_not_asked_before_
 
     def spawner(*arguments):
         started.append(arguments)
-        return spawn(*arguments, entry=workers.mute)
+        raise OSError("no worker starts")
 
-    async with bridge_to(bus, spawner=spawner, clock=clock, start=0.01) as bridge:
+    async with bridge_to(bus, spawner=spawner, clock=clock) as bridge:
 
         async def find_holder(_endpoint):
             return holders.pop(0) if holders else None
@@ -204,7 +201,6 @@ async def test_without_permission_the_rules_file_is_named():
     async with bridge_to(Bus(Sighting(COLDCARD, "Coldcard", permitted=False))) as bridge:
         (device,) = await bridge.refresh()
         assert "20-coldcard.rules" in device.detail
-        assert all((RULES / name).is_file() for name in UDEV_RULES.values())
 
 
 class Plugs:
@@ -280,7 +276,7 @@ async def test_a_silent_coldcard_is_asked_again_late_or_when_somebody_wants_it()
         await bridge.refresh()
         with pytest.raises(errors.DeviceFault):
             await bridge.xpub(device.id, PATH)
-        # What our own operation left behind is nobody else's.
+        # The question was left by our own operation, not by another program's.
         clock.now += 3
         await bridge.refresh()
         clock.now += 29
@@ -340,3 +336,47 @@ def test_every_outcome_has_a_state_afterwards():
     leaves = set(errors.BridgeError.__subclasses__())
     assert set(AFTER_OPERATION) == leaves
     assert set(AFTER_PROBE) == leaves
+
+
+def event(number):
+    device = Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), str(number))
+    return DeviceEvent(str(number), DeviceState.ABSENT, DeviceState.PRESENT, device)
+
+
+async def heard(stream):
+    return [item.device_id async for item in stream]
+
+
+async def test_everyone_hears_everything_from_when_they_came():
+    hub = Hub()
+    early = hub.stream()
+    hub.publish(event(1))
+    late = hub.stream()
+    hub.publish(event(2))
+    hub.close()
+    assert await heard(early) == ["1", "2"]
+    assert await heard(late) == ["2"]
+    assert await heard(early) == []
+
+
+async def test_who_comes_after_the_end_hears_the_end():
+    hub = Hub()
+    hub.close()
+    assert await heard(hub.stream()) == []
+
+
+async def test_l11_who_does_not_read_loses_the_oldest_and_costs_nothing_more():
+    hub = Hub()
+    stream = hub.stream()
+    for number in range(3000):
+        hub.publish(event(number))
+    hub.close()
+    ids = await heard(stream)
+    assert len(ids) < 1100
+    assert ids[-1] == "2999"
+
+
+async def test_who_leaves_is_forgotten():
+    hub = Hub()
+    hub.stream()
+    assert not list(hub._streams)

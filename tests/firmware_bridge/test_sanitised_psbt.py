@@ -1,4 +1,4 @@
-"""What goes to a device and what is taken back, without any device."""
+"""What is sent to a device and what is accepted from it, without a device."""
 
 from dataclasses import replace
 

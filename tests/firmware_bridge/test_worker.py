@@ -1,14 +1,28 @@
-"""The child's loop, in a thread: what it does with requests, failures and the end of its channel."""
+"""The worker process: its loop, its start, and what it keeps from the caller's process and terminal."""
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from firmware_bridge import protocol
-from firmware_bridge.port import DeviceFailure, Opening, Question
-from firmware_bridge.protocol import Ask, Done, Failed, Hello, Note, Reply, Request
+from firmware_bridge.protocol import (
+    Ask,
+    DeviceFailure,
+    Done,
+    Failed,
+    Hello,
+    Note,
+    Opening,
+    Question,
+    Reply,
+    Request,
+)
 from firmware_bridge.worker import Server
 
 
@@ -168,7 +182,7 @@ def test_a_cancel_that_fails_ends_nothing():
         desk.clients[0].cancel = fail
         desk.tell(protocol.encode(Request(2, "sign")) + protocol.encode(Request(2, protocol.CANCEL)))
         assert desk.hear() == Done(2, value=True)
-        # Asked by hand, so that a pipe that nobody reads is a failure and not a wait for ever.
+        # Read directly, so that an unread pipe is a failure and not an endless wait.
         desk.tell(protocol.encode(Request(3, "fingerprint")))
         assert desk.hear() == Done(3, 3)
 
@@ -213,7 +227,8 @@ def test_a_late_reply_answers_no_later_question():
         desk.ask(1, "unlock")
         desk.tell(protocol.encode(Request(1, protocol.CANCEL)))
         assert desk.hear() == Failed(1, "cancelled", None)
-        # The person pressed enter just then. Were the PIN taken for the passphrase, it would open another wallet.
+        # The person pressed enter just then. Were the PIN taken for the passphrase, it would open another
+        # wallet.
         desk.tell(protocol.encode(Reply(1, "1234")))
         assert desk.ask(2, "unlock") == Ask(2, 2, "passphrase")
         desk.tell(protocol.encode(Reply(1, "1234")))
@@ -240,3 +255,88 @@ def test_how_to_open_the_device_comes_with_the_request():
         desk.tell(protocol.encode(Request(1, "probe", recover=True, session="ff")))
         assert desk.hear() == Done(1, 1)
         assert desk.openings == [Opening(recover=True, session="ff")]
+
+
+START = """
+import socket
+from firmware_bridge.worker import spawn
+from tests.support import workers
+
+_ours, theirs = socket.socketpair()
+worker = spawn(theirs, "endpoint", "regtest", entry=workers.mute)
+print(worker.is_alive())
+worker.kill()
+"""
+
+
+def test_nothing_is_imported_from_the_folder_that_the_program_is_in(tmp_path):
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("multiprocessing", "socket", "struct"):
+        (here / f"{name}.py").write_text("raise SystemExit('somebody else was here')")
+    program = tmp_path / "program.py"
+    program.write_text(START)
+    # Where `tests.support` is found; the tests themselves find it by the folder they are started in.
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=here,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+    assert "somebody else" not in done.stderr
+
+
+PROGRAM = """
+import asyncio, tempfile
+from pathlib import Path
+from firmware_bridge import Bridge, Family
+from tests.support import rigs, wallets
+print("the program begins")
+
+async def main():
+    vault = rigs.make_vault()
+    with tempfile.TemporaryDirectory(prefix="rig") as folder:
+        both = [rigs.make_rig(f, Path(folder), seed=s) for f, s in zip(rigs.MAKES, rigs.SEEDS)]
+        async with rigs.bridged(*both) as (bridge, devices):
+            for device in devices:
+                await bridge.enrol(device.id, vault, "Savings")
+                await bridge.sign(device.id, wallets.make_spend(vault), vault)
+                await bridge.sign_message(device.id, "I am here", rigs.ACCOUNT / "0/0")
+
+asyncio.run(main())
+print("the program ends")
+"""
+
+
+def test_a_program_prints_what_it_prints_itself_and_nothing_else(tmp_path, request):
+    # Unguarded by `if __name__ == "__main__"`, on purpose: a worker must not run it.
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script],
+        env={"PYTHONPATH": str(request.config.rootpath)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "the program begins\nthe program ends\n", "")
+
+
+@pytest.mark.parametrize(
+    ("module", "never"),
+    [
+        ("firmware_bridge", "hwilib usb1 hid ecdsa pyaes"),
+        # The listing without sysfs, which the caller's own process makes.
+        ("firmware_bridge.presence.libusb", "hwilib ecdsa pyaes"),
+    ],
+)
+def test_the_caller_never_imports_hwi(module, never):
+    program = f"import sys, {module}; print([name for name in {never.split()} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from firmware_bridge import protocol
-from firmware_bridge.airgap import Content, Transfer, psbt_text, scanner
+from firmware_bridge.airgap import Content, Scanner, Transfer, handoff
 from fuzz.psbt_maps import put_together, take_apart
 from fuzz.runs import read_report
 from fuzz.target import BrokenPromise
@@ -92,7 +92,7 @@ def test_a_message_whose_number_is_none(monkeypatch):
 
 def test_a_scanner_that_forgets(monkeypatch):
     results = (Transfer(Content.TEXT, str(number).encode()) for number in count())
-    monkeypatch.setattr(scanner.Scanner, "result", property(lambda _: next(results)))
+    monkeypatch.setattr(Scanner, "result", property(lambda _: next(results)))
     with pytest.raises(BrokenPromise):
         run_seeds("codes")
 
@@ -105,7 +105,7 @@ def test_signatures_that_bring_something_else_with_them(monkeypatch):
 
 
 def test_another_psbt_in_another_form(monkeypatch):
-    monkeypatch.setattr(psbt_text, "write", lambda _psbt, _form: codes.SPEND.to_bytes() + b"\x00")
+    monkeypatch.setattr(handoff, "encode_psbt", lambda _psbt, _form: codes.SPEND.to_bytes() + b"\x00")
     with pytest.raises(BrokenPromise, match="base64"):
         run_seeds("key_files")
 

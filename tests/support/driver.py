@@ -8,7 +8,7 @@ from typing import Any
 
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.model import Endpoint
-from firmware_bridge.port import DeviceClient, DeviceFailure, Opening, Question
+from firmware_bridge.protocol import DeviceClient, DeviceFailure, Opening, Question
 from multisig import Network, Policy, Vault
 from tests.support.rigs import NETWORK
 

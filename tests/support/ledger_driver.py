@@ -6,13 +6,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from device_simulators.ledger.device import VirtualLedger
 from device_simulators.panel import Happening, Panel, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge import hwi_client
 from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Opening, Question
+from firmware_bridge.protocol import DeviceFailure, Opening, Question
 from multisig import Network, Policy, Vault
 from tests.support.rigs import NETWORK, SEEDS
 
@@ -21,9 +23,13 @@ ANOTHER = "11" * 32
 """A proof that no device has given."""
 
 
+def fails_with(code: str, match: str | None = None) -> pytest.RaisesExc[DeviceFailure]:
+    return pytest.raises(DeviceFailure, match=match, check=lambda failure: failure.code == code)
+
+
 @dataclass
 class Caller:
-    """See `firmware_bridge.port.Caller`."""
+    """See `firmware_bridge.protocol.Caller`."""
 
     notes: list[tuple[Any, ...]] = field(default_factory=list)
     on_step: Callable[[str], object] = lambda _step: None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from device_simulators.seed import Seed
-from firmware_bridge.port import DeviceClient, DeviceFailure
+from firmware_bridge.protocol import DeviceClient, DeviceFailure
 from multisig import (
     CHANGE,
     SIGHASH_ALL,

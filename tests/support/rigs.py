@@ -22,7 +22,7 @@ from device_simulators.seed import Seed
 from device_simulators.trezor.device import VirtualTrezor
 from firmware_bridge import Bridge, Deadlines, Device, Endpoint, Family, Registrations
 from firmware_bridge.presence import endpoint_listing
-from firmware_bridge.process import Process, Spawner, spawn
+from firmware_bridge.worker import Process, Spawner, spawn
 from multisig import (
     KeyOrigin,
     Network,

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.model import Endpoint
-from firmware_bridge.port import TAKEN
-from firmware_bridge.protocol import Note
-from firmware_bridge.sighting import Sighting
+from firmware_bridge.model import Endpoint, Sighting
+from firmware_bridge.protocol import TAKEN, Note
 from multisig import Network
 from tests.support import wallets
 from tests.support.wallets import ALICE

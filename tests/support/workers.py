@@ -1,4 +1,4 @@
-"""Worker processes that play a part. Each is an entry for `firmware_bridge.process.spawn`: it runs in a child, by name."""
+"""Worker processes that play a part. Each is an entry for `firmware_bridge.worker.spawn`: it runs in a child, by name."""
 
 import os
 import signal
@@ -9,8 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from firmware_bridge.port import Caller, DeviceFailure, Opening, Question
-from firmware_bridge.protocol import Done, Hello, encode
+from firmware_bridge.protocol import Caller, DeviceFailure, Done, Hello, Opening, Question, encode
 from firmware_bridge.worker import Server, silence
 
 

@@ -1,7 +1,9 @@
-"""Coldcard through the ckcc library that HWI bundles: HWI's own client has no enrolment and polls without an end.
+"""Coldcard through the ckcc library that HWI bundles: HWI's own client has no enrolment and polls without a
+deadline.
 
-A new handshake re-keys the device's one session, so that a second program breaks what the first one does; but the device keeps
-its question until it is answered, and before firmware 5.6.1 its result until it is collected, by a later session too.
+A new handshake replaces the device's one session, so that a second program breaks the first one's operation.
+But the device keeps its question until it is answered, and before firmware 5.6.1 also its result for a later
+session.
 """
 
 import functools
@@ -23,35 +25,39 @@ from firmware_bridge.hwi_client.base import (
     encode_base64,
     probed,
 )
-from firmware_bridge.hwi_client.coldcard.address import (
+from firmware_bridge.hwi_client.coldcard.commands import (
+    ANSWER_MS,
     KNOWN,
+    Question,
+    Versions,
     address_command,
     greeting_command,
+    is_nothing_open,
     question_command,
     spelled,
 )
-from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
-from firmware_bridge.hwi_client.coldcard.pipe import connect
-from firmware_bridge.hwi_client.coldcard.question import ANSWER_MS, Question, is_nothing_open
-from firmware_bridge.hwi_client.coldcard.releases import Versions
-from firmware_bridge.hwi_client.coldcard.upload import upload
+from firmware_bridge.hwi_client.coldcard.link import Ckcc, connect, upload
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import TAKEN, Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import TAKEN, Caller, DeviceFailure, Opening
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160
 
-# HWI polls every 250 ms; a person's OK is noticed sooner here, and a poll costs the device next to nothing.
+# HWI polls every 250 ms. This notices an OK sooner, and a poll costs the device next to nothing.
 _POLL_SECONDS: Final = 0.1
-# From a request on, the device has this long to get round to it. A look after that is answered when it has checked the
+# The time for the device to start on a request. A poll after that is answered when the device has checked the
 # transaction and shows its question.
 _TAKE_OVER_SECONDS: Final = 0.02
 _MASTER: Final = "m"
-# After a refused enrolment the firmware says so for two seconds, and then forgets its active request, be it a newer one.
+# For two seconds after a refused enrolment the firmware shows the refusal, then it forgets its active
+# request, even a newer one.
 _CLEAN_UP_SECONDS: Final = 3.0
 _NOT_KEPT: Final = "it did not keep the vault"
-_NAME_TAKEN: Final = "this firmware keeps no two vaults of one name: if it has another {name!r}, rename or delete that one on it"
-# What it answers to `blkc`, and how its menu calls that.
+_NAME_TAKEN: Final = (
+    "this firmware keeps no two vaults of one name: "
+    "if it has another {name!r}, rename or delete that one on it"
+)
+# Answers to `blkc`, and their names in the menu.
 _CHAINS: Final = {"BTC": "Bitcoin", "XTN": "Testnet4", "XRT": "Regtest"}
-# Lines of what it says: build date, version, bootloader, build time, model. Older firmware stops earlier.
+# Lines of the version text: build date, version, bootloader, build time, model. Older firmware has fewer.
 _VERSION_LINE: Final = 1
 _MODEL_LINE: Final = 4
 
@@ -68,7 +74,7 @@ class ColdcardDevice(OpenDevice):
         self._clock = clock
         self._give_up = threading.Event()
         self._master = ""
-        """The key that has proved the link to be its own."""
+        """The master key that has signed the link's key."""
 
     def operations(self) -> Mapping[str, Operation]:
         on_the_right_chain: dict[str, Operation] = {
@@ -84,26 +90,31 @@ class ColdcardDevice(OpenDevice):
         return {"probe": self._probe, **checked}
 
     def _with_chain(self, operation: Operation, args: Args) -> Any:
-        """:raises DeviceFailure: the device is set to another chain, where each operation would fail in words of its own."""
+        """:raises DeviceFailure: the device is set to another chain, where each operation would fail
+        differently.
+        """
         if (trouble := self._chain_trouble()) is not None:
             raise DeviceFailure(WrongApp.code, trouble)
         return operation(args)
 
     def _chain_trouble(self) -> str | None:
-        """How the device is set, and what to choose instead; None where it is set to this kind of network."""
+        """The device's setting and what to choose instead; None if it is set to this kind of network."""
         chain = str(self._ckcc.send_recv(Packer.block_chain()))
         mainnet = self._network is Network.MAINNET
         if (chain == "BTC") == mainnet:
             return None
         wanted = "Bitcoin" if mainnet else "Testnet4"
-        return f"set to {_CHAINS.get(chain, chain)}: choose {wanted} on it, under Advanced/Tools, Danger Zone, Testnet Mode"
+        return (
+            f"set to {_CHAINS.get(chain, chain)}: choose {wanted} on it, "
+            "under Advanced/Tools, Danger Zone, Testnet Mode"
+        )
 
     def call(self, op: str, args: Args) -> Any:
         self._give_up.clear()
         return super().call(op, args)
 
     def cancel(self) -> None:
-        """Stop waiting. The device's question stays on its screen: it knows no cancel."""
+        """Stop waiting. The question stays on the screen: a Coldcard has no cancel."""
         self._give_up.set()
 
     def close(self) -> None:
@@ -127,18 +138,18 @@ class ColdcardDevice(OpenDevice):
         return Versions(lines.get(_VERSION_LINE), lines.get(_MODEL_LINE))
 
     def _fingerprint(self, _args: Args) -> Any:
-        """Asked anew: the one from the handshake would not show a passphrase that was entered since."""
+        """Read again: the one from the handshake does not show a passphrase that was entered since."""
         if self._read_xpub(_MASTER) != self._master:
             self.prove_link()
         return hash160(ExtendedPublicKey.parse(self._master).public_key)[:4].hex()
 
     def prove_link(self) -> None:
-        """Make sure that nobody sits in between (S21): the master key signs the key of the link.
+        """Make sure that there is no man in the middle (S21): the master key signs the key of the link.
 
-        It is the master key whose fingerprint the vault knows. ckcc alone believes the one of the handshake, where whoever sits in
-        between can put his own, and sign with it.
+        It must be the master key whose fingerprint the vault has. ckcc would use the key of the handshake,
+        where a man in the middle can put his own.
 
-        :raises Exception: somebody does, or the device has no keys to tell.
+        :raises Exception: there is one, or the device has no keys.
         """
         master = self._read_xpub(_MASTER) if self._ckcc.master_xpub else None
         self._ckcc.check_mitm(expected_xpub=master)
@@ -175,11 +186,11 @@ class ColdcardDevice(OpenDevice):
         return upload(self._ckcc, content, on_sent)
 
     def _require_nothing_open(self) -> None:
-        """Before firmware 5.6.1 an upload writes over the file that a question on the screen is about.
+        """Before firmware 5.6.1 an upload overwrites the file of a question that is on the screen.
 
-        An answer that nobody came for is thrown away, as it would be by the next request.
+        An uncollected answer is dropped, as the next request would do.
 
-        :raises DeviceFailure: something is on the screen, be it an address.
+        :raises DeviceFailure: a question, or an address, is on the screen.
         """
         try:
             answer = self._ckcc.send_recv(Packer.get_signed_txn(), timeout=ANSWER_MS)
@@ -191,14 +202,16 @@ class ColdcardDevice(OpenDevice):
             raise DeviceFailure(Busy.code, None)
 
     def _require_known(self, policy: Args) -> None:
-        """:raises DeviceFailure: it is not enrolled. Depending on its settings it would show a vault that the transaction brings, and
-        keep it under a name of its own, while the person expects a payment.
+        """:raises DeviceFailure: the vault is not enrolled. Depending on its settings the device would offer
+        to enrol the vault that the PSBT contains, while the person expects a payment.
         """
         if policy["kind"] == "vault" and not self._knows(policy):
             raise DeviceFailure(NotEnrolled.code, None)
 
     def _require_room(self, size: int) -> None:
-        """:raises DeviceFailure: more than this model takes. It would say so after the last byte, and less clearly."""
+        """:raises DeviceFailure: too large for this model, which would say so only after the last byte, and
+        less clearly.
+        """
         if size <= MAX_TXN_LEN:
             return
         versions = self._versions()
@@ -207,11 +220,11 @@ class ColdcardDevice(OpenDevice):
             raise DeviceFailure(Unsupported.code, why)
 
     def _resume(self, psbt: bytes) -> str | None:
-        """The answer to an earlier, cut-off attempt at this same transaction, waiting for it where it is still open.
+        """The answer to an earlier, cut-off attempt at the same transaction; waits for it if the question is
+        still open.
 
-        None where there is nothing to collect, or what was there is something else: an address that is still shown, another
-        program's transaction. A "no" that was said before is no answer to this attempt: the person is asked again; one that is
-        said now is.
+        None if there is none, or if it is something else: an address that is still shown, another program's
+        transaction. After an earlier refusal the person is asked again; a refusal now counts.
         """
         earlier = Question(self._ckcc, Packer.get_signed_txn(), size=len(psbt))
         try:
@@ -247,9 +260,9 @@ class ColdcardDevice(OpenDevice):
         return encode_base64(signature)
 
     def _show_address(self, args: Args) -> Any:
-        """The answer comes at once; the address stays on the screen until a button is pressed, whichever.
+        """The answer comes at once; the address stays on the screen until any button is pressed.
 
-        It takes the place of a question that is still open there: only a cut-off attempt can have left one.
+        It replaces a question that is still open: only a cut-off attempt can have left one.
         """
         fingerprint = self._fingerprint(args)
         command = address_command(args["policy"], args["chain"], args["index"], fingerprint, self._network)
@@ -258,7 +271,7 @@ class ColdcardDevice(OpenDevice):
         return {"address": address}
 
     def _identify(self, _args: Args) -> Any:
-        """There is no other thing to show that asks for nothing: the first address of the profile's account."""
+        """Show the first address of the profile's account: all else on a Coldcard asks something."""
         self._show(greeting_command(self._network))
         self._caller.tell("identify", "The device shows an address of its own: press a key on it")
 
@@ -266,7 +279,7 @@ class ColdcardDevice(OpenDevice):
         return str(self._ckcc.send_recv(command, timeout=ANSWER_MS))
 
     def _await_answer(self, question: Question, step: str, text: str) -> tuple[Any, Any]:
-        """What the device has to say once its person has answered. The step is told when the question is on the screen."""
+        """The result after the person's answer. The step is reported when the question is on the screen."""
         self._pause(_TAKE_OVER_SECONDS)
         done = question.look()
         self._caller.tell(step, text)
@@ -295,19 +308,20 @@ class ColdcardDevice(OpenDevice):
         if self._await_enrolment(policy):
             return None
         if self._clock() - started < _CLEAN_UP_SECONDS:
-            # Forgotten at the end of the pause after a refusal, and still on the screen: it is put in its own place.
+            # The request was forgotten at the end of the pause after a refusal, but is still on the screen:
+            # send it again.
             self._ckcc.send_recv(packet)
             if self._await_enrolment(policy):
                 return None
         raise DeviceFailure(NotEnrolled.code, self._why_not_kept(policy) or _NOT_KEPT)
 
     def _why_not_kept(self, policy: Args) -> str | None:
-        """A name that is taken is said on the screen only, where the one key that is offered is X."""
+        """A taken name is shown on the screen only, where the only key offered is X."""
         unique = self._versions().release.unique_names
         return _NAME_TAKEN.format(name=policy["name"]) if unique else None
 
     def _knows(self, policy: Args) -> bool:
-        """Whether it is this very vault that the device knows, and not just one of the same devices."""
+        """Whether the device knows this vault, and not just another one of the same devices."""
         try:
             self._ckcc.send_recv(question_command(policy, self._network))
         except CCFramingError:
@@ -317,9 +331,9 @@ class ColdcardDevice(OpenDevice):
         return False
 
     def _await_enrolment(self, policy: Args) -> bool:
-        """Whether the device knows the vault when nothing is open there any more.
+        """Wait until no question is open; return whether the device knows the vault.
 
-        There is no answer of its own: a refusal is told like that of a transaction, an OK leaves no request behind.
+        An enrolment has no result: a refusal looks like that of a transaction, and an OK leaves no request.
         """
         while True:
             try:
@@ -344,8 +358,8 @@ def _same_transaction(one: bytes, other: bytes) -> bool:
         return False
 
 
-def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts afresh by itself
-    """Connect, agree on a session key, and make sure that nobody sits in between (S21)."""
+def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts a new session by itself
+    """Connect, agree on a session key, and rule out a man in the middle (S21)."""
     device = ColdcardDevice(Ckcc(dev=connect(endpoint)), network, caller)
     try:
         device.prove_link()

@@ -1,26 +1,47 @@
-"""Which app is open on a Ledger, and whether it is the Bitcoin app of the right network (S14).
+"""The Bitcoin app of a Ledger: whether it is open for the right network (S14), a vault as its wallet policy
+(BIP-388), and its progress with a transaction.
 
-A person can switch apps at any time, and HWI never compares the app with its `--chain`: a client for mainnet signs with
-the testnet app. The question costs one exchange, so that it stands before everything else that a device is asked.
+A person can switch apps at any time, and HWI never compares the app with its `--chain`: a client for mainnet
+signs with the testnet app. So every operation first asks for the app, which takes one exchange.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hwilib.common import AddressType
 from hwilib.devices.ledger_bitcoin.client import createClient
 from hwilib.devices.ledger_bitcoin.client_base import Client
+from hwilib.devices.ledger_bitcoin.client_command import ByteStreamParser, ClientCommandCode
 from hwilib.devices.ledger_bitcoin.client_legacy import LegacyClient
+from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
+from hwilib.psbt import PSBT
 
-from firmware_bridge.errors import Busy, DeviceFault, Locked, WrongApp
+from firmware_bridge.enrolment import takes_name
+from firmware_bridge.errors import Busy, DeviceFault, Locked, NotEnrolled, Unsupported, WrongApp
+from firmware_bridge.families import maker_of
 from firmware_bridge.hwi_client.base import chain_of
-from firmware_bridge.hwi_client.ledger.link import Link
-from firmware_bridge.hwi_client.ledger.status import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, status_of
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.hwi_client.ledger.link import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, Link, status_of
+from firmware_bridge.model import Family
+from firmware_bridge.protocol import Caller, DeviceFailure
 from multisig import Network, NetworkKind
+
+Policy = Mapping[str, Any]
+
+# MAX_N_KEYS_IN_WALLET_POLICY, MAX_N_INPUTS_CAN_SIGN, MAX_N_OUTPUTS_CAN_SIGN and
+# MAX_OUTPUT_SCRIPTPUBKEY_LEN of the Bitcoin app.
+MAX_KEYS: Final = 15
+MAX_INPUTS: Final = 512
+MAX_OUTPUTS: Final = 512
+MAX_OUTPUT_SCRIPT: Final = 83
+
+# The default policy of a single-signature account needs no registration: no name, no proof.
+_SINGLE_SIGNATURE: Final = "wpkh(@0/**)"
+
 
 _MAINNET_APPS: Final = frozenset({"Bitcoin", "Bitcoin Legacy"})
 _TESTNET_APPS: Final = frozenset({"Bitcoin Test", "Bitcoin Test Legacy"})
-# What an emulator says that was started without the app's name: the keys have to tell the network.
+# The answer of an emulator that was started without the app's name: its keys tell the network.
 _NAMELESS: Final = "app"
 
 
@@ -30,8 +51,8 @@ class App:
     version: str
 
 
-# What no app says to this question in any other case: the system's own software while the device is locked, and an app
-# whose earlier host was killed, where the person has answered that host's question just now.
+# Statuses instead of the app's name: from the device's system while it is locked, and from an app whose
+# earlier host was killed, right after the person answered that host's question.
 _ANSWERS_OF_NO_APP: Final = {
     NOT_SUPPORTED: (Locked.code, None),
     DENIED: (Busy.code, None),
@@ -41,7 +62,7 @@ _ANSWERS_OF_NO_APP: Final = {
 
 
 def read_app(link: Link) -> App:
-    """:raises DeviceFailure: the device is locked, or still busy with somebody else's command."""
+    """:raises DeviceFailure: the device is locked, or still busy with another host's command."""
     try:
         name, version, _flags = Client(link).get_version()
     except Exception as error:
@@ -53,14 +74,14 @@ def read_app(link: Link) -> App:
 
 
 def require_network(app: App, network: Network) -> None:
-    """:raises DeviceFailure: another app is open, or that of another network; a device without any app names its dashboard."""
+    """:raises DeviceFailure: another app is open, the app of another network, or the dashboard."""
     wanted = _MAINNET_APPS if network.kind == NetworkKind.MAINNET else _TESTNET_APPS
     if app.name not in wanted and app.name != _NAMELESS:
         raise DeviceFailure(WrongApp.code, app.name)
 
 
 def make_client(link: Link, network: Network) -> Any:
-    """HWI's client for what is open: versions 1.x and 2.0.x, and those that say "Legacy", speak another protocol."""
+    """HWI's client for the open app: 1.x, 2.0.x and "Legacy" apps have another protocol."""
     return createClient(link, chain_of(network))
 
 
@@ -69,7 +90,7 @@ def is_legacy(client: Any) -> bool:
 
 
 def require_keys_of(client: Any, app: App, network: Network) -> None:
-    """An app without a name is known by the form of its keys, and by the paths that it knows.
+    """Check the network of an app without a name by the form of its keys.
 
     :raises DeviceFailure: it is for another network.
     """
@@ -88,3 +109,157 @@ def require_keys_of(client: Any, app: App, network: Network) -> None:
 def account_path(network: Network) -> str:
     """The first single-signature account (BIP-84), in the app's spelling."""
     return f"m/84'/{network.kind.coin_type}'/0'"
+
+
+def is_vault(policy: Policy) -> bool:
+    return bool(policy["kind"] == "vault")
+
+
+def wallet_of(policy: Policy) -> WalletPolicy:
+    """The policy for the device, with its keys always in the order of the verification code.
+
+    HWI makes one for each order of keys that it meets in a script. To the device each is another wallet.
+
+    :raises DeviceFailure: the vault or its name is more than the app takes.
+    """
+    keys = [ledger_key(key) for key in policy["keys"]]
+    if not is_vault(policy):
+        return WalletPolicy("", _SINGLE_SIGNATURE, keys)
+    name = policy["name"]
+    if not takes_name(Family.LEDGER, name):
+        raise DeviceFailure(
+            Unsupported.code,
+            f"a Ledger takes names of 1 to {maker_of(Family.LEDGER).max_name} printable ASCII characters",
+        )
+    if len(keys) > MAX_KEYS:
+        raise DeviceFailure(
+            Unsupported.code,
+            f"a Ledger takes vaults of at most {MAX_KEYS} keys, and this one has {len(keys)}",
+        )
+    return MultisigWallet(name, AddressType.WIT, policy["threshold"], keys)
+
+
+def proof_of(policy: Policy) -> bytes | None:
+    """The registration's proof; None for a single-signature account.
+
+    :raises DeviceFailure: the vault is not enrolled.
+    """
+    if not is_vault(policy):
+        return None
+    if policy["hmac"] is None:
+        raise DeviceFailure(NotEnrolled.code, None)
+    return bytes.fromhex(policy["hmac"])
+
+
+def legacy_address_wallet(policy: Policy, chain: int, index: int) -> WalletPolicy:
+    """One address of the account: in the old protocol, the key has the path of the address itself."""
+    origin = ledger_key(policy["keys"][0]).partition("]")[0]
+    return WalletPolicy("", _SINGLE_SIGNATURE, [f"{origin}/{chain}/{index}]"])
+
+
+def ledger_key(expression: str) -> str:
+    """A key expression with its origin as the app writes it: an apostrophe after hardened levels."""
+    origin, bracket, xpub = expression.partition("]")
+    return origin.replace("h", "'") + bracket + xpub
+
+
+def ledger_path(path: str) -> str:
+    return path.replace("h", "'")
+
+
+def to_version_2(psbt: PSBT) -> None:
+    """Convert the PSBT to version 2 (BIP-370), which the app reads, and add every input's witness UTXO.
+
+    :raises DeviceFailure: it is too large for the app.
+    """
+    if len(psbt.inputs) > MAX_INPUTS or len(psbt.outputs) > MAX_OUTPUTS:
+        raise DeviceFailure(
+            Unsupported.code,
+            f"a Ledger signs at most {MAX_INPUTS} inputs and {MAX_OUTPUTS} outputs in one transaction",
+        )
+    for index, output in enumerate(psbt.outputs):
+        if not 0 < len(output.script) <= MAX_OUTPUT_SCRIPT:
+            raise DeviceFailure(
+                Unsupported.code,
+                f"a Ledger takes output scripts of up to {MAX_OUTPUT_SCRIPT} bytes, "
+                f"and output {index} has another one",
+            )
+    psbt.convert_to_v2()
+    for item in psbt.inputs:
+        if item.non_witness_utxo is not None:
+            item.witness_utxo = item.non_witness_utxo.vout[item.prev_out]
+
+
+_ROOT_BYTES: Final = 32
+# Version of the app -> how often it reads each input before it asks the person.
+_READINGS: Final = dict.fromkeys(("2.4.0", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.5", "2.4.6"), 3)
+
+
+class Loading:
+    """Follows one SIGN_PSBT command by the app's requests to its host, and reports its progress.
+
+    The app reads every input three times before it shows anything (app-bitcoin-new 2.4.0 to 2.4.6,
+    src/handler/sign_psbt.c: preprocess_inputs, and twice in compute_tx_hashes), and once more for each
+    signature. Of other versions this is not known: they may ask as soon as they have read the inputs once.
+    """
+
+    def __init__(self, caller: Caller, inputs: int, version: str) -> None:
+        self._caller = caller
+        self._inputs = inputs
+        self._readings = _READINGS.get(version)
+        self._root = b""
+        self._read = 0
+        self._signing = False
+        self._signed = 0
+
+    def started(self, data: bytes) -> None:
+        """`data`: the command's data (doc/bitcoin.md, SIGN_PSBT)."""
+        parser = ByteStreamParser(data)
+        parser.read_varint()
+        parser.read_bytes(2 * _ROOT_BYTES)
+        parser.read_varint()
+        self._root = parser.read_bytes(_ROOT_BYTES)
+        self._tell_sent(0)
+
+    def may_ask(self) -> bool:
+        """Whether the app may be asking the person now."""
+        return self._read >= (self._readings or 1) and not self._signing
+
+    def requested(self, request: bytes) -> None:
+        """A request of the app to its host, or a signature."""
+        if request[:1] == bytes([ClientCommandCode.YIELD]):
+            self._tell_signed()
+        elif request[: 1 + _ROOT_BYTES] == bytes([ClientCommandCode.GET_MERKLE_LEAF_PROOF]) + self._root:
+            parser = ByteStreamParser(request[1 + _ROOT_BYTES :])
+            parser.read_varint()
+            self._reads(parser.read_varint())
+
+    def _reads(self, index: int) -> None:
+        if self._readings is not None and self._read >= self._readings:
+            # The app reads an input again to sign it: the person has approved.
+            if not self._signing:
+                self._signing = True
+                self._caller.tell("signing", "The device signs", 0, self._inputs)
+            return
+        if self._read == 0 and index > 0:
+            self._tell_sent(index)
+        elif self._read == 1 and index == 0:
+            self._tell_sent(self._inputs)
+        if index == self._inputs - 1:
+            self._read += 1
+
+    def _tell_sent(self, done: int) -> None:
+        text = (
+            f"Sent input {done} of {self._inputs} to the device"
+            if done
+            else "Sending the transaction to the device"
+        )
+        self._caller.tell("sending", text, done, self._inputs)
+
+    def _tell_signed(self) -> None:
+        self._signing = True
+        # A device may yield too many signatures; they are checked later.
+        self._signed = min(self._signed + 1, self._inputs)
+        self._caller.tell(
+            "signing", f"Signed input {self._signed} of {self._inputs}", self._signed, self._inputs
+        )

@@ -1,7 +1,8 @@
-"""Ledger through the client that HWI bundles, and past what HWI makes of it.
+"""Ledger through the client that HWI bundles, but not through HWI's own driver.
 
-HWI's own driver registers a vault at every signing and forgets the proof: an approval for each order of keys it meets, and
-one more for each pass. Here a person approves a vault once, the caller keeps the proof, and one pass signs all inputs.
+HWI's driver registers a vault at every signing and drops the proof: the person approves each order of keys in
+the scripts, and each pass. Here the person approves a vault once, the caller keeps the proof, and one pass
+signs all inputs.
 """
 
 import contextlib
@@ -15,39 +16,39 @@ from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Unsuppo
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, parse_psbt, probed
 from firmware_bridge.hwi_client.ledger.app import (
     App,
+    Loading,
+    Policy,
     account_path,
     is_legacy,
-    make_client,
-    read_app,
-    require_keys_of,
-    require_network,
-)
-from firmware_bridge.hwi_client.ledger.link import Link, Watch, open_link
-from firmware_bridge.hwi_client.ledger.loading import Loading
-from firmware_bridge.hwi_client.ledger.policy import (
-    Policy,
     is_vault,
     ledger_path,
     legacy_address_wallet,
+    make_client,
     proof_of,
+    read_app,
+    require_keys_of,
+    require_network,
     to_version_2,
     wallet_of,
 )
-from firmware_bridge.hwi_client.ledger.status import (
+from firmware_bridge.hwi_client.ledger.link import (
     DENIED,
     NOT_SUPPORTED,
     SECURITY_NOT_SATISFIED,
     UNKNOWN_POLICY,
+    Link,
+    Watch,
     ledger_failure,
+    open_link,
     status_of,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening
 from multisig import Network
 
-# What a probe reports as the device's state; everything else is a failure of the probe.
+# Outcomes that a probe reports as the device's state; any other is a failure of the probe.
 _OBSTACLES: Final = frozenset({Locked.code, WrongApp.code})
-# What a person's no is. Older apps say so with the word that newer ones have for "locked".
+# The statuses of a refusal. Older apps also use the one that means "locked" in newer ones.
 _REFUSALS: Final = frozenset({DENIED})
 _LEGACY_REFUSALS: Final = frozenset({DENIED, SECURITY_NOT_SATISFIED})
 
@@ -81,14 +82,17 @@ class LedgerDevice(OpenDevice):
         return super().call(op, args)
 
     def cancel(self) -> None:
-        """Give up. A question that is on the screen stays there, and is watched until it is answered: a yes signs nothing."""
+        """Stop. A question on the screen stays there and is watched until it is answered; approving it signs
+        nothing.
+        """
         self._link.give_up()
 
     def close(self) -> None:
         self._link.stop()
 
     def _ready(self) -> Any:
-        """The client for the app that is open now: the person may have switched it since the last operation.
+        """The client for the app that is open now: the person may have switched apps since the last
+        operation.
 
         :raises DeviceFailure: it is not the Bitcoin app of our network.
         """
@@ -102,7 +106,7 @@ class LedgerDevice(OpenDevice):
         return self._client
 
     def _probe(self, args: Args) -> Any:
-        # On the bus, the USB numbers tell the model; an emulator tells nothing but its app.
+        # The USB numbers tell the model; an emulator does not tell it.
         model = "Ledger" if self._emulated else ""
         try:
             master = self._fingerprint(args)
@@ -168,7 +172,7 @@ class LedgerDevice(OpenDevice):
             return {"address": client.get_wallet_address(wallet, proof, chain, index, display=True)}
 
     def _identify(self, _args: Args) -> Any:
-        """A key of its own on the screen: either button says that a person has found the device."""
+        """Show a key on the screen; the person presses either button."""
         client = self._steady()
         try:
             with self._asking(
@@ -180,13 +184,15 @@ class LedgerDevice(OpenDevice):
                 raise
 
     def _steady(self) -> Any:
-        """The client, after a harmless question: what an earlier host left unfinished would fail the next one, whatever it is."""
+        """The client, after a harmless command: the first command fails if an earlier host left one
+        unfinished.
+        """
         client = self._ready()
         client.get_master_fingerprint()
         return client
 
     def _asking_to_sign(self, client: Any, inputs: int) -> AbstractContextManager[None]:
-        """The person is asked when the transaction is loaded. Of the old protocol it is not known when that is."""
+        """The person is asked when the transaction is loaded. In the old protocol that moment is unknown."""
         question = "confirm-transaction", "Confirm the transaction on the device"
         if is_legacy(client) or self._app is None:
             return self._asking(client, *question)
@@ -201,7 +207,7 @@ class LedgerDevice(OpenDevice):
         return self._watched(watch)
 
     def _asking(self, client: Any, step: str, text: str) -> AbstractContextManager[None]:
-        """A person is asked something on the device, and may say no."""
+        """The person is asked on the device, and may refuse."""
         self._caller.tell(step, text)
         return self._watched(Watch(_LEGACY_REFUSALS if is_legacy(client) else _REFUSALS))
 
@@ -216,14 +222,14 @@ class LedgerDevice(OpenDevice):
                 raise
 
 
-def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> LedgerDevice:  # noqa: ARG001 - every operation begins with what clears a cut-off one
-    """Connect. The device is asked nothing yet: a locked one, or one without the app, is there all the same."""
+def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> LedgerDevice:  # noqa: ARG001 - every operation starts with a command that clears a cut-off one
+    """Connect without sending a command: the device may be locked, or its app closed."""
     link = _by_status(open_link)(endpoint)
     return LedgerDevice(link, network, caller, emulated=endpoint.kind == "tcp")
 
 
 def _by_status(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same, with every failure as the outcome that its status word names."""
+    """The same function, with failures as the outcomes of their status words."""
 
     def call(argument: Any) -> Any:
         try:
@@ -237,7 +243,7 @@ def _by_status(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _read_xpub(client: Any, path: str) -> str:
-    """:raises DeviceFailure: the app would show this path to a person first; HWI asks again so, and waits for a button."""
+    """:raises DeviceFailure: the app would show this path first; HWI would wait for a button."""
     try:
         return str(client.get_extended_pubkey(ledger_path(path), display=False))
     except Exception as error:
@@ -247,7 +253,7 @@ def _read_xpub(client: Any, path: str) -> str:
 
 
 def _knows(client: Any, policy: Policy) -> bool:
-    """Whether the device takes the proof: asked with an address that it does not show."""
+    """Whether the device accepts the proof, checked with an address that it does not show."""
     try:
         client.get_wallet_address(wallet_of(policy), proof_of(policy), 0, 0, display=False)
     except Exception as error:
@@ -258,14 +264,14 @@ def _knows(client: Any, policy: Policy) -> bool:
 
 
 def _with_signatures(psbt: PSBT, signatures: Iterable[tuple[int, bytes, bytes]]) -> PSBT:
-    """Where the device says that they belong; whoever asked verifies each of them."""
+    """Add the signatures where the device says. The bridge verifies them."""
     for index, public_key, signature in signatures:
         psbt.inputs[index].partial_sigs[public_key] = signature
     return psbt
 
 
 def _require_no_vault(policy: Policy) -> None:
-    """:raises DeviceFailure: the app's old protocol knows single keys only."""
+    """:raises DeviceFailure: the app's old protocol has single keys only."""
     if is_vault(policy):
         raise DeviceFailure(
             Unsupported.code, "this version of the Bitcoin app knows no vaults: update it to 2.1 or later"

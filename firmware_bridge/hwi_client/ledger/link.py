@@ -1,20 +1,20 @@
-"""The road to a Ledger: one command out, one answer with a status word back (APDU), under the client that HWI bundles.
+"""The link to a Ledger, below the client that HWI bundles: one command, one answer with a status word (APDU).
 
-HWI's own transports wait for an answer without an end and cannot be told to stop. Watching here, below the client, tells how far a
-signing is without touching the client itself, notices a device that has fallen silent, and keeps an app alive whose host has given up:
+HWI's transports wait for ever and cannot be stopped. This one can, notices a device that has stopped
+answering, and lets a `Watch` follow a signing. It also keeps an app alive whose operation was cancelled:
 
-The Bitcoin app ends itself when it waits for its host for five seconds (app-bitcoin-new 2.4.6, INTERRUPTION_TIMEOUT_TICKS in
-src/boilerplate/io_ext.h). A person who says yes to a transaction that nobody waits for any longer would lose the app. So a link that gives
-up while a question is on the screen stays there, and answers what the app asks after a yes with a command that ends the signing
-before it has begun: the app takes any command but the one that it waits for as that (process_interruption in dispatcher.c).
+The Bitcoin app ends itself when it waits for its host for five seconds (app-bitcoin-new 2.4.6,
+INTERRUPTION_TIMEOUT_TICKS in src/boilerplate/io_ext.h). Approving a cancelled transaction would close the
+app. So the link waits until the question is answered, and answers the app's next request with another
+command, by which the app ends the signing before it has begun (process_interruption in dispatcher.c).
 """
 
 import contextlib
 import select
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hwilib.devices.ledger_bitcoin.client_base import ApduException, TransportClient
@@ -28,25 +28,76 @@ from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces.comm import Comm
 from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces.hid_device import HID
 from hwilib.devices.ledger_bitcoin.ledgercomm.transport import Transport
 
-from firmware_bridge.errors import Busy, Cancelled, TimedOut
-from firmware_bridge.hwi_client.ledger.status import INCORRECT_DATA, INTERRUPTED, OK, QUESTION_OPEN
-from firmware_bridge.model import Endpoint
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.errors import Busy, Cancelled, TimedOut, WrongApp
+from firmware_bridge.families import outcome
+from firmware_bridge.hwi_client.base import describe
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.protocol import DeviceFailure
+
+OK: Final = 0x9000
+INTERRUPTED: Final = 0xE000
+SECURITY_NOT_SATISFIED: Final = 0x6982
+DENIED: Final = 0x6985
+INCORRECT_DATA: Final = 0x6A80
+NOT_SUPPORTED: Final = 0x6A82
+UNKNOWN_POLICY: Final = 0xB008
+
+QUESTION_OPEN: Final = "it still shows the question of an earlier request; answer no there"
+
+# The Bitcoin app's `sw.h`, and statuses of the device's system.
+_WORDS: Final[Mapping[int, str]] = {
+    0x5515: "it is locked",
+    0x6511: "it is locked, or no app is open",
+    0x6700: "a command of the wrong length",
+    0x6804: "it is locked",
+    0x6901: QUESTION_OPEN,
+    SECURITY_NOT_SATISFIED: "it is locked",
+    DENIED: "refused on the device",
+    INCORRECT_DATA: "it does not accept what it was given",
+    NOT_SUPPORTED: "the app does not support this",
+    0x6A86: "the app does not know these parameters",
+    0x6A87: "a command of the wrong length",
+    0x6D00: "the app does not know this command",
+    0x6E00: "the app does not know this kind of command",
+    0x6E01: "the app does not know this kind of command",
+    0x6F00: "a technical problem",
+    0x6FAA: "it is asleep",
+    0xB000: "the app's answer was too long",
+    0xB007: "the app was in another state than expected",
+    UNKNOWN_POLICY: "the vault's registration is not of this device, or of another name or order of keys",
+}
+
+
+def ledger_failure(error: BaseException) -> DeviceFailure:
+    """The outcome, by the status word if there is one: exception classes differ between the clients."""
+    fault = describe(error)
+    words = _WORDS.get(fault.status or OK)
+    if words is not None:
+        fault = replace(fault, text=f"{words} (0x{fault.status:04X})")
+    code, detail = outcome(Family.LEDGER, fault)
+    # The detail of WrongApp is the other app's name, which a status word does not tell.
+    return DeviceFailure(code, None if code == WrongApp.code and fault.status is not None else detail)
+
+
+def status_of(error: BaseException) -> int | None:
+    return describe(error).status
+
 
 _CONNECT_SECONDS: Final = 5.0
-# How soon a cancel is noticed.
+# The interval at which a cancel is noticed.
 _SLICE_SECONDS: Final = 0.05
-# An app that does not answer for so long, where it may be asking its person, is asking.
+# An app that may be asking the person, and does not answer for this long, is asking.
 _ASKING_SECONDS: Final = 0.5
-# And where it may not, something is wrong: its own work between two answers takes a fraction of a second.
+# If it may not be asking, this silence is a failure: its own work between two answers takes a fraction of a
+# second.
 _ANSWER_SECONDS: Final = 10.0
-# For how long a question that nobody waits for is watched. Then a yes ends the app, and still signs nothing.
+# How long a cancelled question is watched. Approving it later closes the app, but signs nothing.
 _ATTEND_SECONDS: Final = 3600.0
-# The longest answer to a short command (ISO 7816-4), which all of the app's are.
+# The longest answer to a short command (ISO 7816-4); the app has no others.
 _MAX_ANSWER: Final = 256
 _BITCOIN: Final = BitcoinCommandBuilder.CLA_BITCOIN
 _CONTINUE: Final = (BitcoinCommandBuilder.CLA_FRAMEWORK, FrameworkInsType.CONTINUE_INTERRUPTED)
-# Questions that no person sees and that change nothing. An xpub has the wish to show it as its first byte.
+# Commands that show nothing and change nothing. The first byte of an xpub's data says whether to show it.
 _VERSION: Final = (BitcoinCommandBuilder.CLA_DEFAULT, DefaultInsType.GET_VERSION)
 _FINGERPRINT: Final = (_BITCOIN, BitcoinInsType.GET_MASTER_FINGERPRINT)
 _XPUB: Final = (_BITCOIN, BitcoinInsType.GET_EXTENDED_PUBKEY)
@@ -55,11 +106,13 @@ _SILENCE: Final = "it stopped answering in the middle of its work; another progr
 
 
 class GarbledAnswer(Exception):
-    """What came back is no answer to a command."""
+    """The bytes received are no answer to a command."""
 
 
 class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
-    """An emulator's socket: four bytes of length, the data, and (in answers, not counted) two bytes of status."""
+    """An emulator's socket: four bytes of length, the data, and (in answers, not counted) two bytes of
+    status.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
@@ -67,9 +120,9 @@ class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
 
     def open(self) -> None:
         self._socket = socket.create_connection(self._address, timeout=_CONNECT_SECONDS)
-        # A person may think for minutes; whoever asks keeps the deadline.
+        # A person may take minutes; the bridge keeps the deadline.
         self._socket.settimeout(None)
-        # A machine that is gone without a word is noticed all the same.
+        # To notice a machine that has gone.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def send(self, data: bytes) -> int:
@@ -105,7 +158,7 @@ class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
 
 
 class Usb(HID):  # type: ignore[misc]  # HWI is untyped
-    """HWI's reports of 64 bytes, with an end to the wait for the first of an answer."""
+    """HWI's reports of 64 bytes, with a time limit for the first report of an answer."""
 
     _first = b""
 
@@ -125,7 +178,7 @@ class Usb(HID):  # type: ignore[misc]  # HWI is untyped
 
 
 def _payload(report: bytes) -> bytes:
-    """What follows the channel, the tag and the running number."""
+    """The bytes after channel, tag and sequence number."""
     if report[:3] != b"\x01\x01\x05":
         raise GarbledAnswer("a report of another kind, or none")
     return report[5:]
@@ -133,19 +186,19 @@ def _payload(report: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Watch:
-    """What is to be known of a command that a person may be asked about. `refusals`: the status words of a no."""
+    """How to follow a command that may ask the person. `refusals`: the status words of a refusal."""
 
     refusals: frozenset[int]
     on_command: Callable[[bytes], None] = lambda _data: None
     on_request: Callable[[bytes], None] = lambda _request: None
     """Called with each request of the app to its host."""
     may_ask: Callable[[], bool] = lambda: True
-    """Whether the app, when it does not answer, may be asking its person."""
+    """Whether the app may be asking the person while it does not answer."""
     on_asking: Callable[[], None] = lambda: None
 
 
 class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
-    """What the client sends its commands through."""
+    """The transport of HWI's client."""
 
     def __init__(self, comm: Tcp | Usb) -> None:
         self._comm = comm
@@ -159,7 +212,7 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
     def apdu_exchange(self, cla: int, ins: int, data: bytes = b"", p1: int = 0, p2: int = 0) -> bytes:
         """:raises ApduException: any status but success.
 
-        :raises DeviceFailure: it was given up, or the device fell silent.
+        :raises DeviceFailure: the operation was cancelled, or the device stopped answering.
         """
         self._require_wanted(continuing=(cla, ins) == _CONTINUE)
         watch = self._watch
@@ -168,7 +221,7 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
         command = _command(cla, ins, data, p1, p2)
         status, answer = self._exchange(command)
         if status == INCORRECT_DATA and _is_harmless(cla, ins, data):
-            # The app was left in the middle of a command: it says so once, to whoever comes next, and forgets it.
+            # An earlier host left the app in the middle of a command: the next command fails once.
             status, answer = self._exchange(command)
         if watch is not None and status == INTERRUPTED:
             watch.on_request(answer)
@@ -179,10 +232,10 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
 
     @contextlib.contextmanager
     def watched(self, watch: Watch) -> Iterator[Callable[[], bool]]:
-        """Meanwhile a person may be asked; gives the way to learn whether they have said no.
+        """Follow the commands in this block; yields a function that says whether the person has refused.
 
-        HWI's legacy client swallows every failure where the person looks at the outputs, goes on with another command, and
-        fails with the answer to that.
+        HWI's legacy client ignores failures while the person looks at the outputs, and fails at its next
+        command.
         """
         self._watch, self._refused = watch, False
         try:
@@ -193,19 +246,21 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
     def begin(self) -> None:
         """A new operation.
 
-        :raises DeviceFailure: the device still shows the question of one that was given up.
+        :raises DeviceFailure: the device still shows the question of a cancelled operation.
         """
         if self.question_open:
             raise DeviceFailure(Busy.code, QUESTION_OPEN, question_open=True)
         self._given_up.clear()
         if self._broken:
-            # While nobody worked with it. What is there now may be well.
+            # The connection broke while it was idle.
             self._broken = False
             self._comm.close()
             self._comm.open()
 
     def give_up(self) -> None:
-        """From another thread: end the operation under way. Without a question on the screen the app ends it too."""
+        """End the running operation. Called from another thread. Without a question on the screen the app
+        ends it too.
+        """
         self._given_up.set()
 
     @property
@@ -245,7 +300,9 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
         raise DeviceFailure(Cancelled.code, None, question_open=self.question_open)
 
     def _end_command(self) -> None:
-        """The app waits for its host, and takes this for the end of its command: it answers that the data is wrong."""
+        """The app waits for its host. Another command ends the one under way; the app answers that the data
+        is wrong.
+        """
         self._comm.send(_command(*_FINGERPRINT))
         if self._comm.wait(_ANSWER_SECONDS):
             self._receive()
@@ -256,7 +313,7 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
         raise DeviceFailure(Cancelled.code, None, question_open=True)
 
     def _attend(self) -> None:
-        """Wait until the question is off the screen. No transaction is signed, and what else comes is dropped."""
+        """Wait until the question is answered. No transaction is signed, and other answers are dropped."""
         left = _ATTEND_SECONDS
         try:
             while not self._comm.wait(_SLICE_SECONDS):
@@ -266,7 +323,7 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
                     return
             if self._receive()[0] == INTERRUPTED:
                 self._end_command()
-        except Exception:  # noqa: BLE001 - whatever the transport raises: the next operation connects anew
+        except Exception:  # noqa: BLE001 - whatever the transport raises: the next operation reconnects
             self._broken = True
 
 

@@ -1,8 +1,12 @@
-"""Trezor through HWI: nothing is approved but by the person, and nobody is asked for a secret but by `unlock`."""
+"""Trezor through HWI. Only the person approves, and only `unlock` asks for a secret. Requests that the model
+is known to refuse, or that HWI cannot express, are refused with a plain text before anything is sent.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+from coincurve import PublicKey
 from hwilib.devices.trezor import TrezorClient
 from hwilib.devices.trezorlib import btc, messages
 from hwilib.devices.trezorlib.transport import TransportException
@@ -12,6 +16,7 @@ from hwilib.key import ExtendedKey, parse_path
 from firmware_bridge.errors import Locked, NeedsPassphrase
 from firmware_bridge.hwi_client.base import (
     Args,
+    NotAvailable,
     OpenDevice,
     Operation,
     chain_of,
@@ -19,9 +24,7 @@ from firmware_bridge.hwi_client.base import (
     parse_psbt,
     probed,
 )
-from firmware_bridge.hwi_client.trezor.address import address_request
-from firmware_bridge.hwi_client.trezor.limits import Limits, limits_of, require_few_inputs, require_short
-from firmware_bridge.hwi_client.trezor.outputs import require_known_outputs
+from firmware_bridge.hwi_client.trezor.messages import address_request
 from firmware_bridge.hwi_client.trezor.screen import (
     AddressProgress,
     Announced,
@@ -32,11 +35,10 @@ from firmware_bridge.hwi_client.trezor.screen import (
     message_elsewhere,
     message_on_one,
 )
-from firmware_bridge.hwi_client.trezor.transport import transport_at
-from firmware_bridge.hwi_client.trezor.wire import Connection
+from firmware_bridge.hwi_client.trezor.wire import Connection, transport_at
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening
-from multisig import Network
+from firmware_bridge.protocol import Caller, DeviceFailure, Opening
+from multisig import Network, ScriptKind, classify, parse_op_return
 
 _ONE: Final = "1"
 _MODELS: Final[Mapping[str, str]] = {_ONE: "Trezor One", "T": "Trezor Model T"}
@@ -44,8 +46,76 @@ _HARDENED_ZERO: Final = [0x80000000]
 _GREETING: Final = "Is this the device you mean?"
 
 
+@dataclass(frozen=True)
+class Limits:
+    """None: no limit is known."""
+
+    message_bytes: int | None = None
+    inputs: int | None = None
+
+
+_NONE: Final = Limits()
+# By the model's name in Features. legacy/v1.14.1: SignMessage.message in protob/messages-bitcoin.options
+# ("bytes overflow"), MAX_INPUTS_COUNT in signing.c ("Too many inputs.").
+_LIMITS: Final[Mapping[str, Limits]] = {"1": Limits(message_bytes=1024, inputs=512)}
+
+
+def limits_of(model: str | None) -> Limits:
+    return _LIMITS.get(model or "1", _NONE)
+
+
+def require_short(message: bytes, limits: Limits) -> None:
+    """:raises NotAvailable: the message is too long for the model."""
+    most = limits.message_bytes
+    if most is not None and len(message) > most:
+        raise NotAvailable(
+            f"this model signs messages of up to {most:,} bytes, and this one has {len(message):,}"
+        )
+
+
+def require_few_inputs(tx: Any, limits: Limits) -> None:
+    """:raises NotAvailable: the transaction has too many inputs for the model."""
+    most = limits.inputs
+    if most is not None and len(tx.inputs) > most:
+        raise NotAvailable(
+            f"this model signs transactions of up to {most} inputs, and this one has {len(tx.inputs)}"
+        )
+
+
+def require_known_outputs(tx: Any) -> None:
+    """Refuse outputs that HWI cannot express, or that no one could spend.
+
+    HWI removes two bytes of a script that starts with OP_RETURN and sends the rest as its data. For two
+    pushes, or a push that is not minimal, the device makes another script: the person approves it, and the
+    signature does not verify (S10). A taproot output whose key is not on the curve cannot be spent (BIP-341);
+    a Trezor One fails at it ("Failed to compile output").
+
+    :raises NotAvailable: there is such an output.
+    """
+    for index, item in enumerate(tx.outputs):
+        script = bytes(item.script)
+        kind = classify(script)
+        if kind is ScriptKind.UNKNOWN:
+            raise NotAvailable(f"output {index} pays to no kind of address that the device knows")
+        if kind is ScriptKind.OP_RETURN and parse_op_return(script) is None:
+            raise NotAvailable(f"output {index} holds data in another form than one push of 1 to 80 bytes")
+        if kind is ScriptKind.P2TR and not _is_point(script[2:]):
+            raise NotAvailable(
+                f"output {index} pays to a taproot key that is no point of the curve: "
+                "no one could ever spend it"
+            )
+
+
+def _is_point(x_only: bytes) -> bool:
+    try:
+        PublicKey(b"\x02" + x_only)
+    except ValueError:
+        return False
+    return True
+
+
 class _Hwi(TrezorClient):  # type: ignore[misc]  # HWI is untyped
-    """HWI's client on a transport of our choice; its own constructor scans, and presses YES on emulators."""
+    """HWI's client on our connection. HWI's constructor scans for devices, and presses YES on emulators."""
 
     def __init__(self, connection: Connection, network: Network) -> None:
         HardwareWalletClient.__init__(self, "", "", expert=False, chain=chain_of(network))
@@ -55,9 +125,9 @@ class _Hwi(TrezorClient):  # type: ignore[misc]  # HWI is untyped
         self.coin_name = "Bitcoin" if network is Network.MAINNET else "Testnet"
 
     def _check_unlocked(self) -> None:
-        """Nothing is left to do: every operation here wakes the device itself.
+        """Nothing to do: every operation here wakes the device itself.
 
-        HWI's way lets later models ask for PIN and passphrase in the middle of whatever it was that was asked for.
+        HWI's check lets later models ask for PIN and passphrase in the middle of any operation.
         """
 
 
@@ -82,7 +152,7 @@ class TrezorDevice(OpenDevice):
         }
 
     def call(self, op: str, args: Args) -> Any:
-        """One session for the whole operation: between its calls nobody else can come in."""
+        """One connection for the whole operation: no other program can come between its calls."""
         self._connection.start_over()
         return super().call(op, args)
 
@@ -141,7 +211,7 @@ class TrezorDevice(OpenDevice):
         return self._hwi.sign_tx(tx).serialize()
 
     def _sign_message(self, args: Args) -> Any:
-        """The very bytes of the text: HWI composes letters first (NFC), and the device would sign another text."""
+        """Signs the text's bytes as they are: HWI normalises the text first (NFC), which may change it."""
         message = args["text"].encode()
         self._connection.wake()
         require_short(message, self._limits())
@@ -161,7 +231,9 @@ class TrezorDevice(OpenDevice):
         return encode_base64(answer.signature)
 
     def _show_address(self, args: Args) -> Any:
-        """Once, at our own path: HWI tries every cosigner's, and takes a person's no for a wrong one."""
+        """Asks once, at the device's own path: HWI tries every cosigner's, and takes a refusal for a wrong
+        path.
+        """
         fingerprint = self._fingerprint(args)
         request = address_request(args["policy"], args["chain"], args["index"], fingerprint, self._network)
         self._connection.ui.progress = AddressProgress()
@@ -176,7 +248,7 @@ class TrezorDevice(OpenDevice):
         return {"address": address}
 
     def _identify(self, _args: Args) -> Any:
-        """A question that nothing hangs on; a Trezor One shows it without our words."""
+        """A harmless question; a Trezor One shows it without our text."""
         self._connection.look()
         self._connection.ui.progress = Announced(
             "identify", ['whether to "answer to ping"; either button ends it']
@@ -209,6 +281,6 @@ def open_trezor(endpoint: Endpoint, network: Network, caller: Caller, opening: O
     connection = Connection(transport_at(endpoint), Screen(caller), session)
     if opening.recover:
         connection.clear()
-    # Held until the device is closed: one claim of the interface, one socket, for all that follows.
+    # Open until the device is closed: one claim of the interface, one socket.
     connection.open()
     return TrezorDevice(connection, network)

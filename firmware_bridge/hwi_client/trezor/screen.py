@@ -1,7 +1,7 @@
-"""What a Trezor wants from a person, told to whoever asked for the operation. Nothing is decided here."""
+"""A Trezor's questions to its person: reported to the caller, and answered by `unlock` only."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
@@ -9,26 +9,36 @@ from hwilib.devices.trezorlib import messages
 from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
 from hwilib.devices.trezorlib.exceptions import Cancelled
 
-from firmware_bridge.families import TREZOR_BUTTON, TREZOR_BUTTONS
-from firmware_bridge.port import Caller, Question
+from firmware_bridge.protocol import Caller, Question
 
-# The firmware's limits: MAX_PIN_LEN, and MAX_PASSPHRASE_LEN in bytes of UTF-8, where HWI counts characters.
+# The firmware's limits: MAX_PIN_LEN, and MAX_PASSPHRASE_LEN in bytes of UTF-8 (HWI counts characters).
 _MAX_PIN: Final = 50
 _MAX_PASSPHRASE_BYTES: Final = 50
 _PLACES: Final = frozenset("123456789")
-# How often it is told how far the signing is: a note costs more than an input's messages do.
+# Progress reports per signing: a report costs more than an input's messages.
 _SIGNING_NOTES: Final = 10
-# What fits on a page of a Trezor One (fsm_layoutPaginated).
+# What fits on a Trezor One's page (fsm_layoutPaginated).
 _TEXT_PAGE: Final = 4 * 18
 _BYTES_PAGE: Final = 32
 _BIP44: Final = 0x80000000 + 44
 
+# Trezor's button requests (ButtonRequestType in messages-common.proto): step and text.
+_BUTTONS: Final[Mapping[int, tuple[str, str]]] = {
+    2: ("confirm-fee", "The fee is high: confirm it on the device"),
+    3: ("confirm-output", "Confirm an output on the device"),
+    8: ("confirm-transaction", "Confirm the total and the fee on the device"),
+    10: ("confirm-address", "Compare the address on the device"),
+    19: ("enter-passphrase", "Enter the passphrase on the device"),
+    20: ("enter-pin", "Enter the PIN on the device"),
+}
+_BUTTON: Final = ("confirm", "Confirm on the device")
+
 ENTRIES: Final = (messages.ButtonRequestType.PinEntry, messages.ButtonRequestType.PassphraseEntry)
-"""What a button request means by which the device asks for a secret on its own screen."""
+"""Button requests for a secret on the device's own screen."""
 
 
 class PinNeeded(Cancelled):  # type: ignore[misc]  # HWI is untyped
-    """The device asks for a PIN, and nobody gave one."""
+    """The device asks for a PIN, and none was given."""
 
     def __init__(self, message: str = "the device asks for its PIN") -> None:
         super().__init__(message)
@@ -36,7 +46,7 @@ class PinNeeded(Cancelled):  # type: ignore[misc]  # HWI is untyped
 
 
 class PassphraseNeeded(Cancelled):  # type: ignore[misc]  # HWI is untyped
-    """The device asks for a passphrase, and nobody gave one."""
+    """The device asks for a passphrase, and none was given."""
 
     def __init__(self, message: str = "the device asks for a passphrase") -> None:
         super().__init__(message)
@@ -44,24 +54,24 @@ class PassphraseNeeded(Cancelled):  # type: ignore[misc]  # HWI is untyped
 
 
 Note = tuple[str, str, int | None, int | None]
-"""A stable word, a sentence, and how far it is where that can be counted."""
+"""Step, text, and the progress where it can be counted."""
 
 
 def _plain(code: int) -> Note:
-    return (*TREZOR_BUTTONS.get(code, TREZOR_BUTTON), None, None)
+    return (*_BUTTONS.get(code, _BUTTON), None, None)
 
 
 class Progress(Protocol):
-    """What an operation knows of the questions that it brings."""
+    """The expected questions of an operation."""
 
     def asked(self, code: int) -> Note | None:
-        """What to tell of the device's next button request; None where it is no news."""
+        """What to report of the device's next button request; None if it is no news."""
 
 
 class SigningProgress:
-    """How far a signing is. `inputs` and `payments`: how many there are, None where nobody knows.
+    """The progress of a signing. `inputs` and `payments`: how many there are, None if unknown.
 
-    A Trezor One asks once about each payment. Later models ask several times about one, but before they read the next output.
+    A Trezor One asks once per payment. Later models ask several times, before they read the next output.
     """
 
     def __init__(self, inputs: int, payments: int | None, *, once_each: bool) -> None:
@@ -83,7 +93,7 @@ class SigningProgress:
         return step, text, done, total
 
     def confirm_output(self) -> tuple[int, int] | None:
-        """(number of the payment that is asked about, how many there are), where that can be told."""
+        """(number of the payment in question, how many there are), if known."""
         if self._once_each or self._output != self._asked_output:
             self._asked += 1
             self._asked_output = self._output
@@ -91,7 +101,7 @@ class SigningProgress:
         return None if total is None or self._asked > total else (self._asked, total)
 
     def follow(self, request: Any) -> tuple[int, int] | None:
-        """(signed inputs, of how many), where the device's request brings news worth telling."""
+        """(signed inputs, of how many), if the device's request is worth a report."""
         if request.request_type == messages.RequestType.TXOUTPUT and not request.details.tx_hash:
             self._output = request.details.request_index
         signed = request.serialized
@@ -103,7 +113,7 @@ class SigningProgress:
 
 
 class Announced:
-    """Screens that are known ahead, one button request each. More of them than known are told plainly."""
+    """Screens that are known in advance, one button request each. Further ones are reported by their code."""
 
     def __init__(self, step: str, screens: Sequence[str]) -> None:
         self._step = step
@@ -120,7 +130,9 @@ class Announced:
 
 
 def message_on_one(message: bytes, path: Sequence[int]) -> Announced:
-    """The screens of fsm_msgSignMessage in legacy/v1.14.1: a message is signed as by a P2PKH address, whatever the path is for."""
+    """The screens of fsm_msgSignMessage in legacy/v1.14.1. Messages are signed as by a P2PKH address, so that
+    it warns of other paths.
+    """
     warned = ["it warns of a wrong address path, as for every key of a vault; continue"]
     ascii_only = all(0x20 <= byte <= 0x7E for byte in message)
     pages = max(1, -(-len(message) // (_TEXT_PAGE if ascii_only else _BYTES_PAGE)))
@@ -147,7 +159,7 @@ def hidden_wallet() -> Announced:
 
 
 class AddressProgress:
-    """Pages of one address: the left button turns them, and says no "no"."""
+    """One address on several pages: the left button turns pages and refuses nothing."""
 
     def __init__(self) -> None:
         self._told = False
@@ -160,12 +172,12 @@ class AddressProgress:
 
 
 class Screen:
-    """trezorlib's user interface, for a library: it tells, and asks only where that was asked for."""
+    """trezorlib's user interface: reports to the caller, and asks for secrets only within `person`."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self.asking = False
-        """Whether a person may be asked for a PIN or a passphrase; else that is an outcome."""
+        """Whether the person may be asked for a PIN or a passphrase. If not, the need is an outcome."""
         self.progress: Progress | None = None
 
     @contextmanager
@@ -183,7 +195,7 @@ class Screen:
             self._caller.tell(*note)
 
     def follow(self, request: Any) -> None:
-        """See what the device asks for next while it signs."""
+        """Follow the device's requests while it signs."""
         if (
             isinstance(self.progress, SigningProgress)
             and (signed := self.progress.follow(request)) is not None
@@ -191,22 +203,23 @@ class Screen:
             self._caller.tell("signing", "The device signs input {} of {}".format(*signed), *signed)
 
     def tell_check(self) -> None:
-        """A right PIN takes a second. Of what happened before, the device tells nothing."""
+        """Checking a PIN takes a second, more after wrong ones; the device does not say how much."""
         self._caller.tell(
             "checking-pin",
-            "The device checks the PIN. After wrong ones it makes you wait first: 1, 2, 4, 8, 16, 31 seconds and so on."
+            "The device checks the PIN. After wrong ones it makes you wait first: "
+            "1, 2, 4, 8, 16, 31 seconds and so on."
             " Leave it connected",
         )
 
     def refuse_entry(self, code: int) -> None:
-        """:raises PinNeeded, PassphraseNeeded: the device waits for a secret that nobody was to be asked for."""
+        """:raises PinNeeded, PassphraseNeeded: the device asks for a secret outside of `person`."""
         if code in ENTRIES and not self.asking:
             raise PinNeeded if code == messages.ButtonRequestType.PinEntry else PassphraseNeeded
 
     def get_pin(self, _code: object = None) -> str:
-        """The places of the PIN's digits, as the person types them.
+        """The positions of the PIN's digits, as the person types them.
 
-        :raises PinNeeded: there is nobody to ask, or what was typed are no places.
+        :raises PinNeeded: no answer, or other characters than 1 to 9.
         """
         places = self._ask(Question.PIN)
         if places is None:
@@ -216,7 +229,7 @@ class Screen:
         return places
 
     def get_passphrase(self, available_on_device: bool) -> object:
-        """:raises PassphraseNeeded: nobody has one, or it is too long."""
+        """:raises PassphraseNeeded: no answer, or too long."""
         passphrase = self._ask(Question.PASSPHRASE)
         if passphrase is not None:
             return _normal(passphrase)
@@ -229,7 +242,7 @@ class Screen:
 
 
 def _normal(passphrase: str) -> str:
-    """As BIP-39 has it, so that every keyboard's ü leads to the same wallet."""
+    """NFKD as in BIP-39, so that every keyboard's ü leads to the same wallet."""
     normal = unicodedata.normalize("NFKD", passphrase)
     if len(normal.encode()) > _MAX_PASSPHRASE_BYTES:
         raise PassphraseNeeded(f"a Trezor takes a passphrase of {_MAX_PASSPHRASE_BYTES} bytes at most")

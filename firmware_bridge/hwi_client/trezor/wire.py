@@ -1,29 +1,36 @@
-"""The conversation with a Trezor: trezorlib's client, which here asks nobody unasked, can be cancelled, and keeps its session."""
+"""The connection to a Trezor: UDP, WebUSB, or HID (old firmware of the Trezor One), and trezorlib's client
+with a cancel, a kept session, and no question unless `unlock` asks for it.
+"""
 
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Final, NoReturn, TypeVar
 
+import hid
 from hwilib.devices.trezorlib import messages, models
 from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
 from hwilib.devices.trezorlib.client import TrezorClient as Wire
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
-from hwilib.devices.trezorlib.transport import TransportException
+from hwilib.devices.trezorlib.transport import DEV_TREZOR1, TransportException
+from hwilib.devices.trezorlib.transport.hid import HidTransport
+from hwilib.devices.trezorlib.transport.udp import UdpTransport
+from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
 from firmware_bridge.errors import Busy, Disconnected, Locked, Unsupported
-from firmware_bridge.hwi_client.trezor.codec import CODEC
-from firmware_bridge.hwi_client.trezor.mend import mend
+from firmware_bridge.hwi_client.trezor.messages import CODEC, mend
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen, hidden_wallet
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.model import Endpoint
+from firmware_bridge.protocol import DeviceFailure
 
-# Messages that may still be on their way when a cut-off conversation is cleared.
+# Messages that may still arrive when a cut-off operation is cleared.
 _MAX_STALE_MESSAGES: Final = 16
 # FailureType.InvalidProtocol of messages-common.proto, newer than HWI's copy.
 _INVALID_PROTOCOL: Final = 17
 _WRONG_PIN: Final = (messages.FailureType.PinInvalid, messages.FailureType.PinExpected)
-# While a question is on its screen, a Trezor One ignores every message but a few (msg_read_tiny in legacy/firmware/messages.c,
-# 1.14.1): a Ping of ours is answered as soon as, and only if, the question is gone. Any message ends a later model's question.
+# While a question is on its screen, a Trezor One ignores most messages (msg_read_tiny in
+# legacy/firmware/messages.c, 1.14.1): it answers a Ping only once the question has gone. Any message ends a
+# later model's question.
 _PING_SECONDS: Final = 0.5
 _PING_WORDS: Final = "still there? "
 _INTERRUPTED: Final = (
@@ -34,8 +41,51 @@ _RESTARTED: Final = "the device was started anew while it asked"
 T = TypeVar("T")
 
 
+CHUNK = 64
+
+
+class UdpPort(UdpTransport):  # type: ignore[misc]  # HWI is untyped
+    """HWI's transport waits for ever. This one notices within a second that the emulator has gone."""
+
+    def open(self) -> None:
+        super().open()
+        self.socket.settimeout(1.0)
+
+    def write_chunk(self, chunk: bytes) -> None:
+        self.socket.sendall(chunk)
+
+    def read_chunk(self) -> bytearray:
+        while True:
+            try:
+                chunk = self.socket.recv(CHUNK)
+            except TimeoutError:
+                # Sent from the connection's own socket, so that the device goes on answering there. A closed
+                # port raises ConnectionRefusedError.
+                self.socket.sendall(b"PINGPING")
+                continue
+            if chunk == b"PONGPONG":
+                continue
+            if len(chunk) != CHUNK:
+                raise TransportException(f"Unexpected chunk size: {len(chunk)}")
+            return bytearray(chunk)
+
+
+def transport_at(endpoint: Endpoint) -> Any:
+    """:raises TransportException: no device at this endpoint."""
+    if endpoint.kind == "udp":
+        return UdpPort(endpoint.place)
+    if endpoint.kind == "webusb":
+        found = [dev for dev in WebUsbTransport.enumerate() if dev.get_path() == endpoint.address]
+    else:
+        devices = hid.enumerate(*DEV_TREZOR1)
+        found = [HidTransport(dev) for dev in devices if dev["path"] == endpoint.place.encode()]
+    if not found:
+        raise TransportException(f"nothing at {endpoint.address}")
+    return found[0]
+
+
 class _Vigil:
-    """A Ping every half second from a thread of its own, as long as a question is on the screen."""
+    """Sends a Ping every half second, in a thread, while a question is on the screen."""
 
     def __init__(self, ping: Callable[[], bool]) -> None:
         self._ping = ping
@@ -56,24 +106,25 @@ class _Vigil:
 
 
 class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
-    """`session`: the one that a passphrase was given in, or None."""
+    """`session`: the one in which the passphrase was given, or None."""
 
     def __init__(self, transport: Any, screen: Screen, session: bytes | None = None) -> None:
         super().__init__(transport, ui=screen, session_id=session, _init_device=False)
         self.mapping = CODEC
         self.features: Any = None
         self.wallet = session
-        """The session of the wallet that `unlock` opened, where there is one."""
+        """The session of the wallet that `unlock` opened."""
         self._gate = threading.Lock()
         self._button_pending = False
         self._question = 0
-        """Which question of this connection is on the screen: each Ping names the one that it was sent for."""
+        """The number of the question on the screen; each Ping contains it.
+        """
         self._give_up = False
 
     def look(self) -> Any:
-        """What the device tells about itself without being unlocked; on later models nothing else is answered before.
+        """The device's features. A locked device tells them too; later models answer nothing else before.
 
-        :raises DeviceFailure: it cannot be worked with at all, and why.
+        :raises DeviceFailure: the device cannot be used, and why.
         """
         features = self.refresh_features()
         if features.bootloader_mode:
@@ -83,10 +134,10 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         return features
 
     def wake(self) -> None:
-        """Be ready for an operation, in the right session. Nobody is asked.
+        """Prepare for an operation in the right session, without asking the person.
 
         :raises PinNeeded: the device is locked.
-        :raises PassphraseNeeded: it wants a passphrase, or has forgotten the session of the one it was given.
+        :raises PassphraseNeeded: it needs a passphrase, or has forgotten the session.
         """
         features = self.look()
         if is_locked(features):
@@ -97,9 +148,9 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
             self.init_device()
 
     def begin_unlocking(self) -> None:
-        """Choose the session to unlock in: a locked device may still remember a passphrase.
+        """Choose the session to unlock: a locked device may still remember a passphrase.
 
-        Where nothing is locked, it is the passphrase that shall be another.
+        If the device is unlocked, the caller wants another passphrase: a new session.
         """
         features = self.look()
         if is_locked(features):
@@ -108,28 +159,29 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
             self.init_device(new_session=bool(features.passphrase_protection))
 
     def keep_session(self) -> str | None:
-        """What to open the device with from now on; None where it asks for no passphrase."""
+        """The session to open the device with from now on; None without a passphrase."""
         self.wallet = self.session_id if self.refresh_features().passphrase_protection else None
         return None if self.wallet is None else self.wallet.hex()
 
     def _resume(self) -> None:
         if self.wallet is None:
             raise PassphraseNeeded
-        # A session that it does not know it replaces by a new one, which would be another wallet.
+        # The device replaces an unknown session by a new one, which would be another wallet.
         if self.init_device(session_id=self.wallet) != self.wallet:
             self.wallet = None
             raise PassphraseNeeded("the device has forgotten the passphrase")
 
     def start_over(self) -> None:
-        """Forget a cancel that came too late for the operation before, and how far that was."""
+        """Reset the progress, and a cancel that came too late for the operation before."""
         self.ui.progress = None
         with self._gate:
             self._give_up = False
 
     def request_cancel(self) -> None:
-        """From another thread. Only a pending button hears Cancel: before that, it is remembered for the next one.
+        """Called from another thread. The device takes Cancel during a button request only, so it is kept for
+        the next one.
 
-        It is said once: the answer to a second one would stay behind, for the next conversation to stumble over.
+        It is sent once: the answer to a second one would be left for the next operation.
         """
         with self._gate:
             if self._button_pending and not self._give_up:
@@ -143,7 +195,7 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         return answer
 
     def refresh_features(self) -> Any:
-        """As trezorlib's, but a device that answers with a failure may say which."""
+        """As trezorlib's, but reports a failure that the device returns."""
         answer = self.call_raw(messages.GetFeatures())
         if isinstance(answer, messages.Failure):
             if answer.code == _INVALID_PROTOCOL:
@@ -161,13 +213,13 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         super()._refresh_features(features)
 
     def _raw_write(self, msg: Any) -> None:
-        # Without trezorlib's log: it would hold the PIN and the passphrase.
+        # Not trezorlib's, which logs PIN and passphrase.
         self.transport.write(*self.mapping.encode(msg))
 
     def _raw_read(self) -> Any:
-        """The next message; the answer to a Ping about a question that was answered meanwhile is none.
+        """The next message. Answers to Pings about questions that were answered meanwhile are dropped.
 
-        :raises DeviceFailure: the question that is waited for is gone, and it was not answered.
+        :raises DeviceFailure: the open question has gone unanswered.
         """
         while True:
             answer = self.mapping.decode(*self.transport.read())
@@ -197,18 +249,19 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         return self.features is not None and self.features.model in {None, "1"}
 
     def _ping(self) -> bool:
-        """Whether it was sent, and another one is to follow."""
+        """Send a Ping; False if the question is over."""
         with self._gate:
             if not self._button_pending or self._give_up:
                 return False
             try:
                 self._raw_write(messages.Ping(message=f"{_PING_WORDS}{self._question}"))
-            except Exception:  # noqa: BLE001 - whatever ails the cable, the reader hears of it, too
+            except Exception:  # noqa: BLE001 - the reading thread gets the same error
                 return False
             return True
 
     def _tell_apart(self) -> NoReturn:
-        """The question is gone unanswered. A device that does not know our session any more was started anew.
+        """The question has gone unanswered: interrupted by another program, or, if the session is unknown, by
+        a restart.
 
         :raises DeviceFailure: always.
         """
@@ -241,7 +294,7 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         return self.call_raw(messages.PassphraseAck(passphrase=passphrase, on_device=False))
 
     def _or_cancel(self, answer: Callable[[], T]) -> T:
-        """Where there is no answer, the device is told, so that it does not go on waiting for one."""
+        """The answer; without one, send Cancel, so that the device does not wait for it."""
         try:
             return answer()
         except BaseException:
@@ -249,7 +302,9 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
             raise
 
     def clear(self) -> None:
-        """End what an earlier, killed worker left open: Cancel, then a fresh start, whatever was still to be said."""
+        """End what a killed worker left open: send Cancel and Initialize, and drop all messages before the
+        answer.
+        """
         self.open()
         try:
             self._raw_write(messages.Cancel())
@@ -263,7 +318,7 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
 
 
 def _pinged(answer: Any) -> int | None:
-    """The question that a Ping of ours was about, if this answers one."""
+    """The number of the question, if this is the answer to a Ping."""
     if not isinstance(answer, messages.Success):
         return None
     words, _, number = (answer.message or "").rpartition(" ")

@@ -1,4 +1,4 @@
-"""BBQr against Coinkite's data, in any order, and from whoever holds a picture before the camera (S23)."""
+"""BBQr against Coinkite's data, in any order, and hostile pictures (S23)."""
 
 import hashlib
 import json
@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 
 from firmware_bridge.airgap import bbqr
 from firmware_bridge.airgap.bbqr import Assembler, Encoding, split
-from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
-from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, MAX_TEXT, Content, Transfer
+from firmware_bridge.airgap.transfer import (
+    MAX_BYTES,
+    MAX_PARTS,
+    MAX_TEXT,
+    Content,
+    OtherTransfer,
+    Transfer,
+    Unreadable,
+)
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "bbqr.json").read_text())
 ALPHANUMERIC = set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:")

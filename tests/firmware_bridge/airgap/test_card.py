@@ -1,14 +1,19 @@
-"""A card that may be torn out, is full, is written by a stranger, or has the name already."""
+"""Files on a card: names, writing them whole, and reading hostile ones."""
 
 import errno
 import os
+import re
 import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from firmware_bridge.airgap import CardFault, CardProtected, NameTaken, NoCard, Unreadable, card
+from firmware_bridge.airgap.card import MAX_LABEL, answers_among, request_name, safe_label
 from firmware_bridge.errors import BridgeError, DeviceFault, Disconnected, NoPermission
+from tests.support.wallets import make_spend, make_vault
 
 
 def failing(code):
@@ -68,7 +73,7 @@ def test_a_card_without_links_as_fat_is(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("links", [True, False])
 def test_a_name_that_is_taken_meanwhile(tmp_path, monkeypatch, links):
-    """Somebody else writes after we have looked: between the temporary file and its name."""
+    """Another program writes after our check: between the temporary file and its name."""
     if not links:
         without_links(monkeypatch)
     target, fsync = tmp_path / "rent.psbt", os.fsync
@@ -174,3 +179,75 @@ def test_a_folder_of_a_stranger_is_listed_so_far(tmp_path, monkeypatch):
     for number in range(5):
         (tmp_path / str(number)).touch()
     assert len(card.entries(tmp_path)) == 3
+
+
+PSBT = make_spend(make_vault())
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("Rent", "Rent"),
+        ("Miete März / Q1", "Miete-Marz-Q1"),
+        ("", "vault"),
+        ("***", "vault"),
+        ("日本", "vault"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("a\0b\nc\x1b[2Jd", "a-b-c-2Jd"),
+        ("C:\\Users", "C-Users"),
+        ("con", "con-vault"),
+        ("LPT1", "LPT1-vault"),
+        ("-.-x-.-", "x"),
+        ("ﬃ" * 100, "ffi" * 8),
+    ],
+)
+def test_labels(label, name):
+    assert safe_label(label) == name
+
+
+@given(st.text(max_size=200))
+def test_any_label_is_a_name_that_fat_and_every_system_take(label):
+    name = safe_label(label)
+    assert re.fullmatch(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*", name)
+    assert len(name) <= MAX_LABEL
+    # What FAT holds in a long name at most is 255; with the id and the longest ending it stays far below.
+    assert len(request_name(label, PSBT)) < 40
+
+
+def test_a_transaction_has_its_own_name():
+    other = make_spend(make_vault(), fee=2_000)
+    assert request_name("Rent", PSBT) == f"Rent-{PSBT.tx.txid[:8]}.psbt"
+    assert request_name("Rent", PSBT) != request_name("Rent", other)
+
+
+def test_answers():
+    there = [
+        "rent-1a2b.psbt",
+        "rent-1a2b-part.psbt",
+        "RENT-1A2B-PART-10.PSBT",
+        "rent-1a2b-part-2.psbt",
+        "rent-1a2b-signed.psbt",
+        "rent-1a2b-final.txn",
+        "rent-1a2b-part.psbt.bak",
+        ".rent-1a2b-part.psbt",
+        "rent-1a2bx-part.psbt",
+        "rent.1a2b-part.psbt",
+        "rent-1a2b-part-99999.psbt",
+    ]
+    assert answers_among(there, "rent-1a2b.psbt") == (
+        "rent-1a2b-signed.psbt",
+        "RENT-1A2B-PART-10.PSBT",
+        "rent-1a2b-part-2.psbt",
+        "rent-1a2b-part.psbt",
+    )
+
+
+def test_a_coldcard_takes_part_out_of_the_name():
+    assert answers_among(["a-b-1f-part.psbt", "a-part-b-1f-signed.psbt"], "a-part-b-1f.psbt") == (
+        "a-part-b-1f-signed.psbt",
+        "a-b-1f-part.psbt",
+    )
+
+
+def test_a_name_is_no_pattern():
+    assert answers_among(["rentx-part.psbt"], "rent..psbt") == ()

@@ -1,4 +1,4 @@
-"""What is taken of an answer, and the words for each mistake (S19, S20, S23)."""
+"""What is accepted of an answer, and the outcome of each mistake (S19, S20, S23)."""
 
 import tracemalloc
 
@@ -11,12 +11,12 @@ from firmware_bridge.airgap import (
     OtherTransaction,
     Transfer,
     Unreadable,
-    psbt_text,
+    handoff,
     read_signed,
     take_signed,
 )
 from firmware_bridge.airgap import card as card_module
-from firmware_bridge.airgap.psbt_text import MAX_CARRIED
+from firmware_bridge.airgap.handoff import MAX_CARRIED
 from firmware_bridge.airgap.transfer import MAX_BYTES
 from firmware_bridge.errors import BadDeviceSignature, BridgeError, DeviceFault, Unsupported, WrongDevice
 from multisig import finalise
@@ -155,8 +155,8 @@ def test_s23_what_is_no_answer(answer, words):
 
 def test_s23_a_psbt_that_is_too_large_is_refused_before_it_is_parsed():
     with pytest.raises(Unreadable, match="This PSBT has 2097153 bytes"):
-        psbt_text.read((b"psbt\xff" + bytes(MAX_BYTES - 4)).hex().encode())
-    assert psbt_text.read(b"psbt\xff" + bytes(MAX_BYTES - 5))
+        handoff.decode_psbt((b"psbt\xff" + bytes(MAX_BYTES - 4)).hex().encode())
+    assert handoff.decode_psbt(b"psbt\xff" + bytes(MAX_BYTES - 5))
 
 
 @pytest.mark.parametrize("content", [b"0", b"A", b" ", b"\0"])
@@ -164,7 +164,7 @@ def test_s23_a_file_of_nothing_takes_little_more_memory_than_it_is_long(content)
     tracemalloc.start()
     try:
         with pytest.raises((Unreadable, FinalTransaction)):
-            psbt_text.read(content * MAX_CARRIED)
+            handoff.decode_psbt(content * MAX_CARRIED)
         _now, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

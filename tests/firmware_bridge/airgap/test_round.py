@@ -1,4 +1,6 @@
-"""Whole rounds without a cable: a key comes in, a vault goes out, a request is signed, its answer is taken back."""
+"""Whole rounds without a cable: a key comes in, a vault goes out, a request is signed, its answer is taken
+back.
+"""
 
 import json
 from itertools import islice

@@ -1,24 +1,36 @@
-"""UR 2: any order, losses, repetitions, and texts by whoever holds a picture before the camera (S23)."""
+"""UR 2: series of texts, and the published vectors for its numbers, mixtures and parts."""
 
+import json
 import random
 import zlib
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firmware_bridge.airgap import bytewords, cbor, fountain, ur
-from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
-from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, MAX_TEXT, Content, Transfer
+from firmware_bridge.airgap import fountain, ur
+from firmware_bridge.airgap.fountain import Sampler, Xoshiro256, draw_degree, fragments_of, shuffled
+from firmware_bridge.airgap.transfer import (
+    MAX_BYTES,
+    MAX_PARTS,
+    MAX_TEXT,
+    Content,
+    OtherTransfer,
+    Transfer,
+    Unreadable,
+)
 
 SERIES = list(islice(ur.split(bytes(range(200)), max_fragment=30), 40))
 OTHER = list(islice(ur.split(bytes(range(1, 201)), max_fragment=30), 40))
 
 
 def part_text(*numbers, data=b"", name="crypto-psbt", sequence=None, tail=b""):
-    body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(data)) + tail
-    return f"ur:{name}/{sequence or f'{numbers[0]}-{numbers[1]}'}/{bytewords.encode(body)}"
+    body = (
+        fountain.array(*(fountain.unsigned(number) for number in numbers), fountain.byte_string(data)) + tail
+    )
+    return f"ur:{name}/{sequence or f'{numbers[0]}-{numbers[1]}'}/{ur.encode(body)}"
 
 
 @settings(deadline=None)
@@ -116,12 +128,12 @@ def test_a_part_of_a_series_after_a_whole_text():
         (part_text(1, 2, MAX_BYTES + 6, 5, data=b"abcd"), "more than"),
         (part_text(1, 2, 3, data=b"abcd"), "no part"),
         (part_text(1, 1, 4, 5, data=b"abcd", tail=b"\0"), "malformed"),
-        (f"ur:crypto-psbt/1-1/{bytewords.encode(bytes([0x9F]))}", "malformed"),
-        (f"ur:crypto-psbt/1-1/{bytewords.encode(bytes.fromhex('8518010101014161'))}", "malformed"),
-        (f"ur:crypto-psbt/1-1/{bytewords.encode(bytes.fromhex('851b0000000000000001'))}", "malformed"),
-        (f"ur:crypto-psbt/{bytewords.encode(bytes.fromhex('5affffffff61'))}", "malformed"),
-        (f"ur:crypto-psbt/{bytewords.encode(bytes.fromhex('416162'))}", "malformed"),
-        (f"ur:crypto-psbt/{bytewords.encode(bytes.fromhex('6161'))}", "malformed"),
+        (f"ur:crypto-psbt/1-1/{ur.encode(bytes([0x9F]))}", "malformed"),
+        (f"ur:crypto-psbt/1-1/{ur.encode(bytes.fromhex('8518010101014161'))}", "malformed"),
+        (f"ur:crypto-psbt/1-1/{ur.encode(bytes.fromhex('851b0000000000000001'))}", "malformed"),
+        (f"ur:crypto-psbt/{ur.encode(bytes.fromhex('5affffffff61'))}", "malformed"),
+        (f"ur:crypto-psbt/{ur.encode(bytes.fromhex('416162'))}", "malformed"),
+        (f"ur:crypto-psbt/{ur.encode(bytes.fromhex('6161'))}", "malformed"),
     ],
 )
 def test_s23_texts_that_are_refused(text, words):
@@ -149,12 +161,12 @@ def in_two_parts(message):
     pieces = (message[:size], message[size:].ljust(size, b"\0"))
     for number, piece in enumerate(pieces, start=1):
         part = fountain.Part(shape, number, piece)
-        yield f"ur:crypto-psbt/{number}-2/{bytewords.encode(part.to_cbor())}"
+        yield f"ur:crypto-psbt/{number}-2/{ur.encode(part.to_cbor())}"
 
 
 @pytest.mark.parametrize("message", [b"\x43ab", b"\x81\x41a", b"\x41ab"])
 def test_s23_a_message_that_is_no_byte_string_does_not_spoil_the_next_one(message):
-    for texts in ([f"ur:crypto-psbt/{bytewords.encode(message)}"], list(in_two_parts(message))):
+    for texts in ([f"ur:crypto-psbt/{ur.encode(message)}"], list(in_two_parts(message))):
         assembler = ur.Assembler()
         *first, last = texts
         for text in first:
@@ -183,7 +195,7 @@ def test_s23_memory_stays_with_the_message_whatever_is_shown():
 
 @pytest.mark.parametrize("numbers", [(0, 1, 4, 5), (1, 0, 4, 5), (1, 0, 0, 0), (1, 2, 4, 5), (1, 1, 5, 5)])
 def test_s23_parts_that_contradict_themselves(numbers):
-    body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(b"abcd"))
+    body = fountain.array(*(fountain.unsigned(number) for number in numbers), fountain.byte_string(b"abcd"))
     with pytest.raises(Unreadable, match="contradicts"):
         fountain.Part.from_cbor(body)
 
@@ -196,7 +208,7 @@ def test_the_last_number_of_a_part():
         with pytest.raises(ValueError):
             fountain.parts(bytes(20), 10, first=first)
     with pytest.raises(ValueError):
-        cbor.unsigned(last + 1)
+        fountain.unsigned(last + 1)
 
 
 def test_the_largest_message_and_beyond():
@@ -214,3 +226,125 @@ def test_the_largest_message_and_beyond():
 def test_what_no_series_is_made_of(data, content, max_fragment):
     with pytest.raises(ValueError):
         ur.split(data, content, max_fragment=max_fragment)
+
+
+VECTORS = json.loads((Path(__file__).parent / "vectors" / "ur.json").read_text())
+SEED_CBOR = bytes.fromhex("d99d6ca20150c7098580125e2ab0981253468b2dbc5202c11947da")
+
+
+def make_message(length):
+    """The message of the vectors: bytes drawn from the generator itself."""
+    random = Xoshiro256(b"Wolf")
+    return bytes(random.below(256) for _ in range(length))
+
+
+def test_the_checksum():
+    assert zlib.crc32(b"Wolf") == 0x598C84DC
+
+
+def test_the_generator():
+    random = Xoshiro256(b"Wolf")
+    assert [random.next() % 100 for _ in range(100)] == VECTORS["rng_wolf"]
+    random = Xoshiro256(b"Wolf")
+    assert [random.below(10) + 1 for _ in range(100)] == VECTORS["rng_wolf_range"]
+
+
+def test_the_sampler():
+    sampler, random = Sampler([1, 2, 4, 8]), Xoshiro256(b"Wolf")
+    assert [sampler.draw(random) for _ in range(500)] == VECTORS["sampler"]
+
+
+def test_the_degrees():
+    random = Xoshiro256(b"Wolf")
+    assert [draw_degree(11, random) for _ in range(1000)] == VECTORS["degrees"]
+
+
+def test_the_weights_are_added_one_by_one():
+    # `sum` of 3.12 gives another last bit for these, and other fragments would be drawn than the sender drew.
+    weights = [1 / degree for degree in range(1, 12)]
+    total = 0.0
+    for weight in weights:
+        total += weight
+    # A last weight that is neither poor nor rich before all others keeps the share it was given.
+    assert Sampler(weights)._share[-1] == weights[-1] * len(weights) / total
+
+
+def test_the_shuffle():
+    drawn = [shuffled(range(1, 11), Xoshiro256(b"Wolf"), count) for count in range(1, 11)]
+    order = [6, 4, 9, 3, 10, 5, 7, 8, 1, 2]
+    assert drawn == [order[:count] for count in range(1, 11)]
+
+
+def test_the_fragments_of_each_part():
+    checksum = zlib.crc32(make_message(1024))
+    chosen = [sorted(fragments_of(number, 11, checksum)) for number in range(1, 51)]
+    assert chosen == VECTORS["fragments"]
+
+
+def test_the_parts():
+    parts = list(islice(fountain.parts(make_message(256), 30), 20))
+    assert [
+        {
+            "number": part.number,
+            "fragments": part.shape.fragments,
+            "length": part.shape.length,
+            "checksum": part.shape.checksum,
+            "data": part.data.hex(),
+        }
+        for part in parts
+    ] == VECTORS["parts"]
+    assert [fountain.Part.from_cbor(part.to_cbor()) for part in parts] == parts
+
+
+def test_the_parts_in_cbor():
+    parts = islice(fountain.parts(make_message(256), 30), 20)
+    assert [part.to_cbor().hex() for part in parts] == VECTORS["parts_cbor"]
+
+
+def test_bytewords():
+    text = "tantjzoeadgdstaslplabghydrpfmkbggufgludprfgmaosecffltnsoaawkbd"
+    assert ur.encode(SEED_CBOR) == text
+    assert ur.decode(text) == SEED_CBOR
+
+
+@pytest.mark.parametrize("text", ["", "a", "tant", "tantjzoeadgdstas", "xxtantjz"])
+def test_s23_no_bytewords(text):
+    with pytest.raises(Unreadable):
+        ur.decode(text)
+
+
+def test_a_text_of_one_part():
+    # The vectors draw the message's bytes after its length, so this is the same message.
+    (text,) = set(islice(ur.split(make_message(50), Content.BINARY), 3))
+    assert text == VECTORS["single"].upper()
+    assembler = ur.Assembler()
+    assert assembler.add(VECTORS["single"]).complete
+    assert assembler.result == Transfer(Content.BINARY, make_message(50))
+
+
+def test_the_texts_of_a_series():
+    texts = list(islice(ur.split(make_message(256), Content.BINARY, max_fragment=30), 20))
+    assert texts == [text.upper() for text in VECTORS["series"]]
+
+
+def test_a_series_that_starts_late():
+    message = make_message(32_767)
+    assembler = ur.Assembler()
+    for shown, text in enumerate(ur.split(message, Content.BINARY, max_fragment=1000, first=100)):
+        if assembler.add(text).complete:
+            break
+        assert shown < 100
+    assert assembler.result == Transfer(Content.BINARY, message)
+
+
+def test_a_psbt():
+    assembler = ur.Assembler()
+    assembler.add(VECTORS["psbt_ur"])
+    assert assembler.result == Transfer(Content.PSBT, bytes.fromhex(VECTORS["psbt_hex"]))
+    (again,) = set(islice(ur.split(bytes.fromhex(VECTORS["psbt_hex"])), 2))
+    assert again == VECTORS["psbt_ur"].replace("ur:psbt", "ur:crypto-psbt").upper()
+
+
+def test_a_part_whose_checksum_begins_with_zeros():
+    received = ur.Assembler().add(VECTORS["short_checksum"])
+    assert (received.seen, received.wanted) == (1, 29)

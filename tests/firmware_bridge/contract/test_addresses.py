@@ -3,7 +3,7 @@
 import pytest
 
 from device_simulators.panel import ask_person, refuse_all
-from firmware_bridge import AddressMismatch, Cancelled, NotEnrolled, RefusedByPerson, answers
+from firmware_bridge import AddressMismatch, Cancelled, NotEnrolled, RefusedByPerson, calls
 from multisig import CHANGE, RECEIVE, Network, encode_address
 from tests.support import makes
 from tests.support.makes import VAULT, Shown, enrol
@@ -66,13 +66,13 @@ async def test_an_address_of_a_vault_that_the_device_does_not_know(make, folder)
 async def test_s16_a_device_with_another_address_in_mind_is_not_believed(rig, monkeypatch):
     """Whatever it was enrolled with: the address that counts is the one of the vault that this program holds."""
     elsewhere = encode_address(VAULT.script_pubkey(RECEIVE, 1), Network.TESTNET4)
-    true_answer = answers.require_address
+    true_answer = calls.require_address
 
     def with_another(value, policy, chain, index):
         assert value["address"] != elsewhere
         return true_answer({"address": elsewhere}, policy, chain, index)
 
-    monkeypatch.setattr(answers, "require_address", with_another)
+    monkeypatch.setattr(calls, "require_address", with_another)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         with pytest.raises(AddressMismatch):

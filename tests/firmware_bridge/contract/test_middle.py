@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from firmware_bridge import Bridge, DeviceFault, Endpoint, Family, WrongDevice
-from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
 from firmware_bridge.hwi_client.coldcard.device import ColdcardDevice, open_coldcard
-from firmware_bridge.port import Opening
+from firmware_bridge.hwi_client.coldcard.link import Ckcc
+from firmware_bridge.protocol import Opening
 from tests.support import makes, rigs, wallets
 from tests.support.coldcard_middle import Lie, in_the_middle
 from tests.support.makes import VAULT, Shown

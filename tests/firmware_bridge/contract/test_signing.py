@@ -7,7 +7,14 @@ import pytest
 
 from device_simulators.faults import Faults
 from device_simulators.panel import Decision, Prompt, ask_person, refuse_all
-from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice, sanitised_psbt, signing
+from firmware_bridge import (
+    BadDeviceSignature,
+    DeviceFault,
+    Progress,
+    WrongDevice,
+    conversation,
+    sanitised_psbt,
+)
 from multisig import (
     CHANGE,
     BadSignature,
@@ -216,7 +223,7 @@ async def test_s18_keys_that_change_while_the_person_looks(make, folder):
 
 
 async def test_s18_without_the_second_look_the_swap_goes_unnoticed(folder, monkeypatch):
-    monkeypatch.setattr(signing, "_fresh_answer", signing._ask_person)
+    monkeypatch.setattr(conversation, "_fresh_answer", conversation._ask_person)
     rig = makes.FAKES[0].rig(folder)
     async with bridged(rig) as (bridge, [device]):
         rig.panel.script = swap_keys(rig)
@@ -314,7 +321,9 @@ async def test_s4_s5_without_the_guards_the_person_would_be_asked(folder, monkey
     monkeypatch.setattr(sanitised_psbt, "require_sound", lambda _psbt, _policy: None)
     monkeypatch.setattr(sanitised_psbt, "for_device", lambda psbt, _policy: psbt.to_bytes())
     # The look for signatures that are there already would notice, too.
-    monkeypatch.setattr(signing, "signer_progress", lambda *_: SimpleNamespace(is_complete=False, missing=()))
+    monkeypatch.setattr(
+        conversation, "signer_progress", lambda *_: SimpleNamespace(is_complete=False, missing=())
+    )
     rig = makes.FAKES[0].rig(folder)
     async with bridged(rig) as (bridge, [device]):
         shown = Shown(rig)
@@ -332,7 +341,7 @@ async def test_s19_without_its_guard_a_bad_signature_would_come_back(folder, mon
     async with bridged(rig) as (bridge, [device]):
         with pytest.raises(BadSignature):
             await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
-        monkeypatch.setattr(signing, "_tell_missing", lambda *_: None)
+        monkeypatch.setattr(conversation, "_tell_missing", lambda *_: None)
         signed = await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
     with pytest.raises(BadSignature):
         verify_signatures(signed, VAULT)

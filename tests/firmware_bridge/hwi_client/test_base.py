@@ -1,4 +1,4 @@
-"""What HWI and the makers' libraries raise, told in plain values."""
+"""Exceptions of HWI and the makers' libraries as plain values."""
 
 import pytest
 from hwilib.devices.ckcc.protocol import CCProtoError
@@ -13,7 +13,7 @@ from firmware_bridge import errors
 from firmware_bridge.hwi_client.base import OpenDevice, describe, failure
 from firmware_bridge.hwi_client.trezor.screen import PinNeeded
 from firmware_bridge.model import Family
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.protocol import DeviceFailure
 
 
 def wrapped(outer, inner):

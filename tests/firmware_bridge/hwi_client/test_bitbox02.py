@@ -1,4 +1,6 @@
-"""HWI's own BitBox02 library against a peer with a real channel and seed; no BitBox02 was ever at the other end."""
+"""HWI's own BitBox02 library against a peer with a real channel and seed; no BitBox02 was ever at the other
+end.
+"""
 
 import base64
 import threading
@@ -13,7 +15,7 @@ from firmware_bridge import Bridge, DeviceState, Question, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.port import Opening
+from firmware_bridge.protocol import Opening
 from multisig import (
     CHANGE,
     DerivationPath,
@@ -117,7 +119,7 @@ def test_another_device_at_the_same_place_is_not_taken_for_the_paired_one():
 
 
 def test_a_pairing_needs_a_yes_at_both_ends():
-    """S21: the device's yes may be somebody's in between."""
+    """S21: the device's approval may come from a man in the middle."""
     for answers, says in ((YES, lambda question: question != "pairing"), ({}, lambda _question: True)):
         with opened(peer_of(decide=says), answers=answers) as (device, _person):
             assert outcome_of(device, "unlock")[0] == errors.RefusedByPerson.code
@@ -204,7 +206,7 @@ def test_a_nonce_without_our_part_is_no_signature():
 
 
 class Downgraded(BitBox02Peer):
-    """Tells whoever asks first that it is up to date, and HWI's library that it is too old for the proof."""
+    """Reports a current version first, and to HWI's library one that is too old for the proof."""
 
     asked = 0
 

@@ -1,4 +1,6 @@
-"""The Coldcard's driver against virtual devices on the real wire: addresses, results that were left behind, models, moods."""
+"""The Coldcard's driver against virtual devices on the real wire: addresses, results that were left behind,
+models, moods.
+"""
 
 import asyncio
 import base64
@@ -14,20 +16,19 @@ from device_simulators.coldcard.wallet_store import WalletStore, XpubPolicy
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import enrolment, sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.protocol import DeviceFailure
 from multisig import (
     ChangeTo,
-    Profile,
     Psbt,
     Vault,
     build_psbt,
     multisig_account_path,
-    profile_account_path,
     sats,
     signer_progress,
 )
 from tests.support import rigs, wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
+from tests.support.peers import own_profile
 from tests.support.rigs import NETWORK, SEEDS
 from tests.support.virtual import Record
 
@@ -49,12 +50,6 @@ async def coldcard(script=approve_all, *, seed=SEEDS[0], **options):
             yield device, endpoint
         finally:
             await device.stop()
-
-
-def profile() -> Profile:
-    path = profile_account_path(NETWORK)
-    key = rigs.OriginKey(rigs.KeyOrigin(SEEDS[0].fingerprint, path), SEEDS[0].xpub(path, NETWORK))
-    return Profile(NETWORK, key)
 
 
 def enrol_args(vault=VAULT, *, again=False):
@@ -112,10 +107,10 @@ async def test_the_answer_does_not_wait_for_the_person_and_the_next_one_takes_it
             assert await drive(endpoint, "show_address", {**FIRST, "index": index})
             _id, prompt = device.panel.pending
             assert VAULT.address(0, index) in prompt.lines
-        # It keeps nobody from signing, either.
+        # It does not prevent signing either.
         device.panel.script = approve_all
         assert await drive(
-            endpoint, "show_address", {"policy": policy_args(profile()), "chain": 0, "index": 0}
+            endpoint, "show_address", {"policy": policy_args(own_profile()), "chain": 0, "index": 0}
         )
 
 
@@ -135,8 +130,8 @@ async def test_s18_a_device_of_other_keys_shows_no_address():
 
 async def test_the_profile_s_address_is_shown():
     async with coldcard() as (_device, endpoint):
-        args = {"policy": policy_args(profile()), "chain": 1, "index": 5}
-        assert (await drive(endpoint, "show_address", args))["address"] == profile().address(1, 5)
+        args = {"policy": policy_args(own_profile()), "chain": 1, "index": 5}
+        assert (await drive(endpoint, "show_address", args))["address"] == own_profile().address(1, 5)
 
 
 async def test_identify_shows_the_profile_s_first_address():
@@ -146,14 +141,14 @@ async def test_identify_shows_the_profile_s_first_address():
         assert person.steps == ["identify"]
         _id, prompt = device.panel.pending
         assert prompt.kind == "show-address"
-        assert profile().address(0, 0) in prompt.lines
+        assert own_profile().address(0, 0) in prompt.lines
 
 
 # Results that were left behind
 
 
 async def _leave_result(device, endpoint, psbt) -> None:
-    """A signing that the person approved, and whose result nobody came for."""
+    """A signing that the person approved, and whose result was never collected."""
     device.panel.script = ask_person
     shown, decided = asyncio.Event(), asyncio.Event()
 
@@ -185,7 +180,9 @@ async def _leave_result(device, endpoint, psbt) -> None:
     ],
 )
 async def test_an_approval_given_after_the_host_stopped_waiting(release, asked, steps):
-    """The older firmware hands it to the next attempt; the newer one gives it to no new link, and the person is asked again."""
+    """The older firmware hands it to the next attempt; the newer one gives it to no new link, and the person
+    is asked again.
+    """
     psbt = wallets.make_spend(VAULT)
     async with coldcard(release=release) as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
@@ -197,8 +194,9 @@ async def test_an_approval_given_after_the_host_stopped_waiting(release, asked, 
 
 
 async def test_without_an_attempt_of_ours_a_result_is_nobody_s():
-    """Who took it would hand over what was approved for another program, at another time. "PSBT Signed" keeps the screen until a
-    key is pressed."""
+    """Who took it would hand over what was approved for another program, at another time. "PSBT Signed" keeps
+    the screen until a key is pressed.
+    """
     psbt = wallets.make_spend(VAULT)
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
@@ -234,7 +232,7 @@ class Waiting(Person):
 
 
 async def _cut_off(device, endpoint, psbt):
-    """The device asks about `psbt`, and nobody waits for the answer any more."""
+    """The device asks about `psbt`, and its host no longer waits for the answer."""
     device.panel.script = ask_person
     shown = asyncio.Event()
     unwatch = device.panel.watch(lambda _event: shown.set())
@@ -248,7 +246,7 @@ async def _cut_off(device, endpoint, psbt):
 
 @asynccontextmanager
 async def _resumed_at_an_open_question(psbt):
-    """The device asks about `psbt` for an attempt that was cut off; a second one waits for the same answer."""
+    """The device asks about `psbt` for a cut-off attempt; a second one waits for the same answer."""
     waiting = Waiting()
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
@@ -314,7 +312,10 @@ async def test_what_is_too_large_is_not_even_sent(hardware, most):
         person = Person()
         assert await fails(endpoint, "sign", args, person=person) == (
             "unsupported",
-            f"A Coldcard {hardware.capitalize()} takes transactions of {most} bytes, and this one has {most + 1}.",
+            (
+                f"A Coldcard {hardware.capitalize()} takes transactions of {most} bytes, "
+                f"and this one has {most + 1}."
+            ),
         )
         assert person.told == []
         assert record.prompts == []
@@ -325,7 +326,7 @@ async def test_what_an_mk3_cannot_take_an_mk4_takes():
     async with coldcard() as (_device, endpoint):
         person = Person()
         # No PSBT, as the device finds.
-        args = {"psbt": large, "policy": policy_args(profile()), "resume": False}
+        args = {"psbt": large, "policy": policy_args(own_profile()), "resume": False}
         await fails(endpoint, "sign", args, person=person)
         assert person.steps[0] == "sending"
 
@@ -420,8 +421,10 @@ async def test_s16_another_vault_of_the_same_devices_is_not_taken_for_one_that_i
 
 
 def _profiles_payment():
-    content = base64.b64encode(sanitised_psbt.for_device(wallets.make_spend(profile()), profile())).decode()
-    return {"psbt": content, "policy": policy_args(profile()), "payments": 1, "resume": False}
+    content = base64.b64encode(
+        sanitised_psbt.for_device(wallets.make_spend(own_profile()), own_profile())
+    ).decode()
+    return {"psbt": content, "policy": policy_args(own_profile()), "payments": 1, "resume": False}
 
 
 @pytest.mark.parametrize(
@@ -469,7 +472,10 @@ async def test_a_second_vault_of_one_name_is_kept_by_5_4_5_and_by_no_later_relea
         outcome = await fails(endpoint, "enrol", enrol_args(other))
         assert outcome == (
             code,
-            "this firmware keeps no two vaults of one name: if it has another 'Savings', rename or delete that one on it",
+            (
+                "this firmware keeps no two vaults of one name: "
+                "if it has another 'Savings', rename or delete that one on it"
+            ),
         )
         assert record.prompts[0].lines[0] == "Duplicate wallet. Name already exists."
         device.panel.script = approve_all
@@ -483,7 +489,9 @@ async def test_a_vault_that_the_device_shows_and_does_not_keep_is_not_enrolled(m
 
 
 class Held:
-    """The device's first pause ends when the test says so, the later ones when the host has heard of the outcome."""
+    """The device's first pause ends when the test says so, the later ones when the host has heard of the
+    outcome.
+    """
 
     def __init__(self):
         self.over = asyncio.Event()
@@ -509,7 +517,9 @@ async def taken(device, kind):
 
 @pytest.mark.parametrize("answers", [[Decision.YES], [Decision.WAIT, Decision.YES]], ids=["at-once", "later"])
 async def test_an_enrolment_tried_again_right_after_a_refusal_ends_as_the_person_decides(answers):
-    """The refusal's pause ends with a clean-up that forgets the new request, which stays on the screen; its yes still enrols."""
+    """The refusal's pause ends with a clean-up that forgets the new request, which stays on the screen; its
+    yes still enrols.
+    """
     held = Held()
     async with coldcard(refuse_all, pause=held) as (device, endpoint):
         assert (await fails(endpoint, "enrol", enrol_args()))[0] == "refused-by-person"
@@ -694,7 +704,9 @@ async def test_a_vault_of_one_key_is_asked_for_too():
 
 @pytest.mark.parametrize("xpub_policy", XpubPolicy)
 async def test_a_vault_is_never_imported_in_the_middle_of_a_signing(xpub_policy):
-    """Left to itself, a device of this setting keeps the vault that a transaction brings, under a name of its own."""
+    """Left to itself, a device of this setting keeps the vault that a transaction brings, under a name of its
+    own.
+    """
     async with coldcard(xpub_policy=xpub_policy) as (device, endpoint):
         record = Record(device.panel)
         code, _detail = await fails(endpoint, "sign", sign_args(wallets.make_spend(VAULT)))

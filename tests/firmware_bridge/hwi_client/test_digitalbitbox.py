@@ -1,4 +1,6 @@
-"""HWI's own Digital Bitbox client against a peer with a real seed; no Digital Bitbox was ever at the other end."""
+"""HWI's own Digital Bitbox client against a peer with a real seed; no Digital Bitbox was ever at the other
+end.
+"""
 
 import base64
 import json
@@ -13,7 +15,7 @@ from firmware_bridge.hwi_client import digitalbitbox as driver
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.port import Opening
+from firmware_bridge.protocol import Opening
 from multisig import DerivationPath, Psbt, recover_message_key, signer_progress
 from tests.support.digitalbitbox_peer import DigitalBitboxPeer, plugged_in
 from tests.support.driver import Person

@@ -14,7 +14,7 @@ from firmware_bridge import Bridge, DeviceState, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.port import Opening
+from firmware_bridge.protocol import Opening
 from multisig import (
     CHANGE,
     DerivationPath,

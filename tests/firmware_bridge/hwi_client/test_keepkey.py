@@ -1,4 +1,4 @@
-"""KeepKey's driver against the virtual Trezor in a KeepKey's dress; no KeepKey was ever at the other end."""
+"""KeepKey's driver against a virtual Trezor with a KeepKey's features; never tried on a KeepKey."""
 
 import base64
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from firmware_bridge import Bridge, DeviceState, errors, sanitised_psbt
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded
 from firmware_bridge.model import Family
-from firmware_bridge.port import Question
+from firmware_bridge.protocol import Question
 from multisig import DerivationPath, Psbt, recover_message_key, signer_progress
 from tests.support import rigs, wallets
 from tests.support.driver import Person, drive, fails, policy_args

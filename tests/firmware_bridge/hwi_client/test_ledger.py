@@ -1,4 +1,6 @@
-"""What a Ledger does through our driver: HWI's client, unmodified, against a virtual device on Ledger's own wire."""
+"""What a Ledger does through our driver: HWI's client, unmodified, against a virtual device on Ledger's own
+wire.
+"""
 
 import asyncio
 import base64
@@ -9,14 +11,10 @@ import pytest
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge.hwi_client.ledger import link
-from firmware_bridge.hwi_client.ledger.loading import Loading
-from firmware_bridge.port import DeviceFailure
+from firmware_bridge.hwi_client.ledger.app import Loading
 from multisig import (
     ChangeTo,
-    KeyOrigin,
     Network,
-    OriginKey,
-    Profile,
     Psbt,
     accept_signatures,
     build_psbt,
@@ -27,7 +25,8 @@ from multisig import (
     signer_progress,
 )
 from tests.support import rigs, wallets
-from tests.support.ledger_driver import ANOTHER, NAME, bench, driven, policy_of
+from tests.support.ledger_driver import ANOTHER, NAME, bench, driven, fails_with, policy_of
+from tests.support.peers import own_profile
 
 pytestmark = pytest.mark.anyio
 
@@ -35,13 +34,7 @@ VAULT = rigs.make_vault()
 SEED = rigs.SEEDS[0]
 ACCOUNT = str(multisig_account_path(rigs.NETWORK))
 PROFILE_PATH = profile_account_path(rigs.NETWORK)
-PROFILE = Profile(
-    rigs.NETWORK, OriginKey(KeyOrigin(SEED.fingerprint, PROFILE_PATH), SEED.xpub(PROFILE_PATH, rigs.NETWORK))
-)
-
-
-def fails_with(code, match=None):
-    return pytest.raises(DeviceFailure, match=match, check=lambda failure: failure.code == code)
+PROFILE = own_profile()
 
 
 async def sign(driver, psbt, policy) -> Psbt:

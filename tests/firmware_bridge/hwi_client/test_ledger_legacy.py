@@ -1,4 +1,6 @@
-"""Versions of the Bitcoin app that speak the old protocol: what they can do, and the sentence for what they cannot."""
+"""Versions of the Bitcoin app that speak the old protocol: what they can do, and the sentence for what they
+cannot.
+"""
 
 import base64
 from contextlib import asynccontextmanager
@@ -6,12 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 from coincurve import PublicKey
 
-from firmware_bridge.port import DeviceFailure
 from multisig import (
     DerivationPath,
-    KeyOrigin,
-    OriginKey,
-    Profile,
     Psbt,
     SighashCache,
     accept_signatures,
@@ -23,7 +21,17 @@ from multisig import (
 )
 from multisig.ecdsa import message_hash
 from tests.support import rigs, wallets
-from tests.support.ledger_driver import ANOTHER, Driven, driven, policy_of, reply, scripted, version
+from tests.support.ledger_driver import (
+    ANOTHER,
+    Driven,
+    driven,
+    fails_with,
+    policy_of,
+    reply,
+    scripted,
+    version,
+)
+from tests.support.peers import own_profile
 
 pytestmark = pytest.mark.anyio
 
@@ -33,13 +41,9 @@ HASH_SIGN, MESSAGE = b"\xe0\x48", b"\xe0\x4e"
 SEED = rigs.SEEDS[0]
 VAULT = rigs.make_vault()
 PATH = profile_account_path(rigs.NETWORK)
-PROFILE = Profile(rigs.NETWORK, OriginKey(KeyOrigin(SEED.fingerprint, PATH), SEED.xpub(PATH, rigs.NETWORK)))
+PROFILE = own_profile()
 ADDRESS_PATH = PATH.child(0).child(3)
 OLD = ("Bitcoin Test", "1.6.5"), ("Bitcoin Test", "2.0.6"), ("Bitcoin Test Legacy", "2.4.6")
-
-
-def fails_with(code, match=None):
-    return pytest.raises(DeviceFailure, match=match, check=lambda failure: failure.code == code)
 
 
 def path_in(data: bytes) -> DerivationPath:

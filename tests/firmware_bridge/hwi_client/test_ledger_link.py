@@ -1,4 +1,6 @@
-"""The road to a Ledger, against a server that answers from a list: what the library's own transport does not survive."""
+"""The link to a Ledger, against a server that answers from a list: what the library's own transport does not
+survive.
+"""
 
 import asyncio
 from types import SimpleNamespace
@@ -7,12 +9,12 @@ import pytest
 from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces import hid_device
 
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import DeviceFailure
 from multisig import Network
 from tests.support.ledger_driver import (
     ANOTHER,
     Cut,
     driven,
+    fails_with,
     policy_of,
     reply,
     scripted,
@@ -29,10 +31,6 @@ MASTER = reply(0x9000, bytes.fromhex("d34db33f"))
 INCORRECT, BUSY = reply(0x6A80), reply(0x6901)
 POLICY = policy_of(make_vault(), hmac=ANOTHER)
 SIGN_ARGS = {"psbt": make_spend(make_vault()).to_base64(), "policy": POLICY}
-
-
-def fails_with(code, match=None):
-    return pytest.raises(DeviceFailure, match=match, check=lambda failure: failure.code == code)
 
 
 async def test_one_connection_for_all_that_is_asked():
@@ -117,7 +115,7 @@ async def test_what_a_person_is_asked_is_asked_once(op, args, command):
 
 
 async def test_a_harmless_question_stands_before_each_that_a_person_is_asked():
-    """It takes the answer meant for whoever was cut off; the signing after it starts afresh."""
+    """It takes the answer to the cut-off host's command; the signing after it starts afresh."""
     answers = {VERSION: [version()], FINGERPRINT: [INCORRECT, MASTER], SIGN: [reply(0x6985)]}
     async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
         with fails_with("refused-by-person"):

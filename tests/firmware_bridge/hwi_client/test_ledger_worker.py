@@ -1,4 +1,4 @@
-"""A Ledger driven by a worker process that is killed, cancelled or left waiting, and the next one after it."""
+"""A Ledger's worker process that is killed, cancelled or left waiting, and the next one after it."""
 
 import asyncio
 import os
@@ -274,7 +274,7 @@ async def test_a_device_that_vanishes_is_disconnected_long_before_the_deadline(p
 
 
 async def test_another_host_takes_the_connection_and_is_noticed_by_the_deadline():
-    """An emulator answers whoever came last; the first one's connection stays open and silent."""
+    """An emulator answers the last connection only; earlier ones stay open and silent."""
     async with workbench() as (b, lane, policy):
         await lane.call("fingerprint", deadline=5)
         _reader, writer = await asyncio.open_connection(*_address(b.endpoint))
@@ -285,7 +285,9 @@ async def test_another_host_takes_the_connection_and_is_noticed_by_the_deadline(
 
 
 async def test_a_host_that_was_cut_off_in_the_middle_is_cleared_up_after():
-    """The device waits for data of a command that nobody will continue; the first question of the next host ends that."""
+    """The device waits for data of a command that its host will not continue; the first question of the next
+    host ends that.
+    """
     async with workbench() as (b, lane, policy):
         reader, writer = await asyncio.open_connection(*_address(b.endpoint))
         message = (

@@ -1,6 +1,7 @@
-"""The Trezor's driver against virtual devices on the real wire: PIN, passphrase, addresses, progress, models."""
+"""The Trezor's driver against virtual devices: PIN, passphrase, addresses, outputs, progress, models."""
 
 import asyncio
+import base64
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,10 +12,11 @@ from device_simulators.trezor import messages as m
 from device_simulators.trezor.framing import PING, PONG
 from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
-from firmware_bridge.port import DeviceFailure, Question
-from multisig import Profile, Psbt, multisig_account_path, profile_account_path, signer_progress
+from firmware_bridge.protocol import DeviceFailure, Question
+from multisig import Psbt, multisig_account_path, sats, signer_progress
 from tests.support import hwi, rigs, wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
+from tests.support.peers import own_profile
 from tests.support.rigs import NETWORK, SEEDS
 from tests.support.trezor_host import MASTER, host_of
 from tests.support.virtual import Record
@@ -56,17 +58,21 @@ def hidden(passphrase) -> str:
     return SEEDS[0].with_passphrase(passphrase).fingerprint.hex
 
 
-def profile() -> Profile:
-    path = profile_account_path(NETWORK)
-    key = rigs.OriginKey(rigs.KeyOrigin(SEEDS[0].fingerprint, path), SEEDS[0].xpub(path, NETWORK))
-    return Profile(NETWORK, key)
-
-
 def sign_args(psbt, policy=VAULT, payments=None):
-    import base64
-
     content = base64.b64encode(sanitised_psbt.for_device(psbt, policy)).decode()
     return {"psbt": content, "policy": policy_args(policy), "payments": payments, "resume": False}
+
+
+@asynccontextmanager
+async def asked(device, endpoint, op="sign", args=None):
+    """The task of an operation whose question is on the screen."""
+    shown = asyncio.Event()
+    device.panel.watch(lambda _event: shown.set())
+    async with under_way(endpoint, op, args or sign_args(wallets.make_spend(VAULT))) as (client, task):
+        await asyncio.wait_for(shown.wait(), 10)
+        # And acknowledged: what ours has not said yet would come after a stranger's words.
+        await asyncio.wait({task}, timeout=0.3)
+        yield client, task
 
 
 # PIN
@@ -155,7 +161,7 @@ async def test_a_passphrase_is_asked_by_unlock_only_and_the_session_remembers_it
         assert await drive(endpoint, "fingerprint", session=session) == hidden("x")
         ready = await drive(endpoint, "probe", session=session)
         assert (ready["obstacle"], ready["fingerprint"]) == (None, hidden("x"))
-        # Whoever does not know the session is not let into the hidden wallet.
+        # Without the session, the hidden wallet stays closed.
         assert (await fails(endpoint, "fingerprint"))[0] == "needs-passphrase"
 
 
@@ -178,10 +184,18 @@ async def test_a_passphrase_that_is_dismissed_on_the_device(kind):
         assert (await fails(endpoint, "unlock", person=person))[0] == "refused-by-person"
 
 
-async def test_the_empty_passphrase_is_an_answer():
-    async with trezor(passphrase_protection=True) as (_device, endpoint):
-        unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: [""]}))
-        assert unlocked["fingerprint"] == SEEDS[0].fingerprint.hex
+@pytest.mark.parametrize(
+    ("model", "typed", "wallet"),
+    [
+        pytest.param("1", "", "", id="empty"),
+        pytest.param("1", "\u00fc", "u\u0308", id="normalised (BIP-39)"),
+        pytest.param("T", "x", "x", id="a newer model"),
+    ],
+)
+async def test_a_passphrase_from_the_host_opens_its_wallet(model, typed, wallet):
+    async with trezor(model=model, passphrase_protection=True) as (_device, endpoint):
+        unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: [typed]}))
+        assert unlocked["fingerprint"] == hidden(wallet)
         assert unlocked["session"] is not None
 
 
@@ -249,13 +263,6 @@ async def test_a_killed_worker_s_successor_keeps_the_session():
         assert await drive(endpoint, "fingerprint", session=session, recover=True) == hidden("x")
 
 
-async def test_a_passphrase_is_normalised_as_bip_39_has_it():
-    async with trezor(passphrase_protection=True) as (_device, endpoint):
-        composed, decomposed = "\u00fc", "u\u0308"
-        unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: [composed]}))
-        assert unlocked["fingerprint"] == hidden(decomposed)
-
-
 @pytest.mark.parametrize(("typed", "fits"), [("ü" * 16, True), ("ü" * 17, False), ("x" * 51, False)])
 async def test_a_passphrase_is_measured_in_bytes(typed, fits):
     async with trezor(passphrase_protection=True) as (_device, endpoint):
@@ -310,12 +317,6 @@ async def test_without_an_answer_the_passphrase_is_entered_on_the_device():
         assert (person.asked, person.steps) == ([Question.PASSPHRASE], ["enter-passphrase"])
 
 
-async def test_a_newer_model_takes_it_from_the_host_too():
-    async with trezor(model="T", passphrase_protection=True) as (_device, endpoint):
-        unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: ["x"]}))
-        assert unlocked["fingerprint"] == hidden("x")
-
-
 async def test_always_on_device_is_respected():
     options = {"model": "T", "passphrase_protection": True, "always_on_device": True}
     async with trezor(**options) as (device, endpoint):
@@ -345,9 +346,13 @@ async def test_a_newer_model_signs_and_counts_its_outputs():
     [
         ({"model": "Safe 9"}, "Trezor Safe 9", "HWI does not know this Trezor model."),
         ({"initialized": False}, "Trezor One", "The device has no keys yet: set it up first."),
-        ({"bootloader": True}, "Trezor One", "The device is in its bootloader: connect it again without pressing a button."),
+        (
+            {"bootloader": True},
+            "Trezor One",
+            "The device is in its bootloader: connect it again without pressing a button.",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_what_cannot_be_worked_with_says_why(options, model, detail):
     async with trezor(**options) as (_device, endpoint):
         answer = await drive(endpoint, "probe")
@@ -382,8 +387,8 @@ async def test_every_cosigner_is_asked_by_its_own_path():
 
 async def test_the_profile_s_address_is_shown():
     async with trezor() as (_device, endpoint):
-        args = {"policy": policy_args(profile()), "chain": 0, "index": 5}
-        assert (await drive(endpoint, "show_address", args))["address"] == profile().address(0, 5)
+        args = {"policy": policy_args(own_profile()), "chain": 0, "index": 5}
+        assert (await drive(endpoint, "show_address", args))["address"] == own_profile().address(0, 5)
 
 
 async def test_the_pages_of_an_address_are_turned_without_a_word_and_refuse_nothing():
@@ -407,10 +412,7 @@ async def test_s18_a_device_of_other_keys_shows_no_address():
 async def test_an_address_that_is_given_up_leaves_the_screen():
     async with trezor(ask_person) as (device, endpoint):
         args = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
-        shown = asyncio.Event()
-        device.panel.watch(lambda _event: shown.set())
-        async with under_way(endpoint, "show_address", args) as (client, showing):
-            await asyncio.wait_for(shown.wait(), 10)
+        async with asked(device, endpoint, "show_address", args) as (client, showing):
             await asyncio.to_thread(client.cancel)
             with pytest.raises(DeviceFailure) as caught:
                 await showing
@@ -422,8 +424,9 @@ async def test_an_address_that_is_given_up_leaves_the_screen():
 # Identify
 
 
-async def test_identify_shows_itself_and_nothing_hangs_on_it():
-    async with trezor() as (device, endpoint):
+@pytest.mark.parametrize("options", [{}, {"passphrase_protection": True}])
+async def test_identify_asks_a_harmless_question_and_needs_no_passphrase(options):
+    async with trezor(**options) as (device, endpoint):
         record = Record(device.panel)
         assert await drive(endpoint, "identify") is None
         assert record.kinds == ["ping"]
@@ -434,15 +437,10 @@ async def test_identify_that_is_refused():
         assert (await fails(endpoint, "identify"))[0] == "refused-by-person"
 
 
-async def test_identify_needs_no_passphrase():
-    async with trezor(passphrase_protection=True) as (_device, endpoint):
-        assert await drive(endpoint, "identify") is None
-
-
 # Parity
 
 
-@pytest.mark.parametrize("policy", [VAULT, profile()], ids=["vault", "profile"])
+@pytest.mark.parametrize("policy", [VAULT, own_profile()], ids=["vault", "profile"])
 async def test_what_comes_back_is_what_bare_hwi_brings(policy):
     args = sign_args(wallets.make_spend(policy, n_inputs=3), policy)
 
@@ -575,18 +573,6 @@ async def test_more_inputs_than_it_takes_are_refused_before_the_device_is_asked(
 # Others at the same device
 
 
-@asynccontextmanager
-async def asked(device, endpoint, op="sign", args=None):
-    """The task of an operation whose question is on the screen."""
-    shown = asyncio.Event()
-    device.panel.watch(lambda _event: shown.set())
-    async with under_way(endpoint, op, args or sign_args(wallets.make_spend(VAULT))) as (client, task):
-        await asyncio.wait_for(shown.wait(), 10)
-        # And acknowledged: what ours has not said yet would come after a stranger's words.
-        await asyncio.wait({task}, timeout=0.3)
-        yield client, task
-
-
 @pytest.mark.parametrize("message", [m.Cancel(), m.Initialize()], ids=["cancel", "initialize"])
 async def test_a_stranger_who_ends_our_question_is_noticed_within_two_seconds(message):
     async with trezor(ask_person) as (device, endpoint), asked(device, endpoint) as (client, task):
@@ -654,13 +640,50 @@ async def test_a_device_that_is_back_at_once_has_ended_the_old_conversation():
 
 
 async def test_a_conversation_that_was_cut_off_is_cleared():
-    async with trezor(ask_person) as (device, endpoint):
-        shown = asyncio.Event()
-        device.panel.watch(lambda _event: shown.set())
-        async with under_way(endpoint, "sign", sign_args(wallets.make_spend(VAULT))) as (_client, signing):
-            await asyncio.wait_for(shown.wait(), 10)
-            master = await drive(endpoint, "fingerprint", recover=True)
-            assert master == SEEDS[0].fingerprint.hex
-            assert device.panel.pending is None
-            with pytest.raises(DeviceFailure):
-                await signing
+    async with trezor(ask_person) as (device, endpoint), asked(device, endpoint) as (_client, signing):
+        assert await drive(endpoint, "fingerprint", recover=True) == SEEDS[0].fingerprint.hex
+        assert device.panel.pending is None
+        with pytest.raises(DeviceFailure):
+            await signing
+
+
+async def sign_with(run, script):
+    """What became of a payment to this script, and what was shown."""
+    psbt = wallets.with_output(wallets.make_spend(VAULT), 0, script_pubkey=script, amount=sats(0))
+    async with trezor() as (device, endpoint):
+        record = Record(device.panel)
+        return await run(endpoint, "sign", sign_args(psbt)), record
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(b"\x6a\x05hello\x05world", id="two pushes"),
+        pytest.param(b"\x6a\x4c\x4c" + b"x" * 76 + b"\x01y", id="something behind a long push"),
+        pytest.param(b"\x6a\x4c\x05hello", id="a longer form than need be"),
+        pytest.param(b"\x6a\x4d\x05\x00hello", id="the longest form"),
+        pytest.param(b"\x6a\x4bhello", id="a push that breaks off"),
+        pytest.param(b"\x6a", id="no push"),
+        pytest.param(b"\x6a\x00", id="a push of nothing"),
+        pytest.param(b"\x6a\x51", id="a number"),
+        pytest.param(b"\x6a\x4c\x51" + b"x" * 81, id="more than 80 bytes"),
+        pytest.param(b"", id="nothing at all"),
+        pytest.param(VAULT.witness_script(0, 3), id="a bare quorum"),
+        pytest.param(b"\x52\x20" + b"\x11" * 32, id="a witness version without rules"),
+        pytest.param(b"\x51\x20" + b"\x11" * 32, id="a taproot key that is no point of the curve"),
+    ],
+)
+async def test_s10_what_cannot_be_told_as_it_stands_is_refused_before_anybody_is_asked(script):
+    (code, detail), record = await sign_with(fails, script)
+    assert (code, record.kinds) == ("unsupported", [])
+    assert "output 0" in detail
+
+
+# The x of the curve's generator.
+POINT = bytes.fromhex("79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
+
+
+@pytest.mark.parametrize("script", [b"\x51\x20" + POINT, b"\x6a\x05hello", wallets.foreign_script()])
+async def test_what_can_be_told_is_signed(script):
+    _answer, record = await sign_with(drive, script)
+    assert record.kinds[-1] == "sign-total"

@@ -1,4 +1,4 @@
-"""The conversation with a Trezor, message by message: cancel, clearing, and what no log may hold."""
+"""The connection to a Trezor, message by message: cancel, clean-up, and secrets that no log may contain."""
 
 import io
 import logging
@@ -16,7 +16,7 @@ from firmware_bridge.hwi_client.trezor.device import TrezorDevice
 from firmware_bridge.hwi_client.trezor.screen import Screen
 from firmware_bridge.hwi_client.trezor.wire import Connection
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import DeviceFailure, Opening, Question
+from firmware_bridge.protocol import DeviceFailure, Opening, Question
 from tests.support.driver import Person
 from tests.support.rigs import NETWORK
 
@@ -101,7 +101,9 @@ def test_cancel_that_came_too_late_is_forgotten():
 
 
 def test_the_answer_to_a_ping_about_an_earlier_question_is_dropped():
-    """The person was quicker: the device read the Ping between its two questions, and the second one is still there."""
+    """The person was quicker: the device read the Ping between its two questions, and the second one is still
+    there.
+    """
     late, done = messages.Success(message="still there? 1"), messages.Success(message="done")
     transport, wire = connection(BUTTON, BUTTON, late, done)
     assert wire.call(messages.GetFeatures(), check_fw=False).message == "done"

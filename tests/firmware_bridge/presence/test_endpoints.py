@@ -1,4 +1,4 @@
-"""Emulators are noticed without a word to them."""
+"""Emulators are noticed without sending them anything."""
 
 import socket
 import sys
@@ -54,7 +54,7 @@ async def test_a_unix_socket_is_there_while_it_is_bound_and_nothing_is_sent(fold
         assert sighting.endpoint == endpoint
         with pytest.raises(BlockingIOError):
             server.recv(1)
-    # The file stays; nobody is behind it.
+    # The file stays; no socket is bound to it.
     assert path in {str(left) for left in folder.iterdir()}
     assert await listing([]) == []
 

@@ -1,4 +1,4 @@
-"""What makes the bridge look at once, and what it does where nothing tells."""
+"""What makes the bridge look at once, and polling where udev does not report."""
 
 import asyncio
 import os
@@ -65,7 +65,7 @@ async def test_a_socket_that_was_closed_means_polling():
         async with asyncio.timeout(PATIENCE):
             await udev.wait(LONG)
         assert udev.patience == Polling().patience
-        # Nobody listens any more: an end that stays readable for ever costs nothing.
+        # No reader is left: an end that stays readable for ever costs nothing.
         assert asyncio.get_running_loop().remove_reader(ours.fileno()) is False
 
 
@@ -119,7 +119,7 @@ async def test_what_udev_tells_of_usb_ends_the_wait_and_of_disks_does_not(tmp_pa
         socket.socket(fileno=os.dup(found._monitor.fileno())) as ours,
         socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, uevents) as udevd,
     ):
-        # To our socket alone: nobody else on this machine hears of it.
+        # To our socket alone: no other program on this machine gets it.
         address = (ours.getsockname()[0], 0)
         try:
             udevd.sendto(udev_message(b"block"), address)

@@ -6,7 +6,7 @@ import pytest
 from firmware_bridge import BridgeError, DeviceState, Endpoint, Family
 from firmware_bridge.errors import RefusedByPerson, WrongApp
 from firmware_bridge.model import Device as BridgeDevice
-from firmware_bridge.usb_models import USB_MODELS
+from firmware_bridge.presence.usb import USB_MODELS
 from signerd import errors as e
 from signerd import shapes
 from signerd.core.states import State

@@ -1,0 +1,156 @@
+"""QR codes: PSBTs as series of texts, their pictures, and the scanner that reads a device's screen."""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum, unique
+from io import BytesIO, StringIO
+from typing import Final
+
+import segno
+
+from firmware_bridge.airgap import bbqr, handoff, ur
+from firmware_bridge.airgap.handoff import request_bytes
+from firmware_bridge.airgap.transfer import (
+    MAX_TEXT,
+    Assembler,
+    Content,
+    OtherTransfer,
+    Received,
+    TooMuchForCodes,
+    Transfer,
+    Unreadable,
+)
+from multisig import Policy, Psbt
+
+# BBQr.md, "ECC Levels": the lowest level holds the most, and a screen has no dirt.
+_LEVEL: Final = "L"
+
+
+@unique
+class Picture(StrEnum):
+    SVG = "svg"
+    PNG = "png"
+    TERMINAL = "txt"
+    """Half blocks in UTF-8, two dots per character, for light and dark terminals."""
+
+
+def draw(text: str, picture: Picture = Picture.SVG, *, scale: int = 4, version: int | None = None) -> bytes:
+    """A QR code with `scale` dots per module. A fixed `version` keeps a series at one size.
+
+    :raises ValueError: the text does not fit.
+    """
+    code = _make(text, version)
+    if picture is Picture.TERMINAL:
+        drawn = StringIO()
+        code.terminal(drawn, compact=True)
+        return drawn.getvalue().encode()
+    content = BytesIO()
+    code.save(content, kind=picture.value, scale=scale, dark="black", light="white")
+    return content.getvalue()
+
+
+def version_of(texts: Iterable[str]) -> int:
+    """The smallest QR version that holds each of the texts, to draw a series at one size.
+
+    :raises ValueError: there are no texts, or one does not fit.
+    """
+    return max(int(_make(text, None).version) for text in texts)
+
+
+def _make(text: str, version: int | None) -> segno.QRCode:
+    return segno.make(text, error=_LEVEL, version=version, micro=False, boost_error=False)
+
+
+def psbt_bbqr(
+    psbt: Psbt, policy: Policy, *, max_characters: int = bbqr.DEFAULT_CHARACTERS
+) -> tuple[str, ...]:
+    """The request as a BBQr series (Coldcard Q). Show it in a loop, each text for a quarter of a second.
+
+    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
+        S5).
+    :raises TooMuchForCodes: it takes more parts than a series has.
+    """
+    content = request_bytes(psbt, policy)
+    try:
+        return bbqr.split(content, Content.PSBT, max_characters=max_characters)
+    except ValueError as error:
+        raise TooMuchForCodes(detail=str(error)) from error
+
+
+def psbt_ur(psbt: Psbt, policy: Policy, *, max_fragment: int = ur.DEFAULT_FRAGMENT) -> Iterator[str]:
+    """The request as an endless UR 2 series (Jade, Keystone, Passport, SeedSigner). Show one text after the
+    other.
+
+    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4,
+        S5).
+    :raises TooMuchForCodes: it takes more parts than a series has.
+    """
+    content = request_bytes(psbt, policy)
+    try:
+        return ur.split(content, Content.PSBT, max_fragment=max_fragment)
+    except ValueError as error:
+        raise TooMuchForCodes(detail=str(error)) from error
+
+
+_FORMATS: Final[dict[str, Callable[[], Assembler]]] = {bbqr.PREFIX: bbqr.Assembler, ur.PREFIX: ur.Assembler}
+
+
+class _Bare:
+    """One QR code without a header, as a Coldcard Q shows a small PSBT."""
+
+    def __init__(self) -> None:
+        self._result: Transfer | None = None
+
+    @property
+    def result(self) -> Transfer | None:
+        return self._result
+
+    def add(self, text: str) -> Received:
+        if len(text) > MAX_TEXT or not text.isascii():
+            raise Unreadable("This QR code holds no PSBT.")
+        found = Transfer(Content.PSBT, handoff.decode_psbt(text.encode("ascii")))
+        if self._result not in {None, found}:
+            raise OtherTransfer("This QR code holds another PSBT than the one before.")
+        self._result = found
+        return Received(1, 1)
+
+
+class Scanner:
+    """Reads one transfer: BBQr, UR, or a bare PSBT in one QR code. The first valid text decides the format.
+
+    ::
+
+        scanner = Scanner()
+        while scanner.result is None:
+            try:
+                received = scanner.add(await camera.next_text())
+            except BridgeError as error:
+                show(str(error), error.hint)
+    """
+
+    def __init__(self) -> None:
+        self._make: Callable[[], Assembler] | None = None
+        self._assembler: Assembler | None = None
+
+    @property
+    def result(self) -> Transfer | None:
+        """The content, as soon as it is complete."""
+        return None if self._assembler is None else self._assembler.result
+
+    def add(self, text: str) -> Received:
+        """:raises Unreadable: not a valid part; `OtherTransfer` if it belongs to another series.
+        :raises FinalTransaction: it is a complete transaction.
+        """
+        make = _format_of(text)
+        if self._assembler is None:
+            fresh = make()
+            received = fresh.add(text)
+            self._make, self._assembler = make, fresh
+            return received
+        if make is not self._make:
+            raise OtherTransfer("This QR code is in another format than the ones before.")
+        return self._assembler.add(text)
+
+
+def _format_of(text: str) -> Callable[[], Assembler]:
+    start = text[: len(ur.PREFIX)].upper()
+    return next((make for prefix, make in _FORMATS.items() if start.startswith(prefix)), _Bare)

@@ -1,0 +1,240 @@
+"""Setting up a vault without a cable: cosigners' keys from the files that devices write (Coldcard's two JSON
+exports, BSMS 1.0 key records of BIP-129, key-origin text), and the vault as files that devices read.
+"""
+
+import base64
+import binascii
+import json
+from enum import StrEnum, unique
+from pathlib import Path
+from typing import Any, Final
+
+from firmware_bridge.airgap import card
+from firmware_bridge.airgap.transfer import Unreadable
+from firmware_bridge.enrolment import coldcard_file, fitting_name
+from firmware_bridge.errors import Unsupported, WrongDevice
+from firmware_bridge.families import maker_of
+from firmware_bridge.model import Family
+from multisig import (
+    DerivationPath,
+    ExtendedPublicKey,
+    Fingerprint,
+    InvalidKey,
+    InvalidMessage,
+    InvalidPath,
+    KeyOrigin,
+    Network,
+    OriginKey,
+    Vault,
+    WrongNetwork,
+    base58,
+    bsms_record,
+    multisig_account_path,
+    recover_message_key,
+)
+from multisig.vault import account_of
+
+VERSION: Final = "BSMS 1.0"
+# The token of an unencrypted round.
+_NO_TOKEN: Final = "00"  # noqa: S105 - it says that there is none
+_RECORD_LINES: Final = 5
+
+
+def key_of_record(text: str, network: Network) -> OriginKey:
+    """The key in a signed record of the first round.
+
+    :raises InvalidKey: not such a record, encrypted, or not signed by its key.
+    :raises InvalidPath, WrongNetwork: what is wrong with the key itself.
+    """
+    lines = text.strip("\n").split("\n")
+    if len(lines) != _RECORD_LINES or lines[0] != VERSION:
+        raise InvalidKey("This is no key record of BSMS 1.0.")
+    if lines[1] != _NO_TOKEN:
+        raise InvalidKey("This key record belongs to an encrypted round, which is not read here.")
+    key = OriginKey.parse(lines[2], network)
+    if _signer(lines) != key.xpub.public_key:
+        raise InvalidKey("The signature in this key record is not by its key.")
+    return key
+
+
+def _signer(lines: list[str]) -> bytes | None:
+    try:
+        return recover_message_key("\n".join(lines[:-1]), base64.b64decode(lines[-1], validate=True))
+    except (binascii.Error, ValueError, InvalidMessage):
+        return None
+
+
+# A Coldcard's largest export has about 5 kB.
+MAX_FILE: Final = 64 * 1024
+# SLIP-132: Zpub and Vpub are xpub and tpub with a prefix for multisig P2WSH, which the file says as well.
+_P2WSH_VERSIONS: Final = {
+    bytes.fromhex("02aa7ed3"): bytes.fromhex("0488b21e"),
+    bytes.fromhex("02575483"): bytes.fromhex("043587cf"),
+}
+
+
+def read_key(file: Path, network: Network, *, signer: Fingerprint | None = None) -> OriginKey:
+    """The key for a native segwit vault (BIP-48), checked for network, path and depth (S14, S15, S17).
+
+    :raises NoCard, CardProtected, CardFault, Unreadable: the file cannot be read, or is not text.
+    :raises MultisigError: as `parse_key`.
+    :raises WrongDevice: as `parse_key`.
+    """
+    content = card.read(file, MAX_FILE)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable("This file holds no text.") from None
+    return parse_key(text, network, signer=signer)
+
+
+def parse_key(text: str, network: Network, *, signer: Fingerprint | None = None) -> OriginKey:
+    """The same, from the text of such a file.
+
+    :raises InvalidKey, InvalidPath, WrongNetwork: not a key for a vault.
+    :raises WrongDevice: the key belongs to another device than `signer`.
+    :raises Unreadable: the text is of no known kind.
+    """
+    if len(text) > MAX_FILE:
+        raise Unreadable(f"This file has more than the {MAX_FILE} bytes that are read.")
+    key = _parse(text.replace("\r\n", "\n"), network)
+    _require_account(key, network)
+    if signer is not None and key.fingerprint != signer:
+        raise WrongDevice(f"This key is from the device {key.fingerprint}, and {signer} was expected.")
+    return key
+
+
+def _parse(text: str, network: Network) -> OriginKey:
+    start = text.lstrip()[:1]
+    if start == "{":
+        return _from_json(_load(text), network)
+    if text.lstrip().startswith(VERSION):
+        return key_of_record(text.lstrip(), network)
+    if start == "[":
+        return OriginKey.parse(text, network)
+    raise Unreadable("This is no key export that is known here.")
+
+
+def _load(text: str) -> dict[str, Any]:
+    try:
+        # The text begins with a brace: the value is an object.
+        loaded: dict[str, Any] = json.loads(text, object_pairs_hook=_distinct)
+    except (ValueError, RecursionError):
+        raise Unreadable("This JSON file is damaged.") from None
+    return loaded
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is there twice, and programs differ in which value they use")
+    return found
+
+
+def _from_json(found: dict[str, Any], network: Network) -> OriginKey:
+    match found:
+        # Coldcard: Settings > Multisig > Export XPUB (`ccxp-*.json`).
+        case {"xfp": str() as master, "p2wsh": str() as xpub, "p2wsh_deriv": str() as path}:
+            return _key(master, path, xpub, network)
+        # Coldcard: Advanced > Export Wallet > Generic JSON; `xfp` inside is the account key's own.
+        case {"xfp": str() as master, "bip48_2": {"xpub": str() as xpub, "deriv": str() as path, **rest}}:
+            key = _key(master, path, xpub, network)
+            _require_own_fingerprint(key, rest.get("xfp"))
+            return key
+        case {"xfp": str()}:
+            raise InvalidKey(
+                "This export has no key for a vault in native segwit.",
+                hint="On a Coldcard choose Settings, Multisig Wallets, Export XPUB.",
+            )
+        case _:
+            raise Unreadable("This is no key export that is known here.")
+
+
+def _key(master: str, path: str, xpub: str, network: Network) -> OriginKey:
+    origin = KeyOrigin(Fingerprint.from_hex(master), DerivationPath.parse(path))
+    return OriginKey(origin, ExtendedPublicKey.parse(_plain(xpub), network))
+
+
+def _plain(xpub: str) -> str:
+    try:
+        data = base58.decode_check(xpub)
+    except base58.Base58Error:
+        # ExtendedPublicKey.parse says what is wrong.
+        return xpub
+    version = _P2WSH_VERSIONS.get(data[:4])
+    return xpub if version is None else base58.encode_check(version + data[4:])
+
+
+def _require_own_fingerprint(key: OriginKey, stated: object) -> None:
+    if stated is not None and str(stated).lower() != key.xpub.fingerprint.hex:
+        raise InvalidKey("This export contradicts itself: a fingerprint is not its key's.")
+
+
+def _require_account(key: OriginKey, network: Network) -> None:
+    path = key.origin.path
+    expected = multisig_account_path(network, account_of(path))
+    if path != expected:
+        if path.indexes[:1] + path.indexes[2:] == expected.indexes[:1] + expected.indexes[2:]:
+            raise WrongNetwork(f"The path {path} is for another network than {network}.")
+        raise InvalidPath(f"The key is at {path}; a vault in native segwit wants one at {expected}.")
+    if not any(bytes(key.fingerprint)):
+        raise InvalidKey("The fingerprint 00000000 names no device.")
+    key.require_agreement()
+
+
+@unique
+class EnrolmentForm(StrEnum):
+    """The format of a vault's file."""
+
+    COLDCARD = "coldcard"
+    """Coldcard's simple text, which many other devices read too."""
+    DESCRIPTOR = "descriptor"
+    """An output descriptor with its checksum, receiving and change in one (BIP-380, BIP-389)."""
+    BSMS = "bsms"
+    """The descriptor record of BIP-129, with the first address to compare."""
+
+
+_ENDINGS: Final = {
+    EnrolmentForm.COLDCARD: ".txt",
+    # A descriptor has no name: a Coldcard takes the file's name up to the first dot, of at most 20
+    # characters.
+    EnrolmentForm.DESCRIPTOR: ".descriptor.txt",
+    EnrolmentForm.BSMS: ".bsms",
+}
+
+
+def require_airgap(family: Family) -> None:
+    """:raises Unsupported: such devices work by cable only."""
+    maker = maker_of(family)
+    if maker.cable_only:
+        raise Unsupported(f"A {maker.name} reads neither cards nor QR codes: connect it by its cable.")
+
+
+def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.COLDCARD) -> str:
+    """The text of the file. For QR codes: `bbqr.split(text.encode(), Content.TEXT)`. The name is shortened
+    for a Coldcard if necessary.
+
+    :raises Unsupported: the vault is more than a Coldcard takes.
+    """
+    match form:
+        case EnrolmentForm.COLDCARD:
+            return coldcard_file(vault, fitting_name(Family.COLDCARD, name, vault))
+        case EnrolmentForm.DESCRIPTOR:
+            return f"{vault.descriptor}\n"
+        case EnrolmentForm.BSMS:
+            return bsms_record(vault)
+
+
+def write_enrolment(
+    vault: Vault, name: str, folder: Path, form: EnrolmentForm = EnrolmentForm.COLDCARD
+) -> Path:
+    """Write the vault to a card's folder. A Coldcard takes the file's name, made from `name`, for the
+    vault's. Returns the path.
+
+    :raises Unsupported: as `enrolment_text`.
+    :raises NameTaken: another file has that name.
+    :raises NoCard, CardProtected, CardFault: the folder cannot be written.
+    """
+    text = enrolment_text(vault, name, form)
+    label = card.safe_label(fitting_name(Family.COLDCARD, name, vault))
+    return card.write(folder, label + _ENDINGS[form], text.encode())

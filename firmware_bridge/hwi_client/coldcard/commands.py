@@ -1,0 +1,178 @@
+"""Requests to a Coldcard: addresses, whether it knows a vault, and questions to its person; and what its
+releases do differently.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hwilib.devices.ckcc.constants import AF_P2WPKH, AF_P2WSH, MAX_TXN_LEN, MAX_TXN_LEN_MK4
+from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
+from hwilib.devices.ckcc.protocol import CCProtoError
+
+from firmware_bridge.errors import WrongDevice
+from firmware_bridge.protocol import DeviceFailure
+from multisig import RECEIVE, DerivationPath, Network, OriginKey, multisig_script
+from multisig.vault import profile_account_path
+
+# Models before the Mk4 have less memory for a transaction.
+_SMALL: Final = frozenset({"mk1", "mk2", "mk3"})
+
+
+@dataclass(frozen=True)
+class Release:
+    """`since`: the first version. `unique_names`: it keeps no two wallets of the same name. `collects_later`:
+    a later connection can collect the result too, not only the one on which the person approved.
+    """
+
+    since: tuple[int, ...]
+    unique_names: bool
+    collects_later: bool
+
+
+# Read from the maker's source, tag by tag, and seen on 5.4.5 and 5.6.1. The newest first. In 5.6.1 both
+# changed (`multisig.py`, `name_is_used`; `usb.py`, `ALLOWED_DOWNLOAD`); 5.6.0 is as 5.4.5.
+_RELEASES: Final = (
+    Release((5, 6, 1), unique_names=True, collects_later=False),
+    Release((), unique_names=False, collects_later=True),
+)
+
+
+def release_of(firmware: str | None) -> Release:
+    """The row of this version; firmware without a version is older than all rows."""
+    parts = (firmware or "").split(".")
+    version = tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()
+    return next(release for release in _RELEASES if release.since <= version)
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The versions that the device reports. `label` is its model; None for models before the Mk4."""
+
+    firmware: str | None = None
+    label: str | None = None
+
+    @property
+    def model(self) -> str:
+        return "Coldcard" if self.label is None else f"Coldcard {self.label.capitalize()}"
+
+    @property
+    def max_psbt_bytes(self) -> int:
+        small = self.label is None or self.label in _SMALL
+        return int(MAX_TXN_LEN if small else MAX_TXN_LEN_MK4)
+
+    @property
+    def release(self) -> Release:
+        return release_of(self.firmware)
+
+
+def address_command(
+    policy: Mapping[str, Any], chain: int, index: int, fingerprint: str, network: Network
+) -> bytes:
+    """For a vault, which the device must know, or for a profile, whose path is enough.
+
+    :raises DeviceFailure: the device with this fingerprint has no key in the policy.
+    """
+    keys = [OriginKey.parse(text, network) for text in policy["keys"]]
+    if not any(key.fingerprint.hex == fingerprint for key in keys):
+        raise DeviceFailure(WrongDevice.code, f"the device ({fingerprint}) is no signer here")
+    if policy["kind"] == "vault":
+        return _script_command(policy["threshold"], keys, (chain, index))
+    return _path_command(DerivationPath((*keys[0].origin.path, chain, index)))
+
+
+# The error by which the device shows that it knows the vault.
+KNOWN: Final = "wrong m/n in script"
+
+
+def question_command(policy: Mapping[str, Any], network: Network) -> bytes:
+    """A request that shows nothing on the screen and tells whether the device has a wallet with these
+    fingerprints and paths.
+
+    The device looks for the wallet first, and then rejects the script, which has another number of keys. The
+    command for this purpose (`msck`) compares fingerprints only, and takes all vaults of the same devices for
+    one.
+    """
+    keys = [OriginKey.parse(text, network) for text in policy["keys"]]
+    count = 1 if len(keys) > 1 else 2
+    others = [keys[0].xpub.derive_public_key(RECEIVE, index) for index in range(count)]
+    origins = [_origin(key, (RECEIVE, 0)) for key in keys]
+    script = multisig_script(1, others)
+    return bytes(Packer.show_p2sh_address(policy["threshold"], origins, script, addr_fmt=AF_P2WSH))
+
+
+def greeting_command(network: Network) -> bytes:
+    """Shows the first address of the profile's first account until a button is pressed."""
+    return _path_command(DerivationPath((*profile_account_path(network), 0, 0)))
+
+
+def _path_command(path: DerivationPath) -> bytes:
+    return bytes(Packer.show_address(spelled(str(path)), AF_P2WPKH))
+
+
+def _script_command(threshold: int, keys: list[OriginKey], suffix: tuple[int, int]) -> bytes:
+    """With the origins in the order of the script's keys (BIP-67)."""
+    derived = sorted((key.xpub.derive_public_key(*suffix), key) for key in keys)
+    script = multisig_script(threshold, [public_key for public_key, _key in derived])
+    origins = [_origin(key, suffix) for _public_key, key in derived]
+    return bytes(Packer.show_p2sh_address(threshold, origins, script, addr_fmt=AF_P2WSH))
+
+
+def _origin(key: OriginKey, suffix: tuple[int, int]) -> list[int]:
+    return [struct.unpack("<I", bytes(key.fingerprint))[0], *key.origin.path, *suffix]
+
+
+def spelled(path: str) -> str:
+    """A path as a Coldcard reads it."""
+    return path.replace("h", "'")
+
+
+# The device does not answer while it reads, checks and signs, which takes minutes for large transactions. The
+# bridge keeps the deadline; this one is only for a connection that the bridge has left.
+ANSWER_MS: Final = 30_000
+_ANSWER_MS_PER_BYTE: Final = 0.5
+# The error after the person has answered, whatever the answer.
+_NOTHING_OPEN: Final = "no active request"
+
+
+def answer_ms(size: int) -> int:
+    """How long the device may work on this many bytes without answering, in milliseconds."""
+    return ANSWER_MS + int(_ANSWER_MS_PER_BYTE * size)
+
+
+def is_nothing_open(error: CCProtoError) -> bool:
+    return _NOTHING_OPEN in str(error).lower()
+
+
+class Question:
+    """A question to the person. `poll` is the command that asks for the result.
+
+    `packet`: the command that makes the device ask. If it arrives in the pause after a refused enrolment, the
+    firmware forgets it at the end of the pause but still shows it, and the answer is lost. Then it is sent
+    once more.
+    """
+
+    def __init__(self, ckcc: Any, poll: bytes, packet: bytes | None = None, size: int = 0) -> None:
+        self._ckcc = ckcc
+        self._poll = poll
+        self._packet = packet
+        self._patience = answer_ms(size)
+
+    def ask(self) -> None:
+        self._ckcc.send_recv(self._packet, timeout=self._patience)
+
+    def look(self) -> Any:
+        """The answer, or None while there is none. Returns when the device has done its own work and shows
+        the question.
+
+        :raises RuntimeError: refused, failed, or the question has gone.
+        """
+        try:
+            return self._ckcc.send_recv(self._poll, timeout=self._patience)
+        except CCProtoError as over:
+            if self._packet is None or not is_nothing_open(over):
+                raise
+        self.ask()
+        self._packet = None
+        return None

@@ -1,0 +1,118 @@
+"""USB devices as hidapi, libusb and pyserial list them, for systems without sysfs. Only descriptors are read:
+no device is opened. Importing this module loads the libusb of the libusb-package wheel, without which HWI
+drives no WebUSB device.
+"""
+
+import ctypes
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import hid
+import libusb_package
+import usb1
+from serial.tools import list_ports
+
+from firmware_bridge.model import Endpoint, Sighting, webusb_address
+from firmware_bridge.presence.usb import usb_model, usb_transports
+
+# The first interface of a device, or the vendor's usage page where interfaces are not numbered (as in HWI).
+_FIRST_INTERFACE = 0
+_LEDGER_USAGE_PAGE = 0xFFA0
+# The FIDO interface that some devices have as well; its interface number may not tell it apart.
+_FIDO_USAGE_PAGE = 0xF1D0
+_HID = frozenset({"hid", "hid-or-webusb"})
+_VENDOR_CLASS = 0xFF
+
+
+def load() -> bool:
+    """Load the bundled libusb. If there is none, return False: usb1 then looks for the system's."""
+    path = libusb_package.get_library_path()
+    if path is None:
+        return False
+    usb1.loadLibrary(ctypes.CDLL(str(path)))
+    return True
+
+
+LOADED = load()
+
+
+def list_usb() -> list[Sighting]:
+    """Signing devices on the bus. Blocks for some milliseconds."""
+    return [
+        *hid_sightings(hid.enumerate()),
+        *_webusb_sightings(),
+        *serial_sightings(list_ports.comports()),
+    ]
+
+
+def hid_sightings(entries: Iterable[Mapping[str, Any]]) -> list[Sighting]:
+    """From what `hid.enumerate` returns."""
+    return [sighting for entry in entries if (sighting := _hid_sighting(entry)) is not None]
+
+
+def _hid_sighting(entry: Mapping[str, Any]) -> Sighting | None:
+    numbers = entry["vendor_id"], entry["product_id"]
+    model = usb_model(*numbers, entry.get("product_string"))
+    if model is None or not usb_transports(*numbers) & _HID or not _is_first(entry):
+        return None
+    path = entry["path"].decode(errors="replace")
+    return Sighting(Endpoint(model.family, f"hid:{path}"), model.model, unsupported=model.reason)
+
+
+def _is_first(entry: Mapping[str, Any]) -> bool:
+    page = entry["usage_page"]
+    numbered_first = entry["interface_number"] in {-1, _FIRST_INTERFACE} and page != _FIDO_USAGE_PAGE
+    return bool(numbered_first or page == _LEDGER_USAGE_PAGE)
+
+
+def serial_sightings(ports: Iterable[Any]) -> list[Sighting]:
+    """From what `serial.tools.list_ports.comports` returns."""
+    return [sighting for port in ports if (sighting := _serial_sighting(port)) is not None]
+
+
+def _serial_sighting(port: Any) -> Sighting | None:
+    """A port that is not on the USB bus has no numbers."""
+    if port.vid is None or port.pid is None:
+        return None
+    model = usb_model(port.vid, port.pid, port.product)
+    if model is None or model.transport != "serial":
+        return None
+    return Sighting(Endpoint(model.family, f"serial:{port.device}"), model.model, unsupported=model.reason)
+
+
+def _webusb_sightings() -> list[Sighting]:
+    with usb1.USBContext() as context:
+        return webusb_sightings(context.getDeviceIterator(skip_on_error=True))
+
+
+def webusb_sightings(devices: Iterable[Any]) -> list[Sighting]:
+    """From libusb's list: devices that are reached by WebUSB, and those that cannot be driven. Product names
+    are not read: that would open the device.
+    """
+    return [sighting for device in list(devices) if (sighting := _webusb_sighting(device)) is not None]
+
+
+def _webusb_sighting(device: Any) -> Sighting | None:
+    numbers = device.getVendorID(), device.getProductID()
+    model, transports = usb_model(*numbers), usb_transports(*numbers)
+    if model is None or (
+        transports and "webusb" not in transports and not _speaks_webusb(device, transports)
+    ):
+        return None
+    ports = device.getPortNumberList()
+    address = webusb_address(device.getBusNumber(), ports)
+    if not transports:
+        address = f"usb:{address.partition(':')[2]}"
+    return Sighting(Endpoint(model.family, address), model.model, unsupported=model.reason)
+
+
+def _speaks_webusb(device: Any, transports: frozenset[str]) -> bool:
+    """A Trezor One's firmware decides: HID at first, WebUSB since 1.7. The first interface's descriptor tells
+    which.
+    """
+    if "hid-or-webusb" not in transports:
+        return False
+    try:
+        return bool(device[0][_FIRST_INTERFACE][0].getClass() == _VENDOR_CLASS)
+    except (IndexError, usb1.USBError):
+        return False

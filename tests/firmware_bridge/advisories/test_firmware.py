@@ -1,0 +1,70 @@
+"""How much of a data output each model shows: what was read and seen, and nothing taken for granted beyond
+it.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import Family, data_screen
+from firmware_bridge.advisories.firmware import DATA_SCREENS
+from multisig.tokens import MAX_PAYLOAD_BYTES
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "firmware", "whole", "first"),
+    [
+        (Family.TREZOR, "Trezor One", "1.14.1", 32, 31),
+        (Family.TREZOR, "Trezor One (virtual)", "1.9.4", 32, 31),
+        (Family.TREZOR, "Trezor Model T", "2.3.6", 44, 43),
+        (Family.TREZOR, "Trezor Model T", "2.8.9", 80, 0),
+        (Family.COLDCARD, "Coldcard Mk4", "5.4.5", 160, 80),
+        (Family.COLDCARD, "Coldcard Q", "5.6.1", 160, 80),
+        (Family.LEDGER, "Ledger Nano S Plus", "2.4.6", 80, 0),
+    ],
+)
+def test_s28_what_is_known_of_a_model_and_version(family, model, firmware, whole, first):
+    found = data_screen(family, model, firmware)
+    assert (found.whole, found.first) == (whole, first)
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "firmware"),
+    [
+        (Family.TREZOR, "Trezor One", None),
+        (Family.TREZOR, "Trezor One", "1.15.0"),
+        (Family.TREZOR, "Trezor One", "1.14"),
+        (Family.TREZOR, "Trezor One", "1.14.1-dirty"),
+        (Family.TREZOR, "Trezor Model T", "2.4.0"),
+        (Family.TREZOR, "Trezor Safe 3", "2.8.9"),
+        (Family.COLDCARD, "Coldcard Mk4", "5.3.3"),
+        (Family.LEDGER, "Ledger Nano S", "1.6.5"),
+        (Family.JADE, "Jade", "1.0.31"),
+        (Family.LEDGER, "Trezor One", "1.14.1"),
+    ],
+)
+def test_s28_what_was_neither_read_nor_seen_is_not_known(family, model, firmware):
+    assert data_screen(family, model, firmware) is None
+
+
+def test_no_two_rows_are_about_one_device_and_each_has_its_source():
+    for row in DATA_SCREENS:
+        assert row.since <= row.until
+        assert row.first <= row.whole
+        assert ("read: " in row.source) or ("seen on" in row.source)
+        others = [o for o in DATA_SCREENS if o is not row and (o.family, o.model) == (row.family, row.model)]
+        assert all(o.until < row.since or row.until < o.since for o in others)
+
+
+GUIDE = (Path(__file__).parents[3] / "docs" / "issuing-a-token.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("row", DATA_SCREENS, ids=lambda row: f"{row.model} {row.since}")
+def test_the_guide_says_of_each_model_what_the_data_says(row):
+    since, until = (".".join(map(str, version)) for version in (row.since, row.until))
+    (line,) = [line for line in GUIDE.splitlines() if line.startswith("|") and f"{since} to {until}" in line]
+    if row.whole >= MAX_PAYLOAD_BYTES:
+        assert line.endswith("| all |")
+    else:
+        assert f"{row.whole} bytes whole" in line
+        assert f"first {row.first}," in line

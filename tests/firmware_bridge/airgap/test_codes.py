@@ -1,0 +1,133 @@
+"""QR codes: their pictures, and one scanner for all formats."""
+
+import struct
+from itertools import islice
+
+import pytest
+
+from firmware_bridge.airgap import (
+    Content,
+    FinalTransaction,
+    OtherTransfer,
+    Picture,
+    Scanner,
+    Transfer,
+    Unreadable,
+    bbqr,
+    draw,
+    ur,
+    version_of,
+)
+from firmware_bridge.airgap.transfer import MAX_TEXT
+from multisig import finalise
+from tests.support.wallets import ALICE, BOB, make_spend, make_vault
+
+SERIES = bbqr.split(bytes(range(256)) * 5, Content.PSBT, encoding=bbqr.Encoding.HEX, max_characters=900)
+
+
+def png_width(content):
+    assert content.startswith(b"\x89PNG")
+    return struct.unpack(">I", content[16:20])[0]
+
+
+def test_svg():
+    content = draw("B$HP0100AB")
+    assert content.startswith(b"<?xml")
+    assert b"<svg" in content
+
+
+def test_png_has_the_size_of_its_version():
+    # 21 squares in version 1, 29 in 3, and four of margin on each side.
+    assert png_width(draw("B$HP0100AB", Picture.PNG, scale=3)) == (21 + 8) * 3
+    assert png_width(draw("B$HP0100AB", Picture.PNG, scale=1, version=3)) == 29 + 8
+
+
+def test_a_terminal():
+    lines = draw("B$HP0100AB", Picture.TERMINAL).decode().splitlines()
+    assert {len(line) for line in lines} == {21 + 8}
+    assert set("".join(lines)) <= set("█▀▄ ")
+
+
+def test_a_series_keeps_its_size():
+    version = version_of(SERIES)
+    assert len({png_width(draw(text, Picture.PNG, version=version)) for text in SERIES}) == 1
+    assert version_of([SERIES[0]]) == version
+
+
+def test_the_dense_mode_is_used_and_the_lowest_level():
+    # BBQr.md, "Size Estimates": what versions 27 and 40 hold.
+    assert version_of(["A" * bbqr.DEFAULT_CHARACTERS]) == 27
+    assert version_of(["A" * (bbqr.DEFAULT_CHARACTERS + 1)]) == 28
+    assert version_of(["A" * MAX_TEXT]) == 40
+
+
+def test_what_does_not_fit():
+    with pytest.raises(ValueError):
+        draw("A" * (MAX_TEXT + 1))
+    with pytest.raises(ValueError):
+        draw("A" * 100, version=1)
+    with pytest.raises(ValueError):
+        version_of([])
+
+
+VAULT = make_vault()
+PSBT = make_spend(VAULT, n_inputs=1)
+DATA = PSBT.to_bytes()
+BBQR = bbqr.split(DATA, Content.PSBT, max_characters=300)
+UR = list(islice(ur.split(DATA), 60))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [BBQR, UR, [text.lower() for text in UR], [PSBT.to_base64()], [DATA.hex()], [DATA.hex().upper()]],
+    ids=["bbqr", "ur", "ur lower", "base64", "hex", "HEX"],
+)
+def test_a_transfer(texts):
+    scanner = Scanner()
+    assert scanner.result is None
+    for text in texts:
+        received = scanner.add(text)
+    assert received.complete
+    assert scanner.result == Transfer(Content.PSBT, DATA)
+
+
+@pytest.mark.parametrize("first", [BBQR, UR])
+def test_other_formats_are_refused_once_one_has_begun(first):
+    scanner = Scanner()
+    scanner.add(first[0])
+    for text in (BBQR[1] if first is UR else UR[1], PSBT.to_base64()):
+        with pytest.raises(OtherTransfer, match="format"):
+            scanner.add(text)
+    for text in first[1:]:
+        scanner.add(text)
+    assert scanner.result.data == DATA
+
+
+def test_a_text_that_is_refused_settles_no_format():
+    scanner = Scanner()
+    for text in (
+        "B$HP0100x",
+        "ur:crypto-psbt/1-1/xx",
+        "https://example.com",
+        "",
+        "\0",
+        "é",
+        "A" * (MAX_TEXT + 1),
+    ):
+        with pytest.raises(Unreadable):
+            scanner.add(text)
+    assert scanner.result is None
+    assert scanner.add(BBQR[0]).seen == 1
+
+
+def test_a_second_bare_psbt():
+    scanner = Scanner()
+    assert scanner.add(PSBT.to_base64()) == scanner.add(DATA.hex())
+    with pytest.raises(OtherTransfer):
+        scanner.add(ALICE.sign(PSBT).to_base64())
+
+
+def test_a_bare_transaction_is_not_needed():
+    raw = finalise(BOB.sign(ALICE.sign(PSBT)), VAULT).serialize()
+    with pytest.raises(FinalTransaction):
+        Scanner().add(raw.hex().upper())

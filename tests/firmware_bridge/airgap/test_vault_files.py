@@ -1,0 +1,358 @@
+"""Cosigners' keys from files of devices, and the vault in each form that a device reads."""
+
+import base64
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from coincurve import PrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from device_simulators.coldcard.wallet import Wallet
+from device_simulators.coldcard.wallet_file import parse_wallet_file
+from firmware_bridge.airgap import (
+    Content,
+    EnrolmentForm,
+    NameTaken,
+    Unreadable,
+    bbqr,
+    enrolment_text,
+    parse_key,
+    read_key,
+    require_airgap,
+    write_enrolment,
+)
+from firmware_bridge.airgap.card import safe_label
+from firmware_bridge.airgap.vault_files import MAX_FILE
+from firmware_bridge.enrolment import coldcard_file
+from firmware_bridge.errors import Unsupported, WrongDevice
+from firmware_bridge.model import Family
+from multisig import (
+    DerivationPath,
+    InvalidKey,
+    InvalidPath,
+    MultisigError,
+    Network,
+    OriginKey,
+    Vault,
+    WrongNetwork,
+    message_hash,
+    multisig_account_path,
+    profile_account_path,
+)
+from tests.support.airgap import slip132
+from tests.support.coldcard import SEED, vault_with_device
+from tests.support.vectors import official
+from tests.support.wallets import ALICE, BOB, make_vault
+
+NETWORK = Network.REGTEST
+KEY = ALICE.vault_key()
+PATH = multisig_account_path(NETWORK)
+
+# Published with its seed's words ("zoo … buddy") in a guide of seedpicker.net.
+VPUB = (
+    "vpub5Y5a91QvDT45EnXQaKeuvJupVvX8f9BiywDcadSTtaeJ1VgJPPXMitnYsqd9k7GnEqh44FKJ5McJf"
+    "u6KrihFXhAmvSWgm7BAVVK8Gupu4fL"
+)
+PUBLISHED = {
+    "xfp": "669dce62",
+    "p2wsh": "Zpub74sb5KB3Ak1RwabGr8SHQnMTkd2mC3boVDgPf1jBFNxcXh7Nx4KV3XakPDtWLN5Rpszd"
+    "M7qcBN4wm7xreh8Ys2xYUBqQ9GtkTN8h5kRVecc",
+    "p2wsh_deriv": "m/48'/0'/0'/2'",
+}
+
+
+def ccxp(key=KEY, **changes):
+    """Coldcard's export for vaults; it has two other kinds of script as well."""
+    return {
+        "p2sh_deriv": "m/45'",
+        "p2sh": "tpubD8NXmKsmWp3a3DXhbihAYbYLGaRNVdTnr6JoSxxfXYQcmwVtW2hv8QoDwng6JtEonmJoL"
+        "3cNEwfd2cLXMpGezwZ2vL2dQ7259bueNKj9C8n",
+        "p2wsh_deriv": str(key.origin.path).replace("h", "'"),
+        "p2wsh": slip132(key.xpub),
+        "account": "0",
+        "xfp": key.fingerprint.hex.upper(),
+        **changes,
+    }
+
+
+def generic(key=KEY, **changes):
+    """Coldcard's generic export, as far as it matters."""
+    return {
+        "chain": "XRT",
+        "xfp": key.fingerprint.hex.upper(),
+        "xpub": str(ALICE.origin_key(DerivationPath()).xpub),
+        "account": 0,
+        "bip84": {"name": "p2wpkh", "xpub": "tpub", "deriv": "m/84'/1'/0'"},
+        "bip48_2": {
+            "name": "p2wsh",
+            "xfp": key.xpub.fingerprint.hex.upper(),
+            "deriv": str(key.origin.path).replace("h", "'"),
+            "xpub": str(key.xpub),
+            "_pub": slip132(key.xpub),
+            **changes,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(ccxp()),
+        json.dumps(ccxp(), indent=4).replace("\n", "\r\n"),
+        json.dumps(ccxp(p2wsh=str(KEY.xpub))),
+        json.dumps(generic()),
+        json.dumps(generic(xfp=None)),
+        str(KEY),
+        f"  {KEY}\n",
+        str(KEY).replace("h", "'", 4),
+    ],
+    ids=["ccxp", "indented", "plain", "generic", "no own", "text", "spaces", "apostrophes"],
+)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_every_form(tmp_path, text, mark):
+    (tmp_path / "key").write_text(mark + text, encoding="utf-8", newline="")
+    assert read_key(tmp_path / "key", NETWORK) == KEY
+    assert read_key(tmp_path / "key", NETWORK, signer=ALICE.fingerprint) == KEY
+
+
+def test_a_published_export():
+    key = parse_key(json.dumps(PUBLISHED), Network.MAINNET)
+    assert key.fingerprint.hex == "669dce62"
+    assert str(key.xpub).startswith("xpub")
+
+
+def test_another_account():
+    key = ALICE.vault_key(account=7)
+    assert parse_key(json.dumps(ccxp(key)), NETWORK) == key
+
+
+def test_s14_another_device():
+    with pytest.raises(WrongDevice, match=BOB.fingerprint.hex):
+        parse_key(str(KEY), NETWORK, signer=BOB.fingerprint)
+
+
+MAINNET = ALICE.vault_key(Network.MAINNET)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        (str(MAINNET), WrongNetwork, "mainnet|main"),
+        (json.dumps(ccxp(MAINNET)), WrongNetwork, "main"),
+        (str(KEY).replace("/1h/", "/0h/", 1), WrongNetwork, "another network"),
+        (json.dumps(ccxp(p2wsh_deriv="m/48'/1'/0'/1'")), InvalidPath, "native segwit"),
+        (str(ALICE.origin_key(profile_account_path(NETWORK))), InvalidPath, "native segwit"),
+        (str(ALICE.origin_key(PATH / 0)), InvalidPath, "native segwit"),
+        (str(ALICE.origin_key(DerivationPath.parse("m/48/1h/0h/2h"))), InvalidPath, "native segwit"),
+        (json.dumps(ccxp(p2wsh_deriv="m/48'/1'/1'/2'")), None, ""),
+        (str(KEY).replace(str(KEY.xpub), str(ALICE.origin_key(PATH / 0).xpub)), InvalidKey, "depth"),
+        (f"[00000000/48h/1h/0h/2h]{KEY.xpub}", InvalidKey, "00000000"),
+        (json.dumps(ccxp(xfp="12")), InvalidKey, "eight"),
+        (json.dumps(ccxp(p2wsh_deriv="m/x")), InvalidPath, "number"),
+        (json.dumps(ccxp(p2wsh=str(KEY.xpub)[:-1])), InvalidKey, "checksum"),
+        (json.dumps(ccxp(p2wsh=VPUB)), InvalidKey, "vpub"),
+        (json.dumps(generic(xfp="00000001")), InvalidKey, "contradicts"),
+        (json.dumps({"xfp": "0F056943", "bip84": {}}), InvalidKey, "no key for a vault"),
+        (f"{KEY}/<0;1>/*", InvalidKey, "origin"),
+    ],
+)  # fmt: skip
+def test_s15_s17_keys_that_are_not_taken(text, error, words):
+    if error is None:
+        # The account number is of no check: the file alone says it, and the key's own place says only the
+        # last level.
+        assert parse_key(text, NETWORK).origin.path == multisig_account_path(NETWORK, 1)
+        return
+    with pytest.raises(error, match=words):
+        parse_key(text, NETWORK)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello",
+        "{",
+        "{}",
+        '{"xfp": 5}',
+        json.dumps(ccxp())[:-1] + f', "p2wsh": "{BOB.vault_key().xpub}"}}',
+        '{"a": ' + "[" * 50_000,
+        '{"a": ' + "9" * 10_000 + "}",
+        "\x1b]0;title\x07",
+        str(KEY.xpub),
+        "[" + "x" * MAX_FILE,
+    ],
+)
+def test_s23_texts_that_are_no_key(text):
+    with pytest.raises((Unreadable, MultisigError)) as caught:
+        parse_key(text, NETWORK)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\0", bytes(MAX_FILE + 1)])
+def test_s23_files_that_are_no_text(tmp_path, content):
+    (tmp_path / "key").write_bytes(content)
+    with pytest.raises(Unreadable):
+        read_key(tmp_path / "key", NETWORK)
+
+
+def key_record(key=KEY, by=ALICE, token="00", words="Alice's Coldcard"):
+    """A record of the first round, signed by the account key of `by`."""
+    text = f"BSMS 1.0\n{token}\n{key}\n{words}"
+    private = PrivateKey(by.private_node(PATH).key)
+    signature = private.sign_recoverable(message_hash(text), hasher=None)
+    return f"{text}\n{base64.b64encode(bytes([31 + signature[64]]) + signature[:64]).decode()}"
+
+
+def test_a_signed_key_record():
+    assert parse_key(key_record(), NETWORK) == KEY
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (key_record(by=BOB), "not by its key"),
+        (key_record().replace("Alice's", "Bob's"), "not by its key"),
+        (key_record()[:-4], "not by its key"),
+        (key_record(token="a54044308ceac9b7"), "encrypted"),
+        (key_record() + "\nmore", "no key record"),
+    ],
+)
+def test_s14_records_that_their_key_has_not_signed(record, words):
+    with pytest.raises(InvalidKey, match=words):
+        parse_key(record, NETWORK)
+
+
+@pytest.mark.parametrize("vector", official("bip129.json", lambda vector: vector["id"] == "bip129-2"))
+def test_signed_key_records(vector):
+    for signer in vector["round_1_signers"]:
+        key = parse_key(signer["key_record"] + "\n", Network.MAINNET)
+        assert str(key.xpub) == signer["xpub"]
+        assert key.fingerprint.hex == signer["master_key_fingerprint"]
+
+
+@pytest.mark.parametrize("vector", official("bip129.json", lambda vector: vector["id"] == "bip129-2"))
+@pytest.mark.parametrize("spoil", ["words", "signature", "swap", "lines", "token", "version"])
+def test_key_records_that_are_not_taken(vector, spoil):
+    first, second = (signer["key_record"].split("\n") for signer in vector["round_1_signers"])
+    spoilt = {
+        "words": [*first[:3], "Signer 9 key", first[4]],
+        "signature": [*first[:4], "!" + first[4][1:]],
+        "swap": [*first[:4], second[4]],
+        "lines": first[:4],
+        "token": [first[0], "a54044308ceac9b7", *first[2:]],
+        "version": ["BSMS 1.0 ", *first[1:]],
+    }[spoil]
+    with pytest.raises(InvalidKey):
+        parse_key("\n".join(spoilt), Network.MAINNET)
+
+
+VAULT = make_vault()
+COLDCARD_S = vault_with_device()
+CODE = COLDCARD_S.verification_code.partition("-")[0]
+
+
+def test_coldcard_s_own_text(tmp_path):
+    path = write_enrolment(VAULT, "Our savings", tmp_path)
+    assert path.name == "Our-savings.txt"
+    assert path.read_text() == coldcard_file(VAULT, "Our savings")
+
+
+def test_a_descriptor(tmp_path):
+    path = write_enrolment(VAULT, "Savings", tmp_path, EnrolmentForm.DESCRIPTOR)
+    assert path.name == "Savings.descriptor.txt"
+    assert Vault.from_descriptor(path.read_text().strip(), Network.REGTEST) == VAULT
+
+
+def test_a_record(tmp_path):
+    path = write_enrolment(VAULT, "Savings", tmp_path, EnrolmentForm.BSMS)
+    version, template, paths, address = path.read_text().split("\n")
+    assert (path.name, version, paths) == ("Savings.bsms", "BSMS 1.0", "/0/*,/1/*")
+    assert address == VAULT.address(0, 0)
+    assert template.count("/**") == 3
+
+
+@pytest.mark.parametrize(
+    "vector", official("bip129.json", lambda vector: vector["id"] in {"bip129-2", "bip129-3"})
+)
+def test_the_records_of_the_bip(vector):
+    keys = (
+        OriginKey.parse(f"[{signer['master_key_fingerprint']}{signer['path'][1:]}]{signer['xpub']}")
+        for signer in vector["round_1_signers"]
+    )
+    vault = Vault(Network.MAINNET, 2, tuple(keys))
+    assert enrolment_text(vault, "any", EnrolmentForm.BSMS) == vector["round_2_descriptor_record"]
+
+
+def test_the_forms_stand_beside_each_other(tmp_path):
+    paths = {write_enrolment(VAULT, "Savings", tmp_path, form) for form in EnrolmentForm}
+    assert len(paths) == len(EnrolmentForm)
+
+
+def test_another_vault_of_the_same_name(tmp_path):
+    write_enrolment(VAULT, "Savings", tmp_path)
+    with pytest.raises(NameTaken):
+        write_enrolment(make_vault((ALICE, BOB)), "Savings", tmp_path)
+
+
+@pytest.mark.parametrize("form", [EnrolmentForm.COLDCARD, EnrolmentForm.DESCRIPTOR])
+@pytest.mark.parametrize(
+    ("name", "known_as"),
+    [
+        ("Savings", "Savings"),
+        ("Long-term savings", "Long-term savings"),
+        ("Twenty characters ok", "Twenty characters ok"),
+        ("The savings of the whole office", f"The savings of {CODE}"),
+        ("Zürich", "Zurich"),
+        ("金庫", CODE),
+        ("Team #one", "Team one"),
+        ("Fund #2", "Fund #2"),
+        ("Petr(main)", "Petr (main)"),
+        ("con", "con"),
+        ("A/B: 50%. Really", "A/B: 50%. Really"),
+    ],
+)
+def test_the_vault_s_name_is_the_wallet_s_name_on_a_coldcard(tmp_path, name, known_as, form):
+    """In its own text it is written; of a descriptor the device takes the file's name, which has hyphens for
+    all but letters.
+    """
+    wallet = enrolled_from(write_enrolment(COLDCARD_S, name, tmp_path, form))
+    written = form is EnrolmentForm.COLDCARD
+    assert wallet.name == (known_as if written else safe_label(known_as))
+    assert wallet.same_keys(Wallet("x", COLDCARD_S.threshold, COLDCARD_S.cosigners))
+
+
+@given(st.text(max_size=80))
+@settings(deadline=None)
+def test_any_name_gives_a_file_that_a_coldcard_takes(name):
+    for form in (EnrolmentForm.COLDCARD, EnrolmentForm.DESCRIPTOR):
+        with TemporaryDirectory() as folder:
+            wallet = enrolled_from(write_enrolment(COLDCARD_S, name, Path(folder), form))
+            assert 1 <= len(wallet.name) <= 20
+
+
+def enrolled_from(path):
+    """As the device's menu imports a file from the card."""
+    stem = path.name.split(".")[0]
+    return parse_wallet_file(path.read_bytes(), SEED, Network.REGTEST, stem)
+
+
+def test_as_a_qr_code():
+    text = enrolment_text(VAULT, "Savings")
+    assembler = bbqr.Assembler()
+    for part in bbqr.split(text.encode(), Content.TEXT, max_characters=400):
+        assembler.add(part)
+    assert assembler.result.data.decode() == text
+
+
+@pytest.mark.parametrize("family", sorted(set(Family) - {Family.COLDCARD, Family.JADE}))
+def test_makes_that_have_nothing_but_a_cable(family):
+    with pytest.raises(Unsupported, match="cable"):
+        require_airgap(family)
+
+
+@pytest.mark.parametrize("family", [Family.COLDCARD, Family.JADE])
+def test_makes_that_need_none(family):
+    require_airgap(family)

@@ -1,0 +1,102 @@
+"""A vault as a Ledger's wallet policy, and the PSBT version that the app reads."""
+
+import pytest
+
+from firmware_bridge.hwi_client.base import parse_psbt
+from firmware_bridge.hwi_client.ledger.app import MAX_INPUTS, MAX_KEYS, ledger_key, to_version_2, wallet_of
+from firmware_bridge.protocol import DeviceFailure
+from multisig import KeyOrigin, OriginKey, Profile, profile_account_path
+from tests.support import rigs, wallets
+from tests.support.ledger_driver import policy_of
+
+VAULT = rigs.make_vault()
+PATH = profile_account_path(rigs.NETWORK)
+PROFILE = Profile(
+    rigs.NETWORK,
+    OriginKey(KeyOrigin(rigs.SEEDS[0].fingerprint, PATH), rigs.SEEDS[0].xpub(PATH, rigs.NETWORK)),
+)
+
+
+def test_a_vault_is_a_policy_with_the_keys_in_their_own_order():
+    wallet = wallet_of(policy_of(VAULT, name="Savings"))
+    assert (wallet.name, wallet.descriptor_template) == ("Savings", "wsh(sortedmulti(2,@0/**,@1/**,@2/**))")
+    for text, key in zip(wallet.keys_info, VAULT.cosigners, strict=True):
+        assert text == f"[{key.fingerprint}/48'/1'/0'/2']{key.xpub}"
+
+
+def test_another_order_is_another_wallet():
+    policy = policy_of(VAULT)
+    turned = policy | {"keys": list(reversed(policy["keys"]))}
+    assert wallet_of(policy).id != wallet_of(turned).id
+
+
+def test_a_profile_is_the_default_policy_without_a_name():
+    wallet = wallet_of(policy_of(PROFILE))
+    assert (wallet.name, wallet.descriptor_template) == ("", "wpkh(@0/**)")
+    assert wallet.keys_info == [f"[{PROFILE.key.fingerprint}/84'/1'/0']{PROFILE.key.xpub}"]
+
+
+def test_the_letter_h_of_an_extended_key_stays():
+    assert ledger_key("[d34db33f/48h/1h]tpubhhh") == "[d34db33f/48'/1']tpubhhh"
+
+
+@pytest.mark.parametrize("name", ["a", "x" * 64, "Family savings, 2 of 3"])
+def test_names_that_the_app_takes(name):
+    assert wallet_of(policy_of(VAULT, name=name)).name == name
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, "Erspärtes", " savings", "savings ", "two\nlines", "\x7f"])
+def test_names_that_it_does_not_take(name):
+    with pytest.raises(DeviceFailure, match="1 to 64 printable ASCII"):
+        wallet_of(policy_of(VAULT, name=name))
+
+
+@pytest.mark.parametrize("count", [MAX_KEYS, MAX_KEYS + 1])
+def test_no_more_keys_than_the_app_takes(count):
+    seeds = [rigs.Seed.from_entropy(bytes([number]) * 16) for number in range(count)]
+    policy = policy_of(VAULT) | {"keys": [str(rigs.vault_key(seed)) for seed in seeds]}
+    if count == MAX_KEYS:
+        assert wallet_of(policy).n_keys == count
+    else:
+        with pytest.raises(DeviceFailure, match="at most 15 keys, and this one has 16"):
+            wallet_of(policy)
+
+
+def prepared(psbt):
+    theirs = parse_psbt(psbt.to_base64())
+    to_version_2(theirs)
+    return theirs
+
+
+@pytest.mark.parametrize("locktime", [0, 800_000])
+def test_version_2_says_what_version_0_said(locktime):
+    psbt = wallets.make_spend(VAULT, n_inputs=3, locktime=locktime)
+    theirs = prepared(psbt)
+    assert theirs.version == 2
+    assert (theirs.tx_version, theirs.fallback_locktime) == (psbt.tx.version, locktime)
+    spent = [(item.prev_txid[::-1].hex(), item.prev_out, item.sequence) for item in theirs.inputs]
+    paid = [(item.amount, item.script) for item in theirs.outputs]
+    assert spent == [(str(i.outpoint.txid), i.outpoint.vout, i.sequence) for i in psbt.tx.inputs]
+    assert paid == [(out.amount, out.script_pubkey) for out in psbt.tx.outputs]
+
+
+def test_every_input_states_its_coin_as_the_previous_transaction_has_it():
+    psbt = wallets.make_spend(VAULT)
+    bare = wallets.with_input(psbt, 0, witness_utxo=None)
+    coin = prepared(bare).inputs[0].witness_utxo
+    expected = psbt.inputs[0].non_witness_utxo.outputs[1]
+    assert (coin.nValue, coin.scriptPubKey) == (expected.amount, expected.script_pubkey)
+
+
+def test_no_more_inputs_than_the_app_signs():
+    psbt = wallets.make_spend(PROFILE, n_inputs=MAX_INPUTS + 1)
+    with pytest.raises(DeviceFailure, match="512 inputs"):
+        prepared(psbt)
+
+
+@pytest.mark.parametrize("script", [b"", VAULT.witness_script(0, 0)], ids=["nothing", "a bare quorum"])
+def test_no_output_script_that_the_app_has_no_room_for(script):
+    psbt = wallets.with_output(wallets.make_spend(PROFILE), 0, script_pubkey=script)
+    with pytest.raises(DeviceFailure, match="output 0") as caught:
+        prepared(psbt)
+    assert caught.value.code == "unsupported"

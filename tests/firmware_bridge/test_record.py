@@ -1,0 +1,63 @@
+"""The state that follows from the end of an operation or a probe."""
+
+import asyncio
+
+import pytest
+
+from device_simulators.seed import Seed
+from firmware_bridge import Cancelled, DeviceState, Family, Locked, Unsupported, WrongDevice
+from firmware_bridge.model import next_state
+from firmware_bridge.record import back_to
+from tests.support import rigs
+from tests.support.rigs import QUICK, bridged, make_fake
+
+pytestmark = pytest.mark.anyio
+
+VAULT = rigs.make_vault()
+TOO_LONG = "x" * 50
+
+
+async def test_a_name_that_its_make_does_not_take_unlocks_no_device():
+    async with bridged(make_fake(Family.COLDCARD, pin="1")) as (bridge, (device,)):
+        with pytest.raises(Unsupported):
+            await bridge.enrol(device.id, VAULT, TOO_LONG)
+        assert await bridge.list() == (device,)
+        assert device.state == DeviceState.LOCKED
+
+
+async def test_a_question_that_was_given_up_unlocks_no_device():
+    async with asyncio.timeout(QUICK.read):
+        async with bridged(make_fake(Family.TREZOR, passphrase=True)) as (bridge, (device,)):
+            asked = asyncio.Event()
+
+            async def ask(_question):
+                asked.set()
+                await asyncio.Event().wait()
+
+            unlocking = asyncio.create_task(bridge.unlock(device.id, ask))
+            await asked.wait()
+            await bridge.cancel(device.id)
+            with pytest.raises(Cancelled):
+                await unlocking
+            assert await bridge.list() == (device,)
+            assert device.state == DeviceState.NEEDS_PASSPHRASE
+
+
+async def test_enrolment_where_nothing_is_kept_says_nothing_of_a_locked_device():
+    async with bridged(make_fake(Family.TREZOR, pin="1")) as (bridge, (device,)):
+        with pytest.raises(Locked):
+            await bridge.enrol(device.id, VAULT, "Savings")
+        (after,) = await bridge.list()
+        assert after.state == DeviceState.LOCKED
+
+
+async def test_enrolment_where_nothing_is_kept_finds_a_stranger_all_the_same():
+    stranger = make_fake(Family.TREZOR, seed=Seed.from_entropy(bytes([9]) * 16))
+    async with bridged(stranger) as (bridge, (device,)):
+        with pytest.raises(WrongDevice):
+            await bridge.enrol(device.id, VAULT, "Savings")
+
+
+@pytest.mark.parametrize("state", [state for state in DeviceState if state != DeviceState.PROBING])
+def test_a_device_goes_back_to_what_it_was_before_it_was_used(state):
+    assert next_state(DeviceState.BUSY, back_to(state)) == state
