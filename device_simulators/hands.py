@@ -1,6 +1,6 @@
 """The finger that presses and the eye that reads, for a device that is no object of the tests' own process.
 
-The contract's cases are run on such a device by `pytest tests/firmware_bridge/contract --endpoint ENDPOINT --hands MODULE:FACTORY`.
+`pytest --pyargs device_simulators.conformance --endpoint ENDPOINT --hands MODULE:FACTORY` holds such a device to the contract.
 The factory is a `Hands`, or anything that is called like one and has its methods. `ProcessHands`, the default, starts one of our
 virtual devices as a program of its own at that endpoint, and is the example for a maker's emulator or a robot.
 """

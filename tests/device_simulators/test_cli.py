@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from device_simulators.cli import main
+from device_simulators.conformance.second_program import open_trezor
 from device_simulators.errors import InvalidSeed
 from device_simulators.fleet import Settings, build, load_seed
 from device_simulators.panel import Panel
@@ -108,7 +109,7 @@ def test_auto_decides_and_outlives_its_input_until_it_is_asked_to_end():
         assert line.startswith("Ready at trezor:udp:127.0.0.1:")
         it.process.stdin.close()
         endpoint = Endpoint.parse(line.split()[2].rstrip(","))
-        client = hwi.trezor(endpoint)
+        client = open_trezor(endpoint)
         assert client.sign_message("hello", "m/84h/1h/0h/0/0")
         hwi.close(client)
         assert it.process.stdout.readline() == "┌ prompt 1\n"

@@ -8,6 +8,7 @@ from hwilib.descriptor import parse_descriptor
 from hwilib.errors import ActionCanceledError, BadArgumentError, DeviceBusyError
 from hwilib.psbt import PSBT
 
+from device_simulators.conformance.second_program import open_coldcard
 from device_simulators.panel import refuse_all
 from multisig import (
     ChangeTo,
@@ -28,7 +29,6 @@ from tests.support.coldcard import (
     SEED,
     VAULT,
     enrol,
-    hwi_client,
     knows,
     on_thread,
     record,
@@ -54,7 +54,7 @@ def hwi_sign(client, psbt):
 
 async def test_it_tells_its_fingerprint_and_xpubs(tmp_path):
     def ask(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             return client.get_master_fingerprint(), client.get_pubkey_at_path(PATH).to_string()
 
     async with running(tmp_path) as (_, path):
@@ -65,7 +65,7 @@ async def test_it_tells_its_fingerprint_and_xpubs(tmp_path):
 
 async def test_a_mainnet_device_gives_mainnet_keys(tmp_path):
     def ask(path):
-        with hwi_client(path, Chain.MAIN) as client:
+        with open_coldcard(path, Chain.MAIN) as client:
             return client.get_pubkey_at_path("m/48h/0h/0h/2h").to_string()
 
     async with running(tmp_path, network=Network.MAINNET) as (_, path):
@@ -76,7 +76,7 @@ async def test_it_enrols_shows_and_signs_for_a_vault(tmp_path):
     psbt = make_spend(VAULT, n_inputs=3)
 
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             assert not knows(client.device, VAULT)
             assert enrol(client.device, text_file(VAULT))
             assert knows(client.device, VAULT)
@@ -98,7 +98,7 @@ async def test_the_screen_shows_payments_fee_and_data_and_tells_change_apart(tmp
     psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)
 
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             enrol(client.device, text_file(VAULT))
             hwi_sign(client, psbt)
 
@@ -124,7 +124,7 @@ async def test_op_return_of_every_push_form_is_signed_and_shown_whole(tmp_path, 
     psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)
 
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             enrol(client.device, text_file(VAULT))
             return hwi_sign(client, psbt)
 
@@ -144,7 +144,7 @@ async def test_it_signs_for_a_single_key_profile(tmp_path):
     psbt = make_spend(profile)
 
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             return hwi_sign(client, psbt)
 
     async with running(tmp_path) as (device, path):
@@ -158,7 +158,7 @@ async def test_signing_again_asks_again_and_adds_nothing(tmp_path):
     psbt = make_spend(VAULT)
 
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             enrol(client.device, text_file(VAULT))
             once = hwi_sign(client, psbt)
             return once, hwi_sign(client, once)
@@ -174,7 +174,7 @@ async def test_a_message_is_signed_with_the_key_of_the_path(tmp_path):
     path_of_key = "m/48h/1h/0h/2h/0/0"
 
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             return base64.b64decode(client.sign_message("Register key 7, please", path_of_key))
 
     async with running(tmp_path) as (device, path):
@@ -188,7 +188,7 @@ async def test_a_message_is_signed_with_the_key_of_the_path(tmp_path):
 
 async def test_a_refusal_is_action_cancelled(tmp_path):
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             with pytest.raises(ActionCanceledError):
                 client.sign_message("no thanks", "m/0")
             assert not enrol(client.device, text_file(VAULT))
@@ -200,7 +200,7 @@ async def test_a_refusal_is_action_cancelled(tmp_path):
 
 async def test_a_refused_transaction_is_action_cancelled_and_leaves_nothing(tmp_path):
     def work(path, device):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             enrol(client.device, text_file(VAULT))
             device.panel.script = refuse_all
             with pytest.raises(ActionCanceledError):
@@ -215,7 +215,7 @@ async def test_an_open_prompt_makes_the_device_busy(tmp_path):
     from tests.support.coldcard import start_signing
 
     def work(path, device):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             enrol(client.device, text_file(VAULT))
             device.panel.script = ask_person
             start_signing(client.device, make_spend(VAULT).to_bytes())
@@ -231,7 +231,7 @@ async def test_a_vault_is_offered_for_import_from_the_transactions_xpubs(tmp_pat
     psbt = make_spend(VAULT)
 
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             signed = hwi_sign(client, psbt)
             return signed, knows(client.device, VAULT)
 
@@ -249,7 +249,7 @@ async def test_an_unknown_vault_without_xpubs_is_refused(tmp_path):
     psbt = replace(make_spend(VAULT), xpubs=())
 
     def work(path):
-        with hwi_client(path) as client, pytest.raises(BadArgumentError, match="Unknown multisig wallet"):
+        with open_coldcard(path) as client, pytest.raises(BadArgumentError, match="Unknown multisig wallet"):
             hwi_sign(client, psbt)
 
     async with running(tmp_path) as (device, path):
@@ -262,7 +262,7 @@ async def test_a_second_vault_must_be_enrolled_once_one_is_on_record(tmp_path):
     other = vault_with_device(account=1)
 
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             enrol(client.device, text_file(VAULT))
             with pytest.raises(BadArgumentError, match="XPUBs in PSBT do not match any existing wallet"):
                 hwi_sign(client, make_spend(other))
@@ -278,7 +278,7 @@ async def test_addresses_are_shown(tmp_path):
     descriptor = parse_descriptor(VAULT.descriptor.split("#")[0].replace("/<0;1>/*", "/0/3"))
 
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             enrol(client.device, text_file(VAULT))
             shown = client.display_multisig_address(AddressType.WIT, descriptor.subdescriptors[0])
             return shown, client.display_singlesig_address("m/84h/1h/0h/0/0", AddressType.WIT)

@@ -9,6 +9,7 @@ import pytest
 from device_simulators.coldcard import RELEASES, XpubPolicy, flows, link
 from device_simulators.coldcard.framing import Message, to_packets
 from device_simulators.coldcard.wallet_store import WalletStore
+from device_simulators.conformance.second_program import open_coldcard
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress
 from device_simulators.faults import Faults, Phase
 from device_simulators.fleet import Settings, build
@@ -23,7 +24,6 @@ from tests.support.coldcard import (
     collect,
     enrol,
     host,
-    hwi_client,
     knows,
     on_thread,
     poll,
@@ -254,7 +254,7 @@ async def test_a_host_may_press_the_buttons_where_that_is_allowed(tmp_path):
 
 async def test_a_locked_device_tells_nobody_who_it_is(tmp_path):
     def work(path):
-        with hwi_client(path) as client:
+        with open_coldcard(path) as client:
             assert client.get_master_fingerprint() == bytes(4)
             with pytest.raises(AssertionError, match="any secrets"):
                 client.get_pubkey_at_path("m/0")

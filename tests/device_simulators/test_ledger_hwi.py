@@ -17,6 +17,7 @@ from hwilib.errors import DeviceConnectionError
 from hwilib.psbt import PSBT
 from hwilib.tx import CTxOut
 
+from device_simulators.conformance.second_program import open_ledger
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import approve_all, refuse_all, refuse_kind
 from multisig import (
@@ -30,7 +31,7 @@ from multisig import (
     verify_signatures,
 )
 from tests.support import hwi
-from tests.support.ledger_host import VAULT, client_of, policy_of, spending, table
+from tests.support.ledger_host import VAULT, policy_of, spending, table
 from tests.support.virtual import NETWORK, profile, seed, spend, vault
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +45,7 @@ async def with_client(endpoint, work, chain=Chain.TEST):
     """Do something with a fresh HWI client, in a thread."""
 
     def run():
-        client = client_of(endpoint, chain)
+        client = open_ledger(endpoint, chain)
         try:
             return work(client)
         finally:

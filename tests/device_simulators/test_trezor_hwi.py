@@ -12,6 +12,7 @@ from hwilib.devices.trezorlib import messages
 from hwilib.devices.trezorlib.exceptions import TrezorException, TrezorFailure
 from hwilib.errors import ActionCanceledError, BadArgumentError, DeviceNotReadyError
 
+from device_simulators.conformance.second_program import open_trezor
 from device_simulators.faults import Faults
 from device_simulators.panel import (
     Decision,
@@ -68,7 +69,7 @@ class Bench:
         """Do something with a fresh HWI client, in a thread."""
 
         def run():
-            client = hwi.trezor(self.endpoint, **options)
+            client = open_trezor(self.endpoint, **options)
             try:
                 return work(client)
             finally:

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from device_simulators.conformance import makes, payments, rigs, second_program
+from device_simulators.conformance.makes import VAULT, Person
+from device_simulators.conformance.rigs import ACCOUNT
+from device_simulators.conformance.stage import SIGNED, Played, Player, Stage
 from device_simulators.panel import Script, approve_all
 from firmware_bridge import BridgeError, Busy
 from multisig import Psbt
-from tests.support import makes, rigs, second_program, wallets
-from tests.support.makes import VAULT, Person
-from tests.support.rigs import ACCOUNT
-from tests.support.stage import SIGNED, Played, Player, Stage
 
 # -- what goes wrong -------------------------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ def left_open(again: Callable[[], Psbt]) -> Player:
 
 
 def one_input() -> Psbt:
-    return wallets.make_spend(VAULT, n_inputs=1)
+    return payments.make_spend(VAULT, n_inputs=1)
 
 
 async def unanswered(stage: Stage) -> Played:
@@ -104,7 +104,7 @@ async def used_while_working(stage: Stage) -> Played:
     """The other program comes when the first step of ours is told."""
     begun = asyncio.Event()
     await stage.enrol()
-    signing = stage.sign(wallets.make_spend(VAULT, n_inputs=50), on_progress=lambda _note: begun.set())
+    signing = stage.sign(payments.make_spend(VAULT, n_inputs=50), on_progress=lambda _note: begun.set())
     async with (
         second_program.started(stage.rig) as use_it,
         rigs.running(stage.play(signing, answer=SIGNED)) as playing,

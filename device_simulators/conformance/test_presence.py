@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
+from device_simulators.conformance import makes, payments
+from device_simulators.conformance.makes import VAULT, Shown, enrol, works_again
+from device_simulators.conformance.rigs import ACCOUNT, PATIENCE, SEEDS, bridged, plugged_in, running
 from firmware_bridge import DeviceState, Disconnected, WrongDevice
-from tests.support import makes, wallets
-from tests.support.makes import VAULT, Shown, enrol, works_again
-from tests.support.patience import PATIENCE
-from tests.support.rigs import ACCOUNT, SEEDS, bridged, plugged_in, running
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +45,7 @@ async def test_a_device_that_is_gone_is_disconnected_and_forgotten(rig):
         assert await bridge.refresh() == ()
         for operation in (
             bridge.xpub(device.id, ACCOUNT),
-            bridge.sign(device.id, wallets.make_spend(VAULT), VAULT),
+            bridge.sign(device.id, payments.make_spend(VAULT), VAULT),
             bridge.identify(device.id),
         ):
             with pytest.raises(Disconnected):
@@ -102,7 +101,7 @@ async def test_s18_another_device_that_was_put_in_unnoticed(make, folder):
         async with plugged_in(other):
             shown = Shown(other)
             with pytest.raises((WrongDevice, Disconnected)):
-                await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+                await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
             assert shown.prompts == []
             await bridge.refresh()
             await works_again(bridge, device, other)

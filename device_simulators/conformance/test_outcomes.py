@@ -2,6 +2,9 @@
 
 import pytest
 
+from device_simulators.conformance import makes, payments, rigs
+from device_simulators.conformance.makes import VAULT, enrol, works_again
+from device_simulators.conformance.rigs import ACCOUNT, bridged
 from device_simulators.panel import refuse_all
 from firmware_bridge import (
     Bridge,
@@ -10,9 +13,6 @@ from firmware_bridge import (
     WrongApp,
 )
 from multisig import Network, multisig_account_path
-from tests.support import makes, rigs, wallets
-from tests.support.makes import VAULT, enrol, works_again
-from tests.support.rigs import ACCOUNT, bridged
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,7 @@ async def test_refusal_of_a_transaction(rig):
         await enrol(bridge, device)
         rig.panel.script = refuse_all
         with pytest.raises(RefusedByPerson):
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
         (after,) = await bridge.list()
         assert after.state == DeviceState.READY
         await works_again(bridge, device, rig)

@@ -3,12 +3,12 @@
 import pytest
 
 from device_simulators.coldcard import VirtualColdcard
+from device_simulators.conformance import makes, payments
+from device_simulators.conformance.makes import NAME, VAULT, Shown, enrol, sign_and_check
+from device_simulators.conformance.rigs import NETWORK, SEEDS, Seed, bridged
 from device_simulators.panel import Decision, refuse_all
 from firmware_bridge import NotEnrolled, RefusedByPerson, RegistrationsInMemory, Unsupported, WrongDevice
 from multisig import Vault
-from tests.support import makes, wallets
-from tests.support.makes import NAME, VAULT, Shown, enrol, sign_and_check
-from tests.support.rigs import NETWORK, SEEDS, Seed, bridged
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +63,7 @@ async def test_a_refused_enrolment(strict_rig):
 async def test_a_vault_that_the_device_does_not_know(strict_rig):
     async with bridged(strict_rig) as (bridge, [device]):
         with pytest.raises(NotEnrolled):
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
         await enrol(bridge, device)
         await sign_and_check(bridge, device, strict_rig)
 
@@ -115,7 +115,7 @@ async def test_a_lost_proof_costs_one_more_look(make, folder):
         await enrol(bridge, device)
     async with bridged(rig) as (bridge, [device]):
         with pytest.raises(NotEnrolled):
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
         shown = Shown(rig)
         await enrol(bridge, device)
         assert shown.prompts
@@ -130,5 +130,5 @@ async def test_s16_another_quorum_of_the_same_cosigners_is_another_vault(make, f
         await enrol(bridge, device)
         shown = Shown(rig)
         with pytest.raises(NotEnrolled):
-            await bridge.sign(device.id, wallets.make_spend(other), other)
+            await bridge.sign(device.id, payments.make_spend(other), other)
     assert shown.prompts == []

@@ -5,17 +5,16 @@ import logging
 
 import pytest
 
+from device_simulators.conformance import makes, payments, rigs
+from device_simulators.conformance.makes import VAULT, enrol, settle, sign_and_check, works_again
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, bridged, running
 from device_simulators.panel import ask_person
 from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, TimedOut
-from tests.support import makes, rigs, wallets
-from tests.support.makes import VAULT, enrol, settle, sign_and_check, works_again
-from tests.support.patience import PATIENCE
-from tests.support.rigs import ACCOUNT, NETWORK, bridged, running
 
 pytestmark = pytest.mark.anyio
 
 OPERATIONS = {
-    "sign": lambda bridge, device: bridge.sign(device.id, wallets.make_spend(VAULT), VAULT),
+    "sign": lambda bridge, device: bridge.sign(device.id, payments.make_spend(VAULT), VAULT),
     "sign_message": lambda bridge, device: bridge.sign_message(device.id, "I am here", ACCOUNT / "0/0"),
 }
 
@@ -63,7 +62,7 @@ async def test_a_caller_who_goes_away_leaves_nothing_running(rig):
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         rig.panel.script = ask_person
-        async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
+        async with running(bridge.sign(device.id, payments.make_spend(VAULT), VAULT)) as signing:
             await rig.shown()
             signing.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -76,7 +75,7 @@ async def test_leaving_the_bridge_in_the_middle(make, folder):
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         rig.panel.script = ask_person
-        signing = asyncio.create_task(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT))
+        signing = asyncio.create_task(bridge.sign(device.id, payments.make_spend(VAULT), VAULT))
         await rig.shown()
     with pytest.raises(Cancelled):
         await signing
@@ -89,7 +88,7 @@ async def test_leaving_the_bridge_in_the_middle_clears_a_trezors_screen(folder):
     async with rigs.plugged_in(rig) as endpoint:
         async with Bridge(network=NETWORK, endpoints=[endpoint], usb=False, deadlines=rigs.QUICK) as bridge:
             await bridge.refresh()
-            signing = asyncio.create_task(bridge.sign(endpoint.device_id, wallets.make_spend(VAULT), VAULT))
+            signing = asyncio.create_task(bridge.sign(endpoint.device_id, payments.make_spend(VAULT), VAULT))
             await rig.shown()
         with pytest.raises(Cancelled):
             await signing
@@ -147,7 +146,7 @@ async def test_a_question_that_was_given_up_on_a_ledger_is_told_until_it_is_answ
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         rig.panel.script = ask_person
-        async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
+        async with running(bridge.sign(device.id, payments.make_spend(VAULT), VAULT)) as signing:
             await rig.shown()
             await bridge.cancel(device.id)
             with pytest.raises(Cancelled):
@@ -155,7 +154,7 @@ async def test_a_question_that_was_given_up_on_a_ledger_is_told_until_it_is_answ
         (now,) = await bridge.list()
         assert (now.state, "answer no there" in now.detail) == (DeviceState.BUSY, True)
         with pytest.raises(Busy) as caught:
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
         assert "answer no there" in caught.value.hint
         rig.panel.press_no()
         (now,) = await bridge.refresh()
@@ -171,7 +170,7 @@ async def test_a_ledger_that_nobody_answers_in_time_says_to_answer_no(folder):
         await enrol(bridge, device)
         rig.panel.script = ask_person
         with pytest.raises(TimedOut) as caught:
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
         assert "answer no there" in caught.value.hint
         assert "answer what it asks" not in caught.value.hint
         await works_again(bridge, device, rig)

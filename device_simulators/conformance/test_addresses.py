@@ -2,12 +2,12 @@
 
 import pytest
 
+from device_simulators.conformance import makes
+from device_simulators.conformance.makes import VAULT, Shown, enrol
+from device_simulators.conformance.rigs import bridged, running
 from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge import AddressMismatch, Cancelled, NotEnrolled, RefusedByPerson, answers
 from multisig import CHANGE, RECEIVE, Network, encode_address
-from tests.support import makes
-from tests.support.makes import VAULT, Shown, enrol
-from tests.support.rigs import bridged, running
 
 pytestmark = pytest.mark.anyio
 

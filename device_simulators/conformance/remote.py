@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance.rigs import NETWORK, PATIENCE, WORDS, Rig, running
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.faults import Faults
 from device_simulators.hands import Hands, Unable
 from device_simulators.panel import Happening, Panel, Prompt, _Pending, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge import Endpoint, Family
-from tests.support.patience import PATIENCE
-from tests.support.rigs import NETWORK, WORDS, Rig, running
 
 _LOOK_SECONDS = 0.02
 

@@ -1,18 +1,15 @@
-"""One make after the other, in a folder with a short name; or the one device at an endpoint that was given."""
-
-from collections.abc import Iterator
-from pathlib import Path
+"""The options of the suite, and which of its cases are about the device at the endpoint that was given."""
 
 import pytest
 
+from device_simulators.conformance import remote
+from device_simulators.conformance.makes import Make
 from device_simulators.transcripts import Transcript, load_all
 from firmware_bridge import Endpoint
-from tests.support import makes, remote, rigs
-from tests.support.makes import Make
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("contract", "the contract on a device at an endpoint (docs/devices.md)")
+    group = parser.getgroup("conformance", "a device at an endpoint, held to the contract of firmware_bridge")
     group.addoption("--endpoint", help="such as trezor:udp:127.0.0.1:21324; default: virtual devices of ours")
     group.addoption(
         "--hands",
@@ -67,20 +64,3 @@ def _fits(value: object, there: remote.Remote) -> bool:
             return value.name == there.transcript
         case _:
             return True
-
-
-@pytest.fixture(params=makes.ALL, ids=makes.named)
-def make(request: pytest.FixtureRequest) -> Make:
-    return request.param
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with rigs.short_folder() as name:
-        yield Path(name)
-    remote.close_hands()
-
-
-@pytest.fixture
-def rig(make: Make, folder: Path) -> rigs.Rig:
-    return make.rig(folder)

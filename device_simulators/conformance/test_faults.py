@@ -1,19 +1,17 @@
 """The fault matrix: every cell ends in its outcome, in time, and the next operation works."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance import fault_matrix, makes, payments, rigs
+from device_simulators.conformance.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK, possible
+from device_simulators.conformance.makes import VAULT, enrol, settle, sign_and_check, works_again
+from device_simulators.conformance.rigs import bridged, running
 from firmware_bridge import BridgeError, Busy, Disconnected, TimedOut
-from tests.support import fault_matrix, makes, rigs, wallets
-from tests.support.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK, possible
-from tests.support.makes import VAULT, enrol, settle, sign_and_check, works_again
-from tests.support.rigs import bridged, running
 
 pytestmark = pytest.mark.anyio
 
-DOCS = Path(__file__).parents[3] / "docs" / "devices.md"
 CELLS = [
     (name, make)
     for name in FAULTS
@@ -37,14 +35,14 @@ async def test_every_fault_ends_in_its_outcome_and_the_next_operation_works(name
             await fault.before(rig)
         loop = asyncio.get_running_loop()
         started = loop.time()
-        async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
+        async with running(bridge.sign(device.id, payments.make_spend(VAULT), VAULT)) as signing:
             if fault.strike is not None:
                 await rig.shown()
                 await fault.strike(rig)
                 started = loop.time()
             if outcome is None:
                 settle(rig)
-                assert (await signing) != wallets.make_spend(VAULT)
+                assert (await signing) != payments.make_spend(VAULT)
             else:
                 with pytest.raises(BridgeError) as caught:
                     await signing
@@ -83,7 +81,7 @@ async def test_a_ledgers_question_makes_it_busy_until_it_is_answered(name, folde
         await enrol(bridge, device)
         await struck(bridge, device, rig, name)
         with pytest.raises(Busy):
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
         assert rig.panel.pending is not None
         await works_again(bridge, device, rig)
 
@@ -113,15 +111,11 @@ async def struck(bridge, device, rig, name) -> None:
     """A signature that ends in this fault."""
     fault = FAULTS[name]
     fault.prepare(rig)
-    async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
+    async with running(bridge.sign(device.id, payments.make_spend(VAULT), VAULT)) as signing:
         await rig.shown()
         await fault.strike(rig)
         with pytest.raises(possible(OUTCOMES[name][rig.family])):
             await signing
-
-
-def test_the_table_in_the_docs_is_this_one():
-    assert fault_matrix.as_markdown() in DOCS.read_text()
 
 
 def test_every_fault_has_an_outcome_for_every_make():

@@ -4,18 +4,18 @@ import asyncio
 
 import pytest
 
+from device_simulators.conformance import makes, payments
+from device_simulators.conformance.makes import VAULT, Shown, enrol
+from device_simulators.conformance.rigs import ACCOUNT, bridged, running
 from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import RefusedByPerson
-from tests.support import makes, wallets
-from tests.support.makes import VAULT, Shown, enrol
-from tests.support.rigs import ACCOUNT, bridged, running
 
 pytestmark = pytest.mark.anyio
 
 # The two that HWI presses the buttons of, on everything that it reaches by a socket.
 PRESSED_BY_HWI = (makes.TREZOR, makes.COLDCARD)
 ASKED = {
-    "sign": lambda bridge, device: bridge.sign(device.id, wallets.make_spend(VAULT), VAULT),
+    "sign": lambda bridge, device: bridge.sign(device.id, payments.make_spend(VAULT), VAULT),
     "sign_message": lambda bridge, device: bridge.sign_message(device.id, "I am here", ACCOUNT / "0/0"),
 }
 

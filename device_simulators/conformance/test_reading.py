@@ -2,11 +2,11 @@
 
 import pytest
 
+from device_simulators.conformance.makes import TREZOR, VAULT, Shown
+from device_simulators.conformance.payments import make_spend
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, Seed, bridged
 from firmware_bridge import Account, DeviceState, NeedsPassphrase, WrongDevice
 from multisig import multisig_account_path, profile_account_path
-from tests.support.makes import TREZOR, VAULT, Shown
-from tests.support.rigs import ACCOUNT, NETWORK, Seed, bridged
-from tests.support.wallets import make_spend
 
 pytestmark = pytest.mark.anyio
 

@@ -1,12 +1,15 @@
 """What happens when something goes wrong in the middle of a signature: for each make and each fault, the outcome. As data.
 
-The table in docs/devices.md is written from here; tests/firmware_bridge/contract/test_faults.py runs each cell.
+`test_faults.py` runs each cell, and the project's docs/devices.md shows them as a table.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from device_simulators.conformance import second_program
+from device_simulators.conformance.makes import settle
+from device_simulators.conformance.rigs import Rig
 from device_simulators.faults import Faults, Phase
 from device_simulators.ledger import VirtualLedger
 from device_simulators.panel import ask_person, refuse_all
@@ -21,9 +24,6 @@ from firmware_bridge import (
     TimedOut,
     WorkerCrashed,
 )
-from tests.support import second_program
-from tests.support.makes import settle
-from tests.support.rigs import Rig
 
 # Seconds until nobody is waited for any longer, where the outcome is that; and until an outcome has to be there after that, or
 # after any other fault, on a busy machine.
@@ -144,25 +144,9 @@ OUTCOMES: dict[str, dict[Family, Outcome]] = {
     "kill": _each(WorkerCrashed),
 }
 
-NAMES = {Family.TREZOR: "Trezor", Family.COLDCARD: "Coldcard", Family.LEDGER: "Ledger"}
-
-
-def as_markdown() -> str:
-    """The table of docs/devices.md."""
-    head = "| fault | " + " | ".join(NAMES[family] for family in _ALL) + " |\n|---|" + "---|" * len(_ALL)
-    rows = (
-        f"| {FAULTS[name].text} | " + " | ".join(_word(OUTCOMES[name][family]) for family in _ALL) + " |"
-        for name in FAULTS
-    )
-    return "\n".join([head, *rows]) + "\n"
-
 
 def possible(outcome: Outcome) -> tuple[type[BridgeError], ...]:
     """The errors that it may be; none of them where the signature comes."""
     if outcome is None:
         return ()
     return outcome if isinstance(outcome, tuple) else (outcome,)
-
-
-def _word(outcome: Outcome) -> str:
-    return " or ".join(f"`{error.__name__}`" for error in possible(outcome)) or "signed"

@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from device_simulators.conformance import makes, payments
+from device_simulators.conformance.makes import NAME, VAULT, Make
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, SEEDS, Rig, running
 from device_simulators.panel import (
     Decision,
     Happening,
@@ -16,10 +19,6 @@ from device_simulators.panel import (
 from device_simulators.transcripts import Screen
 from firmware_bridge import Bridge, BridgeError, Device
 from multisig import CHANGE, RECEIVE, Policy, Psbt, encode_address
-from tests.support import makes, wallets
-from tests.support.makes import NAME, VAULT, Make
-from tests.support.patience import PATIENCE
-from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, Rig, running
 
 SIGNED = "signed"
 
@@ -48,7 +47,7 @@ class Stage:
         await makes.enrol(self.bridge, self.device)
 
     def sign(self, psbt: Psbt | None = None, policy: Policy = VAULT, **options: object) -> Awaitable[Psbt]:
-        psbt = wallets.make_spend(policy, n_inputs=1) if psbt is None else psbt
+        psbt = payments.make_spend(policy, n_inputs=1) if psbt is None else psbt
         return self.bridge.sign(self.device.id, psbt, policy, **options)
 
     async def press_no(self) -> None:
@@ -142,7 +141,7 @@ Player = Callable[[Stage], Awaitable[Played | list[Played]]]
 VALUES = {
     "name": NAME,
     "account": str(ACCOUNT),
-    "payee": encode_address(wallets.pay(1).script_pubkey, NETWORK),
+    "payee": encode_address(payments.pay(1).script_pubkey, NETWORK),
     "change": VAULT.address(CHANGE, 7),
     "address": VAULT.address(RECEIVE, 0),
     **{f"fingerprint{number}": str(seed.fingerprint) for number, seed in enumerate(SEEDS, 1)},

@@ -3,6 +3,10 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from device_simulators.conformance import makes, payments, rigs
+from device_simulators.conformance.makes import NAME, VAULT
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK
+from device_simulators.conformance.stage import SIGNED, Played, Player, Stage
 from device_simulators.panel import refuse_all
 from multisig import (
     CHANGE,
@@ -10,6 +14,7 @@ from multisig import (
     ChangeTo,
     Network,
     Psbt,
+    TxOut,
     Vault,
     build_psbt,
     encode_address,
@@ -19,10 +24,6 @@ from multisig import (
     profile_account_path,
     sats,
 )
-from tests.support import makes, rigs, wallets
-from tests.support.makes import NAME, VAULT
-from tests.support.rigs import ACCOUNT, NETWORK
-from tests.support.stage import SIGNED, Played, Player, Stage
 
 _MAINNET_VAULT = rigs.make_vault(network=Network.MAINNET)
 _MESSAGE_PATH = ACCOUNT / "0/0"
@@ -166,21 +167,21 @@ def signing_of(make_psbt: Callable[[], Psbt]) -> Player:
 
 
 def spend(inputs: int, **how: int) -> Player:
-    return signing_of(lambda: wallets.make_spend(VAULT, n_inputs=inputs, **how))
+    return signing_of(lambda: payments.make_spend(VAULT, n_inputs=inputs, **how))
 
 
-def _pay_to(*outputs: wallets.TxOut | ChangeTo) -> Psbt:
+def _pay_to(*outputs: TxOut | ChangeTo) -> Psbt:
     """One coin of 100,000 sat into these outputs."""
-    return build_psbt(VAULT, [wallets.fund(VAULT, 100_000)], list(outputs), 0)
+    return build_psbt(VAULT, [payments.fund(VAULT, 100_000)], list(outputs), 0)
 
 
 def op_return(size: int) -> Player:
     data = bytes(range(128, 128 + size))
-    note, change = wallets.TxOut(sats(0), op_return_script(data)), ChangeTo(sats(49_000), CHANGE, 7)
+    note, change = TxOut(sats(0), op_return_script(data)), ChangeTo(sats(49_000), CHANGE, 7)
 
     async def play(stage: Stage) -> Played:
         stage.values |= {"data": data.hex(), "DATA": data.hex().upper()}
-        return await signing_of(lambda: _pay_to(wallets.pay(50_000), note, change))(stage)
+        return await signing_of(lambda: _pay_to(payments.pay(50_000), note, change))(stage)
 
     return play
 
@@ -190,28 +191,28 @@ def self_transfer() -> Psbt:
 
 
 def two_payments() -> Psbt:
-    return _pay_to(wallets.pay(50_000), wallets.pay(20_000, "baker"), ChangeTo(sats(29_000), CHANGE, 7))
+    return _pay_to(payments.pay(50_000), payments.pay(20_000, "baker"), ChangeTo(sats(29_000), CHANGE, 7))
 
 
 def lock_time_without_effect() -> Psbt:
-    psbt = wallets.make_spend(VAULT, n_inputs=1, locktime=500)
-    return wallets.with_inputs(psbt, *(replace(item, sequence=0xFFFFFFFF) for item in psbt.inputs))
+    psbt = payments.make_spend(VAULT, n_inputs=1, locktime=500)
+    return payments.with_inputs(psbt, *(replace(item, sequence=0xFFFFFFFF) for item in psbt.inputs))
 
 
 def off_the_curve() -> Psbt:
     """No point of the curve has x = 5 (BIP-340's lift_x fails)."""
-    output = wallets.TxOut(sats(50_000), p2tr((5).to_bytes(32)))
+    output = TxOut(sats(50_000), p2tr((5).to_bytes(32)))
     return _pay_to(output, ChangeTo(sats(49_000), CHANGE, 7))
 
 
 def large() -> Psbt:
     """About 100 kB, nearly all of it previous transactions."""
-    coins = [wallets.fund(VAULT, 100_000, index=index, outputs=300) for index in range(10)]
-    return build_psbt(VAULT, coins, [wallets.pay(50_000), ChangeTo(sats(949_000), CHANGE, 7)], 0)
+    coins = [payments.fund(VAULT, 100_000, index=index, outputs=300) for index in range(10)]
+    return build_psbt(VAULT, coins, [payments.pay(50_000), ChangeTo(sats(949_000), CHANGE, 7)], 0)
 
 
 async def two_payments_shown(stage: Stage) -> Played:
-    stage.values["payee2"] = encode_address(wallets.foreign_script("baker"), NETWORK)
+    stage.values["payee2"] = encode_address(payments.foreign_script("baker"), NETWORK)
     return await signing_of(two_payments)(stage)
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from device_simulators.conformance import payments
+from device_simulators.conformance.makes import VAULT, Shown, profile_of
+from device_simulators.conformance.rigs import bridged
 from multisig import CHANGE, RECEIVE, ChangeTo, TxOut, build_psbt, sats, signer_progress
-from tests.support import wallets
-from tests.support.makes import VAULT, Shown, profile_of
-from tests.support.rigs import bridged
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +19,7 @@ def shown_by(address: str) -> tuple[str, str]:
 @pytest.mark.parametrize("left", [0, 39_000])
 async def test_s12_a_forward_is_signed_and_the_vaults_address_is_shown(rig, left):
     profile = profile_of(rig)
-    coins = [wallets.fund(profile, 50_000, index=index) for index in range(2)]
+    coins = [payments.fund(profile, 50_000, index=index) for index in range(2)]
     into = TxOut(sats(99_000 - left), VAULT.script_pubkey(RECEIVE, 0))
     back = [ChangeTo(sats(left), CHANGE, 3)] if left else []
     psbt = build_psbt(profile, coins, [into, *back], 0)

@@ -5,6 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from device_simulators.conformance import makes, payments
+from device_simulators.conformance.makes import VAULT, Shown, enrol, sign_and_check
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, SEEDS, bridged, running
 from device_simulators.faults import Faults
 from device_simulators.panel import Decision, Prompt, ask_person, refuse_all
 from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice, sanitised_psbt, signing
@@ -16,6 +19,7 @@ from multisig import (
     KeyOrigin,
     Psbt,
     PsbtMismatch,
+    TxOut,
     build_psbt,
     encode_address,
     op_return_script,
@@ -27,9 +31,6 @@ from multisig import (
     verify_signatures,
 )
 from multisig.vault import MAX_INDEX
-from tests.support import makes, wallets
-from tests.support.makes import VAULT, Shown, enrol, sign_and_check
-from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, bridged, running
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +39,7 @@ MESSAGE_PATH = ACCOUNT / "0/0"
 
 @pytest.mark.parametrize("inputs", [1, 3])
 async def test_a_vault_spend_is_signed_and_verified(rig, inputs):
-    psbt = wallets.make_spend(VAULT, n_inputs=inputs)
+    psbt = payments.make_spend(VAULT, n_inputs=inputs)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         signed = await sign_and_check(bridge, device, rig, psbt)
@@ -49,15 +50,15 @@ async def test_a_vault_spend_is_signed_and_verified(rig, inputs):
 async def test_a_profile_spend_is_signed(rig):
     profile = makes.profile_of(rig)
     async with bridged(rig) as (bridge, [device]):
-        signed = await bridge.sign(device.id, wallets.make_spend(profile), profile)
+        signed = await bridge.sign(device.id, payments.make_spend(profile), profile)
     assert signer_progress(signed, profile, rig.seed.fingerprint).is_complete
 
 
 def with_op_return(data: bytes) -> Psbt:
-    coins = [wallets.fund(VAULT, 100_000, index=index) for index in range(2)]
+    coins = [payments.fund(VAULT, 100_000, index=index) for index in range(2)]
     outputs = [
-        wallets.pay(50_000),
-        wallets.TxOut(sats(0), op_return_script(data)),
+        payments.pay(50_000),
+        TxOut(sats(0), op_return_script(data)),
         ChangeTo(sats(149_000), CHANGE, 7),
     ]
     return build_psbt(VAULT, coins, outputs, 0)
@@ -79,7 +80,7 @@ async def test_what_is_signed_already_is_not_asked_again(rig):
 
 
 async def test_the_payment_is_shown_and_the_change_is_not(rig, make):
-    psbt = wallets.make_spend(VAULT)
+    psbt = payments.make_spend(VAULT)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         shown = Shown(rig)
@@ -130,7 +131,7 @@ async def test_a_broken_callback_costs_no_signature(rig, caplog):
 
 async def test_three_devices_sign_at_the_same_time(folder):
     three = [make.rig(folder, seed=seed) for make, seed in zip(makes.VIRTUAL, SEEDS, strict=True)]
-    psbt = wallets.make_spend(VAULT)
+    psbt = payments.make_spend(VAULT)
     async with bridged(*three) as (bridge, devices):
         for rig, device in zip(three, devices, strict=True):
             await enrol(bridge, device)
@@ -153,7 +154,7 @@ async def test_s19_a_wrong_signature_is_named_by_its_input(rig):
         await enrol(bridge, device)
         rig.device.faults = Faults(wrong_signatures=frozenset({1}))
         with pytest.raises(BadDeviceSignature) as caught:
-            await bridge.sign(device.id, wallets.make_spend(VAULT, n_inputs=3), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT, n_inputs=3), VAULT)
         assert caught.value.input_index == 1
 
 
@@ -162,7 +163,7 @@ async def test_inputs_left_unsigned_are_told(rig, make):
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         rig.device.faults = Faults(missing_signatures=frozenset({1}))
-        psbt = wallets.make_spend(VAULT, n_inputs=3)
+        psbt = payments.make_spend(VAULT, n_inputs=3)
         if not make.partial:
             with pytest.raises(DeviceFault):
                 await bridge.sign(device.id, psbt, VAULT)
@@ -178,14 +179,14 @@ async def test_a_device_that_signs_nothing_has_failed(rig):
         await enrol(bridge, device)
         rig.device.faults = Faults(missing_signatures=frozenset({0, 1}))
         with pytest.raises(DeviceFault):
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
 
 
 async def test_s18_another_signer_of_the_vault_is_not_the_one_that_was_asked_for(rig):
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         shown = Shown(rig)
-        psbt = wallets.make_spend(VAULT)
+        psbt = payments.make_spend(VAULT)
         with pytest.raises(WrongDevice):
             await bridge.sign(device.id, psbt, VAULT, signer=SEEDS[1].fingerprint)
         with pytest.raises(WrongDevice):
@@ -212,7 +213,7 @@ async def test_s18_keys_that_change_while_the_person_looks(make, folder):
         await enrol(bridge, device)
         rig.panel.script = swap_keys(rig)
         with pytest.raises(WrongDevice):
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
 
 
 async def test_s18_without_the_second_look_the_swap_goes_unnoticed(folder, monkeypatch):
@@ -224,17 +225,17 @@ async def test_s18_without_the_second_look_the_swap_goes_unnoticed(folder, monke
 
 
 def without_previous(psbt: Psbt) -> Psbt:
-    return wallets.with_input(psbt, 1, non_witness_utxo=None)
+    return payments.with_input(psbt, 1, non_witness_utxo=None)
 
 
 def with_another_previous(psbt: Psbt) -> Psbt:
-    return wallets.with_input(psbt, 1, non_witness_utxo=psbt.inputs[0].non_witness_utxo)
+    return payments.with_input(psbt, 1, non_witness_utxo=psbt.inputs[0].non_witness_utxo)
 
 
 def with_less(psbt: Psbt) -> Psbt:
     spent = psbt.inputs[0].witness_utxo
-    lie = wallets.TxOut(sats(spent.amount - 1), spent.script_pubkey)
-    return wallets.with_input(psbt, 0, witness_utxo=lie)
+    lie = TxOut(sats(spent.amount - 1), spent.script_pubkey)
+    return payments.with_input(psbt, 0, witness_utxo=lie)
 
 
 @pytest.mark.parametrize(
@@ -250,18 +251,18 @@ async def test_s4_s5_coins_that_are_not_proven_never_reach_the_device(rig, falsi
         await enrol(bridge, device)
         shown = Shown(rig)
         with pytest.raises(PsbtMismatch):
-            await bridge.sign(device.id, falsify(wallets.make_spend(VAULT)), VAULT)
+            await bridge.sign(device.id, falsify(payments.make_spend(VAULT)), VAULT)
     assert shown.prompts == []
 
 
-SPEND = wallets.make_spend(VAULT)
+SPEND = payments.make_spend(VAULT)
 PLACE = {"derivations": VAULT.derivations(CHANGE, 9), "witness_script": VAULT.witness_script(CHANGE, 9)}
 
 
 def with_a_key_of(rig) -> Psbt:
     """A second key in the first input, said to be the device's own."""
     origin = KeyOrigin(rig.seed.fingerprint, profile_account_path(NETWORK) / "0/0")
-    return wallets.with_input(
+    return payments.with_input(
         SPEND, 0, derivations={bytes((2, *bytes(31), 1)): origin, **SPEND.inputs[0].derivations}
     )
 
@@ -269,8 +270,8 @@ def with_a_key_of(rig) -> Psbt:
 @pytest.mark.parametrize(
     "falsify",
     [
-        pytest.param(lambda _rig: wallets.with_output(SPEND, 0, **PLACE), id="S1: a payment that is change"),
-        pytest.param(lambda _rig: wallets.with_input(SPEND, 0, sighash_type=2), id="S8: no outputs signed"),
+        pytest.param(lambda _rig: payments.with_output(SPEND, 0, **PLACE), id="S1: a payment that is change"),
+        pytest.param(lambda _rig: payments.with_input(SPEND, 0, sighash_type=2), id="S8: no outputs signed"),
         pytest.param(with_a_key_of, id="S9: a key somewhere else"),
     ],
 )
@@ -294,7 +295,7 @@ async def test_s1_s8_s9_what_is_merely_said_changes_neither_screen_nor_signature
 async def test_s9_money_to_a_place_where_nobody_looks_is_shown_as_a_payment(rig, place):
     path = ACCOUNT / place
     key = rig.seed.public_key(path)
-    psbt = wallets.with_output(
+    psbt = payments.with_output(
         SPEND,
         1,
         derivations={key: KeyOrigin(rig.seed.fingerprint, path)},
@@ -318,7 +319,7 @@ async def test_s4_s5_without_the_guards_the_person_would_be_asked(folder, monkey
     rig = makes.FAKES[0].rig(folder)
     async with bridged(rig) as (bridge, [device]):
         shown = Shown(rig)
-        asked = bridge.sign(device.id, falsify(wallets.make_spend(VAULT)), VAULT)
+        asked = bridge.sign(device.id, falsify(payments.make_spend(VAULT)), VAULT)
         await asyncio.gather(asked, return_exceptions=True)
     assert "sign-total" in shown.kinds
 
@@ -331,8 +332,8 @@ async def test_s19_without_its_guard_a_bad_signature_would_come_back(folder, mon
     rig = makes.FAKES[0].rig(folder, faults=Faults(wrong_signatures=frozenset({0})))
     async with bridged(rig) as (bridge, [device]):
         with pytest.raises(BadSignature):
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
         monkeypatch.setattr(signing, "_tell_missing", lambda *_: None)
-        signed = await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+        signed = await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
     with pytest.raises(BadSignature):
         verify_signatures(signed, VAULT)

@@ -2,10 +2,10 @@
 
 import pytest
 
+from device_simulators.conformance import makes, payments
+from device_simulators.conformance.makes import TREZOR, VAULT, Person, enrol, sign_and_check
+from device_simulators.conformance.rigs import ACCOUNT, bridged
 from firmware_bridge import DeviceState, Locked, NeedsPassphrase, Question, Unsupported, WrongDevice
-from tests.support import makes, wallets
-from tests.support.makes import TREZOR, VAULT, Person, enrol, sign_and_check
-from tests.support.rigs import ACCOUNT, bridged
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,7 @@ async def test_a_locked_device_says_so(rig, make, folder):
         with pytest.raises(Locked):
             await bridge.xpub(device.id, ACCOUNT)
         with pytest.raises(Locked):
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
         (after,) = await bridge.list()
         assert after.state == DeviceState.LOCKED
 
@@ -114,7 +114,7 @@ class TestPassphrases:
         async with bridged(rig) as (bridge, [device]):
             await bridge.unlock(device.id, Person(rig, passphrase="wrong"))
             with pytest.raises(WrongDevice):
-                await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+                await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
             await bridge.unlock(device.id, Person(rig, passphrase=""))
             await enrol(bridge, device)
             await sign_and_check(bridge, device, rig)

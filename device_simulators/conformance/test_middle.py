@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
+from device_simulators.conformance import makes, payments, rigs
+from device_simulators.conformance.coldcard_middle import Lie, in_the_middle
+from device_simulators.conformance.makes import VAULT, Shown
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, Seed
 from firmware_bridge import Bridge, DeviceFault, Endpoint, Family, WrongDevice
 from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
 from firmware_bridge.hwi_client.coldcard.device import ColdcardDevice, open_coldcard
 from firmware_bridge.port import Opening
-from tests.support import makes, rigs, wallets
-from tests.support.coldcard_middle import Lie, in_the_middle
-from tests.support.makes import VAULT, Shown
-from tests.support.rigs import ACCOUNT, NETWORK, Seed
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
@@ -48,7 +48,7 @@ async def test_s21_whoever_sits_in_between_is_noticed(coldcard, endpoint, lie):
         with pytest.raises(DeviceFault, match="MiTM"):
             await bridge.xpub(device.id, ACCOUNT)
         with pytest.raises(DeviceFault, match="MiTM"):
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
     # The master key's xpub is all that he gets to hear, as anybody does who shakes hands.
     assert set(middle.heard) == {"mitm", "xpub"}
 
@@ -66,7 +66,7 @@ async def test_s21_whoever_replaces_the_device_altogether_is_no_signer(coldcard,
         with pytest.raises(WrongDevice):
             await bridge.enrol(device.id, VAULT, "Savings")
         with pytest.raises(WrongDevice):
-            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
     assert shown.prompts == []
 
 

@@ -2,6 +2,9 @@
 
 import pytest
 
+from device_simulators.conformance import makes, payments
+from device_simulators.conformance.makes import NAME, Shown
+from device_simulators.conformance.rigs import QUICK, SEEDS, UNDER_TEST, VIRTUAL, Rig, plugged_in
 from device_simulators.panel import Panel, approve_all
 from firmware_bridge import Bridge
 from multisig import (
@@ -17,9 +20,6 @@ from multisig import (
     profile_account_path,
     signer_progress,
 )
-from tests.support import makes, wallets
-from tests.support.makes import NAME, Shown
-from tests.support.rigs import QUICK, SEEDS, UNDER_TEST, VIRTUAL, Rig, plugged_in
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
@@ -54,5 +54,5 @@ async def test_s14_keys_addresses_and_signatures_of_each_network(make, network, 
             form = encode_address(policy.script_pubkey(RECEIVE, 3), ON_SCREEN[network.kind])
             on_screen = "".join(shown.text.split())
             assert form in on_screen or policy.address(RECEIVE, 3) in on_screen
-            signed = await bridge.sign(device.id, wallets.make_spend(policy), policy)
+            signed = await bridge.sign(device.id, payments.make_spend(policy), policy)
             assert signer_progress(signed, policy, seed.fingerprint).is_complete

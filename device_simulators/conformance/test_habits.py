@@ -2,6 +2,9 @@
 
 import pytest
 
+from device_simulators.conformance import makes, payments
+from device_simulators.conformance.makes import NAME, VAULT, Shown, enrol, sign_and_check
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, SEEDS, bridged
 from firmware_bridge import BridgeError, DeviceFault, DeviceState, Unsupported
 from multisig import (
     CHANGE,
@@ -16,9 +19,6 @@ from multisig import (
     recover_message_key,
     sats,
 )
-from tests.support import makes, wallets
-from tests.support.makes import NAME, VAULT, Shown, enrol, sign_and_check
-from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, bridged
 
 pytestmark = pytest.mark.anyio
 
@@ -29,8 +29,8 @@ HIDES_RECEIVE = ((makes.TREZOR, True), (makes.COLDCARD, True), (makes.LEDGER, Fa
 @pytest.mark.parametrize(("make", "hidden"), HIDES_RECEIVE, ids=lambda value: getattr(value, "name", None))
 async def test_money_to_the_vaults_own_receive_address(make, hidden, folder):
     rig = make.rig(folder)
-    coins = [wallets.fund(VAULT, 100_000, index=index) for index in range(2)]
-    psbt = build_psbt(VAULT, coins, [wallets.pay(50_000), ChangeTo(sats(149_000), RECEIVE, 7)], 0)
+    coins = [payments.fund(VAULT, 100_000, index=index) for index in range(2)]
+    psbt = build_psbt(VAULT, coins, [payments.pay(50_000), ChangeTo(sats(149_000), RECEIVE, 7)], 0)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         shown = Shown(rig)
@@ -44,7 +44,7 @@ async def test_a_coldcard_names_a_fee_of_a_tenth_and_asks_nobody(folder):
         await enrol(bridge, device)
         shown = Shown(rig)
         with pytest.raises(DeviceFault, match="10%"):
-            await bridge.sign(device.id, wallets.make_spend(VAULT, fee=20_000), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT, fee=20_000), VAULT)
         assert shown.prompts == []
         await makes.works_again(bridge, device, rig)
 
@@ -54,7 +54,7 @@ async def test_the_others_ask_about_such_a_fee(make, folder):
     rig = make.rig(folder)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
-        await sign_and_check(bridge, device, rig, wallets.make_spend(VAULT, fee=20_000))
+        await sign_and_check(bridge, device, rig, payments.make_spend(VAULT, fee=20_000))
 
 
 def vault_of_account(number: int) -> Vault:
@@ -69,10 +69,10 @@ async def test_s9_a_trezor_knows_accounts_up_to_100(account, signs, folder):
     async with bridged(rig) as (bridge, [device]):
         shown = Shown(rig)
         if signs:
-            await bridge.sign(device.id, wallets.make_spend(vault), vault)
+            await bridge.sign(device.id, payments.make_spend(vault), vault)
             return
         with pytest.raises(BridgeError) as caught:
-            await bridge.sign(device.id, wallets.make_spend(vault), vault)
+            await bridge.sign(device.id, payments.make_spend(vault), vault)
         assert caught.value.detail == "Forbidden key path"
         assert shown.prompts == []
 
@@ -94,7 +94,7 @@ async def test_what_is_too_much_for_a_ledger_is_refused_before_anybody_is_asked(
         await bridge.enrol(device.id, VAULT, NAME)
         shown = Shown(rig)
         with pytest.raises(Unsupported) as caught:
-            await bridge.sign(device.id, wallets.make_spend(VAULT, n_inputs=513), VAULT)
+            await bridge.sign(device.id, payments.make_spend(VAULT, n_inputs=513), VAULT)
         assert "512" in caught.value.detail
         assert shown.prompts == []
         (now,) = await bridge.list()
@@ -103,8 +103,8 @@ async def test_what_is_too_much_for_a_ledger_is_refused_before_anybody_is_asked(
 
 async def test_s9_a_coldcard_warns_of_change_far_beyond_the_last_one(folder):
     rig = makes.COLDCARD.rig(folder)
-    coins = [wallets.fund(VAULT, 100_000)]
-    psbt = build_psbt(VAULT, coins, [wallets.pay(50_000), ChangeTo(sats(49_000), CHANGE, 900_000)], 0)
+    coins = [payments.fund(VAULT, 100_000)]
+    psbt = build_psbt(VAULT, coins, [payments.pay(50_000), ChangeTo(sats(49_000), CHANGE, 900_000)], 0)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         shown = Shown(rig)
@@ -127,8 +127,8 @@ async def test_a_message_is_signed_letter_by_letter_as_it_was_written(make, text
 )
 async def test_a_ledger_signs_no_single_byte_that_has_an_opcode_of_its_own(data, signs, folder):
     rig = makes.LEDGER.rig(folder)
-    psbt = wallets.with_output(
-        wallets.make_spend(VAULT), 0, script_pubkey=op_return_script(data), amount=sats(0)
+    psbt = payments.with_output(
+        payments.make_spend(VAULT), 0, script_pubkey=op_return_script(data), amount=sats(0)
     )
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)

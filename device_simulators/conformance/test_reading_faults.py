@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from device_simulators.conformance import makes, rigs
+from device_simulators.conformance.makes import works_again
+from device_simulators.conformance.rigs import ACCOUNT, bridged
 from device_simulators.faults import Faults, Phase
 from firmware_bridge import BridgeError, DeviceFault, DeviceState, Disconnected, TimedOut
-from tests.support import makes, rigs
-from tests.support.makes import works_again
-from tests.support.rigs import ACCOUNT, bridged
 
 pytestmark = pytest.mark.anyio
 

@@ -1,20 +1,39 @@
-"""The table of docs/devices.md that says what each maker's device does in each situation, and how that is known.
+"""Two tables of docs/devices.md: how a fault ends on each make, and what each model does in each situation.
 
-`python -m tests.support.transcript_table` writes it between its two marks.
+`python -m tests.support.device_tables` writes the second one between its two marks.
 """
 
 import sys
 from pathlib import Path
 
+from device_simulators.conformance.fault_matrix import FAULTS, OUTCOMES, Outcome, possible
+from device_simulators.conformance.situations import SITUATIONS
 from device_simulators.transcripts import Entry, Evidence, load_all
-from tests.support.situations import SITUATIONS
+from firmware_bridge import Family
 
-_DOCS = Path(__file__).parents[2] / "docs" / "devices.md"
+DOCS = Path(__file__).parents[2] / "docs" / "devices.md"
 _BEGIN, _END = "<!-- transcripts: begin -->\n", "<!-- transcripts: end -->\n"
 _OWN_WORDS = {"answered", "signed", "absent"}
 
 
-def as_markdown() -> str:
+_FAMILIES = {Family.TREZOR: "Trezor", Family.COLDCARD: "Coldcard", Family.LEDGER: "Ledger"}
+
+
+def faults() -> str:
+    """A row for each fault, a column for each make."""
+    head = "| fault | " + " | ".join(_FAMILIES.values()) + " |\n|---|" + "---|" * len(_FAMILIES)
+    rows = (
+        f"| {FAULTS[name].text} | " + " | ".join(_word(OUTCOMES[name][family]) for family in _FAMILIES) + " |"
+        for name in FAULTS
+    )
+    return "\n".join([head, *rows]) + "\n"
+
+
+def _word(outcome: Outcome) -> str:
+    return " or ".join(f"`{error.__name__}`" for error in possible(outcome)) or "signed"
+
+
+def situations() -> str:
     """A row for each situation, a column for each model; with its marks."""
     listed = load_all()
     head = "| situation | " + " | ".join(f"{each.model} {each.firmware}" for each in listed) + " |"
@@ -35,9 +54,9 @@ def _cell(entry: Entry) -> str:
 
 
 def _write() -> None:
-    before, _begin, rest = _DOCS.read_text().partition(_BEGIN)
+    before, _begin, rest = DOCS.read_text().partition(_BEGIN)
     _old, _end, after = rest.partition(_END)
-    _DOCS.write_text(before + as_markdown() + after)
+    DOCS.write_text(before + situations() + after)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from device_simulators.conformance import everyday, makes, remote, rigs, trouble
+from device_simulators.conformance.makes import Make
+from device_simulators.conformance.rigs import NETWORK
+from device_simulators.conformance.stage import Played, Player, Stage
 from device_simulators.panel import refuse_all
 from device_simulators.transcripts import Transcript
 from multisig import Network
-from tests.support import everyday, makes, remote, rigs, trouble
-from tests.support.makes import Make
-from tests.support.rigs import NETWORK
-from tests.support.stage import Played, Player, Stage
 
 # Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it is done.
 _LONG_WORK = 120.0

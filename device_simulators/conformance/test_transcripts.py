@@ -1,16 +1,14 @@
-"""What each virtual device shows and does is what its transcript says, in every situation; and the docs say the same."""
+"""What each virtual device shows and does is what its transcript says, in every situation."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance import remote
+from device_simulators.conformance.situations import SITUATIONS, play
+from device_simulators.conformance.stage import Played
 from device_simulators.transcripts import Entry, Screen, load_all
-from tests.support import remote, transcript_table
-from tests.support.situations import SITUATIONS, play
-from tests.support.stage import Played
 
-DOCS = Path(__file__).parents[3] / "docs" / "devices.md"
 CELLS = [
     pytest.param(transcript, name, id=f"{transcript.name}-{name}")
     for transcript in load_all()
@@ -49,8 +47,3 @@ def seen(screens: Sequence[Screen]) -> list[object]:
 def test_a_transcript_says_something_about_every_situation(transcript):
     """What nobody has compared is said to be unknown; nothing is left out."""
     assert list(transcript.entries) == list(SITUATIONS)
-
-
-def test_the_table_in_the_docs_is_generated_from_the_transcripts():
-    """`python -m tests.support.transcript_table` writes it."""
-    assert transcript_table.as_markdown() in DOCS.read_text()
