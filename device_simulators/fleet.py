@@ -49,7 +49,8 @@ class Settings:
 
     network: Network = Network.REGTEST
     listen: str | None = None
-    """`host:port` for a Trezor or a Ledger, a socket path for a Coldcard; None picks an address that is free."""
+    """`host:port` for a Trezor or a Ledger, a socket path for a Coldcard; None picks an address that is free.
+    """
     allow_keypress: bool = False
     label: str = "Virtual Trezor"
     pin: str | None = field(default=None, repr=False)
@@ -159,7 +160,8 @@ def _host_and_port(text: str) -> tuple[str, int]:
 
 
 def load_seed(path: Path | None) -> Seed:
-    """The seed of this file's words; a file that is not there is made, with new words, readable by its owner only.
+    """The seed of this file's words; a file that is not there is made, with new words, readable by its owner
+    only.
 
     Without a file the seed is new and forgotten at the end.
 

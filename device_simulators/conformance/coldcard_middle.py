@@ -1,4 +1,6 @@
-"""A man in the middle of a Coldcard's cable (S21): he shakes hands with both sides, reads everything, and passes it on."""
+"""A man in the middle of a Coldcard's cable (S21): he shakes hands with both sides, reads everything, and
+passes it on.
+"""
 
 import asyncio
 import contextlib
@@ -12,10 +14,16 @@ from pathlib import Path
 from coincurve import PrivateKey
 
 from device_simulators.coldcard import replies
-from device_simulators.coldcard.cipher import Session, raw_public_key, shared_key
-from device_simulators.coldcard.framing import Assembler, Message, to_packets
-from device_simulators.coldcard.limits import PACKET_SIZE
-from device_simulators.coldcard.link import Link
+from device_simulators.coldcard.device import Link
+from device_simulators.coldcard.wire import (
+    PACKET_SIZE,
+    Assembler,
+    Message,
+    Session,
+    raw_public_key,
+    shared_key,
+    to_packets,
+)
 from device_simulators.seed import Seed
 from multisig import DerivationPath, Network
 

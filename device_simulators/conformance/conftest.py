@@ -1,4 +1,6 @@
-"""The fixtures of the cases: a virtual device of each make in turn, or the one at the endpoint that was given."""
+"""The fixtures of the cases: a virtual device of each make in turn, or the one at the endpoint that was
+given.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

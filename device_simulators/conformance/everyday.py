@@ -31,7 +31,7 @@ _MESSAGE_PATH = ACCOUNT / "0/0"
 LONG, TOO_LONG = "a" * 241, "a" * 1025
 
 
-# -- reading ---------------------------------------------------------------------------------------------------------
+# -- reading -------------------------------------------------------------------------------------------------
 
 
 async def found(stage: Stage) -> Played:
@@ -62,7 +62,7 @@ async def keys(stage: Stage) -> Played:
     return await stage.play(stage.bridge.xpubs(stage.device.id, paths))
 
 
-# -- enrolment -------------------------------------------------------------------------------------------------------
+# -- enrolment -----------------------------------------------------------------------------------------------
 
 
 def _enrolling(stage: Stage, vault: Vault = VAULT, name: str = NAME) -> Awaitable[None]:
@@ -100,7 +100,7 @@ async def enrol_unplugged(stage: Stage) -> Played:
     return await stage.struck(_enrolling(stage), stage.rig.unplug)
 
 
-# -- addresses -------------------------------------------------------------------------------------------------------
+# -- addresses -----------------------------------------------------------------------------------------------
 
 
 def _showing(stage: Stage) -> Awaitable[str]:
@@ -132,7 +132,7 @@ async def address_profile(stage: Stage) -> Played:
     return await stage.play(stage.bridge.show_address(stage.device.id, profile, RECEIVE, 3))
 
 
-# -- messages --------------------------------------------------------------------------------------------------------
+# -- messages ------------------------------------------------------------------------------------------------
 
 
 def message(text: str) -> Player:
@@ -155,7 +155,7 @@ async def message_cancelled(stage: Stage) -> list[Played]:
     return await stage.at_each_screen(lambda: _proving(stage), stage.cancel)
 
 
-# -- transactions ----------------------------------------------------------------------------------------------------
+# -- transactions --------------------------------------------------------------------------------------------
 
 
 def signing_of(make_psbt: Callable[[], Psbt]) -> Player:

@@ -1,4 +1,5 @@
-"""What happens when something goes wrong in the middle of a signature: for each make and each fault, the outcome. As data.
+"""What happens when something goes wrong in the middle of a signature: for each make and each fault, the
+outcome. As data.
 
 `test_faults.py` runs each cell, and the project's docs/devices.md shows them as a table.
 """
@@ -25,15 +26,17 @@ from firmware_bridge import (
     WorkerCrashed,
 )
 
-# Seconds until nobody is waited for any longer, where the outcome is that; and until an outcome has to be there after that, or
-# after any other fault, on a busy machine.
+# Seconds until the person is no longer waited for, where the outcome is that; and until an outcome has to be
+# there after that, or after any other fault, on a busy machine.
 PATIENCE = 0.7
 SLACK = 30.0
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`prepare` and `before` come before the operation; `strike` once the question is on the screen, where the fault is of that moment."""
+    """`prepare` and `before` come before the operation; `strike` once the question is on the screen, where
+    the fault is of that moment.
+    """
 
     text: str
     prepare: Callable[[Rig], None] = lambda _rig: None
@@ -72,7 +75,9 @@ async def _kill(rig: Rig) -> None:
 
 
 async def _grab(rig: Rig) -> None:
-    """The person says yes afterwards: who still listens gets it. A Ledger's app then waits for a host that has left, and ends."""
+    """The person says yes afterwards: who still listens gets it. A Ledger's app then waits for a host that
+    has left, and ends.
+    """
     await second_program.grab(rig)
     if isinstance(rig.device, VirtualLedger):
         _pass_silence(rig.device)
@@ -90,7 +95,7 @@ def _pass_silence(device: VirtualLedger) -> None:
 
 
 async def _nothing(_rig: Rig) -> None:
-    """Nobody presses a button."""
+    """No button is pressed."""
 
 
 _PHASES = {
@@ -137,8 +142,9 @@ OUTCOMES: dict[str, dict[Family, Outcome]] = {
     "silence": _each(TimedOut),
     **{f"stall-{p}": _each(TimedOut) for p in _PHASES},
     **{f"garbage-{p}": _each(DeviceFault) for p in _PHASES},
-    # A Coldcard takes packets from whoever writes: a question of ours in the middle of the other's handshake makes one
-    # message with it, which it says it cannot read; after the handshake we cannot read what it says.
+    # A Coldcard takes packets from every program: a question of ours in the middle of the other's handshake
+    # makes one message with it, which it says it cannot read; after the handshake we cannot read what it
+    # says.
     "grab": {Family.TREZOR: None, Family.COLDCARD: (DeviceFault, Busy), Family.LEDGER: Disconnected},
     "used": {Family.TREZOR: None, Family.COLDCARD: None, Family.LEDGER: TimedOut},
     "kill": _each(WorkerCrashed),

@@ -1,4 +1,6 @@
-"""The makes that the contract is run over, and in what they differ, as data; what every test of the contract does."""
+"""The makes that the contract is run over, and in what they differ, as data; what every test of the contract
+does.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.coldcard.wallet_store import XpubPolicy
+from device_simulators.coldcard.wallet import XpubPolicy
 from device_simulators.conformance import payments, remote, rigs
 from device_simulators.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, SEEDS, Rig
 from device_simulators.errors import NoSuchPrompt
@@ -28,11 +30,11 @@ PIN = "1234"
 class Make:
     """A family of devices, virtual or faked.
 
-    `enrols`: a person confirms a vault once on the device. `proves`: what it says then is kept by the bridge, not by the device.
-    `strict`: options of a device that signs only for vaults it knows. `clears`: given up, it takes its question off the screen.
-    `pin`: options of a device with a PIN; `types_pin`: it is entered at the computer.
-    `screens`: kinds of prompts that one payment, with change, is shown in. `partial`: it hands over what it has signed where some
-    inputs are left unsigned.
+    `enrols`: a person confirms a vault once on the device. `proves`: what it says then is kept by the bridge,
+    not by the device. `strict`: options of a device that signs only for vaults it knows. `clears`: given up,
+    it takes its question off the screen. `pin`: options of a device with a PIN; `types_pin`: it is entered at
+    the computer. `screens`: kinds of prompts that one payment, with change, is shown in. `partial`: it hands
+    over what it has signed where some inputs are left unsigned.
     """
 
     family: Family
@@ -189,8 +191,8 @@ def settle(rig: Rig) -> None:
 
 
 async def _free_again(bridge: Bridge, device: Device, rig: Rig) -> None:
-    """The device still does what the person has just said yes to; a Ledger tells everybody meanwhile that it is busy, and a Coldcard
-    with a signature that was not collected does so until a key is pressed.
+    """The device still does what the person has just said yes to; a Ledger tells every host meanwhile that it
+    is busy, and a Coldcard with a signature that was not collected does so until a key is pressed.
     """
     async with asyncio.timeout(PATIENCE):
         while True:

@@ -1,4 +1,6 @@
-"""Coins of a policy, payments of them, and the same payments falsified. The same arguments always give the same bytes."""
+"""Coins of a policy, payments of them, and the same payments falsified. The same arguments always give the
+same bytes.
+"""
 
 import hashlib
 from dataclasses import replace
@@ -24,14 +26,16 @@ from multisig import (
 
 
 def foreign_script(label: str = "shop") -> bytes:
-    """A P2WPKH script of somebody outside."""
+    """A P2WPKH script outside the wallet."""
     return p2wpkh(PrivateKey(hashlib.sha256(label.encode()).digest()).public_key.format())
 
 
 def fund(
     policy: Policy, amount: int, *, index: int = 0, chain: int = RECEIVE, salt: int = 0, outputs: int = 2
 ) -> CoinToSpend:
-    """A coin of the policy, in the second of the `outputs` of a transaction that looks like one from outside."""
+    """A coin of the policy, in the second of the `outputs` of a transaction that looks like one from
+    outside.
+    """
     origin = hashlib.sha256(f"coin {chain} {index} {salt}".encode()).hexdigest()
     previous = Transaction(
         version=2,

@@ -1,6 +1,8 @@
-"""The contract on a device at an endpoint that was given: a maker's emulator, hardware, or a virtual device in a process of its own.
+"""The contract on a device at an endpoint that was given: a maker's emulator, hardware, or a virtual device
+in a process of its own.
 
-What `Hands` do by themselves becomes a `Rig` like that of a virtual device in this process, so that the cases are the same.
+What `Hands` do by themselves becomes a `Rig` like that of a virtual device in this process, so that the cases
+are the same.
 """
 
 import asyncio
@@ -34,7 +36,9 @@ class Remote:
 
 @dataclass
 class Run:
-    """The one remote device of this run of pytest, if it has one, and the hands that are on it in this case."""
+    """The one remote device of this run of pytest, if it has one, and the hands that are on it in this
+    case.
+    """
 
     remote: Remote | None = None
     hands: list[Hands] = field(default_factory=list)
@@ -109,7 +113,7 @@ class RemotePanel(Panel):
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _press(self, prompt_id: int | None, *, approved: bool) -> None:
-        """At once, as on a panel in this process: whoever called it relies on that."""
+        """At once, as on a panel in this process: callers rely on that."""
         super()._press(prompt_id, approved=approved)
         if self._pending is not None:
             self._move_finger(self._pending)

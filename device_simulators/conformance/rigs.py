@@ -1,4 +1,6 @@
-"""A virtual device of each make, or a fake of it, with a person at its buttons, a vault it belongs to, and a bridge to it."""
+"""A virtual device of each make, or a fake of it, with a person at its buttons, a vault it belongs to, and a
+bridge to it.
+"""
 
 import asyncio
 import socket
@@ -11,8 +13,8 @@ from typing import ClassVar
 
 from mnemonic import Mnemonic
 
+from device_simulators.coldcard.approvals import SAVED, Closing
 from device_simulators.coldcard.device import VirtualColdcard
-from device_simulators.coldcard.pending import SAVED, Closing
 from device_simulators.fake import FakeDevice, listing_of, spawner_of
 from device_simulators.faults import Faults
 from device_simulators.ledger.device import VirtualLedger
@@ -49,7 +51,8 @@ WORDS = {
     for seed, entropy in zip(SEEDS, _ENTROPIES, strict=True)
 }
 
-# Without the pauses that spare real devices. A test of a deadline has a short one of its own (``replace_deadlines``).
+# Without the pauses that spare real devices. A test of a deadline has a short one of its own
+# (``replace_deadlines``).
 QUICK = Deadlines(probe=PATIENCE, read=PATIENCE, work=PATIENCE, person=PATIENCE, grace=1.0, retry=0.0)
 
 
@@ -103,7 +106,7 @@ class Rig:
             await self.device.stop()
 
     async def looked(self) -> None:
-        """What is on the screen now has been told to whoever watches the panel."""
+        """What is on the screen now has been told to the panel's watchers."""
 
     async def put_away(self) -> None:
         """At the end of a case."""
@@ -142,7 +145,9 @@ class Rig:
 
 
 async def no_longer_than_needed(closing: Closing, over: asyncio.Event) -> None:
-    """How a virtual Coldcard under test says how a request ended: a refusal until the host has heard of it, and no clock."""
+    """How a virtual Coldcard under test says how a request ended: a refusal until the host has heard of it,
+    and no clock.
+    """
     if closing is not SAVED:
         await over.wait()
 

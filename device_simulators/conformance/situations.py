@@ -1,5 +1,5 @@
-"""The situations that every transcript of `device_simulators.transcripts` says something about: one table, and how each
-is played through the real bridge. tests/firmware_bridge/contract/test_transcripts.py plays them.
+"""The situations that every transcript of `device_simulators.transcripts` says something about: one table,
+and how each is played through the real bridge. tests/firmware_bridge/contract/test_transcripts.py plays them.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,8 @@ from device_simulators.panel import refuse_all
 from device_simulators.transcripts import Transcript
 from multisig import Network
 
-# Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it is done.
+# Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it
+# is done.
 _LONG_WORK = 120.0
 # Seconds in which a device at an endpoint has been read to its last page.
 _EYES = 30.0
@@ -29,7 +30,9 @@ def _if_it_enrols(make: Make) -> Mapping[str, object] | None:
 
 
 def _with_pin(make: Make) -> Mapping[str, object] | None:
-    """A Ledger is locked without one. A Coldcard has no USB before its PIN is entered (start_login_sequence in shared/actions.py)."""
+    """A Ledger is locked without one. A Coldcard has no USB before its PIN is entered (start_login_sequence
+    in shared/actions.py).
+    """
     return None if make is makes.COLDCARD else make.pin
 
 
@@ -43,9 +46,10 @@ def _with_passphrase(make: Make) -> Mapping[str, object] | None:
 
 @dataclass(frozen=True)
 class Situation:
-    """`options` are what the device is started with; None where the make cannot be brought into the situation, which its
-    transcript calls absent. `network` is the bridge's; the device's is always `rigs.NETWORK`. `person` is its deadline in seconds, and
-    `work` that of a virtual device's own work, whatever it works at.
+    """`options` are what the device is started with; None where the make cannot be brought into the
+    situation, which its transcript calls absent. `network` is the bridge's; the device's is always
+    `rigs.NETWORK`. `person` is its deadline in seconds, and `work` that of a virtual device's own work,
+    whatever it works at.
     """
 
     text: str
@@ -163,8 +167,8 @@ SITUATIONS: dict[str, Situation] = {
 
 
 async def play(transcript: Transcript, name: str, folder: Path) -> tuple[list[Played], dict[str, str]] | None:
-    """Play it on the virtual device of this model, or on the one at the endpoint that was given: its ends, and the values of
-    the placeholders; None where the model has no such thing.
+    """Play it on the virtual device of this model, or on the one at the endpoint that was given: its ends,
+    and the values of the placeholders; None where the model has no such thing.
     """
     situation = SITUATIONS[name]
     (make,) = (make for make in makes.VIRTUAL if make.family == transcript.family)

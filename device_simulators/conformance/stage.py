@@ -85,8 +85,8 @@ class Stage:
         strike: Callable[[], Awaitable[None]],
         recover: Callable[[], Awaitable[None]] | None = None,
     ) -> list[Played]:
-        """Do it again and again: approve none, one, two, … screens, then `strike` while the next one waits; once for each screen
-        that has an answer. What was shown until then is what is always shown.
+        """Do it again and again: approve none, one, two, … screens, then `strike` while the next one waits;
+        once for each screen that has an answer. What was shown until then is what is always shown.
         """
         whole = await self.play(operation())
         questions = [screen for screen in whole.screens if not screen.notice]

@@ -1,4 +1,6 @@
-"""An address is compared twice: by the bridge with the vault's own, and by the person with the device's screen."""
+"""An address is compared twice: by the bridge with the vault's own, and by the person with the device's
+screen.
+"""
 
 import pytest
 
@@ -33,7 +35,9 @@ async def test_a_profiles_address_is_shown(rig):
 
 
 async def test_a_person_who_sees_another_address(rig, make):
-    """A Trezor's left button only turns the pages: there the no is said on this computer, and takes the address off the screen."""
+    """A Trezor's left button only turns the pages: there the no is said on this computer, and takes the
+    address off the screen.
+    """
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         rig.panel.script = refuse_all
@@ -64,7 +68,9 @@ async def test_an_address_of_a_vault_that_the_device_does_not_know(make, folder)
 
 
 async def test_s16_a_device_with_another_address_in_mind_is_not_believed(rig, monkeypatch):
-    """Whatever it was enrolled with: the address that counts is the one of the vault that this program holds."""
+    """Whatever it was enrolled with: the address that counts is the one of the vault that this program
+    holds.
+    """
     elsewhere = encode_address(VAULT.script_pubkey(RECEIVE, 1), Network.TESTNET4)
     true_answer = answers.require_address
 

@@ -1,4 +1,4 @@
-"""Nobody but a person presses a button, also where the device would let its host do it."""
+"""Only the person presses a button, also where the device would let its host do it."""
 
 import asyncio
 
@@ -29,7 +29,8 @@ async def test_a_person_decides_though_the_device_would_obey_its_host(make, aske
         rig.panel.script = ask_person
         async with running(asked(bridge, device)) as task:
             await rig.shown("")
-            # Long enough for a host that presses: a Coldcard's is asked for its result every tenth of a second.
+            # Long enough for a host that presses: a Coldcard's is asked for its result every tenth of a
+            # second.
             await asyncio.wait({task}, timeout=0.5)
             assert rig.panel.pending is not None
             rig.panel.press_no()

@@ -141,7 +141,9 @@ async def ended(worker) -> None:
 
 
 async def test_a_question_that_was_given_up_on_a_ledger_is_told_until_it_is_answered(folder):
-    """Nobody is told to answer it with yes: a yes would sign nothing, and without its host close the app."""
+    """The person is not told to answer it with yes: a yes would sign nothing, and without its host close the
+    app.
+    """
     rig = makes.LEDGER.rig(folder)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)

@@ -24,7 +24,7 @@ CELLS = [
 async def test_every_fault_ends_in_its_outcome_and_the_next_operation_works(name, make, folder):
     fault, outcome = FAULTS[name], OUTCOMES[name][make.family]
     rig = make.rig(folder, **make.pin)
-    # Elsewhere the outcome has to come long before nobody is waited for any longer.
+    # Elsewhere the outcome has to come long before the person's deadline.
     short = dict.fromkeys(("person", "work", "read"), fault.patience) if outcome is TimedOut else {}
     deadlines = rigs.replace_deadlines(**short)
     async with bridged(rig, deadlines=deadlines) as (bridge, [device]):
@@ -53,7 +53,9 @@ async def test_every_fault_ends_in_its_outcome_and_the_next_operation_works(name
 
 
 async def recover(rig, name) -> None:
-    """What a person does: answer what is on the screen, unlock, plug in again what has gone or stopped answering."""
+    """What a person does: answer what is on the screen, unlock, plug in again what has gone or stopped
+    answering.
+    """
     settle(rig)
     if name in fault_matrix.PLUGGED_IN_AGAIN or OUTCOMES[name][rig.family] is Disconnected:
         await rig.mend()
@@ -62,7 +64,9 @@ async def recover(rig, name) -> None:
 
 @pytest.mark.parametrize("name", ["grab", "kill", "silence"])
 async def test_a_coldcards_late_yes_is_collected_and_not_asked_for_again(name, folder):
-    """The question outlives whoever asked it; the next attempt at the same transaction takes the answer."""
+    """The question outlives the host that asked it; the next attempt at the same transaction takes the
+    answer.
+    """
     rig = makes.COLDCARD.rig(folder)
     short = {"person": PATIENCE} if name == "silence" else {}
     async with bridged(rig, deadlines=rigs.replace_deadlines(**short)) as (bridge, [device]):

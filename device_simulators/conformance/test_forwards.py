@@ -1,4 +1,6 @@
-"""A person's own money into a vault: every make signs it with the profile's key, and shows the vault's address (S12)."""
+"""A person's own money into a vault: every make signs it with the profile's key, and shows the vault's
+address (S12).
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""S21: somebody who has the cable of a Coldcard reads nothing, and is nobody whom a vault knows."""
+"""S21: a man in the middle of a Coldcard's cable reads nothing, and is no signer that a vault knows."""
 
 import asyncio
 
@@ -49,12 +49,12 @@ async def test_s21_whoever_sits_in_between_is_noticed(coldcard, endpoint, lie):
             await bridge.xpub(device.id, ACCOUNT)
         with pytest.raises(DeviceFault, match="MiTM"):
             await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
-    # The master key's xpub is all that he gets to hear, as anybody does who shakes hands.
+    # The master key's xpub is all that he hears, as does every host that completes the handshake.
     assert set(middle.heard) == {"mitm", "xpub"}
 
 
 async def test_s21_whoever_replaces_the_device_altogether_is_no_signer(coldcard, endpoint):
-    """He can be a device of his own, as anybody can; but not one that the vault knows."""
+    """He can be a device of his own, but not one that the vault knows."""
     shown = Shown(coldcard)
     async with (
         rigs.plugged_in(coldcard),
@@ -88,7 +88,9 @@ async def test_s21_without_the_guard_he_reads_along(coldcard, endpoint, monkeypa
 
 
 async def test_s21_what_the_handshake_says_of_itself_proves_nothing(coldcard, endpoint, monkeypatch):
-    """HWI checks the signature against the key that came in the same breath, and lets the impersonator pass."""
+    """HWI checks the signature against the key that came in the same breath, and lets the impersonator
+    pass.
+    """
 
     def as_hwi_does(device):
         device._ckcc.check_mitm()

@@ -1,4 +1,6 @@
-"""Each network on each make: the form of keys and addresses, and a signature. HWI knows fewer networks than there are."""
+"""Each network on each make: the form of keys and addresses, and a signature. HWI knows fewer networks than
+there are.
+"""
 
 import pytest
 

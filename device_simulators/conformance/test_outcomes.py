@@ -36,7 +36,8 @@ async def test_refusal_of_a_message(rig):
         await works_again(bridge, device, rig)
 
 
-# A Trezor knows no network of its own: what it is told counts, and mainnet is what this program would tell it.
+# A Trezor knows no network of its own: what it is told counts, and mainnet is what this program would tell
+# it.
 OF_A_NETWORK = [makes.COLDCARD, makes.LEDGER]
 
 

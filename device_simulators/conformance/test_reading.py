@@ -1,4 +1,4 @@
-"""What every device tells without asking anybody: who it is, and its keys."""
+"""What every device tells without asking the person: who it is, and its keys."""
 
 import pytest
 
@@ -46,7 +46,7 @@ async def test_the_fingerprint_is_asked_anew(rig):
 
 
 async def test_reading_shows_nothing(rig):
-    """Nobody is asked for what anybody may know."""
+    """The person is not asked for what any program may know."""
     async with bridged(rig) as (bridge, [device]):
         shown = Shown(rig)
         await bridge.accounts(device.id)

@@ -99,7 +99,9 @@ async def test_a_message_is_signed_by_the_key_at_the_path(rig):
 
 
 async def test_progress_says_what_the_person_is_asked(rig):
-    """A person who takes their time: a Ledger does not tell that it asks, and is taken to ask when it falls silent."""
+    """A person who takes their time: a Ledger does not tell that it asks, and is taken to ask when it falls
+    silent.
+    """
     told: list[Progress] = []
     asked = asyncio.Event()
 

@@ -45,5 +45,5 @@ def seen(screens: Sequence[Screen]) -> list[object]:
 
 @pytest.mark.parametrize("transcript", load_all(), ids=lambda transcript: transcript.name)
 def test_a_transcript_says_something_about_every_situation(transcript):
-    """What nobody has compared is said to be unknown; nothing is left out."""
+    """What was not compared is said to be unknown; nothing is left out."""
     assert list(transcript.entries) == list(SITUATIONS)

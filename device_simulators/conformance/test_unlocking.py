@@ -1,4 +1,6 @@
-"""PIN and passphrase: asked for by `unlock` and by nothing else, where the computer is the place to give them."""
+"""PIN and passphrase: asked for by `unlock` and by nothing else, where the computer is the place to give
+them.
+"""
 
 import pytest
 

@@ -12,11 +12,11 @@ from device_simulators.panel import Script, approve_all
 from firmware_bridge import BridgeError, Busy
 from multisig import Psbt
 
-# -- what goes wrong -------------------------------------------------------------------------------------------------
+# -- what goes wrong -----------------------------------------------------------------------------------------
 
 
 async def _nothing() -> None:
-    """Nobody presses a button."""
+    """No button is pressed."""
 
 
 async def sign_refused(stage: Stage) -> list[Played]:
@@ -115,7 +115,7 @@ async def used_while_working(stage: Stage) -> Played:
         return await playing
 
 
-# -- locks -----------------------------------------------------------------------------------------------------------
+# -- locks ---------------------------------------------------------------------------------------------------
 
 
 async def locked(stage: Stage) -> Played:

@@ -1,4 +1,6 @@
-"""The device's one desk: commands come in, one at a time is worked on, and it may be interrupted for the host or the person."""
+"""The device's one desk: commands come in, one at a time is worked on, and it may be interrupted for the host
+or the person.
+"""
 
 import asyncio
 import logging
@@ -13,11 +15,10 @@ from device_simulators.ledger.commands import (
     get_wallet_address,
     register_wallet,
     sign_message,
+    sign_psbt,
 )
-from device_simulators.ledger.errors import Refused, Silenced
-from device_simulators.ledger.signing import sign_psbt
 from device_simulators.ledger.wallet import Wallet
-from device_simulators.ledger.work import Send, Timer, Work
+from device_simulators.ledger.work import Refused, Send, Silenced, Timer, Work
 from device_simulators.panel import Panel
 from multisig import MultisigError
 from multisig.wire import WireError, with_length
@@ -92,7 +93,7 @@ class Desk:
             self._work.send = send
             self._work.deliver(apdu.data)
         else:
-            # Whoever was served has gone: its command ends here, and the next one is taken.
+            # The host of the open command has gone: the command ends here, and the next one is taken.
             self.drop()
             send(Reply(Status.INCORRECT_DATA))
 
@@ -138,7 +139,7 @@ class Desk:
         return None
 
     def _objection(self, apdu: Apdu) -> Status | None:
-        """Why nobody looks at the data of this command; None where it is one of the app's."""
+        """Why the app does not look at the data of this command; None where it does."""
         objections = (
             (not self._app().is_bitcoin, Status.UNKNOWN_CLASS),
             (apdu.p2 > PROTOCOL_VERSION, Status.WRONG_P1P2),

@@ -1,12 +1,12 @@
-"""The device's keys on its network, and which policies it knows as its own."""
+"""The device's keys on its network, the policies it knows as its own, and the paths whose keys a host gets
+without the person being asked.
+"""
 
 import hmac
 from functools import lru_cache
 
-from device_simulators.ledger.key_info import KeyInfo
-from device_simulators.ledger.paths import MAX_ACCOUNT
-from device_simulators.ledger.policy import Policy
-from device_simulators.ledger.template import Arrangement
+from device_simulators.ledger.policy import Arrangement, KeyInfo, Policy
+from device_simulators.ledger.work import incorrect_data
 from device_simulators.seed import Seed
 from multisig import (
     HARDENED,
@@ -17,6 +17,47 @@ from multisig import (
     encode_address,
     profile_account_path,
 )
+from multisig.wire import Reader
+
+MAX_STEPS = 10
+MAX_ACCOUNT = 100
+MAX_DEFAULT_INDEX = 50_000
+"""The app's limits (constants.h)."""
+
+_HARDENED_STEPS = {44: 3, 45: 3, 48: 4, 49: 3, 84: 3, 86: 3}
+"""Purpose and depth of the account, by BIP; of BIP-45 the form that wallets use, not the one in its text."""
+_SCRIPT_TYPES = {1, 2}
+"""BIP-48: nested and native segwit."""
+_ELECTRUM = (4_541_509 + HARDENED, 1_112_098_098 + HARDENED)
+"""From this place Electrum derives the keys that it encrypts its files with."""
+
+
+def read_path(reader: Reader) -> DerivationPath:
+    """:raises Refused: more steps than the app takes."""
+    count = reader.uint(1)
+    if count > MAX_STEPS:
+        raise incorrect_data(f"a path of {count} steps")
+    return DerivationPath(tuple(int.from_bytes(reader.take(4)) for _ in range(count)))
+
+
+def is_usual(path: DerivationPath, coin_type: int) -> bool:
+    """Whether it is an account of a BIP, or below one, on this network."""
+    steps = path.indexes
+    if steps == _ELECTRUM:
+        return True
+    depth = _HARDENED_STEPS.get(steps[0] - HARDENED) if steps else None
+    if depth is None or len(steps) < depth or not _is_hardened_down_to(steps, depth):
+        return False
+    purpose, coin, account = (step - HARDENED for step in steps[:3])
+    if coin != coin_type or account > MAX_ACCOUNT:
+        return False
+    return purpose != 48 or steps[3] - HARDENED in _SCRIPT_TYPES
+
+
+def _is_hardened_down_to(steps: tuple[int, ...], depth: int) -> bool:
+    """The account and all above it are hardened, and nothing below it is."""
+    return all((step >= HARDENED) == (level < depth) for level, step in enumerate(steps))
+
 
 _LABEL = b"LEDGER-Wallet policy"
 """Under which the key that marks registered policies is derived from the seed (SLIP-21)."""
@@ -24,7 +65,9 @@ _XPUBS_KEPT = 64
 
 
 class Wallet:
-    """A seed in the app of one network. Nothing is remembered of a registration: its mark proves it (HMAC-SHA256)."""
+    """A seed in the app of one network. Nothing is remembered of a registration: its mark proves it
+    (HMAC-SHA256).
+    """
 
     def __init__(self, seed: Seed, network: Network) -> None:
         self._seed = seed
@@ -65,7 +108,7 @@ class Wallet:
         return hmac.compare_digest(self.mark(policy_id), mark)
 
     def own_key(self, key: KeyInfo) -> DerivationPath | None:
-        """Where in the seed this key is; None for a key of somebody else, whatever its origin claims."""
+        """Where in the seed this key is; None for another key, whatever its origin claims."""
         origin = key.origin
         if origin is None or origin.fingerprint != self.fingerprint or self.xpub(origin.path) != key.xpub:
             return None

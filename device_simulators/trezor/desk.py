@@ -1,4 +1,6 @@
-"""The device's one desk: messages come in on one cable, one is worked on at a time, answers go to whoever wrote last."""
+"""Takes the messages of the one cable, carries out one command at a time, and answers the program that wrote
+last.
+"""
 
 import asyncio
 import logging
@@ -10,7 +12,7 @@ from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Panel
 from device_simulators.trezor import core_screens, screens
 from device_simulators.trezor.access import Access
-from device_simulators.trezor.commands import get_address, get_public_key, sign_message
+from device_simulators.trezor.commands import get_address, get_public_key, sign_message, sign_tx
 from device_simulators.trezor.messages import (
     ButtonCode,
     EndSession,
@@ -27,12 +29,19 @@ from device_simulators.trezor.messages import (
     Success,
 )
 from device_simulators.trezor.models import Model
-from device_simulators.trezor.paths import network_of
-from device_simulators.trezor.protobuf import Message
-from device_simulators.trezor.routing import ROUTES, Action, Mode, Sort, sort_of
-from device_simulators.trezor.signing import sign_tx
-from device_simulators.trezor.wallet import Wallet
-from device_simulators.trezor.work import Refused, Silenced, Work, action_cancelled
+from device_simulators.trezor.wallet import Wallet, network_of
+from device_simulators.trezor.wire import Message
+from device_simulators.trezor.work import (
+    ROUTES,
+    Action,
+    Mode,
+    Refused,
+    Silenced,
+    Sort,
+    Work,
+    action_cancelled,
+    sort_of,
+)
 from multisig import MultisigError
 
 _log = logging.getLogger(__name__)
@@ -96,7 +105,9 @@ class Desk:
         )
 
     async def heed(self, message: Message | None) -> None:
-        """Do with this message what the table says, once the device reads messages; None is one that it does not know."""
+        """Do with this message what the table says, once the device reads messages; None is one that it does
+        not know.
+        """
         mode, sort = await self._standing(message)
         match ROUTES[mode, sort]:
             case Action.ANSWER:
@@ -126,8 +137,8 @@ class Desk:
             await asyncio.wait({each.task for each in running})
 
     def lock(self) -> None:
-        """Lock the device. A newer model drops what it does, and says that it was cancelled (workflow.close_others in
-        core/src/trezor/workflow.py); a Trezor One goes on.
+        """Lock the device. A newer model drops what it does, and says that it was cancelled
+        (workflow.close_others in core/src/trezor/workflow.py); a Trezor One goes on.
         """
         self._access.lock()
         if self._model.swallows or not self._running:

@@ -8,9 +8,8 @@ from device_simulators.panel import Panel
 from device_simulators.seed import Seed
 from device_simulators.trezor.desk import Desk
 from device_simulators.trezor.device import DEFAULT_HOST, VirtualTrezor
-from device_simulators.trezor.framing import to_chunks
 from device_simulators.trezor.messages import NUMBERS, Features, Initialize
-from device_simulators.trezor.protobuf import Kind, Message, encode, optional
+from device_simulators.trezor.wire import Kind, Message, encode, optional, to_chunks
 from device_simulators.trezor.work import Work
 from firmware_bridge.model import Endpoint, Family
 from multisig import Network
