@@ -42,8 +42,8 @@ class Verb(StrEnum):
     UNPLUG = "unplug"
     PLUG = "plug"
     FAULTS = "faults"
-    """JSON only: `{"faults": {…}}`, see `Faults.parse`; `{}` ends them. What has stalled already wants to be
-    plugged in again.
+    """JSON only: `{"faults": {…}}`, see `Faults.parse`; `{}` ends them. A device that has stalled already
+    must be plugged in again.
     """
     QUIT = "quit"
 
@@ -116,7 +116,7 @@ _END = ""
 """What the reader of standard input puts into the queue at its end; a line is never empty."""
 
 SCRIPTS: dict[str | None, Script] = {None: ask_person, "approve": approve_all, "refuse": refuse_all}
-"""What `--auto` may be."""
+"""The values of `--auto`."""
 
 TEST_NETWORKS = tuple(network for network in Network if network is not Network.MAINNET)
 """A virtual device keeps its seed on the machine that it is to guard against: it is no place for real money.
@@ -125,7 +125,7 @@ TEST_NETWORKS = tuple(network for network in Network if network is not Network.M
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line settles. `auto` is None (a person decides), "approve" or "refuse"."""
+    """The arguments of the command line. `auto` is None (a person decides), "approve" or "refuse"."""
 
     settings: Settings = field(default_factory=Settings)
     seed_file: Path | None = None

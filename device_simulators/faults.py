@@ -1,4 +1,4 @@
-"""How a virtual device misbehaves, on purpose: the faults that the software above must survive."""
+"""The faults that a virtual device shows on request, and that the software above must survive."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

@@ -26,7 +26,7 @@ from multisig import Fingerprint, Network
 ENTROPY_BYTES = 16
 _ANY_PORT = "127.0.0.1:0"
 _COLDCARD_SOCKET = "coldcard-virtual.sock"
-"""HWI takes what follows the last hyphen apart: a word of its own must stand there."""
+"""HWI splits the path at its last hyphen: a word must follow it."""
 
 
 class VirtualDevice(Protocol):
@@ -45,7 +45,7 @@ class VirtualDevice(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a device is to be. What a family does not have, it does not heed."""
+    """The settings of a device. A family ignores those that it does not have."""
 
     network: Network = Network.REGTEST
     listen: str | None = None

@@ -1,4 +1,4 @@
-"""The finger that presses and the eye that reads, for a device that is no object of the tests' own process.
+"""Presses the buttons and reads the screen of a device outside of the tests' own process.
 
 `pytest --pyargs device_simulators.conformance --endpoint ENDPOINT --hands MODULE:FACTORY` holds such a device
 to the contract. The factory is a `Hands`, or anything that is called like one and has its methods.
@@ -24,7 +24,7 @@ _PATIENCE: Final = 60.0
 
 
 class Unable(Exception):
-    """These hands cannot do that to their device. The case that wants it is skipped, with these words."""
+    """These hands cannot do that. The case that needs it is skipped, with this text as the reason."""
 
 
 class Hands:
@@ -32,7 +32,7 @@ class Hands:
     seconds.
 
     `words` are the seed's (BIP-39, no passphrase), `network` is the one that the device is set to. `options`
-    are what more the case wants of the device: `pin`, `passphrase_protection`, `allow_keypress`; see the
+    are what else the case needs of the device: `pin`, `passphrase_protection`, `allow_keypress`; see the
     virtual devices for the others.
 
     :raises Unable: the device cannot be like that.

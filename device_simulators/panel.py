@@ -1,7 +1,7 @@
 """The screen and the buttons of a virtual device.
 
-A device shows a `Prompt` and waits; a person (`press_yes`, `press_no`) or a script decides. Whoever watches
-the panel sees every prompt appear and leave, in order.
+A device shows a `Prompt` and waits; a person (`press_yes`, `press_no`) or a script decides. Watchers of the
+panel see every prompt appear and leave, in order.
 """
 
 import asyncio
@@ -166,8 +166,8 @@ class Panel:
         self._press(prompt_id, approved=True)
 
     def press_no(self, prompt_id: int | None = None) -> None:
-        """Press the left button: no, away with what stays on the screen, or the next page where the device
-        has no no.
+        """Press the left button: refuse, close what stays on the screen, or turn the page where the device
+        has no button to refuse.
 
         :raises NoSuchPrompt: nothing, or a prompt with another number, is on the screen, or it has no such
         button.
@@ -191,7 +191,7 @@ class Panel:
     def _apply_script(self, pending: _Pending) -> None:
         decision = self.script(pending.prompt)
         prompt = pending.prompt
-        # Whatever the person presses, the question stays where no button means it.
+        # The question stays where no button has this meaning.
         can = {Decision.YES: True, Decision.NO: prompt.no, Decision.TURN: prompt.turn, Decision.WAIT: False}
         stays = not can[decision]
         # A watcher may have pressed already.

@@ -119,7 +119,7 @@ class _Node:
         return Fingerprint(hash160(self.public_key)[:4])
 
     def child(self, index: int) -> "_Node":
-        """CKDpriv of BIP-32. A tweak out of range, one in 2^127, raises ValueError and is left at that."""
+        """CKDpriv of BIP-32. A tweak out of range, one in 2^127, raises ValueError."""
         parent = b"\x00" + self.key.secret if index & HARDENED else self.public_key
         digest = hmac.digest(self.chain_code, parent + index.to_bytes(4, "big"), hashlib.sha512)
         return _Node(self.key.add(digest[:32]), digest[32:], self.depth + 1, self.fingerprint, index)

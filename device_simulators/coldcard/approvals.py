@@ -148,8 +148,8 @@ says before the request is forgotten, or with None to forget it at once.
 Raises PersonRefused or TransactionRefused.
 """
 Pause = Callable[[Closing, asyncio.Event], Awaitable[None]]
-"""Waits as long as the screen says so. The event is set once the outcome is of the past: collected, or
-replaced by a new request.
+"""Waits as long as the screen shows how a request ended. The event is set once the outcome is of the past:
+collected, or replaced by a new request.
 """
 
 
@@ -241,7 +241,7 @@ class Approvals:
             self.forget()
 
     def _leave_result(self) -> None:
-        """Key X at "PSBT Signed": a result that no host has collected is lost."""
+        """Key X at "PSBT Signed": an uncollected result is lost."""
         if self._pending.state is State.READY:
             self.forget()
 
@@ -264,8 +264,8 @@ class Approvals:
         self.abandon()
 
     def forget(self) -> None:
-        """The active request is none any more; its question stays on the screen, and what is answered there
-        is done.
+        """The active request is forgotten; its question stays on the screen, and its answer still has its
+        effect.
         """
         self._pending, self._counts = self._pending.discard(), None
 

@@ -14,7 +14,7 @@ MAX_GAP = 200
 
 @dataclass(frozen=True)
 class Source:
-    """Where the money comes from: the one kind of coin that is spent (None: several), and its wallet if
+    """Where the coins come from: the one kind of coin that is spent (None: several), and its wallet if
     multisig.
     """
 

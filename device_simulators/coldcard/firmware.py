@@ -1,4 +1,4 @@
-"""The commands of a Coldcard, one row each, from its power-up to its power-down."""
+"""The commands of a Coldcard as one table, from its power-up to its power-down."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 LINK_VERSIONS: Final = frozenset({1, 2})
 BINDING_VERSION: Final = 2  # from then on everything is encrypted, and there is no second handshake
 MASTER: Final = DerivationPath(())
-NOBODY: Final = Fingerprint(bytes(4))
+NO_FINGERPRINT: Final = Fingerprint(bytes(4))
 # What may be asked about while a file is uploaded, where a release cares.
 UPLOADED_BESIDE: Final = frozenset({Kind.TRANSACTION})
 
@@ -151,7 +151,7 @@ class Firmware:
         self.bound = version == BINDING_VERSION
         self._staging.end_lease()
         if self.locked:
-            return replies.handshake(raw_public_key(private), bytes(NOBODY), "")
+            return replies.handshake(raw_public_key(private), bytes(NO_FINGERPRINT), "")
         seed = self._flows.seed
         return replies.handshake(raw_public_key(private), bytes(seed.fingerprint), self._xpub(MASTER))
 

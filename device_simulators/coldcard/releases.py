@@ -1,4 +1,4 @@
-"""In what the firmware releases that a virtual Coldcard can be differ, as data.
+"""How the firmware releases that a virtual Coldcard can have differ, as data.
 
 Read from the maker's source at the tags v5.4.5 and v5.6.1 (`shared/auth.py`, `multisig.py`, `usb.py`,
 `chains.py`).
@@ -12,7 +12,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Release:
-    """What a release does in its own way.
+    """How one release behaves.
 
     `told`: build date, version, bootloader and build time, as `vers` answers. `unique_names`: no two wallets
     have one name, and a new name for the same keys is not taken. `leases`: `dwld` gives nothing but the

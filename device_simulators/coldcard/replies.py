@@ -80,7 +80,7 @@ class BadFraming(VirtualColdcardError):
 
 
 class CommandRefused(VirtualColdcardError):
-    """A command that the device understands and turns down, in the firmware's words."""
+    """A command that the device understands and refuses, in the firmware's words."""
 
     code = "command-refused"
     hint = "Correct the command's arguments."

@@ -112,25 +112,25 @@ def review(psbt: Psbt, seed: Seed, store: WalletStore, wallet: Wallet | None) ->
     """
     if not psbt.outputs or _sum_out(psbt) > MAX_MONEY:
         raise TransactionRefused(INVALID)
-    desk = _Desk(seed, store, wallet)
+    inputs = _InputReview(seed, store, wallet)
     for index, item in enumerate(psbt.inputs):
-        desk.look_at(index, item)
-    if len(desk.complete) == len(psbt.inputs):
+        inputs.look_at(index, item)
+    if len(inputs.complete) == len(psbt.inputs):
         raise TransactionRefused("Transaction looks completely signed already?")
-    source = desk.source()
+    source = inputs.source()
     change = frozenset(i for i, o in enumerate(psbt.outputs) if is_change(i, o, seed, source))
-    fee = desk.fee(psbt)
+    fee = inputs.fee(psbt)
     high = _fee_warnings(psbt, fee)
     odd = [] if fee is None else _output_warnings(psbt)
     _check_sighashes(psbt, seed, consolidation=len(change) == len(psbt.outputs))
     back = ((i, path) for i in sorted(change) for path in own_paths(psbt.outputs[i], seed).values())
-    strays = path_warnings((use.path for use in desk.uses), back)
+    strays = path_warnings((use.path for use in inputs.uses), back)
     notes, idle = _locktime(psbt)
-    warnings = (*idle, *desk.warnings(), *high, *odd, *strays)
-    return Review(psbt, source.wallet, tuple(desk.uses), change, fee, notes, warnings)
+    warnings = (*idle, *inputs.warnings(), *high, *odd, *strays)
+    return Review(psbt, source.wallet, tuple(inputs.uses), change, fee, notes, warnings)
 
 
-class _Desk:
+class _InputReview:
     """What has been learnt while going through the inputs."""
 
     def __init__(self, seed: Seed, store: WalletStore, wallet: Wallet | None) -> None:

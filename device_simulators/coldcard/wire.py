@@ -114,9 +114,6 @@ class Assembler:
         return message
 
 
-RAW_KEY_SIZE = 64  # x and y, without the leading 04
-
-
 def raw_public_key(private: PrivateKey) -> bytes:
     """The 64 bytes x‖y that travel in the handshake."""
     return private.public_key.format(compressed=False)[1:]

@@ -1,4 +1,4 @@
-"""The makes that the contract is run over, and in what they differ, as data; what every test of the contract
+"""The makes that the contract is run over, their differences as data, and what every test of the contract
 does.
 """
 
@@ -16,7 +16,7 @@ from device_simulators.conformance import payments, remote, rigs
 from device_simulators.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, SEEDS, Rig
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.faults import Faults
-from device_simulators.panel import Decision, Happening, Prompt, approve_all
+from device_simulators.panel import Happening, Prompt, approve_all
 from device_simulators.seed import Seed
 from firmware_bridge import Bridge, Busy, Device, DeviceState, Family, Question
 from multisig import KeyOrigin, OriginKey, Profile, Vault, profile_account_path, signer_progress
@@ -68,7 +68,6 @@ COLDCARD = Make(
     enrols=True,
     strict={"xpub_policy": XpubPolicy.VERIFY},
     screens=("sign-transaction",),
-    # "Invalid PSBT", and nothing more.
 )
 LEDGER = Make(Family.LEDGER, enrols=True, proves=True, screens=("sign-transaction",))
 VIRTUAL = (TREZOR, COLDCARD, LEDGER)
@@ -162,16 +161,6 @@ def profile_of(rig: Rig) -> Profile:
     path = profile_account_path(NETWORK)
     key = OriginKey(KeyOrigin(rig.seed.fingerprint, path), rig.seed.xpub(path, NETWORK))
     return Profile(NETWORK, key)
-
-
-def approve_once_asked(rig: Rig):
-    """A person who waits until the test presses, and says yes to all that follows."""
-
-    def decide(_prompt: Prompt) -> Decision:
-        rig.panel.script = approve_all
-        return Decision.WAIT
-
-    return decide
 
 
 async def sign_and_check(bridge: Bridge, device: Device, rig: Rig, psbt=None, **options):

@@ -65,7 +65,7 @@ def close_hands() -> None:
 def make_remote_rig(
     remote: Remote, family: Family, seed: Seed, faults: Faults | None, *, fake: bool, **options: object
 ) -> Rig:
-    """The rig, or a skip: what the device there cannot be made to do is not tried."""
+    """The rig, or a skip where the device there cannot do what the case needs."""
     if family != remote.endpoint.family:
         pytest.skip(f"this case is about a {family}")
     if fake:

@@ -45,7 +45,7 @@ VIRTUAL = {
 }
 _ENTROPIES = tuple(bytes([number]) * 16 for number in (1, 2, 3))
 SEEDS = tuple(Seed.from_entropy(entropy) for entropy in _ENTROPIES)
-# What a device that is no object of this process is to be given.
+# The words for a device outside of this process.
 WORDS = {
     seed.fingerprint: Mnemonic("english").to_mnemonic(entropy)
     for seed, entropy in zip(SEEDS, _ENTROPIES, strict=True)
@@ -82,7 +82,7 @@ class Rig:
     workers: list[Process] = field(default_factory=list)
     """Every worker that was started for it, the last one last."""
     is_remote: ClassVar[bool] = False
-    """Whether its device is no object of this process (`device_simulators.conformance.remote`)."""
+    """Whether its device is outside of this process (`device_simulators.conformance.remote`)."""
 
     @property
     def is_fake(self) -> bool:

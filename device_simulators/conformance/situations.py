@@ -1,5 +1,5 @@
 """The situations that every transcript of `device_simulators.transcripts` says something about: one table,
-and how each is played through the real bridge. tests/firmware_bridge/contract/test_transcripts.py plays them.
+and how each is played through the real bridge. `test_transcripts.py` plays them.
 """
 
 from collections.abc import Callable, Mapping

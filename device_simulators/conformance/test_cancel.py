@@ -57,7 +57,7 @@ async def test_cancel_of_nothing_does_nothing(rig):
         await works_again(bridge, device, rig)
 
 
-async def test_a_caller_who_goes_away_leaves_nothing_running(rig):
+async def test_a_cancelled_call_leaves_nothing_running(rig):
     """As when a window is closed: the task is cancelled, not the operation."""
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
@@ -166,7 +166,7 @@ async def test_a_question_that_was_given_up_on_a_ledger_is_told_until_it_is_answ
         await works_again(bridge, device, rig)
 
 
-async def test_a_ledger_that_nobody_answers_in_time_says_to_answer_no(folder):
+async def test_a_ledger_that_is_not_answered_in_time_says_to_answer_no(folder):
     rig = makes.LEDGER.rig(folder)
     async with bridged(rig, deadlines=rigs.replace_deadlines(person=0.5)) as (bridge, [device]):
         await enrol(bridge, device)

@@ -7,8 +7,9 @@ import pytest
 from device_simulators.conformance import fault_matrix, makes, payments, rigs
 from device_simulators.conformance.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK, possible
 from device_simulators.conformance.makes import VAULT, enrol, settle, sign_and_check, works_again
-from device_simulators.conformance.rigs import bridged, running
-from firmware_bridge import BridgeError, Busy, Disconnected, TimedOut
+from device_simulators.conformance.rigs import ACCOUNT, bridged, running
+from device_simulators.faults import Faults, Phase
+from firmware_bridge import BridgeError, Busy, DeviceFault, DeviceState, Disconnected, TimedOut
 
 pytestmark = pytest.mark.anyio
 
@@ -125,3 +126,48 @@ async def struck(bridge, device, rig, name) -> None:
 def test_every_fault_has_an_outcome_for_every_make():
     assert OUTCOMES.keys() == FAULTS.keys()
     assert all(set(row) == {make.family for make in makes.VIRTUAL} for row in OUTCOMES.values())
+
+
+# -- while no person is asked: at hello, and when a key was asked for --------------------------------------
+READING_OUTCOMES = {"stall_at": TimedOut, "vanish_at": Disconnected, "garbage_at": DeviceFault}
+READING_CELLS = [(make, phase) for make in makes.ALL for phase in (Phase.PROBE, Phase.XPUB)]
+
+
+@pytest.mark.parametrize(("make", "phase"), READING_CELLS, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize("fault", READING_OUTCOMES)
+async def test_a_key_that_does_not_come(make, phase, fault, folder):
+    rig = make.rig(folder)
+    short = {"read": PATIENCE} if fault == "stall_at" else {}
+    async with bridged(rig, deadlines=rigs.replace_deadlines(**short)) as (bridge, [device]):
+        # Also what is asked at the beginning of a conversation is asked anew.
+        rig.workers[-1].kill()
+        rig.device.faults = Faults(**{fault: phase})
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        with pytest.raises(BridgeError) as caught:
+            await bridge.xpub(device.id, ACCOUNT)
+        assert type(caught.value) is READING_OUTCOMES[fault]
+        assert loop.time() - started < SLACK
+        await rig.mend()
+        await works_again(bridge, device, rig)
+
+
+@pytest.mark.parametrize("fault", READING_OUTCOMES)
+async def test_a_device_that_fails_at_hello_is_asked_again(make, fault, folder):
+    rig = make.rig(folder)
+    async with bridged(rig, deadlines=rigs.replace_deadlines(probe=PATIENCE, retry_shared=0.0)) as (
+        bridge,
+        [device],
+    ):
+        rig.workers[-1].kill()
+        await rig.unplug()
+        await bridge.refresh()
+        rig.device.faults = Faults(**{fault: Phase.PROBE})
+        await rig.plug_in()
+        known = await bridge.refresh()
+        assert {now.state for now in known} <= {DeviceState.PRESENT, DeviceState.BUSY}
+        assert all(now.fingerprint is None for now in known)
+        await rig.mend()
+        (now,) = await bridge.refresh()
+        assert now.state == DeviceState.READY
+        await works_again(bridge, device, rig)

@@ -38,7 +38,7 @@ async def test_money_to_the_vaults_own_receive_address(make, hidden, folder):
     assert (VAULT.address(RECEIVE, 7) in shown.payments) is not hidden
 
 
-async def test_a_coldcard_names_a_fee_of_a_tenth_and_asks_nobody(folder):
+async def test_a_coldcard_refuses_a_fee_of_a_tenth_and_asks_nothing(folder):
     rig = makes.COLDCARD.rig(folder)
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
@@ -88,7 +88,7 @@ async def test_a_trezor_signs_no_message_at_the_accounts_own_path(folder):
         await makes.works_again(bridge, device, rig)
 
 
-async def test_what_is_too_much_for_a_ledger_is_refused_before_anybody_is_asked(folder):
+async def test_what_is_too_much_for_a_ledger_is_refused_before_the_person_is_asked(folder):
     rig = makes.LEDGER.rig(folder)
     async with bridged(rig) as (bridge, [device]):
         await bridge.enrol(device.id, VAULT, NAME)

@@ -37,7 +37,7 @@ def bridge_to(endpoint):
 
 
 @pytest.mark.parametrize("lie", [Lie.PASS_ON, Lie.SIGN, Lie.IMPERSONATE])
-async def test_s21_whoever_sits_in_between_is_noticed(coldcard, endpoint, lie):
+async def test_s21_a_man_in_the_middle_is_noticed(coldcard, endpoint, lie):
     async with (
         rigs.plugged_in(coldcard),
         between(coldcard, endpoint, lie) as middle,
@@ -53,7 +53,7 @@ async def test_s21_whoever_sits_in_between_is_noticed(coldcard, endpoint, lie):
     assert set(middle.heard) == {"mitm", "xpub"}
 
 
-async def test_s21_whoever_replaces_the_device_altogether_is_no_signer(coldcard, endpoint):
+async def test_s21_a_device_in_place_of_the_real_one_is_no_signer(coldcard, endpoint):
     """He can be a device of his own, but not one that the vault knows."""
     shown = Shown(coldcard)
     async with (
@@ -88,7 +88,7 @@ async def test_s21_without_the_guard_he_reads_along(coldcard, endpoint, monkeypa
 
 
 async def test_s21_what_the_handshake_says_of_itself_proves_nothing(coldcard, endpoint, monkeypatch):
-    """HWI checks the signature against the key that came in the same breath, and lets the impersonator
+    """HWI checks the signature against the key that came in the same message, and lets the impersonator
     pass.
     """
 

@@ -8,7 +8,7 @@ from device_simulators.conformance import makes, payments
 from device_simulators.conformance.makes import NAME, Shown
 from device_simulators.conformance.rigs import QUICK, SEEDS, UNDER_TEST, VIRTUAL, Rig, plugged_in
 from device_simulators.panel import Panel, approve_all
-from firmware_bridge import Bridge
+from firmware_bridge import Bridge, WrongApp
 from multisig import (
     RECEIVE,
     KeyOrigin,
@@ -23,7 +23,7 @@ from multisig import (
     signer_progress,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
+pytestmark = pytest.mark.anyio
 
 ON_SCREEN = {NetworkKind.MAINNET: Network.MAINNET, NetworkKind.TESTNET: Network.TESTNET4}
 
@@ -32,6 +32,7 @@ def key_at(seed, path, network) -> OriginKey:
     return OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, network))
 
 
+@pytest.mark.in_process
 @pytest.mark.parametrize("network", Network, ids=str)
 @pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
 async def test_s14_keys_addresses_and_signatures_of_each_network(make, network, folder):
@@ -58,3 +59,21 @@ async def test_s14_keys_addresses_and_signatures_of_each_network(make, network, 
             assert form in on_screen or policy.address(RECEIVE, 3) in on_screen
             signed = await bridge.sign(device.id, payments.make_spend(policy), policy)
             assert signer_progress(signed, policy, seed.fingerprint).is_complete
+
+
+# A Trezor knows no network of its own: what it is told counts, and mainnet is what this program would tell
+# it.
+OF_A_NETWORK = [makes.COLDCARD, makes.LEDGER]
+
+
+@pytest.mark.parametrize("make", OF_A_NETWORK, ids=makes.named)
+async def test_s14_a_device_set_to_another_network_is_refused(make, folder):
+    rig = make.rig(folder)
+    path = multisig_account_path(Network.MAINNET)
+    async with (
+        plugged_in(rig) as endpoint,
+        Bridge(network=Network.MAINNET, endpoints=[endpoint], usb=False) as bridge,
+    ):
+        (device,) = await bridge.refresh()
+        with pytest.raises(WrongApp):
+            await bridge.xpub(device.id, path)

@@ -13,6 +13,7 @@ from device_simulators.panel import Decision, Prompt, ask_person, refuse_all
 from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice, sanitised_psbt, signing
 from multisig import (
     CHANGE,
+    RECEIVE,
     BadSignature,
     ChangeTo,
     Fingerprint,
@@ -294,7 +295,7 @@ async def test_s1_s8_s9_what_is_merely_said_changes_neither_screen_nor_signature
 
 
 @pytest.mark.parametrize("place", [f"{CHANGE}/{MAX_INDEX + 1}", "2/0"])
-async def test_s9_money_to_a_place_where_nobody_looks_is_shown_as_a_payment(rig, place):
+async def test_s9_money_to_a_path_where_no_wallet_looks_is_shown_as_a_payment(rig, place):
     path = ACCOUNT / place
     key = rig.seed.public_key(path)
     psbt = payments.with_output(
@@ -339,3 +340,26 @@ async def test_s19_without_its_guard_a_bad_signature_would_come_back(folder, mon
         signed = await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
     with pytest.raises(BadSignature):
         verify_signatures(signed, VAULT)
+
+
+def shown_by(address: str) -> tuple[str, str]:
+    """On regtest every device writes the test network's prefix: all but it and the checksum are the same."""
+    body = address.rsplit("1", 1)[1][:-6]
+    return body[:8], body[-8:]
+
+
+@pytest.mark.parametrize("left", [0, 39_000])
+async def test_s12_a_forward_is_signed_and_the_vaults_address_is_shown(rig, left):
+    profile = makes.profile_of(rig)
+    coins = [payments.fund(profile, 50_000, index=index) for index in range(2)]
+    into = TxOut(sats(99_000 - left), VAULT.script_pubkey(RECEIVE, 0))
+    back = [ChangeTo(sats(left), CHANGE, 3)] if left else []
+    psbt = build_psbt(profile, coins, [into, *back], 0)
+    shown = Shown(rig)
+    async with bridged(rig) as (bridge, [device]):
+        signed = await bridge.sign(device.id, psbt, profile, signer=rig.seed.fingerprint)
+    assert signer_progress(signed, profile, rig.seed.fingerprint).is_complete
+    first, last = shown_by(VAULT.address(RECEIVE, 0))
+    text = "".join(shown.text.split())
+    assert first in text
+    assert last in text

@@ -61,7 +61,7 @@ async def test_the_right_pin_unlocks(make, folder):
         await makes.works_again(bridge, device, rig)
 
 
-@pytest.mark.parametrize("pin", ["4321", None], ids=["wrong", "nobody"])
+@pytest.mark.parametrize("pin", ["4321", None], ids=["wrong", "none"])
 @pytest.mark.parametrize("make", TYPED, ids=makes.named)
 async def test_a_pin_that_is_wrong_or_not_given(make, folder, pin):
     rig = make.rig(folder, **make.pin)
@@ -87,7 +87,7 @@ async def test_makes_that_are_unlocked_on_the_device_only(make, folder):
 
 @pytest.mark.parametrize(("make", "option"), PASSPHRASES, ids=lambda value: getattr(value, "name", ""))
 class TestPassphrases:
-    async def test_nobody_is_asked_unasked(self, make, option, folder):
+    async def test_reading_asks_for_no_passphrase(self, make, option, folder):
         rig = make.rig(folder, **{option: True})
         async with bridged(rig) as (bridge, [device]):
             assert device.state == DeviceState.NEEDS_PASSPHRASE
@@ -102,7 +102,7 @@ class TestPassphrases:
             unlocked = await bridge.unlock(device.id, person)
             assert person.asked == [Question.PASSPHRASE]
             assert unlocked.fingerprint == hidden.fingerprint
-            # A worker that dies takes the passphrase along to nowhere: the device still has it.
+            # The passphrase is not lost with the worker: the device still has it.
             rig.workers[-1].kill()
             assert (await bridge.xpub(device.id, ACCOUNT)).fingerprint == hidden.fingerprint
             await rig.unplug()

@@ -1,4 +1,4 @@
-"""What the played device answers: the operations of `firmware_bridge.port`, done with the seed.
+"""What the fake answers: the operations of `firmware_bridge.port`, done with the seed.
 
 Signatures are those that a real device gives, unless a fault is asked for.
 """
@@ -94,7 +94,7 @@ _GARBAGE: Final = "\ufffd" * 8
 
 
 class _Garbled(Exception):
-    """The answer is to be rubbish."""
+    """The answer has to be garbage."""
 
 
 class FakeClient:

@@ -1,4 +1,4 @@
-"""The played device: what it remembers, its screen, and the cable of one conversation."""
+"""The fake: what it remembers, its screen, and the cable of one conversation."""
 
 import asyncio
 import contextlib
@@ -94,9 +94,7 @@ class Line:
 
 
 def transaction(psbt: Psbt, policy: Policy) -> list[Prompt]:
-    """Each payment, then the whole; change that the policy proves is shown as little as on the makers'
-    devices.
-    """
+    """Each payment, then the whole; change that the policy proves is not shown, as on the makers' devices."""
     prover = Prover(policy)
     paid = [out for out in psbt.outputs if prover.prove(out.script_pubkey, out.derivations) is None]
     return [*(_payment(out, policy) for out in paid), _total(psbt)]

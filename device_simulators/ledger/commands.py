@@ -42,7 +42,7 @@ async def get_extended_pubkey(work: Work, wallet: Wallet, data: bytes) -> bytes:
 
 
 async def register_wallet(work: Work, wallet: Wallet, data: bytes) -> bytes:
-    """The policy's id and the mark by which the device will know it again.
+    """The policy's id and the HMAC by which the device will know it again.
 
     :raises Refused: an unacceptable policy, one without a key of ours, or the person said no.
     """
@@ -60,7 +60,7 @@ async def register_wallet(work: Work, wallet: Wallet, data: bytes) -> bytes:
         raise incorrect_data("no key of this policy is of this device")
     keys = zip(policy.keys, own, strict=True)
     await work.confirm(screens.enrolment(policy.name, policy.template_text, keys))
-    return header.id + wallet.mark(header.id)
+    return header.id + wallet.policy_hmac(header.id)
 
 
 def _require_distinct_keys(policy: Policy) -> None:
@@ -75,14 +75,14 @@ async def get_wallet_address(work: Work, wallet: Wallet, data: bytes) -> bytes:
     """
     reader = Reader(data)
     display = _read_flag(reader)
-    policy_id, mark = reader.take(HASH_BYTES), reader.take(HASH_BYTES)
+    policy_id, policy_hmac = reader.take(HASH_BYTES), reader.take(HASH_BYTES)
     chain = int(_read_flag(reader))
     index = int.from_bytes(reader.take(4))
     reader.finish()
     if index >= HARDENED:
         raise incorrect_data("a hardened index below an extended public key")
-    policy = await fetch_known_policy(Host(work), wallet, policy_id, mark)
-    if not any(mark) and index > MAX_DEFAULT_INDEX:
+    policy = await fetch_known_policy(Host(work), wallet, policy_id, policy_hmac)
+    if not any(policy_hmac) and index > MAX_DEFAULT_INDEX:
         raise incorrect_data("an index that no wallet would look at")
     address = wallet.show(policy.script_pubkey(chain, index))
     assert address is not None, "every script of a policy has an address"
@@ -149,7 +149,7 @@ async def sign_psbt(work: Work, wallet: Wallet, data: bytes, *, version: int) ->
     request = SignRequest.parse(data)
     work.reach(Phase.RECEIVE)
     host = Host(work)
-    policy = await fetch_known_policy(host, wallet, request.policy_id, request.mark)
+    policy = await fetch_known_policy(host, wallet, request.policy_id, request.policy_hmac)
     ownership = Ownership(wallet, policy)
     receiver = Receiver(host, ownership)
     spend = await receiver.receive(request)

@@ -1,4 +1,4 @@
-"""A virtual Ledger at a TCP port: its app and its faults; `desk` does the work.
+"""A virtual Ledger at a TCP port: its app and its faults; `dispatch` does the work.
 
 As at the vendor's emulator, the host that connects last is served. The connections of earlier hosts stay open
 and silent.
@@ -12,7 +12,7 @@ from functools import partial
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress, require_loopback
 from device_simulators.faults import Faults, Phase
 from device_simulators.ledger.apdu import GARBAGE, Assembler, MalformedStream, Reply, to_bytes
-from device_simulators.ledger.desk import App, Desk
+from device_simulators.ledger.dispatch import App, Dispatcher
 from device_simulators.ledger.wallet import Wallet
 from device_simulators.ledger.work import SILENCE_SECONDS, CallLater, Silenced, Timer
 from device_simulators.panel import Panel
@@ -179,7 +179,7 @@ class VirtualLedger:
         self.app_version = app_version
         self._answer_seconds = answer_seconds
         self.call_later = call_later
-        self._desk = Desk(
+        self._dispatcher = Dispatcher(
             Wallet(seed, network),
             panel,
             self._app,
@@ -210,17 +210,17 @@ class VirtualLedger:
         if link is not None:
             # First: what still comes in must find no device, rather than one that has forgotten its command.
             link.close()
-        await self._desk.clear()
+        await self._dispatcher.clear()
         if link is not None:
             await link.wait_closed()
 
     def lock(self) -> None:
         """From now on every command is refused until the person unlocks it; one under way ends so."""
-        self._desk.lock()
+        self._dispatcher.lock()
 
     def unlock(self) -> None:
         """As if the right PIN had been entered."""
-        self._desk.locked = False
+        self._dispatcher.locked = False
 
     def _start_silence(self) -> Timer:
         call_later = self.call_later or asyncio.get_running_loop().call_later
@@ -233,7 +233,7 @@ class VirtualLedger:
         self._silent = True
         if self._link is not None:
             self._link.close()
-        self._desk.drop()
+        self._dispatcher.drop()
 
     def _app(self) -> App:
         return App(self.app_name, self.app_version)
@@ -248,7 +248,7 @@ class VirtualLedger:
     def _heed(self, raw: bytes, connection: Connection, plugged: Link | None) -> None:
         # A command that waited for its time is forgotten by a device that was unplugged meanwhile.
         if not self._silent and plugged is self._link:
-            self._desk.heed(raw, partial(self._send, connection))
+            self._dispatcher.handle(raw, partial(self._send, connection))
 
     def _send(self, connection: Connection, reply: Reply) -> None:
         garble, self._garble = self._garble, False

@@ -18,8 +18,6 @@ from device_simulators.ledger.work import Work, incorrect_data
 from multisig.wire import Reader, compact_size
 
 HASH_BYTES = 32
-EMPTY_ROOT = bytes(HASH_BYTES)
-"""The root of the list without elements."""
 
 _LEAF = b"\x00"
 _NODE = b"\x01"

@@ -38,7 +38,7 @@ MAX_INPUTS = 512
 MAX_OUTPUTS = 512
 """The app's limits (constants.h)."""
 
-_NO_MARK = bytes(HASH_BYTES)
+_NO_HMAC = bytes(HASH_BYTES)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class SignRequest:
     inputs: List
     outputs: List
     policy_id: bytes
-    mark: bytes
+    policy_hmac: bytes
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -81,16 +81,16 @@ def _read_list(reader: Reader, limit: int) -> List:
     return List(size, reader.take(HASH_BYTES))
 
 
-async def fetch_known_policy(host: Host, wallet: Wallet, policy_id: bytes, mark: bytes) -> Policy:
+async def fetch_known_policy(host: Host, wallet: Wallet, policy_id: bytes, policy_hmac: bytes) -> Policy:
     """The policy that the host names, if this device has registered it or needs not to.
 
-    :raises Refused: the mark is another's, or there is none and the policy is not a default one.
+    :raises Refused: the HMAC is another's, or there is none and the policy is not a default one.
     """
-    is_marked = mark != _NO_MARK
-    if is_marked and not wallet.has_marked(policy_id, mark):
+    has_hmac = policy_hmac != _NO_HMAC
+    if has_hmac and not wallet.is_registered(policy_id, policy_hmac):
         raise Refused(Status.BAD_SIGNATURE, "this device has not registered such a policy")
     policy = await fetch_policy(host, Header.parse(await host.preimage(policy_id, MAX_POLICY_BYTES)))
-    if not is_marked and not wallet.is_default(policy):
+    if not has_hmac and not wallet.is_default(policy):
         raise incorrect_data("a policy that is not a default one has to be registered")
     return policy
 

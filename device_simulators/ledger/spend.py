@@ -116,11 +116,6 @@ class Spend:
         return sats(self.total_in - self.total_out)
 
     @property
-    def spent(self) -> Sats:
-        """What the payments come to."""
-        return sats(sum(payment.amount for payment in self.payments))
-
-    @property
     def has_unusual_sighash(self) -> bool:
         return any(coin.sighash != SIGHASH_ALL for _, coin in self.own_coins)
 

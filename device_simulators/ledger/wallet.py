@@ -60,19 +60,19 @@ def _is_hardened_down_to(steps: tuple[int, ...], depth: int) -> bool:
 
 
 _LABEL = b"LEDGER-Wallet policy"
-"""Under which the key that marks registered policies is derived from the seed (SLIP-21)."""
+"""The label (SLIP-21) of the key that registered policies are proven with."""
 _XPUBS_KEPT = 64
 
 
 class Wallet:
-    """A seed in the app of one network. Nothing is remembered of a registration: its mark proves it
-    (HMAC-SHA256).
+    """A seed in the app of one network. It stores no registration: an HMAC-SHA256 of
+    the policy's id proves it.
     """
 
     def __init__(self, seed: Seed, network: Network) -> None:
         self._seed = seed
         self._network = network
-        self._mark_key = seed.symmetric_key(_LABEL)
+        self._hmac_key = seed.symmetric_key(_LABEL)
         self._xpub = lru_cache(_XPUBS_KEPT)(lambda path: seed.xpub(path, network))
 
     @property
@@ -100,12 +100,12 @@ class Wallet:
     def sign_message(self, path: DerivationPath, digest: bytes) -> bytes:
         return self._seed.sign_recoverable(path, digest)
 
-    def mark(self, policy_id: bytes) -> bytes:
+    def policy_hmac(self, policy_id: bytes) -> bytes:
         """What registering a policy gives: the same for the same seed and policy, for ever."""
-        return hmac.digest(self._mark_key, policy_id, "sha256")
+        return hmac.digest(self._hmac_key, policy_id, "sha256")
 
-    def has_marked(self, policy_id: bytes, mark: bytes) -> bool:
-        return hmac.compare_digest(self.mark(policy_id), mark)
+    def is_registered(self, policy_id: bytes, policy_hmac: bytes) -> bool:
+        return hmac.compare_digest(self.policy_hmac(policy_id), policy_hmac)
 
     def own_key(self, key: KeyInfo) -> DerivationPath | None:
         """Where in the seed this key is; None for another key, whatever its origin claims."""

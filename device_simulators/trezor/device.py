@@ -1,5 +1,5 @@
 """A virtual Trezor at two UDP ports, one for hosts and the next one for the debug link: its frames and its
-faults; `desk` does the work.
+faults; `dispatch` does the work.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Panel
 from device_simulators.seed import Seed
 from device_simulators.trezor.access import Access
-from device_simulators.trezor.desk import Desk, Surroundings
+from device_simulators.trezor.dispatch import Dispatcher, Surroundings
 from device_simulators.trezor.messages import (
     BY_NUMBER,
     NUMBERS,
@@ -191,7 +191,7 @@ class VirtualTrezor:
             random_bytes=random_bytes,
             sleep=sleep,
         )
-        self._desk = Desk(
+        self._dispatcher = Dispatcher(
             model=kind,
             features=features_of(
                 kind, seed.fingerprint, label, initialized=initialized, bootloader=bootloader
@@ -228,7 +228,7 @@ class VirtualTrezor:
         if server is not None:
             server.cancel()
             await asyncio.wait({server})
-        await self._desk.clear()
+        await self._dispatcher.clear()
         link, self._link = self._link, None
         if link is not None:
             link.close()
@@ -244,7 +244,7 @@ class VirtualTrezor:
         """
         if not self._access.pin_protection:
             raise NothingToLock("a Trezor without a PIN is never locked")
-        self._desk.lock()
+        self._dispatcher.lock()
 
     def unlock(self) -> None:
         """As if the right PIN had been given."""
@@ -280,7 +280,7 @@ class VirtualTrezor:
         except MalformedMessage as error:
             self._send(Failure(code=FailureCode.DATA_ERROR, message=f"Malformed message: {error}"))
             return
-        await self._desk.heed(message)
+        await self._dispatcher.handle(message)
 
     def _send(self, message: Message) -> None:
         garble, self._garble = self._garble, False

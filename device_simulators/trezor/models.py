@@ -83,7 +83,7 @@ def model_of(name: str) -> Model:
 def features_of(
     model: Model, fingerprint: Fingerprint, label: str, *, initialized: bool, bootloader: bool
 ) -> Features:
-    """What the device says of itself; how it is protected, and whether it is locked, is added by the
+    """The features that the device tells; how it is protected, and whether it is locked, is added by the
     caller.
     """
     major, minor, patch = model.version

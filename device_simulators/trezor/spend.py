@@ -174,7 +174,7 @@ class Spend:
 
     @property
     def spent(self) -> Sats:
-        """What leaves: payments and fee."""
+        """Payments and fee."""
         return Sats(sum(output.tx_out.amount for output in self.payments) + self.fee)
 
     @property

@@ -196,7 +196,7 @@ def extended_key(node: HDNode, kind: NetworkKind) -> ExtendedPublicKey:
 
 
 def _derive(path: HDNodePath) -> bytes:
-    # The kind is of no consequence: nothing is written out.
+    # Any kind will do: the key is not serialised.
     key = extended_key(path.node, NetworkKind.MAINNET)
     if len(path.address_n) == 2:
         return key.derive_public_key(*path.address_n)

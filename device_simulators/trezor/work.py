@@ -191,7 +191,7 @@ class Work:
         self.awaits = answer
         self._settle()
         received = await self._inbox.get()
-        assert isinstance(received, answer), "the desk delivers only what is due"
+        assert isinstance(received, answer), "the dispatcher delivers only what is due"
         return received
 
     async def confirm(self, code: ButtonCode, prompt: Prompt) -> None:

@@ -1,4 +1,6 @@
-"""A virtual device as a program of its own: what it says, what it obeys, how it ends; and what an operator may say."""
+"""A virtual device as a program of its own: what it says, what it obeys, how it ends; and what an operator
+may say.
+"""
 
 import contextlib
 import json

@@ -254,7 +254,7 @@ async def test_a_host_may_press_the_buttons_where_that_is_allowed(tmp_path):
         await on_thread(work, path)
 
 
-async def test_a_locked_device_tells_nobody_who_it_is(tmp_path):
+async def test_a_locked_device_does_not_tell_who_it_is(tmp_path):
     def work(path):
         with open_coldcard(path) as client:
             assert client.get_master_fingerprint() == bytes(4)
@@ -409,7 +409,7 @@ async def test_two_devices_do_not_share_a_socket(tmp_path):
             await other.start(path)
 
 
-async def test_a_socket_that_nobody_listens_on_is_taken_over(tmp_path):
+async def test_a_socket_that_no_process_listens_on_is_taken_over(tmp_path):
     path = socket_path(tmp_path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
         dead.bind(str(path))
@@ -420,7 +420,7 @@ async def test_a_socket_that_nobody_listens_on_is_taken_over(tmp_path):
     assert not path.exists()
 
 
-async def test_places_where_nobody_can_listen(tmp_path):
+async def test_places_where_no_socket_can_be(tmp_path):
     file = tmp_path / "file.sock"
     file.touch()
     async with running(tmp_path) as (device, _):
@@ -456,7 +456,7 @@ async def test_a_long_answer_waits_for_a_slow_host(tmp_path):
         assert verify_signatures(Psbt.parse(await on_thread(work, path)), VAULT).progress == 1
 
 
-async def test_a_host_that_does_not_read_loses_answers_and_stops_nobody(tmp_path, monkeypatch):
+async def test_a_host_that_does_not_read_loses_answers_and_holds_up_no_other(tmp_path, monkeypatch):
     monkeypatch.setattr(coldcard_device, "SEND_RETRIES", 3)
     question = to_packets(Message(b"ping" + bytes(2048), encrypted=False))
 
@@ -502,7 +502,7 @@ async def test_a_broken_message_signature_does_not_recover_to_the_key(tmp_path):
     assert recover_message_key("hello", signature) != SEED.public_key(DerivationPath.parse("m/0"))
 
 
-async def test_what_nobody_foresaw_is_an_answer_too(tmp_path, monkeypatch, caplog):
+async def test_an_unforeseen_error_is_an_answer_too(tmp_path, monkeypatch, caplog):
     """No host brings the device down, or is left waiting by it."""
 
     def broken(*_arguments):

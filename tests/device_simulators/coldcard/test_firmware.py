@@ -1,9 +1,13 @@
-"""The commands' arguments: what they must be, and the words in which anything else is refused."""
+"""The commands: what their arguments must be, in which words others are refused; and what depends on the
+device's mode: a passphrase, a policy, an older model.
+"""
 
+import asyncio
 from hashlib import sha256
 from struct import pack
 
 import pytest
+from hwilib.devices.ckcc.constants import AF_P2WPKH
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,12 +29,14 @@ from multisig import (
     recover_message_key,
 )
 from tests.support.coldcard import (
+    NETWORK,
     SEED,
     VAULT,
     CCProtocolPacker,
     CCProtoError,
     enrol,
     host,
+    knows,
     on_thread,
     poll,
     running,
@@ -39,6 +45,9 @@ from tests.support.coldcard import (
     vault_with_device,
 )
 from tests.support.wallets import make_spend
+
+pytestmark = pytest.mark.anyio
+
 
 DIGEST = bytes(32)
 
@@ -58,7 +67,6 @@ def show_command(vault, chain=0, index=0, address_format=Format.P2WSH):
     return CCProtocolPacker.show_p2sh_address(vault.threshold, paths, script, addr_fmt=address_format)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
@@ -100,7 +108,6 @@ async def test_what_is_wrong_is_named(tmp_path, command, reason):
         assert device.panel.pending is None
 
 
-@pytest.mark.anyio
 async def test_unsafe_link_versions_are_refused(tmp_path):
     def work(path):
         with host(path, encrypt=False) as client, pytest.raises(CCProtoError, match="bad ncry version"):
@@ -110,7 +117,6 @@ async def test_unsafe_link_versions_are_refused(tmp_path):
         await on_thread(work, path)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("size", [100, 4001])
 async def test_an_enrolment_file_has_its_bounds(tmp_path, size):
     def work(path):
@@ -124,7 +130,6 @@ async def test_an_enrolment_file_has_its_bounds(tmp_path, size):
         await on_thread(work, path)
 
 
-@pytest.mark.anyio
 async def test_the_small_questions(tmp_path):
     def work(path):
         with host(path) as client:
@@ -137,7 +142,6 @@ async def test_the_small_questions(tmp_path):
         await on_thread(work, path)
 
 
-@pytest.mark.anyio
 async def test_the_host_hears_that_the_person_is_still_thinking(tmp_path):
     def work(path):
         with host(path) as client:
@@ -150,7 +154,6 @@ async def test_the_host_hears_that_the_person_is_still_thinking(tmp_path):
         await on_thread(work, path)
 
 
-@pytest.mark.anyio
 async def test_an_address_takes_the_screen_from_a_transaction_but_a_quorums_waits(tmp_path):
     """As the firmware does: a plain address throws an open signing prompt away, a multisig one is told
     "busy".
@@ -184,7 +187,6 @@ async def test_an_address_takes_the_screen_from_a_transaction_but_a_quorums_wait
         }
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("damage", [{"index": 1}, {"chain": 1}])
 async def test_an_address_is_shown_only_with_the_keys_own_paths(tmp_path, damage):
     good = show_command(VAULT)
@@ -202,7 +204,6 @@ async def test_an_address_is_shown_only_with_the_keys_own_paths(tmp_path, damage
         await on_thread(work, path)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("chosen", "script"),
     [
@@ -279,3 +280,81 @@ def test_an_address_request_is_read_as_it_was_written():
     assert request.script == VAULT.witness_script(1, 9)
     assert {origin.fingerprint for origin in request.origins} == {key.fingerprint for key in VAULT.cosigners}
     assert all(origin.path.indexes[-2:] == (1, 9) for origin in request.origins)
+
+
+MASTER = DerivationPath(())
+
+
+def _look(client):
+    """Whose keys there are, and whether the vault is on record."""
+    return client.send_recv(CCProtocolPacker.get_xpub("m")), knows(client, VAULT)
+
+
+async def test_a_passphrase_changes_the_keys_until_the_power_goes_and_the_link_stays(tmp_path):
+    own, hidden = (str(seed.xpub(MASTER, NETWORK)) for seed in (SEED, SEED.with_passphrase("x")))
+
+    def enter(device, passphrase):
+        asyncio.run_coroutine_threadsafe(device.enter_passphrase(passphrase), loop).result(5)
+
+    def work(device, path):
+        with host(path) as client:
+            enrol(client, text_file(VAULT))
+            enter(device, "x")
+            # The wallets on record are those of the other keys.
+            assert _look(client) == (hidden, False)
+            enter(device, "")
+            assert _look(client) == (own, True)
+            enter(device, "x")
+
+    def again(path):
+        with host(path) as client:
+            return _look(client)
+
+    loop = asyncio.get_running_loop()
+    async with running(tmp_path) as (device, path):
+        await on_thread(work, device, path)
+        assert device.fingerprint == SEED.with_passphrase("x").fingerprint
+        await device.start(path)
+        assert device.fingerprint == SEED.fingerprint
+        assert await on_thread(again, path) == (own, True)
+
+
+async def test_a_passphrase_takes_the_prompt_off_the_screen(tmp_path):
+    def show(path):
+        with host(path) as client:
+            client.send_recv(CCProtocolPacker.show_address("m/84'/1'/0'/0/0", AF_P2WPKH))
+
+    async with running(tmp_path, script=ask_person) as (device, path):
+        await on_thread(show, path)
+        assert device.panel.pending is not None
+        await device.enter_passphrase("x")
+        assert device.panel.pending is None
+
+
+async def test_a_device_that_obeys_a_policy_proves_its_link_and_refuses_the_rest(tmp_path):
+    def work(path):
+        with host(path) as client:
+            client.check_mitm()
+            for command in (CCProtocolPacker.get_xpub("m"), CCProtocolPacker.multisig_check(2, 3, 0)):
+                with pytest.raises(CCProtoError, match="HSM mode"):
+                    client.send_recv(command)
+
+    async with running(tmp_path) as (device, path):
+        device.obey_policy(on=True)
+        await on_thread(work, path)
+
+
+@pytest.mark.parametrize(("hardware", "taken"), [("mk3", False), ("mk4", True)])
+async def test_an_older_model_takes_smaller_transactions(tmp_path, hardware, taken):
+    def work(path):
+        with host(path) as client:
+            assert client.firmware_version()[-1] == hardware
+            size, digest = client.upload_file(bytes(384 * 1024 + 1), blksize=2048)
+            client.send_recv(CCProtocolPacker.sign_transaction(size, digest))
+
+    async with running(tmp_path, hardware=hardware) as (_device, path):
+        if taken:
+            await on_thread(work, path)
+        else:
+            with pytest.raises(CCProtoError, match="badlen"):
+                await on_thread(work, path)

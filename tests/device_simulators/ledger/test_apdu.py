@@ -116,7 +116,7 @@ async def test_in_another_app_it_tells_the_name_and_nothing_else():
         assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
 
 
-async def test_a_locked_device_tells_nobody_anything():
+async def test_a_locked_device_tells_nothing():
     async with table() as it:
         it.device.lock()
         for command in (GET_VERSION, FINGERPRINT, (0xF8, 0x01), (0x00, 0x00)):
@@ -125,7 +125,7 @@ async def test_a_locked_device_tells_nobody_anything():
         assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
 
 
-async def test_whoever_connects_last_is_served_and_nobody_else_any_more():
+async def test_the_host_that_connects_last_is_served_and_no_other():
     async with table() as it:
         assert (await it.host.exchange(*FINGERPRINT))[0] == 0x9000
         async with host_of(it.endpoint) as other:

@@ -54,7 +54,7 @@ def flip(at: int):
 
 
 async def refused(tamper: Tamper, *, inputs: int = 1) -> None:
-    """Whatever the host lies about, nobody is asked, and the next command works."""
+    """Whatever the host lies about, the person is not asked, and the next command works."""
     policy = policy_of(VAULT)
     async with table() as it:
         mark = await registered(it.host, policy)

@@ -206,7 +206,7 @@ async def test_a_quorum_without_our_key_is_refused_without_asking_s15():
     assert await refusal_of(policy_of(VAULT), of=seed(7)) == 0x6A80
 
 
-async def test_our_fingerprint_in_front_of_somebody_else_s_key_does_not_make_it_ours_s15():
+async def test_our_fingerprint_in_front_of_a_foreign_key_does_not_make_it_ours_s15():
     keys = [
         key_text(vault_key(number)).replace(str(seed(number).fingerprint), "deadbeef") for number in range(3)
     ]
@@ -311,7 +311,7 @@ async def test_other_places_are_no_default_policy_s9(path):
         assert (await it.host.address(named, mark))[0] == OK
 
 
-async def test_somebody_else_s_key_or_a_name_is_no_default_policy():
+async def test_a_foreign_key_or_a_name_is_no_default_policy():
     async with table() as it:
         assert (await it.host.address(policy_of(profile(1)), None))[0] == 0x6A80
         named = WalletPolicy("Mine", "wpkh(@0/**)", [key_text(profile().key)])

@@ -1,4 +1,4 @@
-"""What a lying host gets from the virtual Ledger: a status word before anybody is asked, or a screen that
+"""What a lying host gets from the virtual Ledger: a status word before the person is asked, or a screen that
 tells the truth.
 """
 
@@ -227,7 +227,7 @@ async def test_the_same_coin_twice():
     await refused(lie)
 
 
-async def test_a_coin_of_nobody_or_of_another_wallet_s3():
+async def test_a_coin_without_an_owner_or_of_another_wallet_s3():
     lie = honest()
     lie.inputs[0] = {key: value for key, value in lie.inputs[0].items() if key[:1] != DERIVATION}
     await refused(lie)
@@ -283,7 +283,7 @@ async def shown_for(lie: Spending) -> list[str]:
     return [line for line in record.prompts[0].lines if line.startswith("Amount ")]
 
 
-async def test_change_that_goes_to_somebody_else_is_shown_s1():
+async def test_change_that_goes_elsewhere_is_shown_s1():
     lie = honest()
     change_output(lie)[OUT_SCRIPT] = RECIPIENT
     assert len(await shown_for(lie)) == 2
@@ -295,7 +295,7 @@ async def test_change_that_names_another_place_is_shown_s1():
     assert len(await shown_for(lie)) == 2
 
 
-async def test_change_that_names_nobody_is_shown_s1():
+async def test_change_that_names_no_key_is_shown_s1():
     lie = honest()
     change = change_output(lie)
     for key in [key for key in change if key[:1] == OUT_DERIVATION]:
@@ -344,7 +344,7 @@ async def test_a_hardened_index_s9():
 
 
 @pytest.mark.parametrize("bad", [b"", b"\x00" * 3, b"\x01" * 9, b"\x00" * 8])
-async def test_derivations_that_are_none_make_an_input_somebody_else_s_s23(bad):
+async def test_derivations_that_are_none_make_an_input_a_foreign_one_s23(bad):
     lie = honest()
     for key in [key for key in lie.inputs[0] if key[:1] == DERIVATION]:
         lie.inputs[0][key] = bad

@@ -1,4 +1,4 @@
-"""What a lying host gets from the virtual Trezor: a Failure, before anybody is asked."""
+"""What a lying host gets from the virtual Trezor: a Failure, before the person is asked."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -196,7 +196,7 @@ async def test_what_a_stranger_says_while_a_question_waits_is_ignored():
         await it.other.initialize()
 
 
-async def test_whoever_wrote_last_gets_the_answer_be_it_to_a_ping():
+async def test_the_host_that_wrote_last_gets_the_answer_even_after_a_ping():
     """legacy/emulator/udp.c: the address of the last datagram is where everything goes."""
     async with place(ask_person) as it:
         await open_prompt(it)

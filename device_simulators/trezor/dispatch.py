@@ -57,7 +57,7 @@ _WITH_SEED: dict[type[Message], Callable[[Work, Wallet, Any], Awaitable[Message]
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the desk is given: the way out to the host that wrote last, and the faults."""
+    """What the dispatcher is given: how to answer the host that wrote last, and the faults."""
 
     send: Callable[[Message], None]
     strike: Callable[[Phase], None]
@@ -70,7 +70,7 @@ class _Running:
     task: asyncio.Task[None]
 
 
-class Desk:
+class Dispatcher:
     def __init__(
         self,
         *,
@@ -104,7 +104,7 @@ class Desk:
             unlocked=access.unlocked,
         )
 
-    async def heed(self, message: Message | None) -> None:
+    async def handle(self, message: Message | None) -> None:
         """Do with this message what the table says, once the device reads messages; None is one that it does
         not know.
         """
@@ -153,7 +153,7 @@ class Desk:
             work = self._running[-1].work
             if work.mode is None:
                 await work.listens()
-                # The end of a command takes it off the desk in the loop's next turn.
+                # A command that has ended is forgotten in the loop's next turn.
                 await asyncio.sleep(0)
                 continue
             sort = sort_of(message, work.awaits)

@@ -1,6 +1,4 @@
-"""The device's one desk: commands come in, one at a time is worked on, and it may be interrupted for the host
-or the person.
-"""
+"""Carries out one command at a time. A command may be interrupted to ask the host or the person."""
 
 import asyncio
 import logging
@@ -53,7 +51,7 @@ class App:
         return self.name in BITCOIN_APPS
 
 
-class Desk:
+class Dispatcher:
     """`strike` tells the faults of a phase; `start_silence` ends the app unless its timer is cancelled."""
 
     def __init__(
@@ -75,7 +73,7 @@ class Desk:
         self._work: Work | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def heed(self, raw: bytes, send: Send) -> None:
+    def handle(self, raw: bytes, send: Send) -> None:
         """Take one command; `send` answers the host that it comes from, as long as that is there."""
         if self.locked:
             send(Reply(Status.LOCKED))

@@ -100,7 +100,7 @@ async def test_a_prompt_stays_on_the_screen_when_the_host_dies_and_others_hear_t
 
 
 async def test_a_registration_that_outlives_its_host():
-    """After the last key the mark is given; nobody has to answer a request then."""
+    """After the last key the HMAC is given; the host has no request left to answer."""
     async with table(ask_person) as it:
         task = asyncio.ensure_future(it.host.run(build.register_wallet(POLICY), interpreter_of(POLICY)))
         await seen(it, Happening.SHOWN, it.record.happenings.count(Happening.APPROVED) + 1)
@@ -112,7 +112,7 @@ async def test_a_registration_that_outlives_its_host():
             assert it.device.panel.pending is None
 
 
-async def test_signing_that_outlives_its_host_waits_for_somebody_and_is_cleared_by_the_next_command():
+async def test_signing_that_outlives_its_host_waits_for_the_person_and_is_cleared_by_the_next_command():
     async with table() as it:
         mark = await registered(it.host, POLICY)
         it.device.panel.script = ask_person
