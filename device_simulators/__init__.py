@@ -1,1 +1,3 @@
-"""Virtual signing devices that speak their vendors' wire protocols, so that unmodified HWI drives them as hardware."""
+"""Virtual signing devices that speak their vendors' wire protocols, so that unmodified HWI drives them as
+hardware.
+"""

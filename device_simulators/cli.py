@@ -1,7 +1,7 @@
 """Run one virtual device as a program: its screen on standard output, its buttons on standard input.
 
-`python -m device_simulators trezor --json` prints one JSON object a line, `{"event": "ready", …}` first, and reads
-commands (see `commands`). Without `--json` it speaks to a person. Another command line can call `run` itself.
+`python -m device_simulators trezor --json` prints one JSON object a line, `{"event": "ready", …}` first, and
+reads commands: words for a person, JSON for a program. Another command line can call `run` itself.
 """
 
 import argparse
@@ -13,11 +13,11 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TextIO
 
 from device_simulators.coldcard import COLDCARD_RELEASE, RELEASES
-from device_simulators.commands import Command, Verb, parse_command
 from device_simulators.errors import InvalidCommand, VirtualDeviceError
 from device_simulators.faults import Faults
 from device_simulators.fleet import FAMILIES, Plugged, Settings, build, load_seed
@@ -33,20 +33,99 @@ from device_simulators.panel import (
 from firmware_bridge.model import Endpoint, Family
 from multisig import Network
 
+
+class Verb(StrEnum):
+    YES = "yes"
+    NO = "no"
+    LOCK = "lock"
+    UNLOCK = "unlock"
+    UNPLUG = "unplug"
+    PLUG = "plug"
+    FAULTS = "faults"
+    """JSON only: `{"faults": {…}}`, see `Faults.parse`; `{}` ends them. A device that has stalled already
+    must be plugged in again.
+    """
+    QUIT = "quit"
+
+
+@dataclass(frozen=True)
+class Command:
+    """`prompt` is the number of the prompt meant, None for the one on the screen."""
+
+    verb: Verb
+    prompt: int | None = None
+    faults: Faults | None = None
+
+
+_ANSWERS = {Verb.YES, Verb.NO}
+_SHORT = {"y": Verb.YES, "n": Verb.NO, "q": Verb.QUIT}
+
+
+def parse_command(line: str) -> Command:
+    """One line: `yes`, `no 3`, `lock`, … or `{"yes": 3}`, `{"lock": true}`, `{"faults": {"stall_at":
+    "sign"}}`.
+
+    :raises InvalidCommand: anything else.
+    :raises InvalidFaults: a fault that does not exist.
+    """
+    line = line.strip()
+    return _parse_json(line) if line.startswith("{") else _parse_words(line)
+
+
+def _parse_words(line: str) -> Command:
+    words = line.lower().split()
+    if not 1 <= len(words) <= 2:
+        raise InvalidCommand(f"this is no command: {line!r}")
+    verb = _SHORT.get(words[0]) or _verb(words[0])
+    if len(words) == 1 and verb is not Verb.FAULTS:
+        return Command(verb)
+    if verb not in _ANSWERS or not words[1].isascii() or not words[1].isdigit():
+        raise InvalidCommand(f"this is no command: {line!r}")
+    return Command(verb, int(words[1]))
+
+
+def _parse_json(line: str) -> Command:
+    try:
+        said = json.loads(line)
+    except ValueError:
+        raise InvalidCommand(f"this is not JSON: {line!r}") from None
+    if len(said) != 1:
+        raise InvalidCommand("one command a line")
+    [(name, argument)] = said.items()
+    verb = _verb(name)
+    match verb, argument:
+        case Verb.FAULTS, dict():
+            return Command(verb, faults=Faults.parse(argument))
+        case ((Verb.YES | Verb.NO), int()) if argument is not True and argument is not False:
+            return Command(verb, argument)
+        case _ if argument is True and verb is not Verb.FAULTS:
+            return Command(verb)
+        case _:
+            raise InvalidCommand(f"{verb} does not take {argument!r}")
+
+
+def _verb(word: str) -> Verb:
+    try:
+        return Verb(word)
+    except ValueError:
+        raise InvalidCommand(f"there is no command {word!r}") from None
+
+
 EXIT_FAILED = 1
 _END = ""
 """What the reader of standard input puts into the queue at its end; a line is never empty."""
 
 SCRIPTS: dict[str | None, Script] = {None: ask_person, "approve": approve_all, "refuse": refuse_all}
-"""What `--auto` may be."""
+"""The values of `--auto`."""
 
 TEST_NETWORKS = tuple(network for network in Network if network is not Network.MAINNET)
-"""A virtual device keeps its seed on the machine that it is to guard against: it is no place for real money."""
+"""A virtual device keeps its seed on the machine that it is to guard against: it is no place for real money.
+"""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line settles. `auto` is None (a person decides), "approve" or "refuse"."""
+    """The arguments of the command line. `auto` is None (a person decides), "approve" or "refuse"."""
 
     settings: Settings = field(default_factory=Settings)
     seed_file: Path | None = None
@@ -55,9 +134,10 @@ class Options:
 
 
 def run(family: Family, options: Options, stdin: TextIO, stdout: TextIO) -> int:
-    """Run a device until it is told to quit, `stdin` ends or the process is asked to end. Gives the exit status.
+    """Run a device until it is told to quit, `stdin` ends or the process is asked to end. Gives the exit
+    status.
 
-    With `auto` and without `json` the end of `stdin` ends nothing: nobody needs to be there.
+    With `auto` and without `json` the end of `stdin` ends nothing: no operator is needed.
     """
     tell = _json_teller(stdout) if options.json else _person_teller(stdout)
     try:
@@ -152,7 +232,9 @@ async def _obey(plugged: Plugged, tell: Tell, command: Command) -> bool:
 
 
 def _lines(stdin: TextIO) -> asyncio.Queue[str]:
-    """Lines as they are typed. The thread that waits for them cannot be stopped, so it must not hold up the end."""
+    """Lines as they are typed. The thread that waits for them cannot be stopped, so it must not hold up the
+    end.
+    """
     queue: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -221,7 +303,8 @@ def _person_teller(stdout: TextIO) -> Tell:
 def _in_words(happened: Happened) -> str:
     match happened:
         case {"event": "ready", "endpoint": endpoint, "fingerprint": fingerprint}:
-            return f"Ready at {endpoint}, fingerprint {fingerprint}. Commands: y, n, lock, unlock, unplug, plug, quit."
+            commands = "y, n, lock, unlock, unplug, plug, quit"
+            return f"Ready at {endpoint}, fingerprint {fingerprint}. Commands: {commands}."
         case {"event": "prompt", "id": number, "lines": [*lines]}:
             return "\n".join((f"┌ prompt {number}", *(f"│ {line}" for line in lines), "└ y or n?"))
         case {"event": "notice", "lines": [*lines]}:

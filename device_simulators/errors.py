@@ -12,11 +12,14 @@
 What a *host* does wrong is not here: it is answered on the wire, as the vendor's firmware does.
 """
 
+import ipaddress
 from typing import ClassVar
 
 
 class VirtualDeviceError(Exception):
-    """Something a virtual device was asked by its own operator, and cannot do. `code` is stable, `hint` says what to do."""
+    """Something a virtual device was asked by its own operator, and cannot do. `code` is stable, `hint` says
+    what to do.
+    """
 
     code: ClassVar[str] = "virtual-device"
     hint: ClassVar[str] = "Read the message; it names what is wrong."
@@ -49,9 +52,22 @@ class NothingToLock(VirtualDeviceError):
 
 class InvalidListenAddress(VirtualDeviceError):
     code = "invalid-listen-address"
-    hint = "A Trezor or Ledger listens on host:port (127.0.0.1:0 picks a port), a Coldcard on a Unix socket path."
+    hint = (
+        "A Trezor or Ledger listens on host:port (127.0.0.1:0 picks a port), "
+        "a Coldcard on a Unix socket path."
+    )
 
 
 class AddressUnavailable(VirtualDeviceError):
     code = "address-unavailable"
     hint = "Stop whatever listens there, or choose another address."
+
+
+def require_loopback(host: str) -> None:
+    """:raises InvalidListenAddress: others than this machine could reach a device that keeps a seed."""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local:
+        raise InvalidListenAddress(f"{host!r} is not a loopback address such as 127.0.0.1")

@@ -1,4 +1,4 @@
-"""How a virtual device misbehaves, on purpose: the faults that the software above must survive."""
+"""The faults that a virtual device shows on request, and that the software above must survive."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -29,10 +29,10 @@ class Phase(StrEnum):
 class Faults:
     """What goes wrong and when. The default is a device in good order.
 
-    `stall_at`: from this phase on nothing is answered, for ever; the device is still there.
-    `vanish_at`: at this phase the device is gone, as when the cable is pulled.
-    `garbage_at`: at this phase one answer is replaced by bytes that are no frame.
-    `wrong_signatures`, `missing_signatures`: input indexes whose signature is of another digest, or is not given.
+    `stall_at`: from this phase on nothing is answered, for ever; the device is still there. `vanish_at`: at
+    this phase the device is gone, as when the cable is pulled. `garbage_at`: at this phase one answer is
+    replaced by bytes that are no frame. `wrong_signatures`, `missing_signatures`: input indexes whose
+    signature is of another digest, or is not given.
     """
 
     stall_at: Phase | None = None

@@ -26,7 +26,7 @@ from multisig import Fingerprint, Network
 ENTROPY_BYTES = 16
 _ANY_PORT = "127.0.0.1:0"
 _COLDCARD_SOCKET = "coldcard-virtual.sock"
-"""HWI takes what follows the last hyphen apart: a word of its own must stand there."""
+"""HWI splits the path at its last hyphen: a word must follow it."""
 
 
 class VirtualDevice(Protocol):
@@ -45,11 +45,12 @@ class VirtualDevice(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a device is to be. What a family does not have, it does not heed."""
+    """The settings of a device. A family ignores those that it does not have."""
 
     network: Network = Network.REGTEST
     listen: str | None = None
-    """`host:port` for a Trezor or a Ledger, a socket path for a Coldcard; None picks an address that is free."""
+    """`host:port` for a Trezor or a Ledger, a socket path for a Coldcard; None picks an address that is free.
+    """
     allow_keypress: bool = False
     label: str = "Virtual Trezor"
     pin: str | None = field(default=None, repr=False)
@@ -159,7 +160,8 @@ def _host_and_port(text: str) -> tuple[str, int]:
 
 
 def load_seed(path: Path | None) -> Seed:
-    """The seed of this file's words; a file that is not there is made, with new words, readable by its owner only.
+    """The seed of this file's words; a file that is not there is made, with new words, readable by its owner
+    only.
 
     Without a file the seed is new and forgotten at the end.
 

@@ -1,8 +1,9 @@
-"""The finger that presses and the eye that reads, for a device that is no object of the tests' own process.
+"""Presses the buttons and reads the screen of a device outside of the tests' own process.
 
-The contract's cases are run on such a device by `pytest tests/firmware_bridge/contract --endpoint ENDPOINT --hands MODULE:FACTORY`.
-The factory is a `Hands`, or anything that is called like one and has its methods. `ProcessHands`, the default, starts one of our
-virtual devices as a program of its own at that endpoint, and is the example for a maker's emulator or a robot.
+`pytest --pyargs device_simulators.conformance --endpoint ENDPOINT --hands MODULE:FACTORY` holds such a device
+to the contract. The factory is a `Hands`, or anything that is called like one and has its methods.
+`ProcessHands`, the default, starts one of our virtual devices as a program of its own at that endpoint, and
+is the example for a maker's emulator or a robot.
 """
 
 import json
@@ -23,14 +24,16 @@ _PATIENCE: Final = 60.0
 
 
 class Unable(Exception):
-    """These hands cannot do that to their device. The case that wants it is skipped, with these words."""
+    """These hands cannot do that. The case that needs it is skipped, with this text as the reason."""
 
 
 class Hands:
-    """For one device and one case. No method is called by two threads at once; none may take more than a few seconds.
+    """For one device and one case. No method is called by two threads at once; none may take more than a few
+    seconds.
 
-    `words` are the seed's (BIP-39, no passphrase), `network` is the one that the device is set to. `options` are what more the
-    case wants of the device: `pin`, `passphrase_protection`, `allow_keypress`; see the virtual devices for the others.
+    `words` are the seed's (BIP-39, no passphrase), `network` is the one that the device is set to. `options`
+    are what else the case needs of the device: `pin`, `passphrase_protection`, `allow_keypress`; see the
+    virtual devices for the others.
 
     :raises Unable: the device cannot be like that.
     """
@@ -41,18 +44,23 @@ class Hands:
         self.endpoint, self.words, self.network = endpoint, words, network
 
     def start(self) -> None:
-        """The device answers at its endpoint, at rest, with its seed, knowing no vault, locked if it has a PIN."""
+        """The device answers at its endpoint, at rest, with its seed, knowing no vault, locked if it has a
+        PIN.
+        """
         raise NotImplementedError
 
     def screen(self) -> Prompt | None:
         """What is on the screen and wants an answer, with all of its pages; None where nothing is asked.
 
-        `kind` is empty where these eyes cannot tell. A screen without buttons (`no` and `yes` empty) wants no answer.
+        `kind` is empty where these eyes cannot tell. A screen without buttons (`no` and `yes` empty) wants no
+        answer.
         """
         raise NotImplementedError
 
     def press_yes(self) -> None:
-        """Approve what is on the screen; come back when the device has taken it, so that the next look sees what follows."""
+        """Approve what is on the screen; come back when the device has taken it, so that the next look sees
+        what follows.
+        """
         raise NotImplementedError
 
     def press_no(self) -> None:
@@ -79,7 +87,9 @@ class Hands:
 
 
 class ProcessHands(Hands):
-    """A virtual device of ours, run by `python -m device_simulators`: its screen and its buttons are lines of JSON."""
+    """A virtual device of ours, run by `python -m device_simulators`: its screen and its buttons are lines of
+    JSON.
+    """
 
     def __init__(self, endpoint: Endpoint, words: str, network: Network, **options: object) -> None:
         super().__init__(endpoint, words, network)

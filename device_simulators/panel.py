@@ -1,7 +1,7 @@
 """The screen and the buttons of a virtual device.
 
-A device shows a `Prompt` and waits; a person (`press_yes`, `press_no`) or a script decides. Whoever watches the panel
-sees every prompt appear and leave, in order.
+A device shows a `Prompt` and waits; a person (`press_yes`, `press_no`) or a script decides. Watchers of the
+panel see every prompt appear and leave, in order.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from device_simulators.errors import NoSuchPrompt
 class Prompt:
     """What the screen says. `kind` is a stable word for programs, `lines` are for the person.
 
-    `no` and `yes` are the words on the buttons; `no` is empty where no button refuses. `turn` are then the words of the left
-    button where it leads to another page of the same question.
+    `no` and `yes` are the words on the buttons; `no` is empty where no button refuses. `turn` are then the
+    words of the left button where it leads to another page of the same question.
     """
 
     kind: str
@@ -28,7 +28,9 @@ class Prompt:
 
 
 class Decision(StrEnum):
-    """What a script answers. `WAIT` leaves the prompt on the screen for the buttons; `TURN` turns the page, where that can be."""
+    """What a script answers. `WAIT` leaves the prompt on the screen for the buttons; `TURN` turns the page,
+    where that can be.
+    """
 
     YES = "yes"
     NO = "no"
@@ -43,7 +45,7 @@ class Happening(StrEnum):
     APPROVED = "approved"
     REFUSED = "refused"
     WITHDRAWN = "withdrawn"
-    """The host cancelled, or the device was stopped: nobody decided."""
+    """The host cancelled, or the device was stopped, before the person decided."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,9 @@ class Panel:
         self._tell(self._next_id(), Happening.NOTICE, prompt)
 
     def stay(self, prompt: Prompt, on_key: Callable[[], None]) -> None:
-        """Show something that asks nothing and stays until the left button is pressed: then `on_key` is called."""
+        """Show something that asks nothing and stays until the left button is pressed: then `on_key` is
+        called.
+        """
         self._staying = _Staying(self._next_id(), on_key)
         self._tell(self._staying.id, Happening.NOTICE, prompt)
 
@@ -162,9 +166,11 @@ class Panel:
         self._press(prompt_id, approved=True)
 
     def press_no(self, prompt_id: int | None = None) -> None:
-        """Press the left button: no, away with what stays on the screen, or the next page where the device has no no.
+        """Press the left button: refuse, close what stays on the screen, or turn the page where the device
+        has no button to refuse.
 
-        :raises NoSuchPrompt: nothing, or a prompt with another number, is on the screen, or it has no such button.
+        :raises NoSuchPrompt: nothing, or a prompt with another number, is on the screen, or it has no such
+        button.
         """
         self._press(prompt_id, approved=False)
 
@@ -185,7 +191,7 @@ class Panel:
     def _apply_script(self, pending: _Pending) -> None:
         decision = self.script(pending.prompt)
         prompt = pending.prompt
-        # Whatever the person presses, the question stays where no button means it.
+        # The question stays where no button has this meaning.
         can = {Decision.YES: True, Decision.NO: prompt.no, Decision.TURN: prompt.turn, Decision.WAIT: False}
         stays = not can[decision]
         # A watcher may have pressed already.

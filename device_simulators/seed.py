@@ -1,6 +1,7 @@
 """The secret of a virtual device: BIP-39 words, BIP-32 private derivation, and the two kinds of signature.
 
-Private keys live here and nowhere else in this project; everything above `device_simulators` sees public keys only.
+Private keys live here and nowhere else in this project; everything above `device_simulators` sees public keys
+only.
 """
 
 import hashlib
@@ -14,7 +15,9 @@ from device_simulators.errors import InvalidSeed
 from multisig import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint, Network, hash160
 
 COMPACT_HEADER_P2PKH = 31
-"""First byte of a 65-byte message signature by a compressed key, before the recovery id is added (Bitcoin Core's convention)."""
+"""First byte of a 65-byte message signature by a compressed key, before the recovery id is added (Bitcoin
+Core's convention).
+"""
 
 _WORDS = Mnemonic("english")
 
@@ -116,7 +119,7 @@ class _Node:
         return Fingerprint(hash160(self.public_key)[:4])
 
     def child(self, index: int) -> "_Node":
-        """CKDpriv of BIP-32. A tweak out of range, one in 2^127, raises ValueError and is left at that."""
+        """CKDpriv of BIP-32. A tweak out of range, one in 2^127, raises ValueError."""
         parent = b"\x00" + self.key.secret if index & HARDENED else self.public_key
         digest = hmac.digest(self.chain_code, parent + index.to_bytes(4, "big"), hashlib.sha512)
         return _Node(self.key.add(digest[:32]), digest[32:], self.depth + 1, self.fingerprint, index)

@@ -28,7 +28,6 @@ TRIED_AGAIN = (
 NOT_AGAIN = (
     "multisig/tokens/machine",
     "firmware_bridge/airgap",
-    "firmware_bridge/contract",
     "device_simulators",
     "firmware_bridge/test_endpoint_runs.py",
     "firmware_bridge/test_interleavings.py",

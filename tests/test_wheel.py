@@ -1,12 +1,16 @@
 """What is built for users: the five packages whole, and nothing of the checkout that would not be there."""
 
 import json
+import re
 import subprocess
 import sys
+import venv
 import zipfile
+from importlib.metadata import Distribution, PathDistribution, distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("custody", "device_simulators", "firmware_bridge", "multisig", "signerd")
@@ -59,3 +63,58 @@ def test_no_module_of_the_wheel_imports_anything_of_the_checkout(wheel, tmp_path
     modules, foreign = json.loads(ended.stdout)
     assert modules > 500
     assert foreign == []
+
+
+def requirements(of: Distribution, extras: set[str]) -> list[Distribution]:
+    """What these extras install beside it, all of it at hand in this environment."""
+    found: dict[str, Distribution] = {}
+    waiting = [(of, {"", *extras})]
+    while waiting:
+        this, asked = waiting.pop()
+        for text in this.requires or ():
+            needed = Requirement(text)
+            marker = needed.marker
+            if marker is not None and not any(marker.evaluate({"extra": extra}) for extra in asked):
+                continue
+            # An extra of its own names the project again.
+            other = of if needed.name == of.name else distribution(needed.name)
+            if needed.name not in found or needed.extras:
+                found[needed.name] = other
+                waiting.append((other, {"", *needed.extras}))
+    return [each for each in found.values() if each is not of]
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory) -> Path:
+    """An interpreter with the wheel and what its extra `simulators` asks for, and nothing else. No index is needed."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    (own,) = site.glob("*.dist-info")
+    for each in requirements(PathDistribution(own), {"simulators"}):
+        for name in {file.parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
+            if not (site / name).exists():
+                (site / name).symlink_to(each.locate_file(name))
+    return folder / "bin" / "python"
+
+
+@pytest.mark.parametrize("at_an_endpoint", [False, True])
+def test_the_conformance_suite_runs_from_the_wheel_and_its_extra_alone(
+    python, at_an_endpoint, tmp_path, free_tcp_port
+):
+    endpoint = ["--endpoint", f"ledger:tcp:127.0.0.1:{free_tcp_port}"] if at_an_endpoint else []
+    command = [python, "-I", "-m", "pytest", "-q", "--pyargs", "device_simulators.conformance.test_reading"]
+    ended = subprocess.run(
+        [*command, *endpoint], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert re.search(rf"^{5 if at_an_endpoint else 37} passed", ended.stdout, re.MULTILINE), ended.stdout
+
+
+def test_a_run_of_other_tests_does_not_know_the_options_of_the_suite(python, tmp_path):
+    command = [python, "-I", "-m", "pytest", "--endpoint", "ledger:tcp:127.0.0.1:1"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "unrecognized arguments" in ended.stderr

@@ -1,25 +1,156 @@
-"""Runs the one request that the person is being asked about, beside the conversation with the host."""
+"""The one request that a Coldcard asks its person about at a time: its states, its outcome, and the task that
+runs it.
+
+It outlives the connection: a new handshake leaves it alone, and the host that asks next collects the outcome.
+Source: Coldcard firmware 5.4.5 and 5.6.1, `shared/auth.py`, `UserAuthorizedAction`.
+"""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from device_simulators.coldcard import replies, story
-from device_simulators.coldcard.errors import PersonRefused, PowerLost, TransactionRefused
-from device_simulators.coldcard.pending import AFTER_NO, Closing, Kind, Pending, State
+from device_simulators.coldcard.replies import (
+    IllegalStep,
+    PersonRefused,
+    PowerLost,
+    PromptOpen,
+    TransactionRefused,
+)
 from device_simulators.panel import Panel
+
+
+class Kind(StrEnum):
+    TRANSACTION = "transaction"
+    TEXT = "text"
+    ENROLMENT = "enrolment"
+    ADDRESS = "address"
+    SCRIPT_ADDRESS = "script-address"
+
+
+class State(StrEnum):
+    NONE = "none"
+    ASKING = "asking"
+    READY = "ready"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+class Event(StrEnum):
+    BEGIN = "begin"
+    FINISH = "finish"
+    REFUSE = "refuse"
+    FAIL = "fail"
+    COLLECT = "collect"
+    DISCARD = "discard"
+
+
+TRANSITIONS: dict[tuple[State, Event], State] = {
+    (State.NONE, Event.BEGIN): State.ASKING,
+    (State.READY, Event.BEGIN): State.ASKING,  # the last outcome was not collected
+    (State.REFUSED, Event.BEGIN): State.ASKING,
+    (State.FAILED, Event.BEGIN): State.ASKING,
+    (State.ASKING, Event.FINISH): State.READY,
+    (State.ASKING, Event.REFUSE): State.REFUSED,
+    (State.ASKING, Event.FAIL): State.FAILED,
+    (State.READY, Event.COLLECT): State.NONE,
+    (State.REFUSED, Event.COLLECT): State.NONE,
+    (State.FAILED, Event.COLLECT): State.NONE,
+    **{(state, Event.DISCARD): State.NONE for state in State},
+}
+
+# What a new request may replace while the person is still being asked; anything else is told "busy". That an
+# enrolment or a plain address throws away an open signing prompt is the firmware's own habit.
+REPLACES: dict[Kind, frozenset[Kind]] = {
+    Kind.TRANSACTION: frozenset({Kind.TRANSACTION}),
+    Kind.TEXT: frozenset(),
+    Kind.ENROLMENT: frozenset(Kind),
+    Kind.ADDRESS: frozenset(Kind),
+    Kind.SCRIPT_ADDRESS: frozenset({Kind.ADDRESS, Kind.SCRIPT_ADDRESS}),
+}
+# A signed transaction keeps the screen ("PSBT Signed") until a key is pressed: before its result is
+# collected, it makes others wait as an open question does.
+HOLDS_SCREEN: frozenset[tuple[State, Kind]] = frozenset({(State.READY, Kind.TRANSACTION)})
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What the screen says for some seconds after an answer. `wipes`: at its end the device forgets its
+    active request.
+    """
+
+    word: str
+    seconds: float
+    wipes: bool
+
+
+# `ux_dramatic_pause` in `ApproveTransaction` and `NewEnrollRequest`; the latter ends in
+# `UserAuthorizedAction.cleanup`.
+AFTER_NO: dict[Kind, Closing] = {
+    Kind.TRANSACTION: Closing("Refused.", 1.0, wipes=False),
+    Kind.ENROLMENT: Closing("Refused.", 2.0, wipes=True),
+}
+SAVED = Closing("Saved.", 2.0, wipes=True)
+
+
+@dataclass(frozen=True)
+class Pending:
+    """`reply` is what the collecting command answers once READY; `reason` the sentence once FAILED."""
+
+    state: State = State.NONE
+    kind: Kind | None = None
+    reply: bytes = b""
+    reason: str = ""
+
+    def begin(self, kind: Kind) -> "Pending":
+        """Start asking. Raises PromptOpen while something else is being asked that this may not replace."""
+        if not self.gives_way_to(REPLACES[kind]):
+            raise PromptOpen(f"the device is still asking about: {self.kind}")
+        before = State.NONE if self.state is State.ASKING else self.state
+        return Pending(TRANSITIONS[before, Event.BEGIN], kind)
+
+    def gives_way_to(self, replaced: frozenset[Kind]) -> bool:
+        """Whether the screen is free for what replaces these kinds of requests."""
+        held = self.state is State.ASKING or (self.state, self.kind) in HOLDS_SCREEN
+        return not held or self.kind in replaced
+
+    def finish(self, reply: bytes) -> "Pending":
+        return replace(self._step(Event.FINISH), reply=reply)
+
+    def refuse(self) -> "Pending":
+        return self._step(Event.REFUSE)
+
+    def fail(self, reason: str) -> "Pending":
+        return replace(self._step(Event.FAIL), reason=reason)
+
+    def collect(self) -> "Pending":
+        return Pending(self._step(Event.COLLECT).state)
+
+    def discard(self) -> "Pending":
+        return Pending(self._step(Event.DISCARD).state)
+
+    def _step(self, event: Event) -> "Pending":
+        try:
+            return replace(self, state=TRANSITIONS[self.state, event])
+        except KeyError:
+            raise IllegalStep(f"{event} while {self.state}") from None
+
 
 _log = logging.getLogger(__name__)
 
 Flow = Coroutine[None, None, bytes | Closing | None]
-"""Asks the person and does what was agreed. Ends with the reply to keep for the host, with what the screen says before the
-request is forgotten, or with None to forget it at once.
+"""Asks the person and does what was agreed. Ends with the reply to keep for the host, with what the screen
+says before the request is forgotten, or with None to forget it at once.
 
 Raises PersonRefused or TransactionRefused.
 """
 Pause = Callable[[Closing, asyncio.Event], Awaitable[None]]
-"""Waits as long as the screen says so. The event is set once the outcome is of the past: collected, or replaced by a new request."""
+"""Waits as long as the screen shows how a request ended. The event is set once the outcome is of the past:
+collected, or replaced by a new request.
+"""
 
 
 async def real_pause(closing: Closing, _over: asyncio.Event) -> None:
@@ -39,7 +170,9 @@ class Approvals:
         self._pending = Pending()
         self._task: asyncio.Task[None] | None = None
         self._counts: asyncio.Task[None] | None = None
-        """The task whose outcome is the pending request's. A request that was wiped is still asked, and its outcome is lost."""
+        """The task whose outcome is the pending request's. A request that was wiped is still asked, and its
+        outcome is lost.
+        """
         self._closing: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
 
@@ -73,7 +206,7 @@ class Approvals:
         except TransactionRefused as refusal:
             self._settle(Pending.fail, str(refusal))
             self._panel.stay(story.failure(refusal.title, str(refusal)), _nothing)
-        except Exception:  # noqa: BLE001 - the border of a request: the host must hear of its end, whatever it was
+        except Exception:  # noqa: BLE001 - the host must hear how every request ends
             _log.exception("a request failed in a way that nobody foresaw")
             self._settle(Pending.fail, "Confused")
         else:
@@ -108,7 +241,7 @@ class Approvals:
             self.forget()
 
     def _leave_result(self) -> None:
-        """Key X at "PSBT Signed": a result that no host has collected is lost."""
+        """Key X at "PSBT Signed": an uncollected result is lost."""
         if self._pending.state is State.READY:
             self.forget()
 
@@ -131,11 +264,13 @@ class Approvals:
         self.abandon()
 
     def forget(self) -> None:
-        """The active request is none any more; its question stays on the screen, and what is answered there is done."""
+        """The active request is forgotten; its question stays on the screen, and its answer still has its
+        effect.
+        """
         self._pending, self._counts = self._pending.discard(), None
 
     def abandon(self) -> None:
-        """`discard` for whoever cannot wait: the prompt leaves the screen when the loop next turns."""
+        """`discard` for a caller that cannot wait: the prompt leaves the screen when the loop next turns."""
         self.forget()
         self._panel.clear()
         for task in (self._task, self._closing):

@@ -1,9 +1,9 @@
-"""Which outputs come back to the wallet. Whoever claims change and cannot show it is treated as a fraud."""
+"""Which outputs come back to the wallet. A claim of change that cannot be shown is treated as a fraud."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from device_simulators.coldcard.errors import ChangeFraud, ScriptMismatch, TransactionRefused
+from device_simulators.coldcard.replies import ChangeFraud, ScriptMismatch, TransactionRefused
 from device_simulators.coldcard.wallet import Wallet
 from device_simulators.seed import Seed
 from multisig import HARDENED, DerivationPath, PsbtOutput, ScriptKind, classify, p2wpkh, p2wsh
@@ -14,7 +14,9 @@ MAX_GAP = 200
 
 @dataclass(frozen=True)
 class Source:
-    """Where the money comes from: the one kind of coin that is spent (None: several), and its wallet if multisig."""
+    """Where the coins come from: the one kind of coin that is spent (None: several), and its wallet if
+    multisig.
+    """
 
     kind: ScriptKind | None
     wallet: Wallet | None
@@ -24,7 +26,8 @@ def is_change(index: int, output: PsbtOutput, seed: Seed, source: Source) -> boo
     """Does this output go back where the money comes from?
 
     An output that names none of our keys, or is of another kind than the coins spent, is a payment, even to
-    ourselves. One that claims to come back must do so down to the last byte: raises TransactionRefused otherwise.
+    ourselves. One that claims to come back must do so down to the last byte: raises TransactionRefused
+    otherwise.
     """
     kind = classify(output.script_pubkey)
     if not own_paths(output, seed) or kind is not source.kind:
@@ -73,7 +76,7 @@ def _fraud(index: int, what: str) -> ChangeFraud:
 
 
 def path_warnings(spent: Iterable[DerivationPath], change: Iterable[tuple[int, DerivationPath]]) -> list[str]:
-    """Change that is really ours but lies where nobody would look for it: the ransom attack (S9).
+    """Change that is really ours but lies where no wallet would look for it: the ransom attack (S9).
 
     `spent` are our paths among the inputs, `change` the output indexes with our paths there.
     """

@@ -1,27 +1,113 @@
-"""A virtual Coldcard: powered up at a socket, powered down again."""
+"""A virtual Coldcard at a Unix datagram socket, which stands for the USB cable: powered up, powered down."""
 
 import asyncio
+import os
 import secrets
+import socket
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, Final
 
 from device_simulators.coldcard import releases, replies
-from device_simulators.coldcard.address import Chain, chain_for
 from device_simulators.coldcard.approvals import Pause, real_pause
-from device_simulators.coldcard.errors import BadFraming, PowerLost
+from device_simulators.coldcard.arguments import Staging
 from device_simulators.coldcard.firmware import Firmware
-from device_simulators.coldcard.flows import Flows, Work, no_work
-from device_simulators.coldcard.framing import Assembler, Message, to_packets
-from device_simulators.coldcard.link import Link
-from device_simulators.coldcard.misbehaviour import GARBAGE, Misbehaviour
-from device_simulators.coldcard.staging import Staging
-from device_simulators.coldcard.wallet_store import WalletStore, XpubPolicy
+from device_simulators.coldcard.flows import GARBAGE, Flows, Misbehaviour, Work, no_work
+from device_simulators.coldcard.replies import BadFraming, PowerLost
+from device_simulators.coldcard.story import Chain, chain_for
+from device_simulators.coldcard.wallet import WalletStore, XpubPolicy
+from device_simulators.coldcard.wire import PACKET_SIZE, Assembler, Message, to_packets
+from device_simulators.errors import AddressUnavailable, InvalidListenAddress
 from device_simulators.faults import Faults
 from device_simulators.panel import Panel
 from device_simulators.seed import Seed
 from firmware_bridge.model import Endpoint, Family
 from multisig import Fingerprint, Network
+
+# What hosts have not read yet fills the socket's buffer, and a host that is not connected queues some ten
+# datagrams only. The firmware too waits for a host that does not read, and then drops what it had to say.
+SEND_RETRIES: Final = 2_000
+SEND_PAUSE: Final = 0.001  # seconds
+CLOSED: Final = -1  # the descriptor of a closed socket
+
+
+class Link:
+    """One bound socket. It answers the host that wrote last; there are no connections."""
+
+    def __init__(self, path: Path) -> None:
+        """Bind, readable by this user only.
+
+        :raises AddressUnavailable: something is there already, or the folder is missing.
+        :raises InvalidListenAddress: the path is longer than a Unix socket's may be (107 bytes on Linux).
+        """
+        self.path = path
+        _clear_stale(path)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.settimeout(0)
+        try:
+            self._bind()
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _bind(self) -> None:
+        try:
+            self._socket.bind(str(self.path))
+            self.path.chmod(0o600)
+        except FileNotFoundError as error:
+            raise AddressUnavailable(f"no such folder: {self.path.parent}") from error
+        except PermissionError as error:
+            raise AddressUnavailable(f"not allowed to listen at {self.path}") from error
+        except OSError as error:  # too long a path, above all
+            raise InvalidListenAddress(f"cannot listen at {self.path}: {error}") from error
+
+    async def receive(self) -> tuple[bytes, Any]:
+        """The next datagram and its sender. One byte more than a packet is read, so that a longer one
+        shows.
+        """
+        return await asyncio.get_running_loop().sock_recvfrom(self._socket, PACKET_SIZE + 1)
+
+    async def send(self, packet: bytes, address: Any) -> bool:
+        """Send one packet; False if the host is gone or does not read."""
+        if not address:  # a sender without a name cannot be answered
+            return False
+        for _ in range(SEND_RETRIES):
+            try:
+                self._socket.sendto(packet, address)
+                return True
+            except BlockingIOError:
+                await asyncio.sleep(SEND_PAUSE)
+            except OSError:
+                return False
+        return False
+
+    def close(self) -> None:
+        """Close, and remove the socket's file. Once: what stands there later is another's."""
+        if self._socket.fileno() == CLOSED:
+            return
+        self._socket.close()
+        self.path.unlink(missing_ok=True)
+
+
+def _clear_stale(path: Path) -> None:
+    """Remove a socket that no process listens on any more. Anything else at that path is left alone."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise AddressUnavailable(f"there is a file at {path} that is no socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise AddressUnavailable(f"cannot listen at {path}: {error}") from error
+        else:
+            raise AddressUnavailable(f"something listens at {path} already")
 
 
 class VirtualColdcard:
@@ -44,10 +130,10 @@ class VirtualColdcard:
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         """`allow_keypress` lets the host press the buttons itself, as HWI does with every device at a socket.
-        `faults` may be set anew at any time.
-        `wallets_file` keeps the enrolled wallets from one run to the next; its folder must exist.
-        `hardware` is the model as the device names it, mk1 to mk4; `release` one of `releases.RELEASES`. `pause` is how it waits
-        while its screen says how a request ended, `work` how long it checks a transaction before it asks.
+        `faults` may be set anew at any time. `wallets_file` keeps the enrolled wallets from one run to the
+        next; its folder must exist. `hardware` is the model as the device names it, mk1 to mk4; `release` one
+        of `releases.RELEASES`. `pause` is how it waits while its screen says how a request ended, `work` how
+        long it checks a transaction before it asks.
         :raises InvalidWalletFile: that file cannot be read as enrolled wallets of this network.
         """
         self.panel = panel
@@ -74,9 +160,9 @@ class VirtualColdcard:
     async def start(self, socket_path: Path | str) -> Endpoint:
         """Power up and listen at a Unix socket; also plugs in again a device that has vanished or stalled.
 
-        hwilib makes its own socket's name out of this one: keep every dot out of the folders, and let the file's
-        name end in a hyphen and a word of its own, as in `coldcard-7f3a.sock`.
-        :raises AddressUnavailable, InvalidListenAddress: nobody can listen there.
+        hwilib makes its own socket's name out of this one: keep every dot out of the folders, and let the
+        file's name end in a hyphen and a word of its own, as in `coldcard-7f3a.sock`.
+        :raises AddressUnavailable, InvalidListenAddress: no socket can be opened there.
         """
         await self.stop()
         path = Path(socket_path)
@@ -112,7 +198,9 @@ class VirtualColdcard:
         return firmware
 
     async def stop(self) -> None:
-        """Power down: the prompt leaves the screen; the session, a passphrase and every uncollected result are gone."""
+        """Power down: the prompt leaves the screen; the session, a passphrase and every uncollected result
+        are gone.
+        """
         self._hold(self._words)
         task, self._task = self._task, None
         if task is not None:
@@ -127,7 +215,7 @@ class VirtualColdcard:
             self._firmware = None
 
     def lock(self) -> None:
-        """From now on the device tells nobody who it is and does nothing for anybody."""
+        """From now on the device does not say who it is, and carries out nothing."""
         self._locked = True
         if self._firmware is not None:
             self._firmware.locked = True
@@ -140,7 +228,9 @@ class VirtualColdcard:
             self._firmware.locked = False
 
     async def enter_passphrase(self, passphrase: str) -> None:
-        """The person enters one on the device: other keys from now on, and other wallets on record. The empty one goes back."""
+        """The person enters one on the device: other keys from now on, and other wallets on record. The empty
+        one goes back.
+        """
         self._hold(self._words.with_passphrase(passphrase))
         if self._firmware is not None:
             await self._firmware.use(self._seed, self.wallets)
@@ -178,7 +268,7 @@ class VirtualColdcard:
 
 
 async def _serve(link: Link, firmware: Firmware, misbehaviour: Misbehaviour) -> None:
-    """Take packets one by one, whoever sends them, and answer each message to the sender of its last packet."""
+    """Take packets from any host, one by one, and answer each message to the sender of its last packet."""
     assembler = Assembler()
     encrypted = False
     while True:

@@ -1,4 +1,4 @@
-"""The commands of a Coldcard, one row each, from its power-up to its power-down."""
+"""The commands of a Coldcard as one table, from its power-up to its power-down."""
 
 import asyncio
 import logging
@@ -9,18 +9,20 @@ from typing import Final
 from coincurve import PrivateKey
 
 from device_simulators.coldcard import arguments, replies, story
-from device_simulators.coldcard.address import Chain, Format, single_key_format
-from device_simulators.coldcard.approvals import Approvals, Pause
-from device_simulators.coldcard.cipher import Session, raw_public_key, shared_key
-from device_simulators.coldcard.errors import (
+from device_simulators.coldcard.approvals import Approvals, Kind, Pause, State
+from device_simulators.coldcard.arguments import Staging
+from device_simulators.coldcard.flows import Flows
+from device_simulators.coldcard.replies import (
     BadFraming,
     CommandRefused,
     PowerLost,
     PromptOpen,
     ScriptMismatch,
 )
-from device_simulators.coldcard.flows import Flows
-from device_simulators.coldcard.limits import (
+from device_simulators.coldcard.story import Chain, Format, single_key_format
+from device_simulators.coldcard.wallet import Wallet, WalletStore
+from device_simulators.coldcard.wallet_file import parse_wallet_file
+from device_simulators.coldcard.wire import (
     MAX_ENROLMENT,
     MAX_PSBT,
     MAX_SPACES_TOGETHER,
@@ -29,12 +31,10 @@ from device_simulators.coldcard.limits import (
     MIN_PSBT,
     MIN_TEXT,
     SMALL_PSBT,
+    Session,
+    raw_public_key,
+    shared_key,
 )
-from device_simulators.coldcard.pending import Kind, State
-from device_simulators.coldcard.staging import Staging
-from device_simulators.coldcard.wallet import Wallet
-from device_simulators.coldcard.wallet_file import parse_wallet_file
-from device_simulators.coldcard.wallet_store import WalletStore
 from device_simulators.errors import NoSuchPrompt
 from device_simulators.faults import Phase
 from device_simulators.seed import Seed
@@ -45,15 +45,15 @@ _log = logging.getLogger(__name__)
 LINK_VERSIONS: Final = frozenset({1, 2})
 BINDING_VERSION: Final = 2  # from then on everything is encrypted, and there is no second handshake
 MASTER: Final = DerivationPath(())
-NOBODY: Final = Fingerprint(bytes(4))
+NO_FINGERPRINT: Final = Fingerprint(bytes(4))
 # What may be asked about while a file is uploaded, where a release cares.
 UPLOADED_BESIDE: Final = frozenset({Kind.TRANSACTION})
 
 
 @dataclass(frozen=True)
 class Command:
-    """How a command is carried out. `encrypted`: only over an encrypted link. `locked`: also while locked. `hsm`: also while
-    it signs by a policy that knows nothing of ours.
+    """How a command is carried out. `encrypted`: only over an encrypted link. `locked`: also while locked.
+    `hsm`: also while it signs by a policy that knows nothing of ours.
     """
 
     run: Callable[["Firmware", bytes], Awaitable[bytes]]
@@ -64,7 +64,7 @@ class Command:
 
 
 class Firmware:
-    """One power-up. It has a single session, a single upload and a single request, whoever writes to it."""
+    """One power-up. All hosts share its one session, one upload and one request."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class Firmware:
         allow_keypress: bool,
         pause: Pause,
     ) -> None:
-        """`hardware`: the model's own name, such as mk4. `random_bytes` gives that many random bytes. `allow_keypress`: the
-        host may press the buttons (XKEY). `pause`: see `Approvals`.
+        """`hardware`: the model's own name, such as mk4. `random_bytes` gives that many random bytes.
+        `allow_keypress`: the host may press the buttons (XKEY). `pause`: see `Approvals`.
         """
         self.session: Session | None = None
         self.bound = False
@@ -129,7 +129,9 @@ class Firmware:
         self._flows = replace(self._flows, seed=seed, store=store)
 
     def press_1(self) -> None:
-        """Key 1: of a wallet that is to be enrolled, the fingerprints, paths and keys. Elsewhere it does nothing."""
+        """Key 1: of a wallet that is to be enrolled, the fingerprints, paths and keys. Elsewhere it does
+        nothing.
+        """
         showing = self._flows.panel.pending
         if self._proposed is not None and showing is not None and showing[1].kind == story.ENROL_WALLET:
             self._flows.panel.notify(story.wallet_keys(self._proposed))
@@ -138,7 +140,7 @@ class Firmware:
         self._flows = replace(self._flows, chain=chain)
 
     async def handshake(self, rest: bytes) -> bytes:
-        """`ncry`: a new key for the link. Whoever spoke before cannot be understood any more."""
+        """`ncry`: a new key for the link. What an earlier host sends cannot be decrypted any more."""
         version, raw_peer = arguments.unpack("I64s", rest)
         if version not in LINK_VERSIONS:
             raise BadFraming("bad ncry version")
@@ -149,7 +151,7 @@ class Firmware:
         self.bound = version == BINDING_VERSION
         self._staging.end_lease()
         if self.locked:
-            return replies.handshake(raw_public_key(private), bytes(NOBODY), "")
+            return replies.handshake(raw_public_key(private), bytes(NO_FINGERPRINT), "")
         seed = self._flows.seed
         return replies.handshake(raw_public_key(private), bytes(seed.fingerprint), self._xpub(MASTER))
 
@@ -163,7 +165,9 @@ class Firmware:
         return replies.text(self._flows.chain.name)
 
     async def prove_link(self, _rest: bytes) -> bytes:
-        """`mitm`: the master key signs the link's key, so that the host knows who is at the other end (S21)."""
+        """`mitm`: the master key signs the link's key, so that the host knows who is at the other end
+        (S21).
+        """
         assert self.session is not None, "the command came encrypted"
         return replies.binary(self._flows.seed.sign_recoverable(MASTER, self.session.key))
 
@@ -251,7 +255,9 @@ class Firmware:
         return replies.text(address)
 
     async def press_key(self, rest: bytes) -> bytes:
-        """`XKEY`, which HWI sends to everything that it reaches by a socket: a press of a button, where allowed."""
+        """`XKEY`, which HWI sends to everything that it reaches by a socket: a press of a button, where
+        allowed.
+        """
         if not self._allow_keypress:
             raise CommandRefused("Unknown cmd")
         panel = self._flows.panel
@@ -266,7 +272,9 @@ class Firmware:
 
 
 def check_text(data: bytes) -> str:
-    """A text that the screen can show without hiding any of it. Raises CommandRefused in the firmware's words."""
+    """A text that the screen can show without hiding any of it. Raises CommandRefused in the firmware's
+    words.
+    """
     text = arguments.ascii_text(data)
     if len(text) < MIN_TEXT:
         raise CommandRefused(f"msg too short (min. {MIN_TEXT})")

@@ -1,39 +1,97 @@
-"""What happens between a request and its outcome: check, ask the person, do it."""
+"""What happens between a request and its outcome: check, ask the person, do it; with the faults that were
+asked for.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from device_simulators.coldcard import replies, story, transaction_story
-from device_simulators.coldcard.address import MESSAGE_HEADERS, Chain, Format, single_key_script
-from device_simulators.coldcard.comparison import compare
-from device_simulators.coldcard.errors import PersonRefused, TransactionRefused
-from device_simulators.coldcard.misbehaviour import Misbehaviour
-from device_simulators.coldcard.pending import SAVED, Closing
+from device_simulators.coldcard import replies, story
+from device_simulators.coldcard.approvals import SAVED, Closing
 from device_simulators.coldcard.releases import Release
-from device_simulators.coldcard.review import check_own_keys, check_previous_transactions, read, review
-from device_simulators.coldcard.signing import sign
-from device_simulators.coldcard.wallet import Wallet
-from device_simulators.coldcard.wallet_choice import choose_wallet
-from device_simulators.coldcard.wallet_store import WalletStore, XpubPolicy
-from device_simulators.faults import Phase
+from device_simulators.coldcard.replies import PersonRefused, PowerLost, TransactionRefused
+from device_simulators.coldcard.review import (
+    Review,
+    check_own_keys,
+    check_previous_transactions,
+    read,
+    review,
+)
+from device_simulators.coldcard.story import MESSAGE_HEADERS, Chain, Format, single_key_script
+from device_simulators.coldcard.wallet import Wallet, WalletStore, XpubPolicy, compare
+from device_simulators.coldcard.wallet_file import choose_wallet
+from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Panel, Prompt
 from device_simulators.seed import Seed
-from multisig import DerivationPath, Psbt, message_hash, p2wsh
+from multisig import SIGHASH_ALL, DerivationPath, Psbt, SighashCache, message_hash, p2wsh
+
+# Header: 63 bytes, last, encrypted. Whatever key is in use, the host reads noise.
+GARBAGE = b"\xff" * 64
+
+
+class Misbehaviour:
+    """Asked at every phase. `vanish` is called once, at the moment the cable is to be pulled."""
+
+    def __init__(self, faults: Callable[[], Faults], vanish: Callable[[], None]) -> None:
+        self._faults = faults
+        self.stalled = False
+        self._vanish = vanish
+        self._garbage_due = False
+        self._garbage_spent = False
+
+    @property
+    def faults(self) -> Faults:
+        return self._faults()
+
+    def reach(self, phase: Phase) -> None:
+        """Raises PowerLost where the work is to end here and now."""
+        if phase is self.faults.stall_at:
+            self.stalled = True
+        if phase is self.faults.garbage_at and not self._garbage_spent:
+            self._garbage_due = self._garbage_spent = True
+        if phase is self.faults.vanish_at:
+            self._vanish()
+            raise PowerLost(phase)
+
+    def take_garbage(self) -> bool:
+        """Is the answer that is about to go out the one to spoil?"""
+        due, self._garbage_due = self._garbage_due, False
+        return due
+
+
+def sign(review: Review, seed: Seed, faults: Faults) -> Psbt:
+    """The reviewed PSBT with one more signature on every input that is ours to sign.
+
+    Faults may leave a signature out, or make it over another digest, as a broken device would.
+    """
+    cache = SighashCache(review.psbt.tx)
+    signatures: dict[int, dict[bytes, bytes]] = {}
+    for use in review.uses:
+        if use.index in faults.missing_signatures:
+            continue
+        digest = cache.segwit_v0(use.index, use.script_code, use.amount, SIGHASH_ALL)
+        if use.index in faults.wrong_signatures:
+            digest = digest[::-1]
+        signatures[use.index] = {use.public_key: seed.sign(use.path, digest) + bytes([SIGHASH_ALL])}
+    return review.psbt.with_signatures(signatures)
+
 
 Work = Callable[[int], Awaitable[None]]
 """Waits as long as a device takes to read and check a transaction of so many bytes, before it asks."""
 
 
 async def no_work(_size: int) -> None:
-    """A program on a computer takes next to no time. Firmware 5.4.5 took 20 s for 391,827 bytes, and 200 s for 1.9 MB."""
+    """A program on a computer takes next to no time. Firmware 5.4.5 took 20 s for 391,827 bytes, and 200 s
+    for 1.9 MB.
+    """
 
 
 @dataclass(frozen=True)
 class Flows:
-    """The device's person, secret and records. `offer` makes a result fetchable: its length and SHA-256 come back.
-    `still_holds` tells whether the uploaded bytes are these. `work` takes the time that reading and checking so many bytes takes.
+    """The device's person, secret and records. `offer` makes a result fetchable: its length and SHA-256 come
+    back. `still_holds` tells whether the uploaded bytes are these. `work` takes the time that reading and
+    checking so many bytes takes.
     """
 
     seed: Seed
@@ -58,7 +116,7 @@ class Flows:
         wallet = await self._wallet_of(psbt)
         check_own_keys(psbt, self.seed)
         found = review(psbt, self.seed, self.store, wallet)
-        await self._require_yes(transaction_story.transaction(found, self.chain, self.release))
+        await self._require_yes(story.transaction(found, self.chain, self.release))
         if self.release.guards_upload and not self.still_holds(data):
             raise TransactionRefused("Transaction modified")
         self.misbehaviour.reach(Phase.SIGN)

@@ -1,6 +1,7 @@
-"""In what the firmware releases that a virtual Coldcard can be differ, as data.
+"""How the firmware releases that a virtual Coldcard can have differ, as data.
 
-Read from the maker's source at the tags v5.4.5 and v5.6.1 (`shared/auth.py`, `multisig.py`, `usb.py`, `chains.py`).
+Read from the maker's source at the tags v5.4.5 and v5.6.1 (`shared/auth.py`, `multisig.py`, `usb.py`,
+`chains.py`).
 """
 
 from collections.abc import Mapping
@@ -11,13 +12,14 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Release:
-    """What a release does in its own way.
+    """How one release behaves.
 
-    `told`: build date, version, bootloader and build time, as `vers` answers. `unique_names`: no two wallets have one name, and
-    a new name for the same keys is not taken. `leases`: `dwld` gives nothing but the latest result, on the link on which it was
-    made. `guards_upload`: `upld` is busy while anything but a transaction is asked about, and bytes that changed while the
-    person looked at them are not signed. `shows_odd_data`: an OP_RETURN that is no single push is shown whole, not only its first
-    push. `explores`: what key 2 shows of a transaction.
+    `told`: build date, version, bootloader and build time, as `vers` answers. `unique_names`: no two wallets
+    have one name, and a new name for the same keys is not taken. `leases`: `dwld` gives nothing but the
+    latest result, on the link on which it was made. `guards_upload`: `upld` is busy while anything but a
+    transaction is asked about, and bytes that changed while the person looked at them are not signed.
+    `shows_odd_data`: an OP_RETURN that is no single push is shown whole, not only its first push. `explores`:
+    what key 2 shows of a transaction.
     """
 
     told: tuple[str, ...]

@@ -1,9 +1,10 @@
 """What the device finds out about a transaction before it shows it: may it sign, and what is which output?
 
-The order of the checks and the words of the refusals are the firmware's (5.4, `psbt.py`). In three things this device
-is stricter: the claimed UTXO must be the previous transaction's output where both are given, nothing but SIGHASH_ALL
-is signed, and only what goes back to the very kind of coin that is spent is change (the hardware calls an output to
-any key of its seed change, and warns), with its key derived from the seed before the person is asked, not after.
+The order of the checks and the words of the refusals are the firmware's (5.4, `psbt.py`). In three things
+this device is stricter: the claimed UTXO must be the previous transaction's output where both are given,
+nothing but SIGHASH_ALL is signed, and only what goes back to the very kind of coin that is spent is change
+(the hardware calls an output to any key of its seed change, and warns), with its key derived from the seed
+before the person is asked, not after.
 """
 
 from collections.abc import Mapping
@@ -11,11 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from device_simulators.coldcard.change import Source, is_change, own_paths, path_warnings
-from device_simulators.coldcard.errors import ScriptMismatch, TransactionRefused
-from device_simulators.coldcard.limits import MAX_FEE_PERCENT, WARN_FEE_PERCENT
-from device_simulators.coldcard.wallet import Wallet, shown_fingerprint
-from device_simulators.coldcard.wallet_choice import INVALID
-from device_simulators.coldcard.wallet_store import WalletStore
+from device_simulators.coldcard.replies import ScriptMismatch, TransactionRefused
+from device_simulators.coldcard.wallet import Wallet, WalletStore, shown_fingerprint
+from device_simulators.coldcard.wallet_file import INVALID
+from device_simulators.coldcard.wire import MAX_FEE_PERCENT, WARN_FEE_PERCENT
 from device_simulators.seed import Seed
 from multisig import (
     MAX_MONEY,
@@ -55,8 +55,8 @@ class KeyUse:
 
 @dataclass(frozen=True)
 class Review:
-    """`change` are output indexes. `fee` is None where an input that is not ours brings no UTXO. `notes` and `warnings` are lines of
-    the screen.
+    """`change` are output indexes. `fee` is None where an input that is not ours brings no UTXO. `notes` and
+    `warnings` are lines of the screen.
     """
 
     psbt: Psbt
@@ -112,25 +112,25 @@ def review(psbt: Psbt, seed: Seed, store: WalletStore, wallet: Wallet | None) ->
     """
     if not psbt.outputs or _sum_out(psbt) > MAX_MONEY:
         raise TransactionRefused(INVALID)
-    desk = _Desk(seed, store, wallet)
+    inputs = _InputReview(seed, store, wallet)
     for index, item in enumerate(psbt.inputs):
-        desk.look_at(index, item)
-    if len(desk.complete) == len(psbt.inputs):
+        inputs.look_at(index, item)
+    if len(inputs.complete) == len(psbt.inputs):
         raise TransactionRefused("Transaction looks completely signed already?")
-    source = desk.source()
+    source = inputs.source()
     change = frozenset(i for i, o in enumerate(psbt.outputs) if is_change(i, o, seed, source))
-    fee = desk.fee(psbt)
+    fee = inputs.fee(psbt)
     high = _fee_warnings(psbt, fee)
     odd = [] if fee is None else _output_warnings(psbt)
     _check_sighashes(psbt, seed, consolidation=len(change) == len(psbt.outputs))
     back = ((i, path) for i in sorted(change) for path in own_paths(psbt.outputs[i], seed).values())
-    strays = path_warnings((use.path for use in desk.uses), back)
+    strays = path_warnings((use.path for use in inputs.uses), back)
     notes, idle = _locktime(psbt)
-    warnings = (*idle, *desk.warnings(), *high, *odd, *strays)
-    return Review(psbt, source.wallet, tuple(desk.uses), change, fee, notes, warnings)
+    warnings = (*idle, *inputs.warnings(), *high, *odd, *strays)
+    return Review(psbt, source.wallet, tuple(inputs.uses), change, fee, notes, warnings)
 
 
-class _Desk:
+class _InputReview:
     """What has been learnt while going through the inputs."""
 
     def __init__(self, seed: Seed, store: WalletStore, wallet: Wallet | None) -> None:
@@ -249,7 +249,8 @@ class _Desk:
             )
         if self.complete:
             found.append(
-                "Partly Signed Already: Some input(s) provided were already completely signed by other parties: "
+                "Partly Signed Already: "
+                "Some input(s) provided were already completely signed by other parties: "
                 + _numbers(self.complete)
             )
         return found

@@ -1,20 +1,31 @@
-"""A multisig wallet as the device has it on record, and the checks it makes against that record.
+"""Multisig wallets as the device has them on record, in memory or in a file; and the checks it makes against
+a record.
 
-Only wsh(sortedmulti): the real device also knows P2SH and wrapped forms, which no vault of ours uses.
+Only wsh(sortedmulti): the real device also knows P2SH and wrapped forms, which no vault of ours uses. How a
+wallet that is to be enrolled compares with those on record: `has_similar` in the firmware's
+`shared/multisig.py`.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
-from device_simulators.coldcard.errors import CommandRefused, ScriptMismatch
-from device_simulators.coldcard.limits import MAX_COSIGNERS, MAX_WALLET_NAME
+from device_simulators.coldcard.releases import Release
+from device_simulators.coldcard.replies import CommandRefused, ScriptMismatch
+from device_simulators.coldcard.wire import MAX_COSIGNERS, MAX_WALLET_NAME
+from device_simulators.errors import VirtualDeviceError
 from multisig import (
     HARDENED,
     DerivationPath,
     Fingerprint,
     KeyOrigin,
     MultisigError,
+    Network,
     OriginKey,
     parse_multisig_script,
 )
@@ -63,7 +74,9 @@ class Wallet:
         )
 
     def fingerprints_xor(self) -> int:
-        """How `msck` names a set of cosigners: their fingerprints as little-endian numbers, combined by xor."""
+        """How `msck` names a set of cosigners: their fingerprints as little-endian numbers, combined by
+        xor.
+        """
         result = 0
         for fingerprint in self.paths:
             result ^= int.from_bytes(bytes(fingerprint), "little")
@@ -124,3 +137,152 @@ def shown_origin(origin: KeyOrigin, depth: int) -> str:
     """The part of a path that cannot be verified from here, the account's, is blanked out."""
     tail = "".join(f"/{step}" for step in tuple(origin.path)[depth:])
     return f"[{shown_fingerprint(origin.fingerprint)}{'/_' * depth}{tail}]"
+
+
+class InvalidWalletFile(VirtualDeviceError):
+    code = "invalid-wallet-file"
+    hint = "Restore the file, or remove it and enrol the wallets again."
+
+
+class XpubPolicy(StrEnum):
+    """The device's setting for a transaction that brings its wallet's xpubs along and whose wallet is not on
+    record.
+    """
+
+    FACTORY = "factory"
+    """Offer to import while no wallet is on record, verify afterwards: as the device is delivered."""
+    OFFER = "offer"
+    VERIFY = "verify"
+    TRUST = "trust"
+
+
+class WalletStore:
+    """Newest last. One record for each set of fingerprints, paths and threshold with the same keys."""
+
+    def __init__(self, network: Network, file: Path | None = None) -> None:
+        """:raises InvalidWalletFile: `file` exists and is not one that this class wrote for this network."""
+        self._network = network
+        self._file = file
+        self._wallets: tuple[Wallet, ...] = ()
+        if file is not None and file.exists():
+            self._wallets = _load(file, network)
+
+    def __iter__(self) -> Iterator[Wallet]:
+        return iter(self._wallets)
+
+    def __len__(self) -> int:
+        return len(self._wallets)
+
+    def find(self, threshold: int, origins: Iterable[KeyOrigin]) -> Wallet | None:
+        """The wallet with this threshold to which these fingerprints and paths belong."""
+        listed = list(origins)
+        return next((w for w in self._wallets if w.threshold == threshold and w.matches(listed)), None)
+
+    def candidates(self, origins: Iterable[KeyOrigin]) -> list[Wallet]:
+        """The wallets of any threshold to which these fingerprints and paths belong."""
+        listed = list(origins)
+        return [wallet for wallet in self._wallets if wallet.matches(listed)]
+
+    def knows(self, threshold: int, count: int, fingerprints_xor: int) -> bool:
+        """The question `msck` asks."""
+        return any(
+            (w.threshold, len(w.cosigners), w.fingerprints_xor()) == (threshold, count, fingerprints_xor)
+            for w in self._wallets
+        )
+
+    def twin(self, wallet: Wallet) -> Wallet | None:
+        """The record with the same policy and the same keys, whatever its name."""
+        return next(
+            (w for w in self._wallets if w.threshold == wallet.threshold and w.same_keys(wallet)), None
+        )
+
+    def has_name(self, name: str, *, beside: Wallet | None = None) -> bool:
+        """Whether a record other than `beside` has this name."""
+        return any(w.name == name for w in self._wallets if w is not beside)
+
+    def keep(self, wallet: Wallet) -> None:
+        """Put on record; a twin under another name gives way."""
+        twin = self.twin(wallet)
+        self._wallets = (*(w for w in self._wallets if w is not twin), wallet)
+        self._save()
+
+    def _save(self) -> None:
+        if self._file is None:
+            return
+        draft = self._file.with_name(self._file.name + ".new")
+        document = {"network": self._network.value, "wallets": [_to_record(w) for w in self._wallets]}
+        with draft.open("w", encoding="utf-8") as stream:
+            json.dump(document, stream, indent=2)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(self._file)
+
+
+def _to_record(wallet: Wallet) -> dict[str, Any]:
+    return {
+        "name": wallet.name,
+        "threshold": wallet.threshold,
+        "cosigners": [str(key) for key in wallet.cosigners],
+    }
+
+
+def _load(file: Path, network: Network) -> tuple[Wallet, ...]:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        if document["network"] != network.value:
+            raise InvalidWalletFile(
+                f"{file} holds wallets of {document['network']}, the device is on {network.value}"
+            )
+        return tuple(_from_record(record, network) for record in document["wallets"])
+    except (OSError, ValueError, KeyError, TypeError, MultisigError, CommandRefused) as error:
+        raise InvalidWalletFile(f"{file} cannot be read as enrolled wallets: {error}") from error
+
+
+def _from_record(record: dict[str, Any], network: Network) -> Wallet:
+    keys = tuple(OriginKey.parse(text, network) for text in record["cosigners"])
+    return Wallet(record["name"], record["threshold"], keys)
+
+
+_NEW = "Create new multisig wallet?"
+_RENAMED = "Update NAME only of existing multisig wallet?"
+_SAME = "All details are the same as existing!"
+_NAME_TAKEN = "Name already exists."
+_SIMILAR = (
+    "WARNING: This new wallet is similar to an existing wallet, but will NOT replace it. "
+    "Consider deleting previous wallet first. Differences: "
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`remark` is the screen's first line. A `duplicate` is shown, and no button keeps it."""
+
+    remark: str
+    duplicate: bool = False
+
+
+def compare(wallet: Wallet, store: WalletStore, release: Release) -> Comparison:
+    origins = [key.origin for key in wallet.cosigners]
+    known = store.find(wallet.threshold, origins)
+    if known is not None and not known.same_keys(wallet):
+        return Comparison(_SIMILAR + "xpubs")
+    if release.unique_names and store.has_name(wallet.name, beside=known):
+        return _duplicate(_NAME_TAKEN)
+    if known is not None:
+        renamed = known.name != wallet.name and not release.unique_names
+        return Comparison(_RENAMED) if renamed else _duplicate(_SAME)
+    similar = store.candidates(origins)
+    return Comparison(_SIMILAR + _differences(wallet, similar, release) if similar else _NEW)
+
+
+def _duplicate(why: str) -> Comparison:
+    return Comparison(f"Duplicate wallet. {why}", duplicate=True)
+
+
+def _differences(wallet: Wallet, similar: list[Wallet], release: Release) -> str:
+    """In a fixed order; the firmware's is that of a set."""
+    names = any(other.name != wallet.name for other in similar) and not release.unique_names
+    keys = any(other.cosigners != wallet.cosigners for other in similar)
+    return ", ".join(
+        word for word, differs in (("M differs", True), ("name", names), ("xpubs", keys)) if differs
+    )

@@ -1,6 +1,8 @@
-"""The files by which a multisig wallet is enrolled: the simple text form, a descriptor, or a descriptor in JSON.
+"""Where a multisig wallet comes from: a file by which it is enrolled, or the xpubs that a transaction brings
+along (BIP-174, PSBT_GLOBAL_XPUB).
 
-Text form, one `label: value` a line, `#` starts a comment:
+A file is the simple text form, a descriptor, or a descriptor in JSON. Text form, one `label: value` a line,
+`#` starts a comment:
 
     Name: Treasury
     Policy: 2 of 3
@@ -8,9 +10,9 @@ Text form, one `label: value` a line, `#` starts a comment:
     Format: P2WSH
     0F056943: tpub…
 
-`Derivation` holds for the keys that follow it. A descriptor alone has no name: it gets that of its file on the card, or "2-of-3";
-JSON of the form {"name": …, "desc": …} gives it one. Source: Coldcard firmware 5.4.5 and 5.6.1, `from_file` in
-`shared/multisig.py`.
+`Derivation` holds for the keys that follow it. A descriptor alone has no name: it gets that of its file on
+the card, or "2-of-3"; JSON of the form {"name": …, "desc": …} gives it one. Source: Coldcard firmware 5.4.5
+and 5.6.1, `from_file` in `shared/multisig.py`.
 """
 
 import json
@@ -19,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from device_simulators.coldcard.arguments import ascii_text, path
-from device_simulators.coldcard.errors import CommandRefused
-from device_simulators.coldcard.limits import MAX_COSIGNERS
-from device_simulators.coldcard.wallet import Wallet, shown_fingerprint
+from device_simulators.coldcard.replies import CommandRefused, TransactionRefused
+from device_simulators.coldcard.wallet import Wallet, WalletStore, XpubPolicy, shown_fingerprint
+from device_simulators.coldcard.wire import MAX_COSIGNERS
 from device_simulators.seed import Seed
 from multisig import (
     DerivationPath,
@@ -32,8 +34,10 @@ from multisig import (
     MultisigError,
     Network,
     OriginKey,
+    Psbt,
     SortedMulti,
     WrongNetwork,
+    parse_multisig_script,
 )
 
 ACCEPTED_FORMAT: Final = "p2wsh"
@@ -46,8 +50,8 @@ _POLICY: Final = re.compile(r"(\d+)\D+(\d+)")
 
 
 def parse_wallet_file(content: bytes, seed: Seed, network: Network, stem: str = "") -> Wallet:
-    """The wallet a file describes, checked to be one that this device takes part in. `stem`: the file's name on the card, up to its
-    first dot.
+    """The wallet a file describes, checked to be one that this device takes part in. `stem`: the file's name
+    on the card, up to its first dot.
 
     Raises CommandRefused in the firmware's words.
     """
@@ -169,7 +173,9 @@ def _finish(draft: _Draft, seed: Seed) -> Wallet:
 
 
 def check_membership(wallet: Wallet, seed: Seed) -> None:
-    """Is this device's own key among the cosigners, once, and is it really its own? Are the depths as claimed?"""
+    """Is this device's own key among the cosigners, once, and is it really its own? Are the depths as
+    claimed?
+    """
     mine = False
     for key in wallet.cosigners:
         _check_depth(key)
@@ -191,3 +197,71 @@ def _check_own(key: OriginKey, seed: Seed) -> None:
     if seed.public_key(key.origin.path) != key.xpub.public_key:
         where = f"{shown_fingerprint(key.origin.fingerprint)}{str(key.origin.path).removeprefix('m')}"
         raise CommandRefused(f"[{where}] wrong pubkey")
+
+
+INVALID = "Invalid PSBT"  # all that the firmware says over the wire when one of its assertions fails
+
+
+@dataclass(frozen=True)
+class Choice:
+    """`wallet` is None where the transaction names none. `needs_approval`: not on record, the person is to be
+    asked.
+    """
+
+    wallet: Wallet | None
+    needs_approval: bool = False
+
+
+def choose_wallet(psbt: Psbt, seed: Seed, store: WalletStore, policy: XpubPolicy) -> Choice:
+    """Raises TransactionRefused in the firmware's words."""
+    if not psbt.xpubs:
+        return Choice(None)
+    keys = tuple(OriginKey(origin, xpub) for xpub, origin in psbt.xpubs)
+    if not any(key.fingerprint == seed.fingerprint for key in keys):
+        raise TransactionRefused("My XFP not involved")
+    known = _known(psbt, keys, store)
+    if known is not None:
+        if frozenset(known.cosigners) != frozenset(keys):
+            raise TransactionRefused(INVALID)
+        return Choice(known)
+    threshold = _guess_threshold(psbt, len(keys))
+    if threshold is None:
+        return Choice(None)
+    return _propose(threshold, keys, seed, store, policy)
+
+
+def _known(psbt: Psbt, keys: tuple[OriginKey, ...], store: WalletStore) -> Wallet | None:
+    """One wallet with these fingerprints and paths, or of several the one with the script's threshold."""
+    candidates = store.candidates(key.origin for key in keys)
+    if len(candidates) == 1:
+        return candidates[0]
+    threshold = _guess_threshold(psbt, len(keys))
+    return next((wallet for wallet in candidates if wallet.threshold == threshold), None)
+
+
+def _guess_threshold(psbt: Psbt, count: int) -> int | None:
+    """M of the first witness script that has as many keys as there are xpubs."""
+    for item in psbt.inputs:
+        if item.witness_script is None or not item.derivations:
+            continue
+        try:
+            threshold, keys = parse_multisig_script(item.witness_script)
+        except MultisigError:
+            continue
+        if len(keys) == count:
+            return threshold
+    return None
+
+
+def _propose(
+    threshold: int, keys: tuple[OriginKey, ...], seed: Seed, store: WalletStore, policy: XpubPolicy
+) -> Choice:
+    verify_only = policy is XpubPolicy.VERIFY or (policy is XpubPolicy.FACTORY and len(store) > 0)
+    if verify_only:
+        raise TransactionRefused("XPUBs in PSBT do not match any existing wallet")
+    try:
+        wallet = Wallet(f"PSBT-{threshold}-of-{len(keys)}", threshold, keys)
+        check_membership(wallet, seed)
+    except CommandRefused as error:
+        raise TransactionRefused(INVALID) from error
+    return Choice(wallet, needs_approval=policy is not XpubPolicy.TRUST)

@@ -1,7 +1,9 @@
-"""A device that is only played, for the tests of programs that use this library: no process, no HWI, no socket on the machine.
+"""A fake device for the tests of programs that use this library: no process, no HWI, no socket on the
+machine.
 
-It plugs in where workers do, so that everything above them is the real bridge; it has a real seed and signs really. A script
-or the test itself presses its buttons, and it can be locked, unplugged and made to misbehave at any moment:
+It plugs in where workers do, so that everything above them is the real bridge; it has a real seed and makes
+real signatures. A script or the test itself presses its buttons, and it can be locked, unplugged and made to
+misbehave at any moment:
 
     async def test_our_program_survives_a_refusal():
         device = FakeDevice(Seed.from_entropy(bytes(16)), Network.REGTEST, script=ask_person)
@@ -14,8 +16,9 @@ or the test itself presses its buttons, and it can be locked, unplugged and made
                 await signing
         assert device.asked["sign"] == 1
 
-(`Seed`, `ask_person` and `Faults` are those of `device_simulators`.) It passes the contract that the virtual devices pass,
-as a device of whichever make it is told to play. What it does not show is anything about HWI or a maker's protocol.
+(`Seed`, `ask_person` and `Faults` are those of `device_simulators`.) It passes the contract that the virtual
+devices pass, as a device of whichever make it is told to play. What it does not show is anything about HWI or
+a maker's protocol.
 """
 
 from device_simulators.fake.bench import bridge_to, listing_of, spawner_of

@@ -8,8 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from device_simulators.fake.client import FakeClient
-from device_simulators.fake.device import FakeDevice
-from device_simulators.fake.line import Line
+from device_simulators.fake.device import FakeDevice, Line
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.model import Endpoint, Listing, Sighting
 from firmware_bridge.protocol import Caller, Opening
@@ -18,7 +17,9 @@ from multisig import Network
 
 
 def bridge_to(*devices: FakeDevice, network: Network, **options: Any) -> Bridge:
-    """A bridge with these devices and no others; `options` are those of `Bridge`. To be called where an event loop runs."""
+    """A bridge with these devices and no others; `options` are those of `Bridge`. To be called where an event
+    loop runs.
+    """
     return Bridge(
         network=network, usb=False, listings=[listing_of(*devices)], spawner=spawner_of(*devices), **options
     )

@@ -1,13 +1,18 @@
-"""What the played device answers: the operations of `firmware_bridge.protocol`, done with the seed."""
+"""What the fake answers: the operations of `firmware_bridge.protocol`, done with the seed.
+
+Signatures are those that a real device gives, unless a fault is asked for.
+"""
 
 import base64
+import hmac
+import json
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
-from device_simulators.fake import policies, screens, signing
-from device_simulators.fake.device import FakeDevice
-from device_simulators.fake.line import Line
-from device_simulators.faults import Phase
+from device_simulators.fake import device
+from device_simulators.fake.device import FakeDevice, Line
+from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Prompt
 from device_simulators.seed import Seed
 from firmware_bridge.errors import (
@@ -20,17 +25,82 @@ from firmware_bridge.errors import (
     WrongDevice,
 )
 from firmware_bridge.protocol import Caller, DeviceFailure, Opening, Question
-from multisig import DerivationPath, Policy, Psbt
+from multisig import (
+    SIGHASH_ALL,
+    DerivationPath,
+    Network,
+    OriginKey,
+    Policy,
+    Profile,
+    Psbt,
+    SighashCache,
+    TxOut,
+    Vault,
+    hash160,
+    message_hash,
+    p2pkh,
+)
+from multisig.proofs import proven_output
+
+_LABEL: Final = b"fake device, registrations"
+
+
+def parse(policy: Mapping[str, Any], network: Network) -> Policy:
+    keys = tuple(OriginKey.parse(key, network) for key in policy["keys"])
+    if policy["kind"] == "vault":
+        return Vault(network, policy["threshold"], keys)
+    return Profile(network, keys[0])
+
+
+def digest(policy: Mapping[str, Any]) -> bytes:
+    """The same for the same vault, whatever its name and the order of its keys."""
+    return sha256(json.dumps([policy["threshold"], *sorted(policy["keys"])]).encode()).digest()
+
+
+def proof(wallet: Seed, policy: Mapping[str, Any]) -> bytes:
+    """What only this device can have said of this vault under this name."""
+    return hmac.digest(wallet.symmetric_key(_LABEL), policy["name"].encode() + digest(policy), "sha256")
+
+
+def sign(psbt: Psbt, wallet: Seed, faults: Faults) -> Psbt:
+    """With every key of the wallet that an input names. The bridge lets no unsound PSBT come this far."""
+    hashes = SighashCache(psbt.tx)
+    chosen = set(range(len(psbt.inputs))) - faults.missing_signatures
+    return psbt.with_signatures({at: _signatures(psbt, at, wallet, hashes, faults) for at in chosen})
+
+
+def _signatures(
+    psbt: Psbt, at: int, wallet: Seed, hashes: SighashCache, faults: Faults
+) -> dict[bytes, bytes]:
+    item = psbt.inputs[at]
+    coin = proven_output(item)
+    assert isinstance(coin, TxOut), "the bridge lets no other input pass"
+    signatures = {}
+    for key, origin in item.derivations.items():
+        if origin.fingerprint != wallet.fingerprint or wallet.public_key(origin.path) != key:
+            continue
+        code = item.witness_script or p2pkh(hash160(key))
+        digest = hashes.segwit_v0(at, code, coin.amount, SIGHASH_ALL)
+        spoiled = at in faults.wrong_signatures
+        signatures[key] = wallet.sign(origin.path, digest[::-1] if spoiled else digest) + bytes([SIGHASH_ALL])
+    return signatures
+
+
+def sign_message(wallet: Seed, text: str, path: DerivationPath) -> bytes:
+    return wallet.sign_recoverable(path, message_hash(text))
+
 
 _GARBAGE: Final = "\ufffd" * 8
 
 
 class _Garbled(Exception):
-    """The answer is to be rubbish."""
+    """The answer has to be garbage."""
 
 
 class FakeClient:
-    """One open conversation. It runs in the thread that serves it, and waits for the screen in the loop that has it."""
+    """One open conversation. It runs in the thread that serves it, and waits for the screen in the loop that
+    has it.
+    """
 
     def __init__(self, device: FakeDevice, line: Line, caller: Caller, opening: Opening) -> None:
         self._device = device
@@ -88,48 +158,48 @@ class FakeClient:
         keys = [wallet.xpub(DerivationPath.parse(path), self._device.network) for path in paths]
         return {"fingerprint": str(wallet.fingerprint), "xpubs": [str(key) for key in keys]}
 
-    def _sign(self, psbt: str, policy: Mapping[str, Any], payments: int, resume: bool) -> Any:  # noqa: ARG002 - it shows what it sees, and forgets what was cut off
+    def _sign(self, psbt: str, policy: Mapping[str, Any], payments: int, resume: bool) -> Any:  # noqa: ARG002 - what was cut off is forgotten
         wallet = self._wallet()
         self._strike(Phase.RECEIVE)
         subject = self._known_policy(wallet, policy)
         received = Psbt.parse(psbt)
-        for prompt in screens.transaction(received, subject):
+        for prompt in device.transaction(received, subject):
             self._confirm("confirm-transaction", "Confirm the transaction on the device", prompt)
         self._strike(Phase.SIGN)
-        signed = signing.sign(received, wallet, self._device.faults)
+        signed = sign(received, wallet, self._device.faults)
         self._strike(Phase.RETURN)
         return signed.to_base64()
 
     def _sign_message(self, text: str, path: str) -> Any:
         wallet = self._wallet()
-        self._confirm("confirm-message", "Confirm the message on the device", screens.message(text, path))
+        self._confirm("confirm-message", "Confirm the message on the device", device.message(text, path))
         self._strike(Phase.SIGN)
-        signature = signing.sign_message(wallet, text, DerivationPath.parse(path))
+        signature = sign_message(wallet, text, DerivationPath.parse(path))
         self._strike(Phase.RETURN)
         return base64.b64encode(signature).decode()
 
-    def _enrol(self, policy: Mapping[str, Any], again: bool, file: str | None, xor: int | None) -> Any:  # noqa: ARG002 - the text that a Coldcard reads says the same as the policy
+    def _enrol(self, policy: Mapping[str, Any], again: bool, file: str | None, xor: int | None) -> Any:  # noqa: ARG002 - the file says what the policy says
         wallet = self._wallet()
-        subject = policies.parse(policy, self._device.network)
+        subject = parse(policy, self._device.network)
         _require_cosigner(wallet, subject)
         if again or not self._knows(wallet, policy):
-            prompt = screens.enrolment(policy["name"], subject)
+            prompt = device.enrolment(policy["name"], subject)
             self._confirm(
                 "confirm-enrolment", "Compare the vault's details on the device and confirm", prompt
             )
         if self._device.keeps_vaults:
-            self._device.remember(policies.digest(policy))
+            self._device.remember(digest(policy))
             return None
-        return {"hmac": policies.proof(wallet, policy).hex()}
+        return {"hmac": proof(wallet, policy).hex()}
 
     def _show_address(self, policy: Mapping[str, Any], chain: int, index: int) -> Any:
         subject = self._known_policy(self._wallet(), policy)
         address = subject.address(chain, index)
-        self._confirm("confirm-address", "Compare the address on the device", screens.address(address))
+        self._confirm("confirm-address", "Compare the address on the device", device.address(address))
         return {"address": address}
 
     def _identify(self) -> None:
-        self._confirm("identify", "The device shows itself: press a button on it", screens.greeting())
+        self._confirm("identify", "The device shows itself: press a button on it", device.greeting())
 
     def _unlock(self) -> Any:
         if self._device.locked and not self._device.takes_pin(self._caller.ask(Question.PIN)):
@@ -153,7 +223,7 @@ class FakeClient:
 
     def _known_policy(self, wallet: Seed, policy: Mapping[str, Any]) -> Policy:
         """:raises DeviceFailure: the device does not know it, or has no key in it."""
-        subject = policies.parse(policy, self._device.network)
+        subject = parse(policy, self._device.network)
         _require_cosigner(wallet, subject)
         if self._device.enrols and policy["kind"] == "vault" and not self._knows(wallet, policy):
             raise DeviceFailure(NotEnrolled.code, None)
@@ -161,11 +231,11 @@ class FakeClient:
 
     def _knows(self, wallet: Seed, policy: Mapping[str, Any]) -> bool:
         if self._device.keeps_vaults:
-            return self._device.knows(policies.digest(policy))
-        return bool(policy["hmac"] == policies.proof(wallet, policy).hex())
+            return self._device.knows(digest(policy))
+        return bool(policy["hmac"] == proof(wallet, policy).hex())
 
     def _confirm(self, step: str, text: str, prompt: Prompt) -> None:
-        """:raises DeviceFailure: the person said no, or nobody decided."""
+        """:raises DeviceFailure: the person said no, or did not decide."""
         self._caller.tell(step, text)
         with self._line.showing(self._device.panel.ask(prompt)) as waiting:
             self._strike(Phase.PROMPT)

@@ -1,31 +1,152 @@
-"""The played device: what it remembers, its screen, its cable."""
+"""The fake: what it remembers, its screen, and the cable of one conversation."""
 
 import asyncio
+import contextlib
 import itertools
 import secrets
 import threading
 from collections import Counter
-from typing import Final
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import CancelledError, Future
+from typing import Any, Final
 
-from device_simulators.fake.line import Line
 from device_simulators.faults import Faults
-from device_simulators.panel import Panel, PanelEvent, Script, approve_all
+from device_simulators.panel import Panel, PanelEvent, Prompt, Script, approve_all
 from device_simulators.seed import Seed
-from firmware_bridge.errors import Disconnected, Locked
+from firmware_bridge.errors import Cancelled, Disconnected, Locked
 from firmware_bridge.families import maker_of
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import DeviceFailure
-from multisig import Fingerprint, Network
+from multisig import (
+    Fingerprint,
+    MultisigError,
+    Network,
+    Policy,
+    Psbt,
+    PsbtOutput,
+    TxOut,
+    Vault,
+    encode_address,
+    format_btc,
+    parse_op_return,
+)
+from multisig.proofs import Prover, proven_output
+
+
+class Line:
+    """Between the thread that serves a conversation and the event loop that has the screen."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._changing = threading.Lock()
+        self._cut = threading.Event()
+        self._interruption: str | None = None
+        self._waiting: Future[bool] | None = None
+
+    def cut(self) -> None:
+        """From any thread: the cable is pulled, or the other end is gone."""
+        self._cut.set()
+        self.interrupt(Disconnected.code)
+
+    def interrupt(self, outcome: str) -> None:
+        """From any thread: end what waits now, or is about to, with the outcome of this code."""
+        with self._changing:
+            self._interruption = outcome
+            if self._waiting is not None:
+                self._waiting.cancel()
+
+    def join(self) -> None:
+        """For a new operation, with a device that is there: what ended the one before is over."""
+        with self._changing:
+            self._cut.clear()
+            self._interruption = None
+
+    def require_whole(self) -> None:
+        """:raises DeviceFailure: the operation was interrupted."""
+        if self._interruption is not None:
+            raise DeviceFailure(self._interruption, None)
+
+    def say_nothing(self) -> None:
+        """As a device that hangs does: until the bridge ends the conversation at its deadline."""
+        self._cut.wait()
+
+    @contextlib.contextmanager
+    def showing(self, question: Coroutine[Any, Any, bool]) -> Iterator[Future[bool]]:
+        """A question on the screen; it leaves the screen with the block."""
+        answer = asyncio.run_coroutine_threadsafe(question, self._loop)
+        with self._changing:
+            self._waiting = answer
+            if self._interruption is not None:
+                answer.cancel()
+        try:
+            yield answer
+        finally:
+            with self._changing:
+                self._waiting = None
+            answer.cancel()
+
+    def answer(self, waiting: "Future[bool]") -> bool:
+        """:raises DeviceFailure: the operation was interrupted before the person decided."""
+        try:
+            return waiting.result()
+        except CancelledError:
+            raise DeviceFailure(self._interruption or Cancelled.code, None) from None
+
+
+def transaction(psbt: Psbt, policy: Policy) -> list[Prompt]:
+    """Each payment, then the whole; change that the policy proves is not shown, as on the makers' devices."""
+    prover = Prover(policy)
+    paid = [out for out in psbt.outputs if prover.prove(out.script_pubkey, out.derivations) is None]
+    return [*(_payment(out, policy) for out in paid), _total(psbt)]
+
+
+def _payment(out: PsbtOutput, policy: Policy) -> Prompt:
+    data = parse_op_return(out.script_pubkey)
+    if data is not None:
+        return Prompt("sign-op-return", ("Data in the transaction", data.hex()))
+    try:
+        place = encode_address(out.script_pubkey, policy.network)
+    except MultisigError:
+        place = out.script_pubkey.hex()
+    return Prompt("sign-output", (f"Send {format_btc(out.amount)} BTC", f"to {place}"))
+
+
+def _total(psbt: Psbt) -> Prompt:
+    coins = [proven_output(item) for item in psbt.inputs]
+    spent = sum(coin.amount for coin in coins if isinstance(coin, TxOut))
+    fee = spent - sum(out.amount for out in psbt.outputs)
+    return Prompt("sign-total", ("Sign the transaction?", f"Fee {fee} sat"))
+
+
+def message(text: str, path: str) -> Prompt:
+    return Prompt("sign-message", ("Sign the message?", text, path))
+
+
+def enrolment(name: str, policy: Policy) -> Prompt:
+    keys = policy.cosigners if isinstance(policy, Vault) else (policy.key,)
+    threshold = policy.threshold if isinstance(policy, Vault) else 1
+    lines = (f"{threshold} of {len(keys)}", *(str(key.fingerprint) for key in keys))
+    return Prompt("enrol-vault", (f"Register {name}?", *lines))
+
+
+def address(text: str) -> Prompt:
+    return Prompt("address", ("Is this the address?", text))
+
+
+def greeting() -> Prompt:
+    return Prompt("identify", ("Is this the device you mean?",))
+
 
 _numbers: Final = itertools.count(1)
 
 
 class FakeDevice:
-    """`family` is the make that it plays: one that wants to know a vault first, where that maker's devices do.
+    """`family` is the make that it plays: one that wants to know a vault first, where that maker's devices
+    do.
 
-    `pin`: it starts locked, and its matrix shows each digit in the digit's own place. `passphrase`: it asks for one after each
-    time it is plugged in. `faults` may be set anew at any time. `asked` counts the operations that reached it, by the names in
-    `firmware_bridge.protocol`.
+    `pin`: it starts locked, and its matrix shows each digit in the digit's own place. `passphrase`: it asks
+    for one after each time it is plugged in. `faults` may be set anew at any time. `asked` counts the
+    operations that reached it, by the names in `firmware_bridge.protocol`.
     """
 
     def __init__(
@@ -70,7 +191,9 @@ class FakeDevice:
 
     @property
     def keeps_vaults(self) -> bool:
-        """Whether a vault is remembered by the device, or by whoever keeps the proof that it gave, as with a Ledger."""
+        """Whether a vault is remembered by the device, or by the host that keeps its proof, as with a
+        Ledger.
+        """
         return self.endpoint.family != Family.LEDGER
 
     def plug_in(self) -> None:

@@ -1,4 +1,7 @@
-"""The commands and answers of the device: APDUs and status words (ISO 7816-4; app-bitcoin-new, doc/bitcoin.md)."""
+"""The app's wire: commands and answers (APDUs and status words; ISO 7816-4; app-bitcoin-new, doc/bitcoin.md),
+and the TCP stream that carries them: each command behind its length, each answer behind the length of its
+data, then the status word.
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -46,7 +49,7 @@ class Status(IntEnum):
     """Not the end: the data is a request to the host."""
     LOCKED = 0x5515
     BUSY = 0x6901
-    """A prompt is on the screen, and nobody has answered it."""
+    """A prompt on the screen waits for its answer."""
     DENIED = 0x6985
     INCORRECT_DATA = 0x6A80
     NOT_SUPPORTED = 0x6A82
@@ -93,3 +96,50 @@ class Apdu:
 class Reply:
     status: Status
     data: bytes = b""
+
+
+LENGTH_BYTES = 4
+
+_CUT_SHORT = b"\xff" * 60
+GARBAGE = (0xFFFF).to_bytes(LENGTH_BYTES) + _CUT_SHORT
+"""No answer: it announces far more than there is. Small enough that a host which believes it can make room.
+"""
+
+
+class MalformedStream(Exception):
+    """A length that no command has. What follows cannot be told apart any more: the connection is to be
+    closed.
+    """
+
+
+class Assembler:
+    """Cuts the bytes of one connection into commands, however they arrive."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Every command that is complete now.
+
+        :raises MalformedStream: a command is announced as empty or as larger than any.
+        """
+        self._buffer += data
+        complete = []
+        while (end := self._end()) is not None:
+            complete.append(bytes(self._buffer[LENGTH_BYTES:end]))
+            del self._buffer[:end]
+        return complete
+
+    def _end(self) -> int | None:
+        if len(self._buffer) < LENGTH_BYTES:
+            return None
+        length = int.from_bytes(self._buffer[:LENGTH_BYTES])
+        if not 0 < length <= MAX_APDU_BYTES:
+            raise MalformedStream(f"a command of {length} bytes")
+        end = LENGTH_BYTES + length
+        return end if len(self._buffer) >= end else None
+
+
+def to_bytes(reply: Reply) -> bytes:
+    """The length does not count the status word."""
+    return len(reply.data).to_bytes(LENGTH_BYTES) + reply.data + reply.status.to_bytes(2)

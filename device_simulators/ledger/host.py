@@ -1,16 +1,61 @@
-"""The host as the device sees it: a store that is asked for pieces of what it has committed to, and never believed.
+"""The host as the app sees it: a store that is asked for pieces of what it has committed to, and never
+believed.
 
-Client commands of app-bitcoin-new, doc/bitcoin.md. Every preimage is hashed and every proof followed to its root.
+Every preimage is hashed, and every Merkle proof is followed to its root. The maps of a PSBT are commitments
+too: their keys, strictly in order, and the values that are asked for. Source: app-bitcoin-new, doc/merkle.md
+and doc/bitcoin.md (client commands).
 """
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
+from itertools import pairwise
+from typing import Self
 
 from device_simulators.ledger.apdu import MAX_DATA_BYTES
-from device_simulators.ledger.errors import incorrect_data
-from device_simulators.ledger.merkle import HASH_BYTES, is_right_child_at, leaf_preimage, root_of_proof
-from device_simulators.ledger.work import Work
+from device_simulators.ledger.work import Work, incorrect_data
 from multisig.wire import Reader, compact_size
+
+HASH_BYTES = 32
+
+_LEAF = b"\x00"
+_NODE = b"\x01"
+
+
+def leaf_preimage(element: bytes) -> bytes:
+    """What a leaf is the SHA-256 of. The first byte keeps leaves and nodes apart."""
+    return _LEAF + element
+
+
+def leaf_hash(element: bytes) -> bytes:
+    return sha256(leaf_preimage(element)).digest()
+
+
+def node_hash(left: bytes, right: bytes) -> bytes:
+    return sha256(_NODE + left + right).digest()
+
+
+def is_right_child_at(size: int, index: int) -> list[bool]:
+    """For each level from the leaf upwards: is it the right child? Their number is the length of the leaf's
+    proof.
+
+    Of a tree's n > 1 leaves the left branch holds the largest power of two below n.
+    """
+    sides = []
+    while size > 1:
+        left = 1 << ((size - 1).bit_length() - 1)
+        sides.append(index >= left)
+        size, index = (size - left, index - left) if index >= left else (left, index)
+    return sides[::-1]
+
+
+def root_of_proof(leaf: bytes, sides: Sequence[bool], siblings: Sequence[bytes]) -> bytes:
+    """The root that a leaf and its siblings, from the leaf upwards, lead to."""
+    node = leaf
+    for is_right, sibling in zip(sides, siblings, strict=True):
+        node = node_hash(sibling, node) if is_right else node_hash(node, sibling)
+    return node
 
 
 class ClientCommand(IntEnum):
@@ -76,7 +121,9 @@ class Host:
         return preimage[1:]
 
     async def _more(self, element_bytes: int) -> bytes:
-        """What did not fit into the last answer: some at least, so that a host which gives nothing is not asked for ever."""
+        """What did not fit into the last answer: some at least, so that a host which gives nothing is not
+        asked for ever.
+        """
         answer = Reader(await self._work.ask_host(bytes((ClientCommand.GET_MORE_ELEMENTS,))))
         count = answer.uint(1)
         if not count or answer.uint(1) != element_bytes or count * element_bytes > MAX_DATA_BYTES:
@@ -84,3 +131,80 @@ class Host:
         data = answer.take(count * element_bytes)
         answer.finish()
         return data
+
+
+MAX_KEY_BYTES = 34 + 32 * 8
+"""The app's limit on a key: a control block below nine levels of scripts."""
+MAX_FIELDS = 512
+"""More than any map of a PSBT here can need; it bounds what a host can make the device read."""
+
+_COMMITMENT_LIMIT = 9 + 2 * HASH_BYTES
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """How many fields a map has, and the roots of its keys and its values."""
+
+    size: int
+    keys_root: bytes
+    values_root: bytes
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        size = reader.compact_size()
+        if size > MAX_FIELDS:
+            raise incorrect_data(f"a map of {size} fields")
+        return cls(size, reader.take(HASH_BYTES), reader.take(HASH_BYTES))
+
+
+class PsbtMap:
+    """A committed map whose keys are read and checked. Values are fetched when they are asked for."""
+
+    def __init__(self, host: Host, commitment: Commitment, places: dict[bytes, int]) -> None:
+        self._host = host
+        self._commitment = commitment
+        self._places = places
+
+    @classmethod
+    async def open(cls, host: Host, commitment: Commitment) -> Self:
+        """Read every key: only a map in strict order has one value for each.
+
+        :raises Refused: a key stands twice or out of order.
+        """
+        size, root = commitment.size, commitment.keys_root
+        keys = [await host.element(root, size, at, MAX_KEY_BYTES) for at in range(size)]
+        if any(not key for key in keys) or any(a >= b for a, b in pairwise(keys)):
+            raise incorrect_data("the keys of a map are not in strict order")
+        return cls(host, commitment, {key: at for at, key in enumerate(keys)})
+
+    def keys_of(self, kind: int) -> Iterator[bytes]:
+        """The key data of every field of this kind, in order."""
+        return (key[1:] for key in self._places if key[0] == kind)
+
+    async def leaf(self, kind: int) -> bytes | None:
+        """The proven hash of a value, by which it can be known again; None where there is no such field."""
+        place = self._places.get(bytes((kind,)))
+        return None if place is None else await self._leaf(place)
+
+    async def get(self, kind: int, limit: int, key_data: bytes = b"") -> bytes | None:
+        """The value of a field, of at most `limit` bytes; None where there is none."""
+        place = self._places.get(bytes((kind,)) + key_data)
+        return None if place is None else await self._host.element_of(await self._leaf(place), limit)
+
+    async def require(self, kind: int, length: int) -> bytes:
+        """The value of a field that must be there, with exactly this length."""
+        value = await self.get(kind, length)
+        if value is None or len(value) != length:
+            raise incorrect_data(f"field 0x{kind:02x} is missing or of a wrong length")
+        return value
+
+    async def _leaf(self, place: int) -> bytes:
+        return await self._host.leaf(self._commitment.values_root, self._commitment.size, place)
+
+
+async def open_map(host: Host, root: bytes, size: int, index: int) -> PsbtMap:
+    """The map at this place of the committed list of inputs or outputs."""
+    reader = Reader(await host.element(root, size, index, _COMMITMENT_LIMIT))
+    commitment = Commitment.read(reader)
+    reader.finish()
+    return await PsbtMap.open(host, commitment)

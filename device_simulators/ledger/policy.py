@@ -1,16 +1,122 @@
-"""Wallet policies: what the host commits to, and the scripts that follow from it (app-bitcoin-new, doc/wallet.md)."""
+"""Wallet policies (BIP-388; app-bitcoin-new, doc/wallet.md): keys with their origins, the descriptor
+template, the policy that a host commits to, and the scripts that follow from it.
 
+Of the templates: one key, or a quorum, in native segwit. The hardware knows more: the older script kinds,
+miniscript and taproot. What is not here is refused, never misread.
+"""
+
+import re
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import sha256
 from typing import Self
 
-from device_simulators.ledger.errors import incorrect_data, not_supported
-from device_simulators.ledger.host import Host
-from device_simulators.ledger.key_info import MAX_KEY_INFO_BYTES, KeyInfo
-from device_simulators.ledger.merkle import HASH_BYTES
-from device_simulators.ledger.template import MAX_TEMPLATE_BYTES, Arrangement, Template
-from multisig import hash160, multisig_script, p2pkh, p2wpkh, p2wsh
+from device_simulators.ledger.host import HASH_BYTES, Host
+from device_simulators.ledger.work import incorrect_data, not_supported
+from multisig import (
+    HARDENED,
+    DerivationPath,
+    ExtendedPublicKey,
+    Fingerprint,
+    KeyOrigin,
+    hash160,
+    multisig_script,
+    p2pkh,
+    p2wpkh,
+    p2wsh,
+)
 from multisig.wire import Reader, compact_size
+
+MAX_KEY_INFO_BYTES = 46 + 113
+"""The app's limit: an origin and an extended public key (common/wallet.h)."""
+MAX_ORIGIN_STEPS = 8
+"""The app's limit on the steps of an origin (constants.h)."""
+
+_KEY_INFO = re.compile(
+    r"(?:\[([0-9a-f]{8})((?:/[0-9]{1,10}'?)*)\])?([1-9A-HJ-NP-Za-km-z]{111,112})", re.ASCII
+)
+
+
+@dataclass(frozen=True)
+class KeyInfo:
+    """`text` is what the host committed to and the person is shown. Without an `origin` its owner is
+    unknown.
+    """
+
+    text: str
+    origin: KeyOrigin | None
+    xpub: ExtendedPublicKey
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """:raises Refused: not such a text; a hardened step has the mark ' and no other.
+
+        :raises MultisigError: the extended key itself is wrong.
+        """
+        text = data.decode("ascii", errors="replace")
+        match = _KEY_INFO.fullmatch(text)
+        if match is None:
+            raise incorrect_data("not a key with its origin")
+        origin = None
+        if match[1] is not None:
+            origin = KeyOrigin(Fingerprint.from_hex(match[1]), _path(match[2]))
+        return cls(text, origin, ExtendedPublicKey.parse(match[3]))
+
+
+def _path(text: str) -> DerivationPath:
+    steps = text.split("/")[1:]
+    if len(steps) > MAX_ORIGIN_STEPS:
+        raise incorrect_data("an origin of too many steps")
+    return DerivationPath(tuple(_step(step) for step in steps))
+
+
+def _step(text: str) -> int:
+    number = int(text.removesuffix("'"))
+    if number >= HARDENED:
+        raise incorrect_data("a step beyond 2147483647")
+    return number + HARDENED if text.endswith("'") else number
+
+
+MAX_TEMPLATE_BYTES = 512
+"""The app's limit (common/wallet.h)."""
+
+_TEMPLATE = re.compile(r"wpkh\(@0/\*\*\)|wsh\((sortedmulti|multi)\(([1-9][0-9]?),([^()]+)\)\)", re.ASCII)
+
+
+class Arrangement(StrEnum):
+    """What the order of the keys means for the script."""
+
+    SINGLE = "wpkh"
+    SORTED = "sortedmulti"
+    AS_GIVEN = "multi"
+
+
+@dataclass(frozen=True)
+class Template:
+    """`threshold` of `key_count` keys; every key appears once, in order, as `@i/**`: chain 0 receives, chain
+    1 is change.
+    """
+
+    arrangement: Arrangement
+    threshold: int
+    key_count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """:raises Refused: another form, a repeated or skipped key, an impossible quorum."""
+        match = _TEMPLATE.fullmatch(text)
+        if match is None:
+            raise incorrect_data("not a template that this device knows")
+        if match[1] is None:
+            return cls(Arrangement.SINGLE, 1, 1)
+        placeholders = match[3].split(",")
+        if placeholders != [f"@{number}/**" for number in range(len(placeholders))]:
+            raise incorrect_data("the keys of a template are @0/**, @1/**, … in this order")
+        threshold = int(match[2])
+        if threshold > len(placeholders):
+            raise incorrect_data("a quorum of more keys than there are")
+        return cls(Arrangement(match[1]), threshold, len(placeholders))
+
 
 MAX_NAME_BYTES = 64
 MAX_KEYS = 15
@@ -24,7 +130,9 @@ _PRINTABLE = range(0x20, 0x7F)
 
 @dataclass(frozen=True)
 class Header:
-    """A policy as it is serialised: name, and commitments to template and keys. Its SHA-256 is the policy's id."""
+    """A policy as it is serialised: name, and commitments to template and keys. Its SHA-256 is the policy's
+    id.
+    """
 
     name: bytes
     template_length: int
@@ -34,7 +142,9 @@ class Header:
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """:raises Refused: another version, or a limit exceeded. :raises WireError: bytes too few or too many."""
+        """:raises Refused: another version, or a limit exceeded. :raises WireError: bytes too few or too
+        many.
+        """
         reader = Reader(data)
         if reader.uint(1) != _VERSION:
             raise incorrect_data("wallet policies of version 2 only")
@@ -61,7 +171,9 @@ class Header:
 
     @property
     def has_good_name(self) -> bool:
-        """1 to 64 printable ASCII characters, no space at either end: what a person can tell apart on a small screen."""
+        """1 to 64 printable ASCII characters, no space at either end: what a person can tell apart on a small
+        screen.
+        """
         name = self.name
         return bool(name) and all(byte in _PRINTABLE for byte in name) and name.strip(b" ") == name
 

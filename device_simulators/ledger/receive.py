@@ -1,14 +1,29 @@
-"""Fetches a transaction from the host, map by map, and proves what can be proven (BIP-370; the app's checks)."""
+"""A transaction that SIGN_PSBT commits to, fetched from the host map by map and proven where it can be
+(BIP-370; the checks of app-bitcoin-new, doc/bitcoin.md); the policy it names, and which derivations lead to
+the device's own keys.
+"""
 
 from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Self
 
-from device_simulators.ledger.errors import incorrect_data
-from device_simulators.ledger.host import Host
-from device_simulators.ledger.maps import PsbtMap, open_map
-from device_simulators.ledger.ownership import MAX_DERIVATION_BYTES, Ownership
-from device_simulators.ledger.request import SignRequest
+from device_simulators.ledger.apdu import Status
+from device_simulators.ledger.host import HASH_BYTES, Commitment, Host, PsbtMap, open_map
+from device_simulators.ledger.policy import MAX_POLICY_BYTES, Header, Policy, fetch_policy
 from device_simulators.ledger.spend import Coin, Output, Place, Spend
-from multisig import CHANGE, SIGHASH_ALL, OutPoint, Transaction, TxOut, sats
+from device_simulators.ledger.wallet import Wallet
+from device_simulators.ledger.work import Refused, incorrect_data, not_supported
+from multisig import (
+    CHANGE,
+    HARDENED,
+    RECEIVE,
+    SIGHASH_ALL,
+    DerivationPath,
+    OutPoint,
+    Transaction,
+    TxOut,
+    sats,
+)
 from multisig.psbt.fields import (
     IN_BIP32_DERIVATION,
     IN_NON_WITNESS_UTXO,
@@ -18,6 +33,116 @@ from multisig.psbt.fields import (
 )
 from multisig.transaction import MAX_TRANSACTION_BYTES
 from multisig.wire import Reader
+
+MAX_INPUTS = 512
+MAX_OUTPUTS = 512
+"""The app's limits (constants.h)."""
+
+_NO_HMAC = bytes(HASH_BYTES)
+
+
+@dataclass(frozen=True)
+class List:
+    """A committed list: how many elements, and the root over them."""
+
+    size: int
+    root: bytes
+
+
+@dataclass(frozen=True)
+class SignRequest:
+    global_map: Commitment
+    inputs: List
+    outputs: List
+    policy_id: bytes
+    policy_hmac: bytes
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """:raises Refused: more inputs or outputs than the app signs. :raises WireError: bytes too few or too
+        many.
+        """
+        reader = Reader(data)
+        request = cls(
+            Commitment.read(reader),
+            _read_list(reader, MAX_INPUTS),
+            _read_list(reader, MAX_OUTPUTS),
+            reader.take(HASH_BYTES),
+            reader.take(HASH_BYTES),
+        )
+        reader.finish()
+        return request
+
+
+def _read_list(reader: Reader, limit: int) -> List:
+    size = reader.compact_size()
+    if size > limit:
+        raise not_supported(f"at most {limit} inputs and as many outputs")
+    return List(size, reader.take(HASH_BYTES))
+
+
+async def fetch_known_policy(host: Host, wallet: Wallet, policy_id: bytes, policy_hmac: bytes) -> Policy:
+    """The policy that the host names, if this device has registered it or needs not to.
+
+    :raises Refused: the HMAC is another's, or there is none and the policy is not a default one.
+    """
+    has_hmac = policy_hmac != _NO_HMAC
+    if has_hmac and not wallet.is_registered(policy_id, policy_hmac):
+        raise Refused(Status.BAD_SIGNATURE, "this device has not registered such a policy")
+    policy = await fetch_policy(host, Header.parse(await host.preimage(policy_id, MAX_POLICY_BYTES)))
+    if not has_hmac and not wallet.is_default(policy):
+        raise incorrect_data("a policy that is not a default one has to be registered")
+    return policy
+
+
+MAX_DERIVATION_BYTES = 4 * 256
+"""A fingerprint and at most 255 steps (BIP-32)."""
+MAX_OWN_KEYS = 8
+"""The app's limit (constants.h)."""
+
+_STEP_BYTES = 4
+
+
+class Ownership:
+    """:raises Refused: no key of the policy is ours, or too many are."""
+
+    def __init__(self, wallet: Wallet, policy: Policy) -> None:
+        self._policy = policy
+        paths = [path for key in policy.keys if (path := wallet.own_key(key)) is not None]
+        if not paths:
+            raise incorrect_data("no key of this policy is of this device")
+        if len(paths) > MAX_OWN_KEYS:
+            raise not_supported("too many keys of this policy are of this device")
+        self.accounts: tuple[DerivationPath, ...] = tuple(paths)
+        self._prefixes = [bytes(wallet.fingerprint) + _serialize(path) for path in paths]
+
+    def place_of(self, derivation: bytes) -> Place | None:
+        """Where below one of our keys this derivation of a PSBT leads; None if it is none of ours.
+
+        :raises Refused: to a hardened index, which cannot be derived from a public key.
+        """
+        split = len(derivation) - 2 * _STEP_BYTES
+        if derivation[: max(split, 0)] not in self._prefixes:
+            return None
+        chain, index = (
+            int.from_bytes(derivation[at : at + _STEP_BYTES], "little") for at in (split, split + _STEP_BYTES)
+        )
+        if chain not in {RECEIVE, CHANGE}:
+            return None
+        if index >= HARDENED:
+            raise incorrect_data("a hardened index below an extended public key")
+        return Place(chain, index)
+
+    def script_pubkey(self, place: Place) -> bytes:
+        return self._policy.script_pubkey(place.chain, place.index)
+
+    def script_code(self, place: Place) -> bytes:
+        return self._policy.script_code(place.chain, place.index)
+
+
+def _serialize(path: DerivationPath) -> bytes:
+    return b"".join(step.to_bytes(_STEP_BYTES, "little") for step in path)
+
 
 MAX_COIN_SCRIPT_BYTES = 34
 MAX_OUTPUT_SCRIPT_BYTES = 83
@@ -35,7 +160,9 @@ _PREVIOUS_KEPT = 8
 
 
 class Receiver:
-    """One transaction on its way in. Every method raises Refused where the host lies or leaves out what is needed."""
+    """One transaction on its way in. Every method raises Refused where the host lies or leaves out what is
+    needed.
+    """
 
     def __init__(self, host: Host, ownership: Ownership) -> None:
         self._host = host
@@ -56,7 +183,9 @@ class Receiver:
         return Spend(version, lock_time, tuple(coins), tuple(paid))
 
     async def read_again(self, request: SignRequest) -> None:
-        """What every signature covers (compute_tx_hashes of sign_psbt/txhashes.c): each input, each output, and each input's coin."""
+        """What every signature covers (compute_tx_hashes of sign_psbt/txhashes.c): each input, each output,
+        and each input's coin.
+        """
         for at in range(request.inputs.size):
             await self.read_input(request, at)
         for at in range(request.outputs.size):
@@ -105,7 +234,9 @@ class Receiver:
         return OutPoint(txid[::-1].hex(), _number(await fields.require(_IN_OUTPUT_INDEX, 4)))
 
     async def _proven(self, fields: PsbtMap, outpoint: OutPoint) -> TxOut | None:
-        """The output that is spent, from the transaction that made it; None where the host leaves that out."""
+        """The output that is spent, from the transaction that made it; None where the host leaves that
+        out.
+        """
         leaf = await fields.leaf(IN_NON_WITNESS_UTXO)
         if leaf is None:
             return None
@@ -132,7 +263,8 @@ class Receiver:
         return Output(TxOut(sats(amount), script), is_change)
 
     async def _place(self, fields: PsbtMap, kind: int, script_pubkey: bytes) -> Place | None:
-        """Where in the wallet this script is, by a derivation that names one of our keys; None if it is not the wallet's.
+        """Where in the wallet this script is, by a derivation that names one of our keys; None if it is not
+        the wallet's.
 
         Derivations are claims: what counts is the script that the device itself derives there.
         """

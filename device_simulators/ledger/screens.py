@@ -1,12 +1,14 @@
-"""What the device shows: each question's pages, in order, from values that the device itself derived or verified.
+"""What the device shows: each question's pages, in order, from values that the device itself derived or
+verified.
 
-The texts are those of the Bitcoin app 2.4.6 on a Nano S Plus (src/ui/display_nbgl.c, src/ui/display_utils.c, and the pictures of
-tests/snapshots/nanosp). A question has all its pages on one `Prompt`: a person pages through them, and says yes or no on the last.
+The texts are those of the Bitcoin app 2.4.6 on a Nano S Plus (src/ui/display_nbgl.c, src/ui/display_utils.c,
+and the pictures of tests/snapshots/nanosp). A question has all its pages on one `Prompt`: a person pages
+through them, and says yes or no on the last.
 """
 
 from collections.abc import Iterable
 
-from device_simulators.ledger.key_info import KeyInfo
+from device_simulators.ledger.policy import KeyInfo
 from device_simulators.panel import Prompt
 from multisig import DerivationPath, Sats
 
@@ -15,7 +17,9 @@ _PRINTABLE = range(0x20, 0x7F)
 MAX_SHOWN_MESSAGE_BYTES = 640
 """The app's limit; of a longer message its hash is shown."""
 MAX_LISTED_PAYMENTS = 16
-"""MAX_EXT_OUTPUT_SIMPLIFIED_NUMBER: of more, each is fetched again when its pages are shown, with the word for its address changed."""
+"""MAX_EXT_OUTPUT_SIMPLIFIED_NUMBER: of more, each is fetched again when its pages are shown, with the word
+for its address changed.
+"""
 
 _SATS = 100_000_000
 _MASTER = "(Master key)"
@@ -97,7 +101,9 @@ def _payments(payments: list[tuple[Sats, str]], ticker: str) -> Iterable[str]:
 
 
 def message(path: DerivationPath, text: bytes, digest: bytes) -> Prompt:
-    """The text where every character can be seen and there is room for it, else its SHA-256: nothing may hide."""
+    """The text where every character can be seen and there is room for it, else its SHA-256: nothing may
+    hide.
+    """
     if len(text) <= MAX_SHOWN_MESSAGE_BYTES and all(b in _PRINTABLE or b == _LINE_FEED for b in text):
         shown = f"Message {text.decode('ascii')}"
     else:

@@ -1,4 +1,5 @@
-"""A transaction as the device understands it before anything is shown: its coins, its outputs, what is change.
+"""A transaction as the device understands it before anything is shown: its coins, its outputs, which are
+change, and an OP_RETURN in words that can be read in one way only.
 
 Pure: built from what was fetched and proven.
 """
@@ -7,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from device_simulators.ledger.errors import incorrect_data, not_supported
+from device_simulators.ledger.work import incorrect_data, not_supported
 from multisig import MAX_MONEY, SIGHASH_ALL, OutPoint, Sats, Transaction, TxIn, TxOut, sats
 from multisig.transaction import SIGHASH_ANYONECANPAY, SIGHASH_NONE, SIGHASH_SINGLE
+from multisig.wire import Reader, WireError
 
 MAX_CHANGE_OUTPUTS = 10
 """The app's limit: what is not shown one by one must not be many."""
@@ -39,7 +41,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Coin:
-    """An input. Without a `place` it is not of the wallet that signs; `is_verified` by its previous transaction."""
+    """An input. Without a `place` it is not of the wallet that signs; `is_verified` by its previous
+    transaction.
+    """
 
     outpoint: OutPoint
     sequence: int
@@ -112,11 +116,6 @@ class Spend:
         return sats(self.total_in - self.total_out)
 
     @property
-    def spent(self) -> Sats:
-        """What the payments come to."""
-        return sats(sum(payment.amount for payment in self.payments))
-
-    @property
     def has_unusual_sighash(self) -> bool:
         return any(coin.sighash != SIGHASH_ALL for _, coin in self.own_coins)
 
@@ -131,3 +130,50 @@ class Spend:
     @property
     def has_high_fee(self) -> bool:
         return self.total_in > _HIGH_FEE_FROM and self.fee * _HIGH_FEE_SHARE >= self.total_in
+
+
+MAX_PUSHES = 5
+"""The app's limit (common/script.c)."""
+
+_OP_PUSHDATA1, _OP_1NEGATE, _OP_1, _OP_16 = 0x4C, 0x4F, 0x51, 0x60
+_OP_RETURN = 0x6A
+
+
+def describe_op_return(script: bytes) -> str | None:
+    """Such as `OP_RETURN 0xab12 5`; None for a script of another kind, or one that the app does not sign."""
+    if script[:1] != bytes((_OP_RETURN,)):
+        return None
+    reader = Reader(script)
+    reader.take(1)
+    words = ["OP_RETURN"]
+    try:
+        while reader.remaining:
+            words.append(_push(reader))
+    except WireError:
+        return None
+    return " ".join(words) if len(words) <= 1 + MAX_PUSHES else None
+
+
+def _push(reader: Reader) -> str:
+    opcode = reader.uint(1)
+    if opcode == 0:
+        return "0"
+    if opcode < _OP_PUSHDATA1:
+        return _data(reader, opcode)
+    if opcode == _OP_PUSHDATA1:
+        length = reader.uint(1)
+        if length < _OP_PUSHDATA1:
+            raise WireError("a push is not in its shortest form")
+        return _data(reader, length)
+    if opcode == _OP_1NEGATE:
+        return "-1"
+    if _OP_1 <= opcode <= _OP_16:
+        return str(opcode - _OP_1 + 1)
+    raise WireError("no push")
+
+
+def _data(reader: Reader, length: int) -> str:
+    data = reader.take(length)
+    if length == 1 and (data[0] == 0x81 or 1 <= data[0] <= 16):
+        raise WireError("a push is not in its shortest form")
+    return "0x" + data.hex()

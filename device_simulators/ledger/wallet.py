@@ -1,12 +1,12 @@
-"""The device's keys on its network, and which policies it knows as its own."""
+"""The device's keys on its network, the policies it knows as its own, and the paths whose keys a host gets
+without the person being asked.
+"""
 
 import hmac
 from functools import lru_cache
 
-from device_simulators.ledger.key_info import KeyInfo
-from device_simulators.ledger.paths import MAX_ACCOUNT
-from device_simulators.ledger.policy import Policy
-from device_simulators.ledger.template import Arrangement
+from device_simulators.ledger.policy import Arrangement, KeyInfo, Policy
+from device_simulators.ledger.work import incorrect_data
 from device_simulators.seed import Seed
 from multisig import (
     HARDENED,
@@ -17,19 +17,62 @@ from multisig import (
     encode_address,
     profile_account_path,
 )
+from multisig.wire import Reader
+
+MAX_STEPS = 10
+MAX_ACCOUNT = 100
+MAX_DEFAULT_INDEX = 50_000
+"""The app's limits (constants.h)."""
+
+_HARDENED_STEPS = {44: 3, 45: 3, 48: 4, 49: 3, 84: 3, 86: 3}
+"""Purpose and depth of the account, by BIP; of BIP-45 the form that wallets use, not the one in its text."""
+_SCRIPT_TYPES = {1, 2}
+"""BIP-48: nested and native segwit."""
+_ELECTRUM = (4_541_509 + HARDENED, 1_112_098_098 + HARDENED)
+"""From this place Electrum derives the keys that it encrypts its files with."""
+
+
+def read_path(reader: Reader) -> DerivationPath:
+    """:raises Refused: more steps than the app takes."""
+    count = reader.uint(1)
+    if count > MAX_STEPS:
+        raise incorrect_data(f"a path of {count} steps")
+    return DerivationPath(tuple(int.from_bytes(reader.take(4)) for _ in range(count)))
+
+
+def is_usual(path: DerivationPath, coin_type: int) -> bool:
+    """Whether it is an account of a BIP, or below one, on this network."""
+    steps = path.indexes
+    if steps == _ELECTRUM:
+        return True
+    depth = _HARDENED_STEPS.get(steps[0] - HARDENED) if steps else None
+    if depth is None or len(steps) < depth or not _is_hardened_down_to(steps, depth):
+        return False
+    purpose, coin, account = (step - HARDENED for step in steps[:3])
+    if coin != coin_type or account > MAX_ACCOUNT:
+        return False
+    return purpose != 48 or steps[3] - HARDENED in _SCRIPT_TYPES
+
+
+def _is_hardened_down_to(steps: tuple[int, ...], depth: int) -> bool:
+    """The account and all above it are hardened, and nothing below it is."""
+    return all((step >= HARDENED) == (level < depth) for level, step in enumerate(steps))
+
 
 _LABEL = b"LEDGER-Wallet policy"
-"""Under which the key that marks registered policies is derived from the seed (SLIP-21)."""
+"""The label (SLIP-21) of the key that registered policies are proven with."""
 _XPUBS_KEPT = 64
 
 
 class Wallet:
-    """A seed in the app of one network. Nothing is remembered of a registration: its mark proves it (HMAC-SHA256)."""
+    """A seed in the app of one network. It stores no registration: an HMAC-SHA256 of
+    the policy's id proves it.
+    """
 
     def __init__(self, seed: Seed, network: Network) -> None:
         self._seed = seed
         self._network = network
-        self._mark_key = seed.symmetric_key(_LABEL)
+        self._hmac_key = seed.symmetric_key(_LABEL)
         self._xpub = lru_cache(_XPUBS_KEPT)(lambda path: seed.xpub(path, network))
 
     @property
@@ -57,15 +100,15 @@ class Wallet:
     def sign_message(self, path: DerivationPath, digest: bytes) -> bytes:
         return self._seed.sign_recoverable(path, digest)
 
-    def mark(self, policy_id: bytes) -> bytes:
+    def policy_hmac(self, policy_id: bytes) -> bytes:
         """What registering a policy gives: the same for the same seed and policy, for ever."""
-        return hmac.digest(self._mark_key, policy_id, "sha256")
+        return hmac.digest(self._hmac_key, policy_id, "sha256")
 
-    def has_marked(self, policy_id: bytes, mark: bytes) -> bool:
-        return hmac.compare_digest(self.mark(policy_id), mark)
+    def is_registered(self, policy_id: bytes, policy_hmac: bytes) -> bool:
+        return hmac.compare_digest(self.policy_hmac(policy_id), policy_hmac)
 
     def own_key(self, key: KeyInfo) -> DerivationPath | None:
-        """Where in the seed this key is; None for a key of somebody else, whatever its origin claims."""
+        """Where in the seed this key is; None for another key, whatever its origin claims."""
         origin = key.origin
         if origin is None or origin.fingerprint != self.fingerprint or self.xpub(origin.path) != key.xpub:
             return None

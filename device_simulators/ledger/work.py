@@ -1,4 +1,6 @@
-"""One command that the device carries out: what its code may do with the host and with the person."""
+"""One command that the device carries out: how it asks the host and the person, and how it ends without an
+answer.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -6,8 +8,30 @@ from typing import Protocol
 
 from device_simulators.faults import Faults, Phase
 from device_simulators.ledger.apdu import Reply, Status
-from device_simulators.ledger.errors import Refused
 from device_simulators.panel import Panel, Prompt
+
+
+class Refused(Exception):
+    """The device will not; the host reads a status word, and nothing else, as on the hardware."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Silenced(Exception):
+    """A fault has struck: the work ends, and the host is not told."""
+
+
+def incorrect_data(reason: str) -> Refused:
+    """What the app says to a request that makes no sense, that lies, or that names another's wallet."""
+    return Refused(Status.INCORRECT_DATA, reason)
+
+
+def not_supported(reason: str) -> Refused:
+    """What the app says to a request that makes sense and is still not for it."""
+    return Refused(Status.NOT_SUPPORTED, reason)
+
 
 Send = Callable[[Reply], None]
 SILENCE_SECONDS = 5.0
@@ -22,7 +46,9 @@ CallLater = Callable[[float, Callable[[], None]], Timer]
 
 
 class Work:
-    """A command under way. It is interrupted while the host has to answer, and prompting while the person has to."""
+    """A command under way. It is interrupted while the host has to answer, and prompting while the person has
+    to.
+    """
 
     def __init__(
         self,
@@ -35,7 +61,7 @@ class Work:
         self.reach = strike
         """Tell the device's faults which phase this is. Raises Silenced where one strikes."""
         self.send = send
-        """To the host that was heard last; to nobody once it has gone."""
+        """To the host that was heard last, while it is connected."""
         self.faults = faults
         self._panel = panel
         self._start_silence = start_silence
@@ -51,7 +77,9 @@ class Work:
         self._answer.set_result(data)
 
     async def ask_host(self, request: bytes) -> bytes:
-        """Interrupt the command for a request to the host, and wait for what it has to say, which ends the app if it is nothing."""
+        """Interrupt the command for a request to the host, and wait for what it has to say, which ends the
+        app if it is nothing.
+        """
         self._answer = asyncio.get_running_loop().create_future()
         self.send(Reply(Status.INTERRUPTED, request))
         silence = self._start_silence()
@@ -73,7 +101,7 @@ class Work:
             self.reach(Phase.PROMPT)
             approved = await decision
         finally:
-            # Off the screen, if nobody has decided; whoever comes next may show a prompt at once.
+            # An undecided prompt leaves the screen, so that the next command may show one at once.
             decision.cancel()
             await asyncio.wait({decision})
         if not approved:

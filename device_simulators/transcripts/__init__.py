@@ -5,21 +5,22 @@
     firmware = "1.14.1"
     options = { model = "1" }                  # of the virtual device that follows this model
 
-    [situation.sign-1-input]                   # a name of tests/support/situations.py
-    evidence = "seen"                          # on the maker's firmware of this version; "read" in its source; "unknown"
+    [situation.sign-1-input]                   # a name of conformance/situations.py
+    evidence = "seen"                          # on this firmware; "read" in its source; "unknown"
     source = "legacy/firmware/layout2.c"       # where: a file of the maker's, or what it was seen on
-    outcome = "signed"                         # "answered", "signed", an outcome's name, a list of those possible, or "absent"
+    outcome = "signed"                         # or "answered", an outcome's name, a list of them, "absent"
     detail = "Too many inputs"                 # optional: words of the outcome's detail
-    pause = 2.0                                # optional: seconds that the device takes at the least, whatever the person does
+    pause = 2.0                                # optional: seconds that the device takes at least
     note = "One approval for all outputs."     # optional: for the reader of the table
     screens = [                                # optional: all that is shown, in order
       { lines = ["Send 0.0005 TEST to", "{address}?"], no = "Cancel", yes = "Confirm" },
       { lines = ["Signed"], notice = true },
     ]
 
-`absent`: the model has no such thing, and no more is said of it. `unknown` says that nobody has compared the virtual device with the real one: what it
-does is held all the same. `{address}` and the like stand for values of the situation, `{data:.62}` for their first 62 characters.
-`no = ""`: no button says no. A `notice` wants no answer.
+`absent`: the model has no such thing, and no more is said of it. `unknown`: the virtual device was not
+compared with the real one; what it does is tested all the same. `{address}` and the like stand for values
+of the situation, `{data:.62}` for their first 62 characters. `no = ""`: no button says no. A `notice` wants
+no answer.
 """
 
 import tomllib

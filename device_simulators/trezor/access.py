@@ -22,8 +22,9 @@ MAX_PASSPHRASE_BYTES = 50
 """Limits of the firmware."""
 
 CHECK_SECONDS = 0.9
-"""What it takes to check a PIN, right or wrong, as seen on Trezor One 1.14.1. Each wrong PIN doubles the wait before the next
-one is looked at (get_backoff_time_ms in storage/storage.c)."""
+"""What it takes to check a PIN, right or wrong, as seen on Trezor One 1.14.1. Each wrong PIN doubles the wait
+before the next one is looked at (get_backoff_time_ms in storage/storage.c).
+"""
 
 _DIGITS = "123456789"
 _CURRENT_PIN = 1
@@ -61,7 +62,9 @@ class Access:
         """The passphrase that a person enters on the device."""
         self.unlocked = pin is None
         self.matrix: str | None = None
-        """The digits as they stand on the screen while a PIN is asked for: bottom row first, as places are numbered."""
+        """The digits as they stand on the screen while a PIN is asked for: bottom row first, as places are
+        numbered.
+        """
 
     @property
     def pin_protection(self) -> bool:

@@ -1,6 +1,8 @@
-"""What a model with a touchscreen shows: words and order of core/v2.3.6 (core/src/apps). Newer models are shown like that, too.
+"""What a model with a touchscreen shows: words and order of core/v2.3.6 (core/src/apps). Newer models are
+shown like that, too.
 
-The first line is the screen's header. Pages that the person swipes through are one prompt. A button without words is an icon.
+The first line is the screen's header. Pages that the person swipes through are one prompt. A button without
+words is an icon.
 """
 
 from collections.abc import Iterator
@@ -29,8 +31,8 @@ _PIN_TRIES: Final = 16
 
 
 def address_pages(text: str, path: tuple[int, ...], threshold: int, keys: tuple[Key, ...]) -> Iterator[Asked]:
-    """apps/bitcoin/get_address.py. `keys` are the cosigners', none where the address is the own key's; the code holds the address
-    in capitals.
+    """apps/bitcoin/get_address.py. `keys` are the cosigners', none where the address is the own key's; the
+    code holds the address in capitals.
     """
     header = f"Multisig {threshold} of {len(keys)}" if keys else _path(path)
     yield _address_page("address", (header, text), "QR")
@@ -109,7 +111,9 @@ def passphrase(text: str) -> Prompt:
 
 
 def enter_pin() -> Prompt:
-    """Yes: the person has entered the right one; after a wrong one it asks again, with one attempt less. No: they gave up."""
+    """Yes: the person has entered the right one; after a wrong one it asks again, with one attempt less. No:
+    they gave up.
+    """
     return Prompt("enter-pin", ("Enter your PIN", f"{_PIN_TRIES} attempts remaining"), no=_LOCK, yes=_YES)
 
 

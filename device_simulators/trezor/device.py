@@ -1,24 +1,24 @@
-"""The virtual Trezor: its ports, its frames, its faults; the desk behind them does the work."""
+"""A virtual Trezor at two UDP ports, one for hosts and the next one for the debug link: its frames and its
+faults; `dispatch` does the work.
+"""
 
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
-from device_simulators.errors import NoSuchPrompt, NothingToLock
+from device_simulators.errors import (
+    AddressUnavailable,
+    InvalidListenAddress,
+    NoSuchPrompt,
+    NothingToLock,
+    require_loopback,
+)
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Panel
 from device_simulators.seed import Seed
 from device_simulators.trezor.access import Access
-from device_simulators.trezor.desk import Desk, Surroundings
-from device_simulators.trezor.framing import (
-    CHUNK,
-    PING,
-    PONG,
-    MalformedFrame,
-    Reassembler,
-    to_chunks,
-)
-from device_simulators.trezor.link import Link, open_link
+from device_simulators.trezor.dispatch import Dispatcher, Surroundings
 from device_simulators.trezor.messages import (
     BY_NUMBER,
     NUMBERS,
@@ -29,10 +29,116 @@ from device_simulators.trezor.messages import (
     FailureCode,
 )
 from device_simulators.trezor.models import MODELS, features_of, model_of
-from device_simulators.trezor.protobuf import MalformedMessage, Message, decode, encode
+from device_simulators.trezor.wire import (
+    CHUNK,
+    PING,
+    PONG,
+    MalformedFrame,
+    MalformedMessage,
+    Message,
+    Reassembler,
+    decode,
+    encode,
+    to_chunks,
+)
 from device_simulators.trezor.work import Peer, Silenced
 from firmware_bridge.model import Endpoint, Family
 from multisig import Fingerprint, Network
+
+_TRIES = 32
+"""For two neighbouring free ports, where any will do."""
+_LAST_PORT = 65_534
+
+Receiver = Callable[[Peer, bytes], None]
+
+
+class _Socket(asyncio.DatagramProtocol):
+    """Hands datagrams on. ICMP errors of hosts that have gone are of no interest."""
+
+    def __init__(self, receive: Receiver, closed: asyncio.Event) -> None:
+        self._receive = receive
+        self._closed = closed
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio calls it so
+        self._closed.set()
+
+    def datagram_received(self, data: bytes, addr: tuple[str | object, int]) -> None:
+        self._receive((str(addr[0]), addr[1]), data)
+
+
+class Port:
+    """One open socket."""
+
+    def __init__(self, transport: asyncio.DatagramTransport, closed: asyncio.Event) -> None:
+        self._transport = transport
+        self._closed = closed
+        self.address: Peer = transport.get_extra_info("sockname")[:2]
+
+    def send(self, peer: Peer, chunk: bytes) -> None:
+        self._transport.sendto(chunk, peer)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    async def wait_closed(self) -> None:
+        await self._closed.wait()
+
+
+@dataclass(frozen=True)
+class Link:
+    """Both ports, open."""
+
+    wire: Port
+    debug: Port
+
+    def close(self) -> None:
+        self.wire.close()
+        self.debug.close()
+
+    async def wait_closed(self) -> None:
+        """Wait until the operating system has both ports back."""
+        await self.wire.wait_closed()
+        await self.debug.wait_closed()
+
+
+async def open_link(host: str, port: int, on_wire: Receiver, on_debug: Receiver) -> Link:
+    """Listen on `port` and the next one; 0 takes two that are free.
+
+    :raises InvalidListenAddress: not an address of this machine only: any program that reaches the debug link
+    presses the buttons.
+    :raises AddressUnavailable: one of the two is taken.
+    """
+    require_loopback(host)
+    if not 0 <= port <= _LAST_PORT:
+        raise InvalidListenAddress(f"port {port} leaves no room for the debug link on the next one")
+    for _ in range(1 if port else _TRIES):
+        link = await _try_open(host, port, on_wire, on_debug)
+        if link is not None:
+            return link
+    raise AddressUnavailable(f"{host}:{port} or the port after it is taken")
+
+
+async def _try_open(host: str, port: int, on_wire: Receiver, on_debug: Receiver) -> Link | None:
+    try:
+        wire = await _listen(host, port, on_wire)
+    except OSError:
+        return None
+    try:
+        debug = await _listen(host, wire.address[1] + 1, on_debug)
+    except (OSError, OverflowError):
+        wire.close()
+        await wire.wait_closed()
+        return None
+    return Link(wire, debug)
+
+
+async def _listen(host: str, port: int, receive: Receiver) -> Port:
+    closed = asyncio.Event()
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: _Socket(receive, closed), local_addr=(host, port)
+    )
+    return Port(transport, closed)
+
 
 DEFAULT_HOST = "127.0.0.1"
 _GARBAGE = b"\xff" * CHUNK
@@ -43,12 +149,14 @@ _MAX_QUEUED = 4096
 class VirtualTrezor:
     """A Trezor on two neighbouring UDP ports of this machine.
 
-    `allow_keypress` lets hosts press the buttons and read the PIN's places through the debug link, as HWI does with every
-    emulator. Without a `pin` it is never locked; with one it starts locked. `model` is one of `models.MODELS`, or a name that
-    nobody knows. `always_on_device`: a newer model's setting to take a passphrase on its own screen only. `sleep` is what a wrong
-    PIN makes everybody wait by, in seconds. It is set to no network, unlike the devices of other makers: what the host names counts.
+    `allow_keypress` lets hosts press the buttons and read the PIN's places through the debug link, as HWI
+    does with every emulator. Without a `pin` it is never locked; with one it starts locked. `model` is one of
+    `models.MODELS`, or a name that nobody knows. `always_on_device`: a newer model's setting to take a
+    passphrase on its own screen only. `sleep` is what a wrong PIN makes every host wait, in seconds. It is
+    set to no network, unlike the devices of other makers: what the host names counts.
 
-    All hosts share one cable: what it says goes to whoever wrote last, be it only a ping (legacy/emulator/udp.c).
+    All hosts share one cable: what it says goes to the one that wrote last, even if that was a ping
+    (legacy/emulator/udp.c).
     """
 
     def __init__(
@@ -83,7 +191,7 @@ class VirtualTrezor:
             random_bytes=random_bytes,
             sleep=sleep,
         )
-        self._desk = Desk(
+        self._dispatcher = Dispatcher(
             model=kind,
             features=features_of(
                 kind, seed.fingerprint, label, initialized=initialized, bootloader=bootloader
@@ -101,7 +209,8 @@ class VirtualTrezor:
         self._garble = False
 
     async def start(self, host: str = DEFAULT_HOST, port: int = 0) -> Endpoint:
-        """Listen on `port` and the next one (0: any two); also plugs in again a device that has vanished or stalled.
+        """Listen on `port` and the next one (0: any two); also plugs in again a device that has vanished or
+        stalled.
 
         :raises InvalidListenAddress: not an address of this machine only.
         :raises AddressUnavailable: it is taken.
@@ -119,7 +228,7 @@ class VirtualTrezor:
         if server is not None:
             server.cancel()
             await asyncio.wait({server})
-        await self._desk.clear()
+        await self._dispatcher.clear()
         link, self._link = self._link, None
         if link is not None:
             link.close()
@@ -135,7 +244,7 @@ class VirtualTrezor:
         """
         if not self._access.pin_protection:
             raise NothingToLock("a Trezor without a PIN is never locked")
-        self._desk.lock()
+        self._dispatcher.lock()
 
     def unlock(self) -> None:
         """As if the right PIN had been given."""
@@ -171,7 +280,7 @@ class VirtualTrezor:
         except MalformedMessage as error:
             self._send(Failure(code=FailureCode.DATA_ERROR, message=f"Malformed message: {error}"))
             return
-        await self._desk.heed(message)
+        await self._dispatcher.handle(message)
 
     def _send(self, message: Message) -> None:
         garble, self._garble = self._garble, False

@@ -1,13 +1,14 @@
 """The messages of Trezor's protocol that this device knows, and their numbers on the wire.
 
-Names and numbers are the vendor's. Only the fields that are read or written here are named; others are skipped.
+Names and numbers are the vendor's. Only the fields that are read or written here are named; others are
+skipped.
 """
 # ruff: noqa: RUF009 - the defaults are dataclass fields, made by helpers that ruff cannot know
 
 from dataclasses import dataclass
 from enum import IntEnum
 
-from device_simulators.trezor.protobuf import Kind, Message, optional, repeated, required
+from device_simulators.trezor.wire import Kind, Message, optional, repeated, required
 
 
 class FailureCode(IntEnum):

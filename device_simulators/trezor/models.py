@@ -13,7 +13,9 @@ class DataScreen(Enum):
     """How the data of an OP_RETURN is shown."""
 
     ONE = auto()
-    """Four rows: text of 80 characters, or 32 bytes in hexadecimal, of which the last becomes ".." where more follows."""
+    """Four rows: text of 80 characters, or 32 bytes in hexadecimal, of which the last becomes ".." where more
+    follows.
+    """
     CUT = auto()
     """Five rows of 18 digits; from 45 bytes on the last three digits are "..."."""
     WHOLE = auto()
@@ -31,10 +33,12 @@ class Taproot(Enum):
 
 @dataclass(frozen=True)
 class Model:
-    """`name` is the model's on the wire. `on_device`: it has a touchscreen, on which PIN and passphrase can be entered.
+    """`name` is the model's on the wire. `on_device`: it has a touchscreen, on which PIN and passphrase can
+    be entered.
 
-    `swallows`: while it asks, a message that it does not wait for is ignored; else that message ends the question. `data`: how
-    it shows the data of an OP_RETURN. `max_inputs`, `max_message`: of a transaction, and bytes of a message; None: no limit.
+    `swallows`: while it asks, a message that it does not wait for is ignored; else that message ends the
+    question. `data`: how it shows the data of an OP_RETURN. `max_inputs`, `max_message`: of a transaction,
+    and bytes of a message; None: no limit.
     """
 
     name: str
@@ -63,22 +67,25 @@ MODELS: Final = (
     Model("Safe 3", (2, 8, 9), on_device=True),
     Model("Safe 5", (2, 8, 9), on_device=True),
 )
-"""The firmware whose behaviour is followed; of the Safe models only what they share with the T was read. The first is what a
-virtual Trezor is unless another is asked for."""
+"""The firmware whose behaviour is followed; of the Safe models only what they share with the T was read. The
+first is what a virtual Trezor is unless another is asked for.
+"""
 
 _BITCOIN: Final = 1
 _PASSPHRASE_ENTRY: Final = 17
 
 
 def model_of(name: str) -> Model:
-    """A model that nobody knows behaves like the newest."""
+    """An unknown model behaves like the newest."""
     return next((model for model in MODELS if model.name == name), Model(name, (2, 8, 9), on_device=True))
 
 
 def features_of(
     model: Model, fingerprint: Fingerprint, label: str, *, initialized: bool, bootloader: bool
 ) -> Features:
-    """What the device says of itself; how it is protected, and whether it is locked, is told by whoever knows."""
+    """The features that the device tells; how it is protected, and whether it is locked, is added by the
+    caller.
+    """
     major, minor, patch = model.version
     return Features(
         vendor="trezor.io",

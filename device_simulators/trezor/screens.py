@@ -1,7 +1,8 @@
 """What a Trezor One shows: each prompt's lines, from values that the device itself derived or verified.
 
-Words, order and limits are those of Trezor One 1.14.1 (legacy/firmware/layout2.c, fsm.c, fsm_msg_coin.h). A value that the
-firmware breaks into rows is one line here. `core_screens` is for the models with a touchscreen.
+Words, order and limits are those of Trezor One 1.14.1 (legacy/firmware/layout2.c, fsm.c, fsm_msg_coin.h). A
+value that the firmware breaks into rows is one line here. `core_screens` is for the models with a
+touchscreen.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Final
 from device_simulators.panel import Prompt
 from device_simulators.trezor.messages import ButtonCode
 from device_simulators.trezor.models import DataScreen
-from device_simulators.trezor.paths import is_single_path
+from device_simulators.trezor.wallet import is_single_path
 from multisig import HARDENED, DerivationPath, FeeRate, Network, Sats
 from multisig.units import SATS_PER_BTC
 
@@ -90,7 +91,9 @@ def message_signer(address_text: str) -> Prompt:
 
 
 def message(text: bytes) -> Iterator[Prompt]:
-    """Page after page, each with a button request of its own; text that is not ASCII in hexadecimal. The title is below it."""
+    """Page after page, each with a button request of its own; text that is not ASCII in hexadecimal. The
+    title is below it.
+    """
     shown = is_ascii(text)
     size, title = (_PAGE_TEXT, "Sign message?") if shown else (_PAGE_BYTES, "Sign binary message?")
     for at in range(0, len(text) or 1, size):
@@ -120,7 +123,9 @@ def op_return(data: bytes, screen: DataScreen) -> Prompt:
 
 
 def shown_data(data: bytes, screen: DataScreen) -> str:
-    """As layoutConfirmOpReturn and split_message_hex; core/v2.3.6: confirm_output in apps/bitcoin/sign_tx/layout.py."""
+    """As layoutConfirmOpReturn and split_message_hex; core/v2.3.6: confirm_output in
+    apps/bitcoin/sign_tx/layout.py.
+    """
     digits = data.hex()
     if screen is DataScreen.ONE:
         if is_ascii(data):

@@ -20,6 +20,7 @@ from tests.attacks.cases import attacks, entries, proposals
 from tests.attacks.guards import GUARDS
 from tests.attacks.make import CORPUS, files
 from tests.attacks.rules import RULES
+from tests.support.documented import located
 
 REPOSITORY = Path(__file__).parents[2]
 THREAT_MODEL = (REPOSITORY / "docs" / "threat-model.md").read_text(encoding="utf-8")
@@ -132,11 +133,11 @@ def test_the_threat_model_has_a_row_for_every_number():
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_every_test_that_the_threat_model_names_exists(number):
-    """From `tests/` on; each is a file that pytest collects something of."""
+    """Each is a file that pytest collects something of."""
     named = re.findall(r"`([^`]+\.py)`", rows()[number][3])
     assert any(name.startswith("attacks/") for name in named)
     for name in named:
-        path = REPOSITORY / "tests" / name
+        path = located(name)
         assert path.is_file(), name
         assert re.search(r"^(async )?def test_", path.read_text(encoding="utf-8"), re.MULTILINE), name
 

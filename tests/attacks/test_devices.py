@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance.coldcard_middle import Lie, in_the_middle
 from device_simulators.faults import Faults
 from device_simulators.panel import Decision, Prompt
 from firmware_bridge import Bridge, BridgeError, Device, Endpoint, Family
@@ -22,7 +23,6 @@ from tests.attacks.cases import entries, sound
 from tests.attacks.guards import switch_off
 from tests.attacks.people import ALICE, HOLDERS, VAULT
 from tests.support import makes, rigs
-from tests.support.coldcard_middle import Lie, in_the_middle
 from tests.support.makes import Shown, enrol
 from tests.support.rigs import NETWORK, Rig, Seed, bridged
 

@@ -1,5 +1,8 @@
-"""A virtual device as a program of its own: what it says, what it obeys, how it ends."""
+"""A virtual device as a program of its own: what it says, what it obeys, how it ends; and what an operator
+may say.
+"""
 
+import contextlib
 import json
 import signal
 import stat
@@ -9,9 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from device_simulators.cli import main
-from device_simulators.errors import InvalidSeed
+from device_simulators.cli import Command, Verb, main, parse_command
+from device_simulators.conformance.second_program import open_trezor
+from device_simulators.errors import InvalidCommand, InvalidSeed, VirtualDeviceError
+from device_simulators.faults import Faults, Phase
 from device_simulators.fleet import Settings, build, load_seed
 from device_simulators.panel import Panel
 from firmware_bridge.model import Endpoint, Family
@@ -108,7 +115,7 @@ def test_auto_decides_and_outlives_its_input_until_it_is_asked_to_end():
         assert line.startswith("Ready at trezor:udp:127.0.0.1:")
         it.process.stdin.close()
         endpoint = Endpoint.parse(line.split()[2].rstrip(","))
-        client = hwi.trezor(endpoint)
+        client = open_trezor(endpoint)
         assert client.sign_message("hello", "m/84h/1h/0h/0/0")
         hwi.close(client)
         assert it.process.stdout.readline() == "┌ prompt 1\n"
@@ -182,3 +189,40 @@ def test_a_seed_file_that_others_may_read_or_that_holds_no_words(tmp_path):
             load_seed(path)
     with pytest.raises(InvalidSeed, match="cannot be used"):
         load_seed(tmp_path / "nowhere" / "seed")
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("yes 1\n", Command(Verb.YES, 1)),
+        ("no", Command(Verb.NO)),
+        ("Y", Command(Verb.YES)),
+        ("n 12", Command(Verb.NO, 12)),
+        ("lock", Command(Verb.LOCK)),
+        ("q", Command(Verb.QUIT)),
+        ('{"yes": 3}', Command(Verb.YES, 3)),
+        ('{"no": true}', Command(Verb.NO)),
+        ('{"lock": true}', Command(Verb.LOCK)),
+        ('{"unplug":true}', Command(Verb.UNPLUG)),
+        ('{"faults": {"stall_at": "sign"}}', Command(Verb.FAULTS, faults=Faults(stall_at=Phase.SIGN))),
+        ('{"faults": {}}', Command(Verb.FAULTS, faults=Faults())),
+    ],
+)
+def test_commands(line, command):
+    assert parse_command(line) == command
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "maybe", "yes one", "yes 1 2", "lock 1", "faults", "yes ²", "{", "{}", '{"yes": 1, "no": 2}', '{"lock": 1}',
+     '{"yes": "1"}', '{"yes": false}', '{"faults": true}', '{"explode": true}'],
+)  # fmt: skip
+def test_what_is_no_command(line):
+    with pytest.raises(InvalidCommand):
+        parse_command(line)
+
+
+@given(st.text(max_size=40) | st.text(max_size=40).map(lambda text: "{" + text))
+def test_any_line_is_a_command_or_refused(line):
+    with contextlib.suppress(VirtualDeviceError):
+        assert isinstance(parse_command(line), Command)

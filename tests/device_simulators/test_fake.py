@@ -147,7 +147,7 @@ async def test_a_path_as_text_is_refused_before_the_device_is_asked():
         assert (device.asked, (await bridge.list())[0].state) == (asked, DeviceState.READY)
 
 
-async def test_an_id_that_is_nobodys_is_named():
+async def test_an_unknown_id_is_named():
     async with bridge_to(FakeDevice(SEEDS[0], NETWORK), network=NETWORK) as bridge:
         with pytest.raises(Disconnected, match=r"the id 'trezor-0'"):
             await bridge.fingerprint("trezor-0")

@@ -1,4 +1,6 @@
-"""Transcripts are read whole or not at all: what nobody could have meant is refused, with the situation's name."""
+"""Transcripts are read whole or not at all: what cannot be meant is refused, with the situation's
+name.
+"""
 
 import pytest
 

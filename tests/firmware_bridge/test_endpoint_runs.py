@@ -16,7 +16,7 @@ from firmware_bridge import Family
 from tests.support import rigs
 
 _ROOT = Path(__file__).parents[2]
-_CONTRACT = "tests/firmware_bridge/contract"
+_SUITE = "device_simulators.conformance"
 _PATIENCE = 120
 _COUNTS = re.compile(r"(\d+) (passed|failed|skipped|deselected|errors?)")
 _CASES = (
@@ -56,7 +56,7 @@ def two_free_ports() -> int:
 
 def run_contract(endpoint: str, cases: str, *more: str) -> tuple[Counter[str], str]:
     """How many cases ended how, and all that was said."""
-    command = [sys.executable, "-m", "pytest", _CONTRACT, "--endpoint", endpoint, "-k", cases, *more]
+    command = [sys.executable, "-m", "pytest", "--pyargs", _SUITE, "--endpoint", endpoint, "-k", cases, *more]
     done = subprocess.run(
         [*command, "-p", "no:cacheprovider", "-q"],
         cwd=_ROOT,
@@ -105,7 +105,7 @@ def test_what_hands_cannot_do_is_skipped_and_said(hands, cases, ends, endpoint):
     ],
 )
 def test_an_endpoint_that_cannot_be_is_said_before_anything_runs(arguments, words):
-    command = [sys.executable, "-m", "pytest", _CONTRACT, "-q", *arguments]
+    command = [sys.executable, "-m", "pytest", "--pyargs", _SUITE, "-q", *arguments]
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert words in done.stderr

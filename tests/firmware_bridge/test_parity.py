@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
 
+from device_simulators.conformance.test_signing import with_op_return
 from firmware_bridge import Family
 from multisig import (
     CHANGE,
@@ -26,7 +27,6 @@ from multisig import (
     sats,
     verify_signatures,
 )
-from tests.firmware_bridge.contract.test_signing import with_op_return
 from tests.support import bare_hwi, makes, rigs, wallets
 from tests.support.makes import VAULT, Shown, enrol, sign_and_check
 from tests.support.rigs import ACCOUNT, NETWORK, bridged

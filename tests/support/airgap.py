@@ -4,11 +4,10 @@ import base64
 from itertools import count
 
 from device_simulators.coldcard import XpubPolicy
+from device_simulators.coldcard.flows import sign
 from device_simulators.coldcard.review import check_own_keys, check_previous_transactions, read, review
-from device_simulators.coldcard.signing import sign
-from device_simulators.coldcard.wallet_choice import choose_wallet
-from device_simulators.coldcard.wallet_file import parse_wallet_file
-from device_simulators.coldcard.wallet_store import WalletStore
+from device_simulators.coldcard.wallet import WalletStore
+from device_simulators.coldcard.wallet_file import choose_wallet, parse_wallet_file
 from device_simulators.faults import Faults
 from firmware_bridge.airgap import bbqr
 from firmware_bridge.airgap.transfer import Content

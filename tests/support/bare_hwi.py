@@ -9,9 +9,10 @@ from hwilib.common import AddressType, Chain
 from hwilib.descriptor import parse_descriptor
 from hwilib.hwwclient import HardwareWalletClient
 
+from device_simulators.conformance.second_program import open_coldcard, open_ledger, open_trezor
 from firmware_bridge import Family
 from multisig import DerivationPath, Psbt, Vault
-from tests.support import coldcard, hwi, ledger_host
+from tests.support import hwi
 from tests.support.rigs import Rig
 
 T = TypeVar("T")
@@ -23,16 +24,16 @@ def client_of(rig: Rig) -> Iterator[HardwareWalletClient]:
     """At an address of the device's own; nothing else of HWI is changed."""
     match rig.family:
         case Family.TREZOR:
-            client = hwi.trezor(rig.endpoint, _CHAIN)
+            client = open_trezor(rig.endpoint, _CHAIN)
             try:
                 yield client
             finally:
                 hwi.close(client)
         case Family.COLDCARD:
-            with coldcard.hwi_client(rig.endpoint.place, _CHAIN) as client:
+            with open_coldcard(rig.endpoint.place, _CHAIN) as client:
                 yield client
         case Family.LEDGER:
-            client = ledger_host.client_of(rig.endpoint, _CHAIN)
+            client = open_ledger(rig.endpoint, _CHAIN)
             try:
                 yield client
             finally:

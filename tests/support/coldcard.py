@@ -1,27 +1,19 @@
 """A virtual Coldcard under test, and unmodified hwilib as its host."""
 
 import asyncio
-import ctypes
 import secrets
 import socket
 from contextlib import asynccontextmanager, closing, contextmanager
 
-import libusb_package
-import usb1
+from hwilib.devices.ckcc.client import ColdcardDevice, UnixSimulatorPipe
+from hwilib.devices.ckcc.protocol import CCProtocolPacker, CCProtoError, CCUserRefused
 
-usb1.loadLibrary(ctypes.CDLL(str(libusb_package.get_library_path())))
-
-from hwilib.common import Chain  # noqa: E402 - hwilib wants libusb when it is imported
-from hwilib.devices import coldcard as hwi_coldcard  # noqa: E402
-from hwilib.devices.ckcc.client import ColdcardDevice, UnixSimulatorPipe  # noqa: E402
-from hwilib.devices.ckcc.protocol import CCProtocolPacker, CCProtoError, CCUserRefused  # noqa: E402
-
-from device_simulators.coldcard import VirtualColdcard  # noqa: E402
-from device_simulators.panel import Happening, Panel, approve_all  # noqa: E402
-from device_simulators.seed import Seed  # noqa: E402
-from multisig import KeyOrigin, Network, OriginKey, Vault, multisig_account_path  # noqa: E402
-from tests.support.rigs import no_longer_than_needed  # noqa: E402
-from tests.support.wallets import BOB, CAROL  # noqa: E402
+from device_simulators.coldcard import VirtualColdcard
+from device_simulators.panel import Happening, Panel, approve_all
+from device_simulators.seed import Seed
+from multisig import KeyOrigin, Network, OriginKey, Vault, multisig_account_path
+from tests.support.rigs import no_longer_than_needed
+from tests.support.wallets import BOB, CAROL
 
 WORDS = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
 SEED = Seed.from_mnemonic(WORDS)
@@ -91,23 +83,6 @@ def host(path, **options):
     """ckcc's own client, as HWI bundles it. What it sends is answered within `timeout` milliseconds or given up."""
     with closing(Pipe(path)) as pipe:
         yield ColdcardDevice(dev=pipe, **options)
-
-
-@contextmanager
-def hwi_client(path, chain=Chain.REGTEST):
-    """HWI's client, told that it talks to hardware: a person decides, not HWI."""
-    fixed = hwi_coldcard.CC_SIMULATOR_SOCK
-    hwi_coldcard.CC_SIMULATOR_SOCK = path
-    try:
-        client = hwi_coldcard.ColdcardClient(path, chain=chain)
-    finally:
-        hwi_coldcard.CC_SIMULATOR_SOCK = fixed
-    client.device.is_simulator = False
-    client._is_edge = False
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def poll(client, packed):

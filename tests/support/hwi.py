@@ -3,24 +3,12 @@
 HWI blocks, so that its calls belong in a thread beside the device's event loop.
 """
 
-import ctypes
+from hwilib.devices.trezor import TrezorClient
+from hwilib.psbt import PSBT
 
-import libusb_package
-import usb1
-
-usb1.loadLibrary(ctypes.CDLL(str(libusb_package.get_library_path())))
-
-from hwilib.common import Chain  # noqa: E402 - HWI finds libusb only once it is loaded
-from hwilib.devices.trezor import TrezorClient  # noqa: E402
-from hwilib.psbt import PSBT  # noqa: E402
-
-from firmware_bridge.model import Endpoint  # noqa: E402
-from multisig import Psbt  # noqa: E402
-
-
-def trezor(endpoint: Endpoint, chain: Chain = Chain.TEST, password: str | None = None) -> TrezorClient:
-    """HWI's client of an emulator at an address of our own."""
-    return TrezorClient(endpoint.address, password=password, chain=chain, sim_path=endpoint.place)
+# Loads it: HWI's client of a Trezor wants libusb at any address.
+from firmware_bridge.hwi_client import libusb  # noqa: F401
+from multisig import Psbt
 
 
 def sign(client: TrezorClient, psbt: Psbt) -> Psbt:

@@ -6,11 +6,10 @@ from typing import Any
 
 from device_simulators.panel import Panel
 from device_simulators.seed import Seed
-from device_simulators.trezor.desk import Desk
 from device_simulators.trezor.device import DEFAULT_HOST, VirtualTrezor
-from device_simulators.trezor.framing import to_chunks
+from device_simulators.trezor.dispatch import Dispatcher
 from device_simulators.trezor.messages import NUMBERS, Features, Initialize
-from device_simulators.trezor.protobuf import Kind, Message, encode, optional
+from device_simulators.trezor.wire import Kind, Message, encode, optional, to_chunks
 from device_simulators.trezor.work import Work
 from firmware_bridge.model import Endpoint, Family
 from multisig import Network
@@ -23,7 +22,7 @@ class KeepKeyFeatures(Features):
     passphrase_cached: bool | None = optional(17, Kind.BOOL)
 
 
-class _Desk(Desk):
+class _Dispatcher(Dispatcher):
     """One session for all hosts; `Initialize` ends it (fsm_msgInitialize of the firmware)."""
 
     @property
@@ -45,9 +44,9 @@ class VirtualKeepKey(VirtualTrezor):
     def __init__(self, seed: Seed, panel: Panel, network: Network, **options: Any) -> None:
         vendor = options.pop("vendor", "keepkey.com")
         super().__init__(seed, panel, network, **options)
-        told = self._desk._features
-        self._desk = _Desk(
-            model=self._desk._model,
+        told = self._dispatcher._features
+        self._dispatcher = _Dispatcher(
+            model=self._dispatcher._model,
             features=KeepKeyFeatures(
                 **{
                     **_values(told),
@@ -61,7 +60,7 @@ class VirtualKeepKey(VirtualTrezor):
             ),
             access=self._access,
             panel=panel,
-            around=self._desk._around,
+            around=self._dispatcher._around,
         )
 
     async def start(self, host: str = DEFAULT_HOST, port: int = 0) -> Endpoint:

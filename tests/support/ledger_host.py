@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from io import BytesIO
 
-from hwilib.common import AddressType, Chain
-from hwilib.devices.ledger import LedgerClient
+from hwilib.common import AddressType
 from hwilib.devices.ledger_bitcoin.client import parse_stream_to_map
 from hwilib.devices.ledger_bitcoin.client_command import ClientCommandInterpreter
 from hwilib.devices.ledger_bitcoin.command_builder import BitcoinCommandBuilder
@@ -36,17 +35,6 @@ VAULT = vault()
 
 Tamper = Callable[[bytes, bytes], bytes]
 build = BitcoinCommandBuilder()
-
-
-def client_of(endpoint: Endpoint, chain: Chain = Chain.TEST) -> LedgerClient:
-    """HWI's client of a device at an address of our own. Where the device refuses it, HWI leaves its socket open."""
-    client = LedgerClient.__new__(LedgerClient)
-    try:
-        client.__init__(endpoint.address, chain=chain)
-    except Exception:
-        client.transport_client.stop()
-        raise
-    return client
 
 
 def key_text(key: OriginKey) -> str:

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from device_simulators.conformance import rigs
+from device_simulators.conformance.situations import SITUATIONS, play
 from device_simulators.transcripts import ABSENT, Screen, Transcript, load
-from tests.support import rigs
-from tests.support.situations import SITUATIONS, play
 
 _SHORT = 5
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from device_simulators.trezor import messages as m
-from device_simulators.trezor.framing import Reassembler, to_chunks
-from device_simulators.trezor.protobuf import Message, decode, encode
+from device_simulators.trezor.wire import Message, Reassembler, decode, encode, to_chunks
 from firmware_bridge.model import Endpoint
 from multisig import HARDENED, Network, Psbt, Transaction, Vault, encode_address
 from tests.support.patience import PATIENCE

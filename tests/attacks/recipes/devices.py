@@ -136,7 +136,7 @@ FIRMWARE: dict[str, Sequence[Firmware]] = {
     ),
 }  # fmt: skip
 
-# Who sits on the cable (S21), and what it is called in `tests.support.coldcard_middle`; None: nobody.
+# The man in the middle (S21), as `device_simulators.conformance.coldcard_middle` names him; None: there is none.
 LINKS = {
     "nobody in between": (None, None),
     "the device's own proof is passed on": ("PASS_ON", "device-fault"),

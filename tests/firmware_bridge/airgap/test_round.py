@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 
-from device_simulators.coldcard.errors import CommandRefused, TransactionRefused
+from device_simulators.coldcard.replies import CommandRefused, TransactionRefused
 from device_simulators.faults import Faults
 from firmware_bridge import airgap
 from firmware_bridge.airgap import Form, Scanner, handoff, ur

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from device_simulators.coldcard import VirtualColdcard
-from device_simulators.coldcard.address import BITCOIN, REGTEST, TESTNET
-from device_simulators.coldcard.pending import SAVED, Kind, State
-from device_simulators.coldcard.wallet_store import WalletStore, XpubPolicy
+from device_simulators.coldcard.approvals import SAVED, Kind, State
+from device_simulators.coldcard.story import BITCOIN, REGTEST, TESTNET
+from device_simulators.coldcard.wallet import WalletStore, XpubPolicy
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import enrolment, sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from device_simulators.faults import Faults, Phase
-from device_simulators.ledger import signing as device_signing
+from device_simulators.ledger import commands
 from device_simulators.panel import Happening, approve_all, ask_person
 from firmware_bridge import lane as lane_module
 from firmware_bridge.errors import (
@@ -143,9 +143,9 @@ async def test_what_is_answered_after_it_was_given_up_signs_nothing_and_keeps_th
 ):
     """The app would end itself after a yes that no host follows up."""
     made = []
-    real = device_signing._signature
+    real = commands._signature
     monkeypatch.setattr(
-        device_signing, "_signature", lambda *given, **how: made.append(given) or real(*given, **how)
+        commands, "_signature", lambda *given, **how: made.append(given) or real(*given, **how)
     )
     async with workbench() as (b, lane, policy):
         person = 0.3 if give_up is out_of_time else PERSON

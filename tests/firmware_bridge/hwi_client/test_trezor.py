@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from device_simulators.conformance.second_program import open_trezor
 from device_simulators.panel import Decision, Panel, approve_all, ask_person, refuse_all, refuse_kind
 from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
-from device_simulators.trezor.framing import PING, PONG
+from device_simulators.trezor.wire import PING, PONG
 from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
 from firmware_bridge.protocol import DeviceFailure, Question
@@ -29,7 +30,7 @@ PIN = "1379"
 
 
 async def no_wait(_seconds: float) -> None:
-    """What wrong PINs cost is shown by tests/device_simulators/test_trezor_desk.py."""
+    """What wrong PINs cost is shown by tests/device_simulators/trezor/test_desk.py."""
 
 
 @asynccontextmanager
@@ -445,7 +446,7 @@ async def test_what_comes_back_is_what_bare_hwi_brings(policy):
     args = sign_args(wallets.make_spend(policy, n_inputs=3), policy)
 
     def bare(endpoint) -> str:
-        client = hwi.trezor(endpoint)
+        client = open_trezor(endpoint)
         client.client.ui.button_request = lambda _request: None
         try:
             tx = hwi.PSBT()

@@ -214,7 +214,7 @@ async def test_l10_an_answer_is_forgotten_once_it_was_used(daemon: Daemon, bridg
 
 
 async def test_locked_is_what_the_bridge_says_when_its_pin_is_wrong() -> None:
-    """The fake keeps the library's contract: the same leaf as every make has (tests/firmware_bridge/contract)."""
+    """The fake keeps the library's contract: the same leaf as every make has (device_simulators.conformance)."""
     bridge = FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
 
     async def wrong(_question: Question) -> str:

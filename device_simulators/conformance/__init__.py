@@ -1,0 +1,3 @@
+"""The contract of `firmware_bridge` with a device, as a pytest suite: `pytest --pyargs
+device_simulators.conformance`.
+"""

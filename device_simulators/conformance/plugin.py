@@ -1,0 +1,66 @@
+"""The options of the suite, and which of its cases are about the device at the endpoint that was given."""
+
+import pytest
+
+from device_simulators.conformance import remote
+from device_simulators.conformance.makes import Make
+from device_simulators.transcripts import Transcript, load_all
+from firmware_bridge import Endpoint
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("conformance", "a device at an endpoint, held to the contract of firmware_bridge")
+    group.addoption("--endpoint", help="such as trezor:udp:127.0.0.1:21324; default: virtual devices of ours")
+    group.addoption(
+        "--hands",
+        default="device_simulators.hands:ProcessHands",
+        help="module:factory of what presses and reads; default: starts a virtual device at the endpoint",
+    )
+    group.addoption("--transcript", help="the transcript that the device follows; default: its maker's first")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = config.getoption("--endpoint", None)
+    if given is None:
+        return
+    try:
+        endpoint = Endpoint.parse(given)
+    except ValueError as error:
+        raise pytest.UsageError(f"--endpoint: {error}") from error
+    factory = remote.factory_of(config.getoption("--hands"))
+    remote.RUN.remote = remote.Remote(endpoint, factory, _transcript(config, endpoint))
+
+
+def _transcript(config: pytest.Config, endpoint: Endpoint) -> str:
+    """:raises pytest.UsageError: there is none of that name for this maker."""
+    named = config.getoption("--transcript")
+    listed = [each.name for each in load_all() if each.family == endpoint.family]
+    if not listed or (named is not None and named not in listed):
+        raise pytest.UsageError(f"the transcripts of a {endpoint.family} are: {', '.join(listed) or 'none'}")
+    return named or listed[0]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """At an endpoint: the cases of its make, and none that only software in this process can have."""
+    if remote.RUN.remote is None:
+        return
+    kept = [item for item in items if _is_about(item, remote.RUN.remote)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+
+
+def _is_about(item: pytest.Item, there: remote.Remote) -> bool:
+    if not isinstance(item, pytest.Function) or item.get_closest_marker("in_process") is not None:
+        return False
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "folder" in item.fixturenames and all(_fits(value, there) for value in values)
+
+
+def _fits(value: object, there: remote.Remote) -> bool:
+    match value:
+        case Make():
+            return value.family == there.endpoint.family and not value.fake
+        case Transcript():
+            return value.name == there.transcript
+        case _:
+            return True

@@ -1,0 +1,178 @@
+"""An operation given up, an operation that comes too early, and workers that come and go."""
+
+import asyncio
+import logging
+
+import pytest
+
+from device_simulators.conformance import makes, payments, rigs
+from device_simulators.conformance.makes import VAULT, enrol, settle, sign_and_check, works_again
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, PATIENCE, bridged, running
+from device_simulators.panel import ask_person
+from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, TimedOut
+
+pytestmark = pytest.mark.anyio
+
+OPERATIONS = {
+    "sign": lambda bridge, device: bridge.sign(device.id, payments.make_spend(VAULT), VAULT),
+    "sign_message": lambda bridge, device: bridge.sign_message(device.id, "I am here", ACCOUNT / "0/0"),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+async def test_cancel_while_the_person_thinks(rig, make, operation):
+    """The worker that was given up lives on: the next operation does not have to clear up after it."""
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = ask_person
+        started = len(rig.workers)
+        async with running(operation(bridge, device)) as waiting:
+            await rig.shown("")
+            await bridge.cancel(device.id)
+            with pytest.raises(Cancelled):
+                await waiting
+        assert len(rig.workers) == started
+        assert rig.workers[-1].is_alive()
+        if make.clears:
+            await rig.cleared()
+        await works_again(bridge, device, rig)
+
+
+async def test_cancel_of_an_enrolment(folder):
+    for make in makes.ENROLLING:
+        rig = make.rig(folder)
+        rig.panel.script = ask_person
+        async with bridged(rig) as (bridge, [device]), running(enrol(bridge, device)) as waiting:
+            await rig.shown("enrol")
+            await bridge.cancel(device.id)
+            with pytest.raises(Cancelled):
+                await waiting
+            await works_again(bridge, device, rig)
+
+
+async def test_cancel_of_nothing_does_nothing(rig):
+    async with bridged(rig) as (bridge, [device]):
+        await bridge.cancel(device.id)
+        await bridge.cancel("no such device")
+        await works_again(bridge, device, rig)
+
+
+async def test_a_cancelled_call_leaves_nothing_running(rig):
+    """As when a window is closed: the task is cancelled, not the operation."""
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = ask_person
+        async with running(bridge.sign(device.id, payments.make_spend(VAULT), VAULT)) as signing:
+            await rig.shown()
+            signing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await signing
+        await works_again(bridge, device, rig)
+
+
+async def test_leaving_the_bridge_in_the_middle(make, folder):
+    rig = make.rig(folder)
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = ask_person
+        signing = asyncio.create_task(bridge.sign(device.id, payments.make_spend(VAULT), VAULT))
+        await rig.shown()
+    with pytest.raises(Cancelled):
+        await signing
+    await asyncio.gather(*(ended(worker) for worker in rig.workers))
+
+
+async def test_leaving_the_bridge_in_the_middle_clears_a_trezors_screen(folder):
+    rig = makes.TREZOR.rig(folder)
+    rig.panel.script = ask_person
+    async with rigs.plugged_in(rig) as endpoint:
+        async with Bridge(network=NETWORK, endpoints=[endpoint], usb=False, deadlines=rigs.QUICK) as bridge:
+            await bridge.refresh()
+            signing = asyncio.create_task(bridge.sign(endpoint.device_id, payments.make_spend(VAULT), VAULT))
+            await rig.shown()
+        with pytest.raises(Cancelled):
+            await signing
+        await rig.cleared()
+
+
+async def test_a_second_operation_is_busy_and_the_first_goes_on(rig):
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = ask_person
+        async with running(sign_and_check(bridge, device, rig)) as signing:
+            await rig.shown()
+            with pytest.raises(Busy):
+                await bridge.xpub(device.id, ACCOUNT)
+            # Noticing goes on, and does not disturb: a device in use is never probed.
+            (busy,) = await bridge.refresh()
+            assert busy.state == DeviceState.BUSY
+            settle(rig)
+            await signing
+
+
+async def test_a_worker_that_dies_unused_is_replaced_in_silence(rig):
+    async with bridged(rig) as (bridge, [device]):
+        rig.workers[-1].kill()
+        assert (await bridge.xpub(device.id, ACCOUNT)).fingerprint == rig.seed.fingerprint
+    assert len(rig.workers) == 2
+
+
+async def test_an_unused_worker_is_let_go(rig):
+    async with bridged(rig, deadlines=rigs.replace_deadlines(idle=0.0)) as (bridge, [device]):
+        await bridge.xpub(device.id, ACCOUNT)
+        await asyncio.gather(*(ended(worker) for worker in rig.workers))
+        await works_again(bridge, device, rig)
+
+
+async def test_workers_find_hwi_preloaded(folder, caplog):
+    """The fork server skips a preload that fails without a word; the lane says so."""
+    rig = makes.TREZOR.rig(folder)
+    with caplog.at_level(logging.WARNING):
+        async with bridged(rig):
+            assert rig.workers
+    assert "not preloaded" not in caplog.text
+
+
+async def ended(worker) -> None:
+    """Without a call that blocks the loop, which the fakes' threads need."""
+    async with asyncio.timeout(PATIENCE):
+        while worker.is_alive():
+            await asyncio.to_thread(worker.join, 0.05) if hasattr(worker, "join") else await asyncio.sleep(0)
+
+
+async def test_a_question_that_was_given_up_on_a_ledger_is_told_until_it_is_answered(folder):
+    """The person is not told to answer it with yes: a yes would sign nothing, and without its host close the
+    app.
+    """
+    rig = makes.LEDGER.rig(folder)
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = ask_person
+        async with running(bridge.sign(device.id, payments.make_spend(VAULT), VAULT)) as signing:
+            await rig.shown()
+            await bridge.cancel(device.id)
+            with pytest.raises(Cancelled):
+                await signing
+        (now,) = await bridge.list()
+        assert (now.state, "answer no there" in now.detail) == (DeviceState.BUSY, True)
+        with pytest.raises(Busy) as caught:
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
+        assert "answer no there" in caught.value.hint
+        rig.panel.press_no()
+        (now,) = await bridge.refresh()
+        while now.state == DeviceState.BUSY:
+            (now,) = await bridge.refresh()
+        assert now.state == DeviceState.READY
+        await works_again(bridge, device, rig)
+
+
+async def test_a_ledger_that_is_not_answered_in_time_says_to_answer_no(folder):
+    rig = makes.LEDGER.rig(folder)
+    async with bridged(rig, deadlines=rigs.replace_deadlines(person=0.5)) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = ask_person
+        with pytest.raises(TimedOut) as caught:
+            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
+        assert "answer no there" in caught.value.hint
+        assert "answer what it asks" not in caught.value.hint
+        await works_again(bridge, device, rig)

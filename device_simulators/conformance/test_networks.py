@@ -1,0 +1,79 @@
+"""Each network on each make: the form of keys and addresses, and a signature. HWI knows fewer networks than
+there are.
+"""
+
+import pytest
+
+from device_simulators.conformance import makes, payments
+from device_simulators.conformance.makes import NAME, Shown
+from device_simulators.conformance.rigs import QUICK, SEEDS, UNDER_TEST, VIRTUAL, Rig, plugged_in
+from device_simulators.panel import Panel, approve_all
+from firmware_bridge import Bridge, WrongApp
+from multisig import (
+    RECEIVE,
+    KeyOrigin,
+    Network,
+    NetworkKind,
+    OriginKey,
+    Profile,
+    Vault,
+    encode_address,
+    multisig_account_path,
+    profile_account_path,
+    signer_progress,
+)
+
+pytestmark = pytest.mark.anyio
+
+ON_SCREEN = {NetworkKind.MAINNET: Network.MAINNET, NetworkKind.TESTNET: Network.TESTNET4}
+
+
+def key_at(seed, path, network) -> OriginKey:
+    return OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, network))
+
+
+@pytest.mark.in_process
+@pytest.mark.parametrize("network", Network, ids=str)
+@pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
+async def test_s14_keys_addresses_and_signatures_of_each_network(make, network, folder):
+    seed, panel = SEEDS[0], Panel(approve_all)
+    device = VIRTUAL[make.family](seed, panel, network, **UNDER_TEST.get(make.family, {}))
+    rig = Rig(make.family, device, panel, seed, folder / "device.sock")
+    account, own = multisig_account_path(network), profile_account_path(network)
+    vault = Vault(network, 2, tuple(key_at(cosigner, account, network) for cosigner in SEEDS))
+    profile = Profile(network, key_at(seed, own, network))
+    async with (
+        plugged_in(rig) as endpoint,
+        Bridge(network=network, endpoints=[endpoint], usb=False, deadlines=QUICK) as bridge,
+    ):
+        (device,) = await bridge.refresh()
+        (found,) = await bridge.accounts(device.id)
+        assert (found.vault_key, found.profile_key) == (vault.cosigners[0], profile.key)
+        await bridge.enrol(device.id, vault, NAME)
+        shown = Shown(rig)
+        for policy in (vault, profile):
+            # Ours is what the caller gets, whatever form the device has for its network.
+            assert await bridge.show_address(device.id, policy, RECEIVE, 3) == policy.address(RECEIVE, 3)
+            form = encode_address(policy.script_pubkey(RECEIVE, 3), ON_SCREEN[network.kind])
+            on_screen = "".join(shown.text.split())
+            assert form in on_screen or policy.address(RECEIVE, 3) in on_screen
+            signed = await bridge.sign(device.id, payments.make_spend(policy), policy)
+            assert signer_progress(signed, policy, seed.fingerprint).is_complete
+
+
+# A Trezor knows no network of its own: what it is told counts, and mainnet is what this program would tell
+# it.
+OF_A_NETWORK = [makes.COLDCARD, makes.LEDGER]
+
+
+@pytest.mark.parametrize("make", OF_A_NETWORK, ids=makes.named)
+async def test_s14_a_device_set_to_another_network_is_refused(make, folder):
+    rig = make.rig(folder)
+    path = multisig_account_path(Network.MAINNET)
+    async with (
+        plugged_in(rig) as endpoint,
+        Bridge(network=Network.MAINNET, endpoints=[endpoint], usb=False) as bridge,
+    ):
+        (device,) = await bridge.refresh()
+        with pytest.raises(WrongApp):
+            await bridge.xpub(device.id, path)

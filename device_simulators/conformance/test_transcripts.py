@@ -1,0 +1,49 @@
+"""What each virtual device shows and does is what its transcript says, in every situation."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from device_simulators.conformance import remote
+from device_simulators.conformance.situations import SITUATIONS, play
+from device_simulators.conformance.stage import Played
+from device_simulators.transcripts import Entry, Screen, load_all
+
+CELLS = [
+    pytest.param(transcript, name, id=f"{transcript.name}-{name}")
+    for transcript in load_all()
+    for name in SITUATIONS
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("transcript", "name"), CELLS)
+async def test_a_device_does_what_its_transcript_says(transcript, name, folder):
+    entry = transcript.entries[name]
+    played = await play(transcript, name, folder)
+    assert entry.is_absent == (played is None)
+    if played is not None:
+        compare(entry, *played)
+
+
+def compare(entry: Entry, ends: list[Played], values: dict[str, str]) -> None:
+    for end in ends:
+        assert end.outcome in entry.outcomes, end
+        assert entry.detail in end.detail
+        assert end.seconds >= entry.pause
+    if entry.screens is not None:
+        expected = [screen.filled(values) for screen in entry.screens]
+        assert seen(ends[-1].screens) == seen(expected)
+
+
+def seen(screens: Sequence[Screen]) -> list[object]:
+    """Where eyes read a screen: its words, wherever its lines end."""
+    if remote.RUN.remote is None:
+        return list(screens)
+    return ["".join("".join(screen.lines).split()) for screen in screens]
+
+
+@pytest.mark.parametrize("transcript", load_all(), ids=lambda transcript: transcript.name)
+def test_a_transcript_says_something_about_every_situation(transcript):
+    """What was not compared is said to be unknown; nothing is left out."""
+    assert list(transcript.entries) == list(SITUATIONS)

@@ -1,0 +1,239 @@
+"""Takes the messages of the one cable, carries out one command at a time, and answers the program that wrote
+last.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from device_simulators.faults import Faults, Phase
+from device_simulators.panel import Panel
+from device_simulators.trezor import core_screens, screens
+from device_simulators.trezor.access import Access
+from device_simulators.trezor.commands import get_address, get_public_key, sign_message, sign_tx
+from device_simulators.trezor.messages import (
+    ButtonCode,
+    EndSession,
+    Failure,
+    FailureCode,
+    Features,
+    GetAddress,
+    GetPublicKey,
+    Initialize,
+    LockDevice,
+    Ping,
+    SignMessage,
+    SignTx,
+    Success,
+)
+from device_simulators.trezor.models import Model
+from device_simulators.trezor.wallet import Wallet, network_of
+from device_simulators.trezor.wire import Message
+from device_simulators.trezor.work import (
+    ROUTES,
+    Action,
+    Mode,
+    Refused,
+    Silenced,
+    Sort,
+    Work,
+    action_cancelled,
+    sort_of,
+)
+from multisig import MultisigError
+
+_log = logging.getLogger(__name__)
+
+_WITH_SEED: dict[type[Message], Callable[[Work, Wallet, Any], Awaitable[Message]]] = {
+    GetPublicKey: get_public_key,
+    GetAddress: get_address,
+    SignMessage: sign_message,
+    SignTx: sign_tx,
+}
+"""The commands that need the seed, and so an unlocked device."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the dispatcher is given: how to answer the host that wrote last, and the faults."""
+
+    send: Callable[[Message], None]
+    strike: Callable[[Phase], None]
+    faults: Callable[[], Faults]
+
+
+@dataclass(frozen=True)
+class _Running:
+    work: Work
+    task: asyncio.Task[None]
+
+
+class Dispatcher:
+    def __init__(
+        self,
+        *,
+        model: Model,
+        features: Features,
+        access: Access,
+        panel: Panel,
+        around: Surroundings,
+    ) -> None:
+        self._model = model
+        self._features = features
+        self._access = access
+        self._panel = panel
+        self._around = around
+        self._active: bytes | None = None
+        """The session that the last Initialize began or resumed."""
+        self._running: list[_Running] = []
+        """A transaction that is being fetched, and on top of it a command that came in between."""
+
+    @property
+    def features(self) -> Features:
+        """As they are now."""
+        access = self._access
+        hidden = access.on_device and not access.unlocked
+        return replace(
+            self._features,
+            pin_protection=access.pin_protection,
+            # Newer models keep it to themselves while they are locked.
+            passphrase_protection=None if hidden else access.passphrase_protection,
+            passphrase_always_on_device=None if hidden else access.always_on_device,
+            unlocked=access.unlocked,
+        )
+
+    async def handle(self, message: Message | None) -> None:
+        """Do with this message what the table says, once the device reads messages; None is one that it does
+        not know.
+        """
+        mode, sort = await self._standing(message)
+        match ROUTES[mode, sort]:
+            case Action.ANSWER:
+                self._tell_features()
+            case Action.START:
+                self._start(message)
+            case Action.RESTART:
+                await self.clear()
+                self._start(message)
+            case Action.DELIVER:
+                assert message is not None, "what is due is known"
+                self._running[-1].work.deliver(message)
+            case Action.ABORT:
+                await self.clear()
+                self._refuse(action_cancelled())
+            case Action.IGNORE:
+                pass
+            case Action.SAY_UNEXPECTED:
+                self._refuse(Refused(FailureCode.UNEXPECTED_MESSAGE, "Unexpected message"))
+
+    async def clear(self) -> None:
+        """Drop the work under way without a word; its prompt leaves the screen."""
+        running, self._running = self._running, []
+        for each in running:
+            each.task.cancel()
+        if running:
+            await asyncio.wait({each.task for each in running})
+
+    def lock(self) -> None:
+        """Lock the device. A newer model drops what it does, and says that it was cancelled
+        (workflow.close_others in core/src/trezor/workflow.py); a Trezor One goes on.
+        """
+        self._access.lock()
+        if self._model.swallows or not self._running:
+            return
+        running, self._running = self._running, []
+        for each in running:
+            each.task.cancel()
+        self._refuse(action_cancelled("Cancelled"))
+
+    async def _standing(self, message: Message | None) -> tuple[Mode, Sort]:
+        while self._running:
+            work = self._running[-1].work
+            if work.mode is None:
+                await work.listens()
+                # A command that has ended is forgotten in the loop's next turn.
+                await asyncio.sleep(0)
+                continue
+            sort = sort_of(message, work.awaits)
+            if self._model.swallows or sort is Sort.DUE:
+                return work.mode, sort
+            await self.clear()
+        return Mode.IDLE, sort_of(message, None)
+
+    def _start(self, message: Message | None) -> None:
+        around = self._around
+        work = Work(self._panel, around.send, around.strike, around.faults())
+        self._running.append(_Running(work, asyncio.create_task(self._run(work, message))))
+
+    async def _run(self, work: Work, message: Message | None) -> None:
+        try:
+            answer = await self._answer(work, message)
+        finally:
+            work.end()
+        # Free before the host hears of it: its next command comes at once.
+        self._running = [each for each in self._running if each.work is not work]
+        if answer is not None:
+            self._around.send(answer)
+
+    async def _answer(self, work: Work, message: Message | None) -> Message | None:
+        try:
+            return await self._perform(work, message)
+        except Silenced:
+            return None
+        except Refused as refusal:
+            return Failure(code=refusal.code, message=str(refusal))
+        except MultisigError as error:
+            return Failure(code=FailureCode.DATA_ERROR, message=str(error))
+        except Exception:  # noqa: BLE001 - outermost: a bug here must not leave the host waiting for ever
+            _log.exception("the virtual Trezor failed at %s", type(message).__name__)
+            return Failure(code=FailureCode.PROCESS_ERROR, message="Firmware error")
+
+    async def _perform(self, work: Work, message: Message | None) -> Message:
+        match message:
+            case Initialize():
+                return self._initialize(work, message)
+            case Ping():
+                return await self._ping(work, message)
+            case LockDevice():
+                self._access.lock()
+                return Success(message="Session cleared")
+            case EndSession():
+                self._access.end_session(self._active)
+                self._active = None
+                return Success(message="Session ended")
+        if not isinstance(message, GetPublicKey | GetAddress | SignMessage | SignTx):
+            raise Refused(FailureCode.UNEXPECTED_MESSAGE, "Unknown message")
+        if not self._features.initialized:
+            raise Refused(FailureCode.NOT_INITIALIZED, "Device not initialized")
+        seed = await self._access.open(work, self._session(self._active))
+        wallet = Wallet(seed, network_of(message.coin_name), self._model)
+        return await _WITH_SEED[type(message)](work, wallet, message)
+
+    def _initialize(self, work: Work, message: Initialize) -> Features:
+        work.reach(Phase.PROBE)
+        return replace(self.features, session_id=self._session(message.session_id))
+
+    async def _ping(self, work: Work, message: Ping) -> Success:
+        if self._access.on_device:
+            # Newer models answer nothing but what tells who they are before they are unlocked.
+            await self._access.unlock(work)
+        if message.button_protection:
+            prompt = core_screens.ping() if self._access.on_device else screens.ping()
+            await work.confirm(ButtonCode.PROTECT_CALL, prompt)
+        return Success(message=message.message or "")
+
+    def _session(self, wanted: bytes | None) -> bytes:
+        self._active = self._access.session(wanted)
+        return self._active
+
+    def _tell_features(self) -> None:
+        try:
+            self._around.strike(Phase.PROBE)
+        except Silenced:
+            return
+        self._around.send(self.features)
+
+    def _refuse(self, refusal: Refused) -> None:
+        self._around.send(Failure(code=refusal.code, message=str(refusal)))

@@ -1,0 +1,356 @@
+"""Wallet policies on the virtual Ledger: what it registers, knows again, and refuses (BIP-388)."""
+
+import pytest
+from hwilib.common import AddressType
+from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy, WalletType
+
+from device_simulators.ledger.policy import Arrangement, KeyInfo, Template
+from device_simulators.ledger.work import Refused
+from device_simulators.panel import ask_person, refuse_kind
+from device_simulators.seed import Seed
+from multisig import (
+    HARDENED,
+    DerivationPath,
+    KeyOrigin,
+    MultisigError,
+    Network,
+    OriginKey,
+    multisig_account_path,
+)
+from tests.support.ledger_host import (
+    OK,
+    VAULT,
+    host_of,
+    interpreter_of,
+    key_text,
+    policy_of,
+    registered,
+    spending,
+    table,
+)
+from tests.support.vectors import official
+from tests.support.virtual import NETWORK, profile, seed, spend, vault, vault_key
+
+pytestmark = pytest.mark.anyio
+
+ENROLMENT = ["enrol"]
+KNOWN = {"wpkh(@0/**)", "wsh(sortedmulti(2,@0/**,@1/**))"}
+"""Of the official valid templates those that this device knows; the others it must refuse."""
+
+# Facts of the vendor's own tests (app-bitcoin-new, tests/test_get_wallet_address.py), for the emulator's
+# public seed.
+EMULATOR_WORDS = (
+    "glory promote mansion idle axis finger extra february uncover one trip resource "
+    "lawn turtle enact monster seven myth punch hobby comfort wild raise skin"
+)
+EMULATOR_KEYS = [
+    "[76223a6e/48'/1'/0'/2']tpubDE7NQymr4AFtewpAsWtnreyq9ghkzQBXpCZjWLFVRAvnbf7vya2eMTvT2fPapNqL8SuVvLQdbUbMfWLVDCZKnsEBqp6UK93QEzL8Ck23AwF",
+    "[f5acc2fd/48'/1'/0'/2']tpubDFAqEGNyad35aBCKUAXbQGDjdVhNueno5ZZVEn3sQbW5ci457gLR7HyTmHBg93oourBssgUxuWz1jX5uhc1qaqFo9VsybY1J5FuedLfm4dK",
+]
+EMULATOR_MARK = bytes.fromhex("d7c7a60b4ab4a14c1bf8901ba627d72140b2fb907f2b4e35d2e693bce9fbb371")
+EMULATOR_PROFILE = "[f5acc2fd/84'/1'/0']tpubDCtKfsNyRhULjZ9XMS4VKKtVcPdVDi8MKUbcSD9MJDyjRu1A2ND5MiipozyyspBT9bg8upEp7a8EAgFxNxXn1d7QkdbL52Ty5jiSLcxPt1P"
+
+
+@pytest.mark.parametrize("vector", official("bip388.json"))
+def test_the_official_templates(vector):
+    text = vector["descriptor_template"]
+    if vector["valid"] and text in KNOWN:
+        parsed = Template.parse(text)
+        assert parsed.key_count == len(vector["keys_info"])
+        assert [KeyInfo.parse(key.encode()).text for key in vector["keys_info"]] == vector["keys_info"]
+    else:
+        with pytest.raises(Refused):
+            Template.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "wpkh(@0)",
+        "wpkh(@1/**)",
+        "wpkh(@0/<0;1>/*)",
+        "wsh(sortedmulti(0,@0/**))",
+        "wsh(sortedmulti(2,@0/**))",
+        "wsh(sortedmulti(1,@1/**,@0/**))",
+        "wsh(sortedmulti(1,@0/**,@0/**))",
+        "wsh(sortedmulti(1,@00/**))",
+        "wsh(sortedmulti(01,@0/**))",
+        "wsh(sortedmulti(1,@0/**,))",
+        "wsh(sortedmulti(1, @0/**))",
+        "wsh(sortedmulti(1,@0/**)))",
+        "wsh(sortedmulti(1,@0/*))",
+        "wsh(sortedmulti(1))",
+        "sh(wsh(sortedmulti(1,@0/**)))",
+        "wsh(sortedmulti_a(1,@0/**))",
+    ],
+)
+def test_templates_that_are_refused(text):
+    with pytest.raises(Refused):
+        Template.parse(text)
+
+
+def test_the_order_of_keys_is_kept_where_it_counts():
+    assert Template.parse("wsh(multi(1,@0/**,@1/**))") == Template(Arrangement.AS_GIVEN, 1, 2)
+
+
+GOOD_KEY = key_text(vault_key(0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        GOOD_KEY + "/**",
+        GOOD_KEY.replace("'", "h"),
+        GOOD_KEY.replace("[", "[/"),
+        GOOD_KEY.replace("[", "").replace("]", ""),
+        " " + GOOD_KEY,
+        GOOD_KEY + "\n",
+        GOOD_KEY.upper(),
+        GOOD_KEY.replace("/48'", "/2147483648"),
+        GOOD_KEY.replace("/48'", "/1" * 6),
+        GOOD_KEY[:-1] + ("1" if GOOD_KEY[-1] != "1" else "2"),
+        "é" + GOOD_KEY,
+    ],
+)
+def test_keys_that_are_refused(text):
+    with pytest.raises((Refused, MultisigError)):
+        KeyInfo.parse(text.encode())
+
+
+def test_a_key_is_read_with_and_without_its_origin():
+    key = vault_key(0)
+    assert KeyInfo.parse(GOOD_KEY.encode()) == KeyInfo(GOOD_KEY, key.origin, key.xpub)
+    assert KeyInfo.parse(str(key.xpub).encode()) == KeyInfo(str(key.xpub), None, key.xpub)
+
+
+async def test_a_registration_made_on_the_vendor_s_emulator_is_known_here():
+    """Same seed, same mark: HMAC-SHA256 by the key at SLIP-21's label, over the policy's id."""
+    policy = MultisigWallet("Cold storage", AddressType.WIT, 2, EMULATOR_KEYS)
+    assert policy.descriptor_template == "wsh(sortedmulti(2,@0/**,@1/**))"
+    async with table(of=Seed.from_mnemonic(EMULATOR_WORDS)) as it:
+        status, address = await it.host.address(policy, EMULATOR_MARK, display=False)
+        assert (status, address) == (OK, b"tb1qmyauyzn08cduzdqweexgna2spwd0rndj55fsrkefry2cpuyt4cpsn2pg28")
+        assert await it.host.register(policy) == (OK, policy.id + EMULATOR_MARK)
+
+
+@pytest.mark.parametrize(
+    ("chain", "index", "address"),
+    [
+        (0, 0, b"tb1qzdr7s2sr0dwmkwx033r4nujzk86u0cy6fmzfjk"),
+        (1, 15, b"tb1qlrvzyx8jcjfj2xuy69du9trtxnsvjuped7e289"),
+    ],
+)
+async def test_the_default_policy_needs_no_registration(chain, index, address):
+    policy = WalletPolicy("", "wpkh(@0/**)", [EMULATOR_PROFILE])
+    async with table(of=Seed.from_mnemonic(EMULATOR_WORDS)) as it:
+        assert await it.host.address(policy, None, chain, index, display=False) == (OK, address)
+        assert it.record.prompts == []
+        await it.host.address(policy, None, chain, index)
+        (prompt,) = it.record.prompts
+        assert prompt.lines == ("Verify bitcoin address", f"Address {address.decode()}")
+
+
+async def test_a_registration_shows_everything_that_it_covers_and_is_the_same_after_a_restart():
+    policy = policy_of(VAULT)
+    async with table() as it:
+        status, answer = await it.host.register(policy)
+        assert (status, answer[:32]) == (OK, policy.id)
+        assert it.record.kinds == ENROLMENT
+        ours, *theirs = policy.keys_info
+        assert it.record.prompts[0].lines == (
+            "Review account to register",
+            "Account name Savings",
+            "Wallet policy wsh(sortedmulti(2,@0/**,@1/**,@2/**))",
+            "Review co-signer public keys",
+            f"Our key@0 {ours}",
+            *(f"Their key@{at} {key}" for at, key in enumerate(theirs, 1)),
+        )
+        await it.device.start()
+    async with table() as it:
+        assert await it.host.register(policy) == (OK, answer)
+    async with table(of=seed(1)) as it:
+        other = await registered(it.host, policy)
+    assert other != answer[32:], "another device's mark is another"
+
+
+async def test_a_person_may_refuse_a_registration():
+    async with table(refuse_kind("enrol")) as it:
+        assert await it.host.register(policy_of(VAULT)) == (0x6985, b"")
+        assert it.record.kinds == ENROLMENT
+
+
+@pytest.mark.parametrize("name", ["a", "a" * 64, "My vault ~"])
+async def test_names(name):
+    async with table() as it:
+        assert (await it.host.register(policy_of(VAULT, name=name)))[0] == OK
+
+
+@pytest.mark.parametrize("name", ["", "a" * 65, " a", "a ", "a\n", "a\x7f", "\xe9t\xe9"])
+async def test_names_that_are_refused_without_asking(name):
+    async with table() as it:
+        assert await it.host.register(policy_of(VAULT, name=name)) == (0x6A80, b"")
+        assert it.record.prompts == []
+
+
+async def refusal_of(policy: WalletPolicy, **options) -> int:
+    async with table(ask_person, **options) as it:
+        status, data = await it.host.register(policy)
+        assert data == b""
+        assert it.record.prompts == []
+        return status
+
+
+async def test_a_quorum_without_our_key_is_refused_without_asking_s15():
+    assert await refusal_of(policy_of(VAULT), of=seed(7)) == 0x6A80
+
+
+async def test_our_fingerprint_in_front_of_a_foreign_key_does_not_make_it_ours_s15():
+    keys = [
+        key_text(vault_key(number)).replace(str(seed(number).fingerprint), "deadbeef") for number in range(3)
+    ]
+    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, keys)) == 0x6A80
+    theirs = key_text(vault_key(1)).replace(str(seed(1).fingerprint), str(seed(0).fingerprint))
+    keys = [theirs, key_text(vault_key(2))]
+    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, keys)) == 0x6A80
+
+
+async def test_a_repeated_key_s17():
+    keys = [key_text(vault_key(0)), str(vault_key(0).xpub)]
+    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, keys)) == 0x6A82
+
+
+async def test_fifteen_keys_and_no_more():
+    assert await refusal_of(policy_of(vault(2, 15)), of=seed(20)) == 0x6A80, "read, and then not ours"
+    sixteen = [key_text(vault_key(number)) for number in range(16)]
+    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, sixteen)) == 0x6A82
+    async with table() as it:
+        assert (await it.host.register(policy_of(vault(2, 15))))[0] == OK
+
+
+async def test_keys_of_another_network_s14():
+    keys = [key_text(vault_key(0)), key_text(vault_key(1, Network.MAINNET))]
+    assert await refusal_of(MultisigWallet("Savings", AddressType.WIT, 2, keys)) == 0x6A80
+
+
+async def test_a_template_that_does_not_fit_its_keys_or_of_an_old_version():
+    keys = [key_text(vault_key(number)) for number in range(3)]
+    two = WalletPolicy("Savings", "wsh(sortedmulti(2,@0/**,@1/**))", keys)
+    assert await refusal_of(two) == 0x6A80
+    old = MultisigWallet(
+        "Savings", AddressType.WIT, 2, [key + "/**" for key in keys], version=WalletType.WALLET_POLICY_V1
+    )
+    assert await refusal_of(old) == 0x6A80
+    assert await refusal_of(WalletPolicy("Savings", "tr(@0/**)", keys[:1])) == 0x6A80
+
+
+async def test_a_template_of_another_length_than_the_policy_says():
+    policy = policy_of(VAULT)
+    lie = bytearray(policy.serialize())
+    lie[2 + len(policy.name)] += 1
+    async with table(ask_person) as it:
+        apdu = {"cla": 0xE1, "ins": 0x02, "data": bytes((len(lie),)) + lie}
+        assert await it.host.run(apdu, interpreter_of(policy)) == (0x6A80, b"")
+
+
+async def test_a_registered_policy_is_known_by_its_mark_alone():
+    policy, others = policy_of(VAULT), [policy_of(VAULT, name="Savings 2"), policy_of(VAULT, order=(1, 0, 2))]
+    async with table() as it:
+        mark = await registered(it.host, policy)
+        before = len(it.record.prompts)
+        for other in others:
+            assert await it.host.address(other, mark) == (0xB008, b"")
+            assert await it.host.sign(spending(spend(VAULT), other), mark) == (0xB008, b"")
+        wrong = bytes((mark[0] ^ 1,)) + mark[1:]
+        assert await it.host.address(policy, wrong) == (0xB008, b"")
+        assert await it.host.sign(spending(spend(VAULT), policy), wrong) == (0xB008, b"")
+        assert await it.host.address(policy, None) == (0x6A80, b"")
+        assert await it.host.sign(spending(spend(VAULT), policy), None) == (0x6A80, b"")
+        assert len(it.record.prompts) == before
+        status, address = await it.host.address(policy, mark, 1, 5)
+        assert (status, address.decode()) == (OK, vault(network=Network.TESTNET4).address(1, 5))
+        prompt = it.record.prompts[-1]
+        assert prompt.kind == "address"
+        assert prompt.lines[1:] == (f"Address {address.decode()}", "Account name Savings")
+
+
+async def test_the_mark_of_one_device_is_nothing_to_another():
+    policy = policy_of(VAULT)
+    async with table() as it:
+        mark = await registered(it.host, policy)
+    async with table(of=seed(1)) as it:
+        assert await it.host.address(policy, mark) == (0xB008, b"")
+
+
+async def test_unsorted_keys_make_another_address():
+    policy = policy_of(VAULT, is_sorted=False)
+    async with table() as it:
+        mark = await registered(it.host, policy)
+        unsorted = {(await it.host.address(policy, mark, 0, index, display=False))[1] for index in range(4)}
+    assert not unsorted <= {vault(network=Network.TESTNET4).address(0, index).encode() for index in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("chain", "index", "status"),
+    [(0, 50_000, OK), (1, 50_001, 0x6A80), (0, HARDENED, 0x6A80)],
+)
+async def test_places_of_the_default_policy_s9(chain, index, status):
+    async with table() as it:
+        assert (await it.host.address(policy_of(profile()), None, chain, index))[0] == status
+
+
+@pytest.mark.parametrize("path", ["m/84h/1h/101h", "m/84h/0h/0h", "m/49h/1h/0h", "m/84h/1h", "m/84h/1h/0"])
+async def test_other_places_are_no_default_policy_s9(path):
+    where = DerivationPath.parse(path)
+    key = OriginKey(KeyOrigin(seed().fingerprint, where), seed().xpub(where, NETWORK))
+    async with table() as it:
+        assert (await it.host.address(WalletPolicy("", "wpkh(@0/**)", [key_text(key)]), None))[0] == 0x6A80
+        named = WalletPolicy("Mine", "wpkh(@0/**)", [key_text(key)])
+        mark = await registered(it.host, named)
+        assert (await it.host.address(named, mark))[0] == OK
+
+
+async def test_a_foreign_key_or_a_name_is_no_default_policy():
+    async with table() as it:
+        assert (await it.host.address(policy_of(profile(1)), None))[0] == 0x6A80
+        named = WalletPolicy("Mine", "wpkh(@0/**)", [key_text(profile().key)])
+        assert (await it.host.address(named, None))[0] == 0x6A80
+
+
+async def test_a_refused_address_is_not_given():
+    async with table(refuse_kind("address")) as it:
+        assert await it.host.address(policy_of(profile()), None) == (0x6985, b"")
+
+
+async def test_accounts_of_the_usual_paths_are_given_without_asking_and_others_with():
+    async with table() as it:
+        account = multisig_account_path(NETWORK)
+        for path, status in (
+            (account.indexes, OK),
+            ((*account.indexes, 0, 7), OK),
+            ((), 0x6A82),
+            ((48 + HARDENED, 1 + HARDENED, 0 + HARDENED, 3 + HARDENED), 0x6A82),
+            ((48 + HARDENED, 0 + HARDENED, 0 + HARDENED, 2 + HARDENED), 0x6A82),
+            ((48 + HARDENED, 1 + HARDENED, 101 + HARDENED, 2 + HARDENED), 0x6A82),
+            ((48 + HARDENED, 1 + HARDENED, 0 + HARDENED, 2), 0x6A82),
+            ((*account.indexes, HARDENED), 0x6A82),
+            ((44 + HARDENED, 1 + HARDENED, 0 + HARDENED), OK),
+            ((13 + HARDENED, 1 + HARDENED, 0 + HARDENED), 0x6A82),
+            ((4_541_509 + HARDENED, 1_112_098_098 + HARDENED), OK),
+        ):
+            data = bytes((0, len(path))) + b"".join(step.to_bytes(4) for step in path)
+            assert (await it.host.exchange(0xE1, 0x00, data))[0] == status, path
+        assert it.record.prompts == []
+        data = b"\x01\x01" + (13 + HARDENED).to_bytes(4)
+        status, xpub = await it.host.exchange(0xE1, 0x00, data)
+        assert (status, it.record.kinds) == (OK, ["public-key"])
+        assert it.record.prompts[0].lines == ("Confirm public key", "Path 13'", f"Public key {xpub.decode()}")
+
+
+async def test_a_second_host_finds_the_registration_as_the_first_one_made_it():
+    policy = policy_of(VAULT)
+    async with table() as it:
+        mark = await registered(it.host, policy)
+        async with host_of(it.endpoint) as other:
+            assert (await other.address(policy, mark))[0] == OK

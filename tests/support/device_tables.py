@@ -1,0 +1,63 @@
+"""Two tables of docs/devices.md: how a fault ends on each make, and what each model does in each situation.
+
+`python -m tests.support.device_tables` writes the second one between its two marks.
+"""
+
+import sys
+from pathlib import Path
+
+from device_simulators.conformance.fault_matrix import FAULTS, OUTCOMES, Outcome, possible
+from device_simulators.conformance.situations import SITUATIONS
+from device_simulators.transcripts import Entry, Evidence, load_all
+from firmware_bridge import Family
+
+DOCS = Path(__file__).parents[2] / "docs" / "devices.md"
+_BEGIN, _END = "<!-- transcripts: begin -->\n", "<!-- transcripts: end -->\n"
+_OWN_WORDS = {"answered", "signed", "absent"}
+
+
+_FAMILIES = {Family.TREZOR: "Trezor", Family.COLDCARD: "Coldcard", Family.LEDGER: "Ledger"}
+
+
+def faults() -> str:
+    """A row for each fault, a column for each make."""
+    head = "| fault | " + " | ".join(_FAMILIES.values()) + " |\n|---|" + "---|" * len(_FAMILIES)
+    rows = (
+        f"| {FAULTS[name].text} | " + " | ".join(_word(OUTCOMES[name][family]) for family in _FAMILIES) + " |"
+        for name in FAULTS
+    )
+    return "\n".join([head, *rows]) + "\n"
+
+
+def _word(outcome: Outcome) -> str:
+    return " or ".join(f"`{error.__name__}`" for error in possible(outcome)) or "signed"
+
+
+def situations() -> str:
+    """A row for each situation, a column for each model; with its marks."""
+    listed = load_all()
+    head = "| situation | " + " | ".join(f"{each.model} {each.firmware}" for each in listed) + " |"
+    rows = (
+        f"| {situation.text} | " + " | ".join(_cell(each.entries[name]) for each in listed) + " |"
+        for name, situation in SITUATIONS.items()
+    )
+    return _BEGIN + "\n".join([head, "|---|" + "---|" * len(listed), *rows]) + "\n" + _END
+
+
+def _cell(entry: Entry) -> str:
+    if entry.is_absent:
+        return "–"
+    outcome = " or ".join(word if word in _OWN_WORDS else f"`{word}`" for word in entry.outcomes)
+    known = "not compared" if entry.evidence is Evidence.UNKNOWN else str(entry.evidence)
+    note = f". {entry.note}" if entry.note else ""
+    return f"{outcome} ({known}){note}"
+
+
+def _write() -> None:
+    before, _begin, rest = DOCS.read_text().partition(_BEGIN)
+    _old, _end, after = rest.partition(_END)
+    DOCS.write_text(before + situations() + after)
+
+
+if __name__ == "__main__":
+    sys.exit(_write())
