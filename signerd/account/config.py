@@ -26,7 +26,7 @@ from firmware_bridge import Endpoint
 from multisig import FeeRate, MultisigError, Network, format_btc, parse_btc
 from signerd.core.checks.table import CHECKS, LOWERABLE
 from signerd.core.review import HARD_LIMITS
-from signerd.core.toml_lines import line_of
+from signerd.core.text import line_of
 from signerd.core.values import (
     DEFAULT_MAX_FEE_PERCENT,
     DEFAULT_WARN_FEE_PERCENT,

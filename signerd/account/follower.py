@@ -18,9 +18,7 @@ from signerd.account.tokens import TokensLearnt
 from signerd.account.unfollowed import OthersHeard
 from signerd.account.wire import Workspace
 from signerd.core.claims import VaultClaim
-from signerd.core.effects import Level, Notify
-from signerd.core.engine import Step
-from signerd.core.events import Reconsidered
+from signerd.core.events import Level, Notify, Reconsidered, Step
 from signerd.core.text import said
 from signerd.core.values import Snapshot
 from signerd.errors import (

@@ -14,9 +14,8 @@ from custody.schemas.keys import Key
 from multisig import Fingerprint
 from signerd.account.platform import Platform
 from signerd.account.sink import Sink
-from signerd.core.accounts import Accounts
-from signerd.core.effects import REGISTRATION
-from signerd.core.key_status import ListedKey, revocation_of
+from signerd.core.events import REGISTRATION
+from signerd.core.keys import Accounts, ListedKey, revocation_of
 from signerd.core.text import said
 from signerd.core.values import OwnKey
 from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut, SignerdError

@@ -30,7 +30,7 @@ from signerd.account.person import Person, read_person
 from signerd.account.wire import Workspace, claim_of, published_of, snapshot_of
 from signerd.core import events
 from signerd.core.claims import VaultClaim
-from signerd.core.effects import Submit, SubmitDecline
+from signerd.core.events import Submit, SubmitDecline
 from signerd.core.text import said
 from signerd.core.tokens import Published
 from signerd.core.values import Snapshot

@@ -24,7 +24,7 @@ from custody.schemas.keys import (
 )
 from multisig import DerivationPath, Network, OriginKey, multisig_account_path, profile_account_path
 from signerd.core.audit import Note
-from signerd.core.effects import Effect
+from signerd.core.events import Effect
 from signerd.core.text import canonical
 from signerd.core.values import OwnKey
 from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from signerd.core.effects import Effect
+from signerd.core.events import Effect
 
 
 class Sink(Protocol):

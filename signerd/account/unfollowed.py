@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from signerd.account.listing import MOST_LISTED, UNFORESEEN, Unreadable
 from signerd.account.platform import MOST_LISTED_BYTES, Platform
 from signerd.account.wire import Workspace
+from signerd.core.following import may_yet_be_signed, unfollowed_of
 from signerd.core.text import said
-from signerd.core.unfollowed import may_yet_be_signed, unfollowed_of
 from signerd.core.values import Snapshot, Unfollowed
 from signerd.errors import (
     PlatformAnswersWrongly,

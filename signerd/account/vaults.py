@@ -9,10 +9,17 @@ from enum import StrEnum
 
 from multisig import RECEIVE, MultisigError, OriginKey, Vault
 from signerd.core.audit import Note
-from signerd.core.checks.vault import former_key_of, own_key_of, same_quorum
-from signerd.core.claims import VaultClaim, contradictions, differences, impostor
-from signerd.core.effects import Effect
-from signerd.core.key_status import made_with_former
+from signerd.core.claims import (
+    VaultClaim,
+    contradictions,
+    differences,
+    former_key_of,
+    impostor,
+    own_key_of,
+    same_quorum,
+)
+from signerd.core.events import Effect
+from signerd.core.keys import made_with_former
 from signerd.core.text import said
 from signerd.core.values import OwnKey, Pin
 from signerd.errors import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from multisig import RECEIVE, MultisigError, Network, OriginKey, Vault
 from signerd.core.text import canonical, plain, said
-from signerd.core.values import OwnKey, Pin
+from signerd.core.values import FormerKey, OwnKey, Pin
 
 # An address has at most 90 characters, a bech32 text's bound (BIP-173); what is longer is cut where it is shown.
 _LONGEST_ADDRESS = 90
@@ -98,3 +98,24 @@ def impostor(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OriginKey | None:
     known = {own.key for own in own_keys}
     labels = {own.key.fingerprint for own in own_keys}
     return next((key for key in vault.cosigners if key.fingerprint in labels and key not in known), None)
+
+
+def same_quorum(one: Vault, other: Vault) -> bool:
+    """The same network, threshold and keys; the order in which they are listed means nothing (BIP-67)."""
+    return (one.network, one.threshold, frozenset(one.cosigners)) == (
+        other.network,
+        other.threshold,
+        frozenset(other.cosigners),
+    )
+
+
+def own_key_of(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OwnKey | None:
+    """The one registered key that is a cosigner: fingerprint, path and extended key all equal."""
+    found = [own for own in own_keys if own.purpose == "vault" and own.key in vault.cosigners]
+    return found[0] if len(found) == 1 else None
+
+
+def former_key_of(vault: Vault, former_keys: tuple[FormerKey, ...]) -> FormerKey | None:
+    """The same of the keys whose devices were replaced."""
+    own = own_key_of(vault, tuple(former.own for former in former_keys))
+    return next((former for former in former_keys if former.own == own), None)

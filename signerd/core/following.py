@@ -1,17 +1,22 @@
-"""The platform's word about a proposal, and what this machine makes of it."""
+"""The platform's word about a proposal, and what this machine makes of it.
+
+At the end: proposals of a pinned vault that never awaited this machine while it was running. What others signed of them is
+a warning (S27), and the person is not asked about them. The platform can hide such a proposal or its signatures; nothing
+it says about one makes a check pass.
+"""
 
 import hashlib
 from dataclasses import replace
 
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import ProposalStatus, TxType
+from custody.schemas.vaults import MAX_SIGNERS
 from multisig import MultisigError, Psbt
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.effects import Level, Notify
+from signerd.core.events import Level, Notify, Step, due_effects, go_on
 from signerd.core.review import review
 from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
-from signerd.core.step import Step, due_effects, go_on
-from signerd.core.values import Record, ReviewContext, Snapshot
+from signerd.core.values import Record, ReviewContext, Snapshot, Unfollowed
 
 ENDS = {
     ProposalStatus.BROADCASTING: Move.WENT_OUT,
@@ -178,3 +183,32 @@ def identity_of(psbt: bytes) -> str:
         return Psbt.parse(psbt).tx.txid
     except MultisigError:
         return "unreadable:" + hashlib.sha256(psbt).hexdigest()
+
+
+# The threshold was met, whatever number of signatures is told.
+COMPLETED = frozenset(
+    {
+        ProposalStatus.SIGNED,
+        ProposalStatus.STALLED,
+        ProposalStatus.BROADCASTING,
+        ProposalStatus.CONFIRMED,
+    }
+)
+
+
+def unfollowed_of(snapshot: Snapshot) -> Unfollowed | None:
+    """None where nobody is said to have signed it, where it moves no money of the vault, and where its PSBT cannot be read."""
+    signed = snapshot.collected > 0 or snapshot.status in COMPLETED
+    if not signed or snapshot.kind is TxType.FORWARD:
+        return None
+    try:
+        tx = Psbt.parse(snapshot.psbt).tx
+    except MultisigError:
+        return None
+    collected = max(0, min(snapshot.collected, MAX_SIGNERS))
+    return Unfollowed(snapshot.psbt_id, snapshot.status, collected, snapshot.required, tx)
+
+
+def may_yet_be_signed(snapshot: Snapshot) -> bool:
+    """Whether it is to be looked at again: it waits, and not for us, or is not taken yet."""
+    return snapshot.status is ProposalStatus.PENDING and snapshot.kind is not TxType.FORWARD

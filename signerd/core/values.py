@@ -9,12 +9,10 @@ from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Transaction, Vault
 from multisig.tokens import Bytecode
 from signerd.core.places import Places
-from signerd.core.quota import UNFOLLOWED_ROW_BYTES
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import NO_RULES, Rules
-from signerd.core.screens import Screen
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
-from signerd.core.tokens import TokenClaim
+from signerd.core.tokens import Screen, TokenClaim
 
 
 @dataclass(frozen=True)
@@ -175,6 +173,10 @@ class Neighbour:
     def is_open(self) -> bool:
         """No signature of ours is out, but the person may still be asked for it."""
         return not self.may_confirm and self.state in OPEN_STATES
+
+
+# What a row of an unfollowed proposal takes in the journal with its index: of the proposal, an output or a coin.
+UNFOLLOWED_ROW_BYTES = 200
 
 
 @dataclass(frozen=True)

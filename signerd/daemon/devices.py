@@ -26,9 +26,9 @@ from firmware_bridge import (
 from firmware_bridge.enrolment import fitting_name
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
 from signerd.core import events
-from signerd.core.effects import SignOnDevice
-from signerd.core.screens import Screen
+from signerd.core.events import SignOnDevice
 from signerd.core.text import plain, said
+from signerd.core.tokens import Screen
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
 from signerd.faults import FaultPoint, no_fault
 from signerd.supervisor import unforeseen

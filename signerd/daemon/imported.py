@@ -14,9 +14,8 @@ from multisig import MultisigError, Psbt, finalise
 from signerd.callers import Caller, Right
 from signerd.core import events
 from signerd.core.following import identity_of
-from signerd.core.imported import LIVES_SECONDS, imported_snapshot
 from signerd.core.review import Review
-from signerd.core.signing import signing_of
+from signerd.core.signing import LIVES_SECONDS, imported_snapshot, signing_of
 from signerd.core.values import Imported, Record, Snapshot
 from signerd.daemon.proposal_views import imported_line, psbt_review, refusal_words
 from signerd.daemon.reviews import Reviews

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from firmware_bridge import Device, Progress
 from multisig import MultisigError, Network, Vault
 from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, require_code, seen_vault, unpin
-from signerd.core.effects import Effect
+from signerd.core.events import Effect
 from signerd.core.text import plain, said
 from signerd.core.values import Pin
 from signerd.daemon.addresses import Showing

@@ -17,14 +17,14 @@ from multisig import (
     encode_address,
 )
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
-from signerd.core.listed import ListedAddress
+from signerd.core.checks.case import Verdict
+from signerd.core.checks.tokens import ListedAddress
 from signerd.core.review import Review
 from signerd.core.rules.values import RULE_NAMES
-from signerd.core.screens import Screen, hidden_parts, screen_words
 from signerd.core.states import State
 from signerd.core.text import amount, plain
+from signerd.core.tokens import Screen, hidden_parts, screen_words
 from signerd.core.values import Pin, Record
-from signerd.core.verdicts import Verdict
 from signerd.journal.imported import ImportedEntry
 from signerd.shapes import (
     BroughtLine,

@@ -16,7 +16,7 @@ from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.checks.table import CHECKS, HOLD
-from signerd.core.rules.words import rule_words
+from signerd.core.rules.values import rule_words
 from signerd.core.states import State
 from signerd.core.text import plain
 from signerd.daemon.devices import Devices

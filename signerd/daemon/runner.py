@@ -12,17 +12,17 @@ from firmware_bridge import Progress
 from multisig import Fingerprint
 from signerd.account.platform import Platform
 from signerd.core import events
-from signerd.core.effects import (
+from signerd.core.events import (
     AskPerson,
     Effect,
     FindDevice,
     Notify,
     ReadKeys,
     SignOnDevice,
+    Step,
     Submit,
     SubmitDecline,
 )
-from signerd.core.engine import Step
 from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.values import Record

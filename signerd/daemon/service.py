@@ -27,9 +27,9 @@ from signerd.account.vaults import seen_vaults
 from signerd.apps import PairedApps
 from signerd.callers import TERMINAL, Caller
 from signerd.core import events
-from signerd.core.accounts import Accounts
 from signerd.core.audit import Note
-from signerd.core.effects import REGISTRATION
+from signerd.core.events import REGISTRATION
+from signerd.core.keys import Accounts
 from signerd.core.review import Review
 from signerd.core.states import State
 from signerd.core.text import plain, said

@@ -8,9 +8,8 @@ from typing import Any
 from multisig import Fingerprint
 from signerd.core.audit import Note
 from signerd.core.places import NEW_POLICY, Places, joined
-from signerd.core.rules.ledger import AskedSpend, Ledger
-from signerd.core.rules.spending import Moment, Spent
-from signerd.core.screens import Screen
+from signerd.core.rules.spending import AskedSpend, Ledger, Moment, Spent
+from signerd.core.tokens import Screen
 from signerd.journal import rows
 
 KIND = "device-screen"

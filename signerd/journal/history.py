@@ -10,8 +10,8 @@ from multisig import MultisigError, Network, Psbt, inspect
 from signerd.core.audit import Entry
 from signerd.core.checks.case import InspectedCase
 from signerd.core.review import HARD_LIMITS
-from signerd.core.screens import Screen
 from signerd.core.signing import signing_of
+from signerd.core.tokens import Screen
 from signerd.core.values import Limits, OwnKey, Pin, ReviewContext, Snapshot
 from signerd.errors import JournalCorrupted
 from signerd.journal import rows

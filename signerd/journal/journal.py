@@ -5,9 +5,9 @@ One thread uses a journal. Every public method that changes something is one tra
 
 from collections.abc import Sequence
 
-from signerd.core.effects import Effect
-from signerd.core.engine import Step, decide, due_effects, receive
-from signerd.core.events import Event, Polled, Reconsidered, Restarted
+from signerd.core.engine import decide
+from signerd.core.events import Effect, Event, Polled, Reconsidered, Restarted, Step, due_effects
+from signerd.core.following import receive
 from signerd.core.places import policy_code
 from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from multisig import Network
-from signerd.core.key_status import Revocation, Why
+from signerd.core.keys import Revocation, Why
 from signerd.core.values import FormerKey, OwnKey
 from signerd.journal.rows import read_origin_key
 

@@ -11,10 +11,9 @@ from multisig import Fingerprint
 from multisig.tokens import Payload, bytecode_hash
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
-from signerd.core.effects import REGISTRATION, Effect, Level, Notify
-from signerd.core.key_status import Revocation
-from signerd.core.screens import Screen
-from signerd.core.tokens import Published, subject_of
+from signerd.core.events import REGISTRATION, Effect, Level, Notify
+from signerd.core.keys import Revocation
+from signerd.core.tokens import Published, Screen, subject_of
 from signerd.core.values import OwnKey, Pin, Record, Snapshot
 from signerd.journal import rows
 from signerd.journal.chain import Chain

@@ -11,9 +11,16 @@ from typing import Any, TypeVar
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Network, OriginKey, Policy, Profile, Psbt, Vault
 from multisig.tokens import Bytecode, Deploy
-from signerd.core.screens import Screen
 from signerd.core.states import State
-from signerd.core.tokens import NotProven, Published, TokenClaim, payload_of_bytes, prove_blob, prove_token
+from signerd.core.tokens import (
+    NotProven,
+    Published,
+    Screen,
+    TokenClaim,
+    payload_of_bytes,
+    prove_blob,
+    prove_token,
+)
 from signerd.core.values import Limits, Neighbour, OwnKey, Pin, ReviewContext, Snapshot
 from tests.attacks.make import CORPUS
 from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE

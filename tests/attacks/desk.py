@@ -14,8 +14,8 @@ from firmware_bridge import Family
 from multisig import MultisigError, OriginKey, Psbt, Vault, signer_progress
 from signerd.client import DaemonClient
 from signerd.core.audit import Note
-from signerd.core.screens import Screen
 from signerd.core.states import State
+from signerd.core.tokens import Screen
 from signerd.core.values import Limits, OwnKey, Pin, Snapshot
 from signerd.daemon.service import Daemon
 from signerd.errors import SignerdError, UnknownProposal

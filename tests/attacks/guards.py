@@ -21,7 +21,7 @@ from multisig.script import ScriptKind
 from multisig.wire import Reader
 from signerd.account import person, platform, vaults
 from signerd.account.listing import read_each
-from signerd.core import checks
+from signerd.core.checks import table
 
 Off = Callable[[pytest.MonkeyPatch], None]
 
@@ -29,15 +29,11 @@ BOUNDLESS = PsbtLimits(max_bytes=1 << 40, max_inputs=1 << 40, max_outputs=1 << 4
 
 
 def switch_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Take one guard away: of the table, one of signerd's checks by its function, or one finding's severity."""
+    """Take one guard away: of the table, one of signerd's checks by its name, or one finding's severity."""
     kind, _, what = name.partition(":")
     match kind:
         case "check":
             _without_check(monkeypatch, what)
-        case "forward":
-            _without_check(monkeypatch, what, "FORWARD_")
-        case "token":
-            _without_check(monkeypatch, what, "TOKEN_")
         case "severity":
             lowered = model._WARNINGS | {model.FindingCode(what)}
             monkeypatch.setattr(model, "_WARNINGS", lowered)
@@ -45,14 +41,10 @@ def switch_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
             GUARDS[name](monkeypatch)
 
 
-def _without_check(monkeypatch: pytest.MonkeyPatch, function: str, prefix: str = "") -> None:
-    found = 0
-    for table in (f"{prefix}BEFORE_INSPECTION", f"{prefix}AFTER_INSPECTION"):
-        listed = getattr(checks, table, ())
-        kept = tuple(check for check in listed if check.__name__ != function)
-        found += len(listed) - len(kept)
-        monkeypatch.setattr(checks, table, kept, raising=False)
-    assert found == 1, function
+def _without_check(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    kept = {other: check for other, check in table.CHECKS.items() if other != name}
+    assert len(kept) == len(table.CHECKS) - 1, name
+    monkeypatch.setattr(table, "CHECKS", kept)
 
 
 def _nothing(*_arguments: object) -> tuple[()]:

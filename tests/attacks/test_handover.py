@@ -6,7 +6,7 @@ from firmware_bridge import sanitised_psbt
 from multisig import MultisigError, Psbt, accept_signatures, signer_progress
 from multisig.errors import BadSignature, NotFinalisable, PsbtMismatch
 from multisig.proofs import Prover
-from signerd.core.device import device_returned
+from signerd.core.engine import device_returned
 from signerd.core.events import DeviceReturned
 from signerd.core.states import State
 from signerd.core.values import Approval, Record
@@ -113,7 +113,7 @@ def test_s19_nothing_else_of_it_becomes_the_daemons(answer):
 @pytest.mark.parametrize("answer", BAD_ANSWERS, ids=str)
 def test_s19_without_the_guard_the_device_s_word_would_be_kept(answer, monkeypatch):
     monkeypatch.setattr(
-        "signerd.core.device._with_verified_signatures", lambda _record, returned, *_rest: returned
+        "signerd.core.engine._with_verified_signatures", lambda _record, returned, *_rest: returned
     )
     step = device_returned(
         at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().review_context()

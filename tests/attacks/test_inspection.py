@@ -6,8 +6,8 @@ import pytest
 from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
 
 from multisig import FeeLimits, Psbt, Severity, inspect
+from signerd.core.checks.case import Outcome
 from signerd.core.review import Review, review
-from signerd.core.verdicts import Outcome
 from tests.attacks.cases import ALLOWED_WITHOUT_LOOK, Proposal, proposals
 from tests.attacks.guards import switch_off
 

@@ -11,7 +11,7 @@ from firmware_bridge import Family
 from multisig import Network, multisig_account_path
 from signerd.account.platform import Platform
 from signerd.account.session import Account
-from signerd.core.accounts import ALL_ACCOUNTS, FEW_ACCOUNTS
+from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, PlatformRefused

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from multisig import Psbt, signer_progress
 from signerd.callers import GRANTABLE, Caller, Kind
-from signerd.core.imported import LIVES_SECONDS
+from signerd.core.signing import LIVES_SECONDS
 from signerd.core.states import State
 from signerd.core.values import Record
 from signerd.daemon.service import Daemon

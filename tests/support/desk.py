@@ -5,7 +5,7 @@ from dataclasses import replace
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
 from signerd.core.claims import VaultClaim
-from signerd.core.screens import Screen
+from signerd.core.tokens import Screen
 from signerd.core.values import Limits, OwnKey, Pin, ReviewContext, Snapshot
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
 

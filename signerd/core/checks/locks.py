@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from multisig import Network, RelativeLock, relative_lock
-from signerd.core.checks.case import InspectedCase
-from signerd.core.verdicts import Verdict, allow, hold
+from signerd.core.checks.case import Answer, InspectedCase, allow, hold
 
 # BIP-65 and consensus: below it nLockTime is a height, from it on a time.
 LOCKTIME_THRESHOLD = 500_000_000
@@ -49,17 +48,16 @@ PACES: Mapping[Network, Pace] = MappingProxyType(
 HIGHEST_REGTEST = 100_000
 
 
-def locktime(case: InspectedCase) -> Verdict:
+def locktime(case: InspectedCase) -> Answer:
     """A lock far ahead of the chain is held until it is named: the payment leaves when the plan may be another."""
-    name = "locktime"
-    absolute, relative = _absolute(name, case), _relative(name, case)
+    absolute, relative = _absolute(case), _relative(case)
     if relative is None:
         return absolute
     sentence = f"{absolute.sentence} {relative.sentence}" if absolute.acknowledge else relative.sentence
-    return hold(name, sentence, **{**absolute.figures, **relative.figures})
+    return hold(sentence, **{**absolute.figures, **relative.figures})
 
 
-def _relative(name: str, case: InspectedCase) -> Verdict | None:
+def _relative(case: InspectedCase) -> Answer | None:
     """S30: held as an absolute lock is. How old a coin is, only a chain could say: its age is taken to be nothing.
 
     None where no coin has to wait for long.
@@ -71,7 +69,6 @@ def _relative(name: str, case: InspectedCase) -> Verdict | None:
         return None
     longest = max(far, key=lambda lock: lock.time + lock.blocks * USUAL_BLOCK)
     return hold(
-        name,
         f"It cannot be mined before a coin that it spends is {longest} old, which may be far ahead: what you sign now could be "
         "sent then.",
         blocks=longest.blocks,
@@ -83,35 +80,31 @@ def _is_far(lock: RelativeLock) -> bool:
     return lock.blocks > BLOCKS_AHEAD or lock.time > TIME_AHEAD
 
 
-def _absolute(name: str, case: InspectedCase) -> Verdict:
+def _absolute(case: InspectedCase) -> Answer:
     lock = case.psbt.tx.locktime
     if lock == 0 or all(item.sequence == FINAL_SEQUENCE for item in case.psbt.tx.inputs):
-        return allow(name, "No locktime holds it back.", locktime=lock)
+        return allow("No locktime holds it back.", locktime=lock)
     if lock >= LOCKTIME_THRESHOLD:
-        return _time_lock(name, lock, case)
+        return _time_lock(lock, case)
     if lock > _highest(case) + BLOCKS_AHEAD:
         return hold(
-            name,
             f"It cannot be mined before block {lock:,}, which is far ahead: what you sign now could be sent then.",
             locktime=lock,
         )
-    return allow(name, f"It may be mined from block {lock:,} on, which is not far ahead.", locktime=lock)
+    return allow(f"It may be mined from block {lock:,} on, which is not far ahead.", locktime=lock)
 
 
-def _time_lock(name: str, lock: int, case: InspectedCase) -> Verdict:
+def _time_lock(lock: int, case: InspectedCase) -> Answer:
     # Every 32-bit number of seconds is a date before the year 2107.
     when = datetime.fromtimestamp(lock, UTC)
     moment = case.around.moment
     if moment is None or when > moment.now + TIME_AHEAD:
         return hold(
-            name,
             f"It cannot be mined before {when:%Y-%m-%d %H:%M} UTC, which is far ahead: what you sign now could "
             "be sent then.",
             locktime=lock,
         )
-    return allow(
-        name, f"It may be mined from {when:%Y-%m-%d %H:%M} UTC on, which is not far ahead.", locktime=lock
-    )
+    return allow(f"It may be mined from {when:%Y-%m-%d %H:%M} UTC on, which is not far ahead.", locktime=lock)
 
 
 def _highest(case: InspectedCase) -> int:

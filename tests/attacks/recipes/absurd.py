@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tests.attacks.recipes.coins import COIN_TWICE
 from tests.attacks.recipes.outputs import locked
 from tests.attacks.recipes.scene import Recipe
 
@@ -53,4 +54,5 @@ S23 = (
         findings=(("non-standard-version", "transaction"),),
         off="severity:non-standard-version",
     ),
+    COIN_TWICE,
 )

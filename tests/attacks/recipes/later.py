@@ -8,7 +8,7 @@ from tests.attacks.people import VAULT
 from tests.attacks.recipes.scene import COIN, FEE, PAID, Recipe, Scene, change_to
 from tests.support.wallets import fund, pay, with_inputs
 
-FAR = {"held": ("change-index",), "off": "check:change_index", "named": (0,)}
+FAR = {"held": ("change-index",), "off": "check:change-index", "named": (0,)}
 
 
 def split(scene: Scene, *indexes: int) -> Psbt:

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.core import quota
 from signerd.core.states import State
 from signerd.errors import UnknownProposal
+from signerd.journal import quota
 from signerd.journal.journal import RECONSIDERED
 from tests.support.daemons import daemon_at, make_config, prepare, until, until_state
 from tests.support.desk import snapshot_of, spend

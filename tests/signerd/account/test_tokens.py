@@ -6,9 +6,8 @@ import httpx
 import pytest
 
 from firmware_bridge import DeviceState
-from signerd.core.screens import Screen
 from signerd.core.states import State
-from signerd.core.tokens import Published
+from signerd.core.tokens import Published, Screen
 from signerd.errors import NeedsAcknowledgement, StaleApproval
 from signerd.journal import quota
 from tests.support.daemons import approve, daemon_at, prepare, until, until_state

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.core import quota
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement
+from signerd.journal import quota
 from tests.support.daemons import approve, daemon_at, prepare, until, until_state
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signerd.core.accounts import ALL_ACCOUNTS, FEW_ACCOUNTS, FIRST_ACCOUNTS, MORE_ACCOUNTS, Accounts
+from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS, FIRST_ACCOUNTS, MORE_ACCOUNTS, Accounts
 
 counts = st.integers(0, ALL_ACCOUNTS)
 any_accounts = st.builds(Accounts, counts, counts, st.none() | counts)

@@ -8,17 +8,20 @@ import pytest
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Psbt, sats
 from signerd.core import events
-from signerd.core.effects import (
+from signerd.core.engine import decide
+from signerd.core.events import (
     AskPerson,
     Effect,
     FindDevice,
     Level,
     Notify,
     SignOnDevice,
+    Step,
     Submit,
     SubmitDecline,
+    due_effects,
 )
-from signerd.core.engine import Step, decide, due_effects, receive
+from signerd.core.following import receive
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Limits, Neighbour, Record, ReviewContext, Snapshot

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from signerd.core.key_status import ListedKey, Revocation, Why, made_with_former, revocation_of
+from signerd.core.keys import ListedKey, Revocation, Why, made_with_former, revocation_of
 from signerd.core.values import FormerKey
 from tests.support.desk import own_keys
 

@@ -18,10 +18,10 @@ from multisig import (
     op_return_script,
     sats,
 )
+from signerd.core.checks.case import Outcome
 from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.values import Limits, Neighbour, ReviewContext, Snapshot
-from signerd.core.verdicts import Outcome
 from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, review_context, snapshot_of, spend
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, fund, make_vault, pay, with_input, with_output
 

@@ -8,13 +8,13 @@ import pytest
 from multisig.tokens import Function, Payload, encode_payload, payload_parts
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.effects import AskPerson
+from signerd.core.checks.case import Outcome
+from signerd.core.events import AskPerson
 from signerd.core.review import review
 from signerd.core.rules.reading import read_rules
-from signerd.core.screens import Screen, hidden_parts, screen_words
 from signerd.core.states import State
+from signerd.core.tokens import Screen, hidden_parts, screen_words
 from signerd.core.values import Limits
-from signerd.core.verdicts import Outcome
 from signerd.journal import Journal
 from tests.support.desk import (
     CLAIM,

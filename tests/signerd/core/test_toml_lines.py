@@ -2,7 +2,7 @@
 
 import pytest
 
-from signerd.core.toml_lines import line_of
+from signerd.core.text import line_of
 
 TEXT = """\
 a.b = 1

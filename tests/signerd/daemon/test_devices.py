@@ -6,7 +6,7 @@ import pytest
 
 from firmware_bridge import Device, DeviceState, Disconnected, Endpoint, Family, Locked, NotEnrolled
 from signerd.core import events
-from signerd.core.effects import SignOnDevice
+from signerd.core.events import SignOnDevice
 from signerd.daemon.devices import UNFORESEEN, Devices
 from signerd.errors import DeviceUnready, NoSuchDevice
 from tests.support.desk import VAULT, spend

@@ -11,9 +11,8 @@ import pytest
 from custody.schemas.proposals import ProposalStatus
 from signerd.account import listing, platform
 from signerd.account.person import MOST_WORKSPACES
-from signerd.core import quota
 from signerd.core.states import State
-from signerd.journal import Journal
+from signerd.journal import Journal, quota
 from tests.support.daemons import approve, daemon_at, is_well, until, until_state
 from tests.support.desk import VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge

@@ -10,8 +10,8 @@ import pytest
 
 from signerd.core import events
 from signerd.core.audit import GENESIS, Note, first_fault, link
-from signerd.core.effects import Notify, Submit
-from signerd.core.key_status import Revocation, Why
+from signerd.core.events import Notify, Submit
+from signerd.core.keys import Revocation, Why
 from signerd.core.states import State
 from signerd.core.values import OwnKey
 from signerd.journal import Journal

@@ -19,8 +19,8 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Entry, Note, first_fault
-from signerd.core.effects import Effect, SignOnDevice, Submit
-from signerd.core.key_status import Revocation, Why
+from signerd.core.events import Effect, SignOnDevice, Submit
+from signerd.core.keys import Revocation, Why
 from signerd.core.states import State
 from signerd.core.values import Limits, Record, Snapshot
 from signerd.errors import DecisionError

@@ -8,7 +8,7 @@ import pytest
 
 from signerd.core import events
 from signerd.core.audit import Note, first_fault
-from signerd.core.effects import AskPerson, Level, Notify
+from signerd.core.events import AskPerson, Level, Notify
 from signerd.core.states import State
 from signerd.core.values import Limits
 from signerd.errors import IllegalEvent, RefusedByChecks

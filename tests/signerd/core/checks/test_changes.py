@@ -1,9 +1,8 @@
 """The alarm that stays until the person looked (S16), and the name that is a label only."""
 
-from signerd.core.checks import BEFORE_INSPECTION
-from signerd.core.checks.table import CHECKS
+from signerd.core.checks.case import Outcome
+from signerd.core.checks.table import CHECKS, Stage
 from signerd.core.review import review
-from signerd.core.verdicts import Outcome
 from tests.support.desk import review_context, snapshot_of, spend
 
 HONEST = snapshot_of(spend())
@@ -42,5 +41,5 @@ def test_the_alarm_may_not_be_lowered():
 
 
 def test_an_alarm_comes_before_the_transaction_is_judged():
-    assert "change_looked_at" in [check.__name__ for check in BEFORE_INSPECTION]
+    assert CHECKS["vault-alarm"].stage is Stage.BEFORE
     assert review(HONEST, review_context(vault_changes=("x.",))).inspection is None

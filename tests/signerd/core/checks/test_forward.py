@@ -6,13 +6,13 @@ import pytest
 
 from custody.schemas.proposals import TxType
 from multisig import CHANGE, RECEIVE, Psbt, TxOut, op_return_script, sats
-from signerd.core.checks.forward import RECEIVE_ADDRESSES
+from signerd.core.checks.case import Outcome
+from signerd.core.checks.payments import RECEIVE_ADDRESSES
 from signerd.core.review import Review, review
 from signerd.core.rules.reading import read_rules
 from signerd.core.signing import signing_of
 from signerd.core.states import State
 from signerd.core.values import Limits, ReviewContext
-from signerd.core.verdicts import Outcome
 from tests.support.desk import NETWORK, VAULT, make_pin, review_context, snapshot_of
 from tests.support.payments import (
     PROFILE,

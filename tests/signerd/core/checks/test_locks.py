@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from multisig import ChangeTo, Network, build_psbt, sats
+from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.locks import (
     BLOCKS_AHEAD,
     FINAL_SEQUENCE,
@@ -15,7 +16,6 @@ from signerd.core.checks.locks import (
 )
 from signerd.core.review import review
 from signerd.core.rules.spending import Moment
-from signerd.core.verdicts import Outcome, Verdict
 from tests.support.desk import VAULT, review_context, snapshot_of
 from tests.support.wallets import fund, pay
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.values import Neighbour, Snapshot
-from signerd.core.verdicts import Outcome, Verdict
 from tests.support.desk import review_context, snapshot_of
 from tests.support.payments import SIGNED_AT, neighbour_of, shop, spend_of
 

@@ -3,10 +3,10 @@
 import pytest
 
 from multisig import Psbt
+from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.values import Neighbour, Snapshot
-from signerd.core.verdicts import Outcome, Verdict
 from tests.support.desk import review_context, snapshot_of
 from tests.support.payments import SHOP, neighbour_of, shop, spend_of
 from tests.support.wallets import make_vault, pay, with_output

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, build_psbt, inspect, sats
+from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.places import GAP, NEW_CHAIN, NEW_POLICY, is_near, joined, merged, policy_code, used_by
 from signerd.core.review import review
-from signerd.core.verdicts import Outcome, Verdict
 from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of
 from tests.support.wallets import fund, pay
 

@@ -8,11 +8,11 @@ import pytest
 from custody.schemas.proposals import TxType
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, op_return_script, sats
 from multisig.tokens import Call, Function, token_amount, token_script
+from signerd.core.checks.case import Outcome
 from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.tokens import TokenClaim
 from signerd.core.values import Neighbour, ReviewContext, Snapshot
-from signerd.core.verdicts import Outcome
 from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of
 from tests.support.tokens import (
     CONTRACT,

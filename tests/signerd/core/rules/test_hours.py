@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signerd.core.rules.hours import Hours, clock_text, minute_of_day
+from signerd.core.rules.values import Hours, clock_text, minute_of_day
 
 WORK = frozenset(range(5))
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multisig import FeeRate, Network, OutPoint, sats
+from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.table import LOWERABLE
 from signerd.core.review import review
 from signerd.core.rules.reading import read_rules
@@ -26,7 +27,6 @@ from signerd.core.rules.values import (
 )
 from signerd.core.states import State
 from signerd.core.values import Neighbour, ReviewContext
-from signerd.core.verdicts import Outcome, Verdict
 from tests.signerd.core.rules.test_hours import hours
 from tests.support.desk import VAULT, VAULT_ID, review_context, snapshot_of, spend
 from tests.support.wallets import pay

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signerd.core.audit import GENESIS, Entry, Note, link
-from signerd.core.rules.ledger import EARLIEST, UNSIGNED_AGAIN, Ledger
+from signerd.core.rules.spending import EARLIEST, UNSIGNED_AGAIN, Ledger
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 IDS = ("p-1", "p-2", "p-3")

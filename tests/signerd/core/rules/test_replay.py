@@ -7,8 +7,8 @@ import pytest
 from multisig import ChangeTo, Network, Psbt, build_psbt, inspect, sats
 from signerd.core.audit import GENESIS, Entry, Note, link
 from signerd.core.checks.case import InspectedCase
+from signerd.core.replay import Answer, Decision, Replayed, decisions, replay
 from signerd.core.rules.reading import read_rules
-from signerd.core.rules.replay import Answer, Decision, Replayed, decisions, replay
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, review_context, snapshot_of
 from tests.support.wallets import fund, pay
 

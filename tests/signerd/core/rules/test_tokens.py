@@ -4,6 +4,7 @@ import pytest
 
 from multisig import RECEIVE, Network, sats
 from multisig.tokens import Function, Payload
+from signerd.core.checks.case import Outcome
 from signerd.core.review import review
 from signerd.core.rules.reading import read_rules
 from signerd.core.rules.values import (
@@ -14,9 +15,8 @@ from signerd.core.rules.values import (
     OfToken,
     Rule,
     Rules,
+    rule_words,
 )
-from signerd.core.rules.words import rule_words
-from signerd.core.verdicts import Outcome
 from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of, spend
 from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
 

@@ -1,7 +1,11 @@
-"""How this machine's registered key stands: replaced from here, or revoked at the platform by the platform's own word.
+"""The signer's keys at the platform: how many accounts are registered, and whether the platform calls the key revoked.
 
-That word is not proven by anything. It can stop what would be signed, and be told; it takes nothing away that is known
-here, and it is not lifted by another word of the platform's: the person registers a device again.
+Each vault takes one BIP-48 account of each signer. Accounts are hardened, so the platform cannot derive the next one: the
+device gives it, and its person approves once for many. The platform's figures are not proven. A wrong one asks for too many
+keys or for too few; it never changes what is signed.
+
+Its word about a revocation is not proven either. It can stop a signature, and it is shown; it removes nothing that is known
+here, and a later word of the platform does not lift it: the person registers a device again.
 """
 
 from collections.abc import Iterable
@@ -9,8 +13,59 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from custody.schemas.keys import MAX_ACCOUNT
 from signerd.core.text import plain
 from signerd.core.values import FormerKey, OwnKey
+
+# The platform's contract: the first eight, more later.
+FIRST_ACCOUNTS = 8
+# One approval registers keys for so many more vaults; the person is asked while keys for two vaults are left.
+MORE_ACCOUNTS = 32
+FEW_ACCOUNTS = 2
+ALL_ACCOUNTS = MAX_ACCOUNT + 1
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """``known``: how many accounts from 0 on this machine has; ``following``: the number above the highest one that the
+    platform has; ``free``: how many of those no vault uses. The platform may tell neither.
+    """
+
+    known: int = 0
+    following: int = 0
+    free: int | None = None
+
+    @property
+    def registered(self) -> int:
+        return min(max(self.known, self.following), ALL_ACCOUNTS)
+
+    @property
+    def run_out(self) -> bool:
+        """Few are free, and there are more paths."""
+        return self.free is not None and self.free <= FEW_ACCOUNTS and self.registered < ALL_ACCOUNTS
+
+    @property
+    def wanted(self) -> int:
+        """How many, from 0 on, a registration offers now."""
+        if self.run_out:
+            return min(self.registered + MORE_ACCOUNTS, ALL_ACCOUNTS)
+        return max(self.registered, FIRST_ACCOUNTS)
+
+    @property
+    def advice(self) -> str | None:
+        """What the person has to do, and why; the same sentence until it is done."""
+        if self.run_out:
+            return (
+                "The keys of your device for new vaults run out: each vault takes one. Connect it and run "
+                f"`signerd register`: one approval registers keys for up to {MORE_ACCOUNTS} more vaults."
+            )
+        if self.known < self.following:
+            return (
+                "Another desktop registered more keys of your device than this one knows. Connect it and run "
+                "`signerd register`, so that vaults with those keys can be pinned here."
+            )
+        return None
+
 
 _LABEL_LENGTH = 8
 

@@ -10,12 +10,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from signerd.core.audit import Entry
-from signerd.core.checks.case import InspectedCase
-from signerd.core.rules.judge import judge
-from signerd.core.rules.ledger import AskedSpend, Ledger
-from signerd.core.rules.spending import Moment, Spent
+from signerd.core.checks.case import InspectedCase, Outcome, Verdict
+from signerd.core.checks.rules import judge
+from signerd.core.rules.spending import AskedSpend, Ledger, Moment, Spent
 from signerd.core.rules.values import Rules
-from signerd.core.verdicts import Outcome, Verdict
 
 
 class Decision(StrEnum):

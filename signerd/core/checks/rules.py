@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from multisig import FeeRate
-from signerd.core.checks.case import InspectedCase
+from signerd.core.checks.case import Figure, InspectedCase, Verdict, allow, hold, refuse
 from signerd.core.checks.tokens import gaining
 from signerd.core.families import payee
 from signerd.core.rules.spending import NO_QUORUM, Spent, most_spent
@@ -21,9 +21,8 @@ from signerd.core.rules.values import (
     OfToken,
     Rule,
 )
-from signerd.core.screens import hidden_parts
 from signerd.core.text import amount
-from signerd.core.verdicts import Figure, Verdict, allow, hold, refuse
+from signerd.core.tokens import hidden_parts
 
 # Whether the condition is met, the sentence that says so or not, and the figures.
 Found = tuple[bool, str, Mapping[str, Figure]]
@@ -38,9 +37,9 @@ def judge(case: InspectedCase) -> tuple[Verdict, ...]:
 def _verdict(rule: Rule, case: InspectedCase) -> Verdict:
     met, sentence, figures = _CONDITIONS[type(rule.condition)](rule, case)
     if not met:
-        return allow(rule.name, f"{sentence}.", **figures)
+        return allow(f"{sentence}.", **figures).under(rule.name)
     say = refuse if rule.action is Action.REFUSE else hold
-    return say(rule.name, f"{sentence}: {_AGAINST[rule.action]}.", **figures)
+    return say(f"{sentence}: {_AGAINST[rule.action]}.", **figures).under(rule.name)
 
 
 def _per_transaction(rule: Rule, case: InspectedCase) -> Found:
