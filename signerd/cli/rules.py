@@ -63,7 +63,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the rules as they are read; the daemon reads them when it starts."""
-    from signerd.account.rules import find_rules, load_rules
+    from signerd.account.config import find_rules, load_rules
     from signerd.core.rules.values import NO_RULES, rule_words
     from signerd.journal.history import read_pinned_codes
 
@@ -102,7 +102,7 @@ def try_out(
 
     Each is judged at the moment when it was decided. One that the rules refuse is taken as not signed from there on.
     """
-    from signerd.account.rules import load_rules
+    from signerd.account.config import load_rules
     from signerd.core.replay import replay
     from signerd.journal.history import read_history
 

@@ -1,8 +1,8 @@
 """(record, event) → new record, effects to perform, notes for the audit chain.
 
-In order: the person's decision, the device's answer, the submission to the platform, the end of an imported PSBT, and the
-table of all handlers. Pure: the journal calls it inside the transaction that stores the result; the runner performs the
-effects after that.
+In order: the person's decision, the device's answer, the submission to the platform, the end of an imported
+PSBT, and the table of all handlers. Pure: the journal calls it inside the transaction that stores the result;
+the runner performs the effects after that.
 """
 
 import hashlib
@@ -59,7 +59,9 @@ def require_assent(found: Review, approval: Approval) -> None:
 
 
 def _shown(found: Review, approval: Approval) -> dict[str, Any]:
-    """``payments``: what the vault pays, which the rules count. What a forward pays to the vault is no such thing."""
+    """``payments``: what the vault pays, which the rules count. What a forward pays to the vault is no such
+    thing.
+    """
     assert found.inspection is not None
     paid = [[p.script_pubkey.hex(), int(p.amount)] for p in found.inspection.payments]
     forward = found.snapshot.kind is TxType.FORWARD
@@ -83,7 +85,7 @@ def refused(record: Record, event: events.Refused, around: ReviewContext) -> Ste
         record,
         state=advance(record.state, Move.DECLINE),
         approval=None,
-        # Of what was brought the platform knows nothing: there is nobody to tell.
+        # The platform knows nothing of an imported PSBT, so it is not told.
         decline=Decline(event.reason, delivered=record.snapshot.brought is not None),
         reason=f"Declined: {plain(event.reason)}" if event.reason else "Declined.",
     )
@@ -116,7 +118,9 @@ def _asked_again(record: Record, around: ReviewContext) -> Step:
 
 
 def device_returned(record: Record, event: events.DeviceReturned, around: ReviewContext) -> Step:
-    """S19: only signatures are taken from what came back, each is verified, and every input must have ours."""
+    """S19: only signatures are taken from what came back, each is verified, and every input must
+    have ours.
+    """
     verifying = replace(record, state=advance(record.state, Move.DEVICE_RETURNED))
     signing = signing_of(record.snapshot, around)
     if signing is None or (around.pin is None and not record.snapshot.is_of_profile):
@@ -236,7 +240,9 @@ def decline_delivered(record: Record, event: events.DeclineDelivered, _around: R
 
 
 def handed_over(record: Record) -> Step | None:
-    """What was brought is not submitted: its signature is ready for whoever brought it. None for a proposal."""
+    """An imported PSBT is not submitted: its signature is ready for the app or person that imported it. None
+    for a proposal.
+    """
     if record.snapshot.brought is None:
         return None
     ready = replace(record, state=advance(record.state, Move.HAND_OVER))
@@ -245,7 +251,7 @@ def handed_over(record: Record) -> Step | None:
 
 
 def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext) -> Step:
-    """Raises IllegalEvent where a device is being asked, or it is decided: a signature cannot be asked back."""
+    """Raises IllegalEvent where a device is asked, or it is decided: a signature cannot be taken back."""
     if record.snapshot.brought is None or record.state not in UNDECIDED:
         raise IllegalEvent(f"what is {record.state} cannot be taken back")
     by = record.snapshot.brought.by
@@ -255,7 +261,9 @@ def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext)
 
 
 def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Step:
-    """Nothing where it is decided, or a device is being asked: what that gives counts, and is looked at after it."""
+    """Nothing where it is decided. Nothing while a device is being asked either: its answer counts, and this
+    is checked again after it.
+    """
     if record.snapshot.brought is None or record.state in AT_THE_DEVICE or record.state not in UNDECIDED:
         return Step(record)
     approved = record.state is State.WAITING_DEVICE

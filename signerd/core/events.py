@@ -1,7 +1,8 @@
-"""What goes into the engine and comes out of it: events, the effects to perform, and the step that a decision makes.
+"""What goes into the engine and comes out of it: events, the effects to perform, and the step that a decision
+makes.
 
-Events are what can happen to a proposal: frozen values that the runner and the person feed to the engine. Effects are what
-the core asks of the outside: the runner performs them after they are recorded.
+Events are what can happen to a proposal: frozen values that the runner and the person feed to the engine.
+Effects are what the core asks of the outside: the runner performs them after they are recorded.
 """
 
 import hashlib
@@ -65,7 +66,9 @@ class DeviceReturned:
 
 @dataclass(frozen=True)
 class DeviceFailed:
-    """No signature came. ``asked``: the person may have been shown something; else the device was just not ready."""
+    """No signature came. ``asked``: the person may have been shown something; else the device was just not
+    ready.
+    """
 
     code: str
     sentence: str
@@ -114,12 +117,12 @@ class Restarted:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """Whoever brought it asks for no signature any more."""
+    """The app or person that imported it no longer asks for a signature."""
 
 
 @dataclass(frozen=True)
 class Lapsed:
-    """Nobody decided about what was brought in the time that it had."""
+    """The time is over in which an imported PSBT could be decided about."""
 
 
 Event = (
@@ -143,7 +146,9 @@ Event = (
 
 @dataclass(frozen=True)
 class AskPerson:
-    """Show the proposal and wait for a yes or a no. ``screen``: what the device will not show, in words; else empty."""
+    """Show the proposal and wait for a yes or a no. ``screen``: what the device will not show, in words; else
+    empty.
+    """
 
     psbt_id: str
     screen: str = ""
@@ -225,7 +230,9 @@ class Step:
 
 
 def go_on(step: Step, then: Callable[[Record], Step | None]) -> Step:
-    """Go on from a step's record; where the second step moves on, the first one's standing effects are void."""
+    """Go on from a step's record; where the second step moves on, the first one's standing
+    effects are void.
+    """
     following = then(step.record)
     if following is None:
         return step

@@ -1,11 +1,12 @@
-"""The signer's keys at the platform: how many accounts are registered, and whether the platform calls the key revoked.
+"""The signer's keys at the platform: how many accounts are registered, and whether the platform calls the key
+revoked.
 
-Each vault takes one BIP-48 account of each signer. Accounts are hardened, so the platform cannot derive the next one: the
-device gives it, and its person approves once for many. The platform's figures are not proven. A wrong one asks for too many
-keys or for too few; it never changes what is signed.
+Each vault takes one BIP-48 account of each signer. Accounts are hardened, so the platform cannot derive the
+next one: the device gives it, and its person approves once for many. The platform's figures are not proven. A
+wrong one asks for too many keys or for too few; it never changes what is signed.
 
-Its word about a revocation is not proven either. It can stop a signature, and it is shown; it removes nothing that is known
-here, and a later word of the platform does not lift it: the person registers a device again.
+Its word about a revocation is not proven either. It can stop a signature, and it is shown; it removes nothing
+that is known here, and a later word of the platform does not lift it: the person registers a device again.
 """
 
 from collections.abc import Iterable
@@ -27,8 +28,8 @@ ALL_ACCOUNTS = MAX_ACCOUNT + 1
 
 @dataclass(frozen=True)
 class Accounts:
-    """``known``: how many accounts from 0 on this machine has; ``following``: the number above the highest one that the
-    platform has; ``free``: how many of those no vault uses. The platform may tell neither.
+    """``known``: how many accounts from 0 on this machine has; ``following``: the number above the highest
+    one that the platform has; ``free``: how many of those no vault uses. The platform may tell neither.
     """
 
     known: int = 0
@@ -83,7 +84,9 @@ class ListedKey:
 
 
 class Why(StrEnum):
-    """As far as the platform's list of keys tells; where it gives no reason, another active key is taken for one."""
+    """As far as the platform's list of keys tells; where it gives no reason, another active key is taken for
+    one.
+    """
 
     REPLACED = "replaced"
     LOST = "lost"
@@ -92,7 +95,9 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Revocation:
-    """The platform's word that the key registered from here is revoked. ``successor``: whose fingerprint took its place."""
+    """The platform's word that the key registered from here is revoked. ``successor``: whose fingerprint took
+    its place.
+    """
 
     key_id: str
     fingerprint: str
@@ -102,13 +107,16 @@ class Revocation:
 
     @property
     def sentence(self) -> str:
-        return f"The platform says that your key {self.fingerprint} {self._how}, as first heard on {_day(self.told)}."
+        first = _day(self.told)
+        return f"The platform says that your key {self.fingerprint} {self._how}, as first heard on {first}."
 
     @property
     def advice(self) -> str:
         return (
-            "Nothing is signed with it, and all that is pinned stays. If you know nothing of this, call the platform's operator "
-            "and the other signers. To go on, connect the device that you use now and run `signerd register`; "
+            "Nothing is signed with it, and all that is pinned stays. If you know nothing of this, call the "
+            "platform's operator "
+            "and the other signers. To go on, connect the device that you use now and run `signerd "
+            "register`; "
             "with `--replace` it becomes your key where another one is."
         )
 
@@ -145,9 +153,12 @@ def made_with_former(former: FormerKey) -> str:
     """Why nothing of a vault is signed whose only key of ours is a former one, and what to do about it."""
     when = "" if former.replaced is None else f" on {_day(former.replaced)}"
     return (
-        f"This vault was made with your former key {former.own.key.fingerprint}, of a device of yours that was replaced{when}; "
-        "the registered key of your device now is not in it. Nothing of it is signed here: have its coins moved on into a "
-        "vault with your new key. Where you still have the former device, connect it and run `signerd register --replace`: "
+        f"This vault was made with your former key {former.own.key.fingerprint}, of a device of yours that "
+        f"was replaced{when}; "
+        "the registered key of your device now is not in it. Nothing of it is signed here: have its coins "
+        "moved on into a "
+        "vault with your new key. Where you still have the former device, connect it and run `signerd "
+        "register --replace`: "
         "the platform takes its signature for that move."
     )
 

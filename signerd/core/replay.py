@@ -1,7 +1,7 @@
 """What rules would have said of past proposals, each at the moment when it was decided.
 
-What they would have refused was then never signed, so that it does not count in the windows after it; where they would
-have asked, the person is taken to have said what they said.
+What they would have refused was then never signed, so that it does not count in the windows after it; where
+they would have asked, the person is taken to have said what they said.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,9 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class Decided:
-    """The entry of the chain by which it was decided; for a signed one, that by which its device was asked."""
+    """The entry of the chain by which it was decided; for a signed one, that by which its device
+    was asked.
+    """
 
     psbt_id: str
     sequence: int
@@ -47,7 +49,9 @@ class Decided:
 
 @dataclass(frozen=True)
 class Replayed:
-    """``paid``: satoshis to others, None where the proposal cannot be judged here. ``verdicts``: of every rule."""
+    """``paid``: satoshis to others, None where the proposal cannot be judged here. ``verdicts``: of every
+    rule.
+    """
 
     decided: Decided
     vault_id: str
@@ -101,8 +105,8 @@ def replay(
     quorums: Mapping[str, str | None],
     rules: Rules,
 ) -> tuple[Replayed, ...]:
-    """``entries``: the whole chain. By proposal: ``cases``, what can be judged; ``vaults``, what the platform called the vault of
-    each; ``quorums``, its verification code.
+    """``entries``: the whole chain. By proposal: ``cases``, what can be judged; ``vaults``, what the platform
+    called the vault of each; ``quorums``, its verification code.
     """
     ledger, taken, stopped, lines = Ledger(), 0, set[str](), []
     for decided in decisions(entries):

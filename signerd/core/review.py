@@ -15,16 +15,18 @@ from signerd.core.tokens import Screen
 from signerd.core.values import Pin, ReviewContext, Snapshot
 
 DOMAIN = b"signerd-review-v1"
-# The inspection's own ceilings stand above whatever is configured; the fee's share is told once, by ``fee-share``.
+# The inspection's own ceilings stand above whatever is configured; the fee's share is told once, by
+# ``fee-share``.
 HARD_LIMITS = FeeLimits(warn_share_percent=100)
 
 
 @dataclass(frozen=True)
 class Review:
-    """Every figure comes from the PSBT's bytes and the pinned vault (S13); the rest is marked as the platform's.
+    """Every figure comes from the PSBT's bytes and the pinned vault (S13); the rest is marked as the
+    platform's.
 
-    ``token``: that of its payload, where bytes have proven it. ``listed``: all whom a deployment of it lists from the start.
-    ``screen``: that of the signer's device, as far as this machine knows it.
+    ``token``: that of its payload, where bytes have proven it. ``listed``: all whom a deployment of it lists
+    from the start. ``screen``: that of the signer's device, as far as this machine knows it.
     """
 
     snapshot: Snapshot
@@ -51,7 +53,9 @@ class Review:
 
 
 def review(snapshot: Snapshot, around: ReviewContext) -> Review:
-    """Judge a proposal. Never raises for what the platform sent: what cannot be read is refused with the reason."""
+    """Judge a proposal. Never raises for what the platform sent: what cannot be read is refused with the
+    reason.
+    """
     try:
         psbt = Psbt.parse(snapshot.psbt)
     except MultisigError as error:
@@ -82,7 +86,9 @@ def _findings(inspection: Inspection) -> tuple[Verdict, ...]:
 def _sealed(
     snapshot: Snapshot, around: ReviewContext, inspection: Inspection | None, judged: tuple[Verdict, ...]
 ) -> Review:
-    """S24: the hash covers the transaction, the vault, the words of every check and what the platform added."""
+    """S24: the hash covers the transaction, the vault, the words of every check and what the
+    platform added.
+    """
     pin, verdicts, payload = around.pin, lower(judged, around.lowered), _payload(inspection)
     # In its own decimals, and never in those of a token that the payload is not of.
     token = None if payload is None else token_of_payload(payload, around.token)

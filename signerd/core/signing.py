@@ -1,8 +1,9 @@
-"""Whose coins a proposal spends, and with which of our keys: the pinned vault's, or the member's own profile's.
+"""Whose coins a proposal spends, and with which of our keys: the pinned vault's, or the member's own
+profile's.
 
-The platform knows nothing of an imported PSBT, so its coins are looked up here among the pins and the profiles. It then goes
-through the same states and checks as a proposal, with two more differences: only the person is told of its end, and its
-signature is handed over instead of submitted.
+The platform knows nothing of an imported PSBT, so its coins are looked up here among the pins and the
+profiles. It then goes through the same states and checks as a proposal, with two more differences: only the
+person is told of its end, and its signature is handed over instead of submitted.
 """
 
 from collections.abc import Iterable
@@ -35,7 +36,8 @@ def signing_of(snapshot: Snapshot, around: ReviewContext) -> Signing | None:
 def _profile_of(snapshot: Snapshot, around: ReviewContext) -> Signing | None:
     """The registered profile that the coins are said to be of; where they say nothing, there is none.
 
-    Which of ours it is, is all that is taken from what the PSBT says: whether the coins are its, is proven later.
+    Which of ours it is, is all that is taken from what the PSBT says: whether the coins are its, is proven
+    later.
     """
     try:
         said = [item.derivations for item in Psbt.parse(snapshot.psbt).inputs]
@@ -50,10 +52,11 @@ def _profile_of(snapshot: Snapshot, around: ReviewContext) -> Signing | None:
     return None
 
 
-# The person is asked for so long. Proposals of the platform live for days, for others sign as well; whoever brings a
-# PSBT waits for the answer, and its fee was chosen for now.
+# How long the person is asked. The platform's proposals live for days because others sign as well; an app
+# that imports a PSBT waits for the answer, and chose the fee for now.
 LIVES_SECONDS = 24 * 3600
-# What no vault is called, and no workspace: ids of the platform have a character, and count from one.
+# Values that no vault and no workspace has: the platform's ids have at least one character, and count from
+# one.
 NO_VAULT, NO_WORKSPACE = "", 0
 
 
@@ -65,7 +68,7 @@ def imported_snapshot(
     own_keys: Iterable[OwnKey],
     network: Network,
 ) -> Snapshot:
-    """What is known of a PSBT that somebody brings: its bytes, and whose coins they seem to be. Nothing is proven yet."""
+    """What is known of an imported PSBT: its bytes, and whose coins it seems to spend. Nothing is proven."""
     try:
         psbt = Psbt.parse(raw)
     except MultisigError:
@@ -98,10 +101,12 @@ def _snapshot(psbt_id: str, psbt: bytes, brought: Imported, pin: Pin | None, net
 
 
 def _purse(psbt: Psbt, pins: Iterable[Pin], own_keys: Iterable[OwnKey], network: Network) -> Pin | None:
-    """The pinned vault that most of the coins are said to be of; None where that is the profile, or nobody.
+    """The pinned vault that most of the coins claim to belong to; None where that is the profile, or none is
+    known.
 
-    By which it is judged is all that is taken from what the PSBT says. That every coin is its, the inspection proves.
-    One account's key is in many vaults, of which each is then said to be it: the first coin's script tells them apart.
+    The claim only selects the vault to judge by; the inspection proves that every coin belongs to it. One
+    account's key may be in many vaults, and then the claim fits all of them: the first coin's script tells
+    them apart.
     """
     best: tuple[tuple[int, bool], Pin | None] = (_claim(psbt, _profiles(own_keys, network)), None)
     for pin in pins:

@@ -10,7 +10,8 @@ from typing import Any
 SATS_PER_BTC = 100_000_000
 # The platform's bound on a description; what is longer is cut, and says so.
 LONGEST_TEXT = 1_000
-# Control, format (bidirectional overrides, zero-width), surrogate, private and unassigned characters, line breaks.
+# Control, format (bidirectional overrides, zero-width), surrogate, private and unassigned characters, line
+# breaks.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -40,7 +41,12 @@ def said(error: Exception) -> str:
 
 
 def canonical(value: Any) -> bytes:
-    """One spelling per value (RFC 8785 for what we write: no floats, ASCII keys): what hashes are taken over."""
+    """One spelling per value: what is stored, and what reviews, offers and the audit chain hash.
+
+    ``multisig.canonical_json`` is not used, because journals hold these bytes and hashes: it refuses whole
+    numbers above 2^53 - 1, which a hostile platform may send, and sorts names beyond U+FFFF in another
+    order.
+    """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 

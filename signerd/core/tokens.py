@@ -1,7 +1,8 @@
-"""What this machine knows of tokens: only what bytes prove (docs/tokens.md), and how much of it a device shows (S28).
+"""What this machine knows of tokens: only what bytes prove (docs/tokens.md), and how much of it a device
+shows (S28).
 
-A contract's id is the txid of its deployment, which carries the hash of the bytecode. These two prove the token's name,
-decimals, supplies and first owner; the platform's word is not needed for any of them.
+A contract's id is the txid of its deployment, which carries the hash of the bytecode. These two prove the
+token's name, decimals, supplies and first owner; the platform's word is not needed for any of them.
 """
 
 from collections.abc import Mapping
@@ -36,14 +37,18 @@ Facts = Mapping[str, str]
 
 @dataclass(frozen=True)
 class TokenClaim:
-    """What the platform says that a proposal's data says: by the names of ``Facts``, without what it leaves out."""
+    """What the platform says that a proposal's data says: by the names of ``Facts``, without what it leaves
+    out.
+    """
 
     told: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Published:
-    """What is published of a token: the bytecode, and the deployment once there is one. Nothing of it is believed."""
+    """What is published of a token: the bytecode, and the deployment once there is one. Nothing of it is
+    believed.
+    """
 
     bytecode: bytes = field(repr=False)
     deployment: bytes | None = field(default=None, repr=False)
@@ -170,7 +175,8 @@ HASHES = frozenset({"contract", "bytecode hash"})
 
 @dataclass(frozen=True)
 class Screen:
-    """``name``: the model, as the person knows it. ``whole``: data of up to so many bytes is shown whole; None: not known.
+    """``name``: the model, as the person knows it. ``whole``: data of up to so many bytes is shown whole;
+    None: not known.
 
     ``first``: of longer data so many bytes are shown.
     """
@@ -187,7 +193,9 @@ class Screen:
 
 
 def hidden_parts(payload: Payload, screen: Screen | None) -> tuple[str, ...]:
-    """The parts of a payload that do not stand whole on the screen, in their order; without a device all of them."""
+    """The parts of a payload that do not stand whole on the screen, in their order; without a device all of
+    them.
+    """
     parts = payload_parts(payload)
     size = sum(len(data) for _name, data in parts)
     shown, end, hidden = 0 if screen is None else screen.shown(size), 0, []
@@ -202,13 +210,21 @@ def screen_words(payload: Payload, screen: Screen | None) -> str:
     """What the person will and will not see, before the device is asked."""
     size, hidden = sum(len(data) for _name, data in payload_parts(payload)), hidden_parts(payload, screen)
     if screen is None:
-        return "This machine has not seen your device yet, so that it does not know how much of this data the screen shows."
+        return (
+            "This machine has not seen your device yet, so that it does not know how much of this data the "
+            "screen "
+            "shows."
+        )
     if screen.whole is None:
         return f"It is not known how much of this data your {screen.name} shows: take nothing of it as shown."
     if not hidden:
-        return f"Your {screen.name} cannot read a token's data: it shows all {size} bytes as hex. Compare them digit for digit."
+        return (
+            f"Your {screen.name} cannot read a token's data: it shows all {size} bytes as hex. "
+            "Compare them digit for digit."
+        )
     return (
-        f"Your {screen.name} shows the first {screen.shown(size)} of the {size} bytes as hex, then dots. Not on its screen: "
+        f"Your {screen.name} shows the first {screen.shown(size)} of the {size} bytes as hex, then dots. Not "
+        "on its screen: "
         f"{_listed(hidden)}. It signs them all the same."
     )
 

@@ -62,7 +62,9 @@ def _attack(data: dict[str, Any]) -> Attack:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A PSBT, what the platform says of it, what this machine knows, and what must come of it. See `recipes.scene.Recipe`."""
+    """A PSBT, what the platform says of it, what this machine knows, and what must come of it. See
+    `recipes.scene.Recipe`.
+    """
 
     attack: Attack
     data: dict[str, Any]
@@ -107,7 +109,9 @@ class Proposal:
 
     @property
     def is_special(self) -> bool:
-        """Whether it needs a machine that knows something else than usual, so that no other can share its daemon."""
+        """Whether it needs a machine that knows something else than usual, so that no other can share its
+        daemon.
+        """
         return bool(self.around) or "workspace_network" in self.platform
 
     def snapshot(self, raw: bytes | None = None) -> Snapshot:

@@ -1,4 +1,5 @@
-"""What stands against each attack, taken away: that a test would notice is shown by letting the attack through.
+"""What stands against each attack, taken away: that a test would notice is shown by letting the attack
+through.
 
 Each entry removes one thing and leaves the rest as it is. Names are the corpus's ("off").
 """
@@ -19,8 +20,8 @@ from multisig.psbt import codec, fields
 from multisig.psbt.fields import PsbtLimits
 from multisig.script import ScriptKind
 from multisig.wire import Reader
-from signerd.account import person, platform, vaults
-from signerd.account.listing import read_each
+from signerd.account import platform, vaults, wire
+from signerd.account.wire import read_each
 from signerd.core.checks import table
 
 Off = Callable[[pytest.MonkeyPatch], None]
@@ -131,7 +132,7 @@ def _account_keys(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(transaction, "_xpubs", _nothing)
 
 
-# --- vaults (S15 to S17) ------------------------------------------------------------------------------------------------
+# --- vaults (S15 to S17) ------------------------------------------------------------------------------------
 
 
 def _our_key(patch: pytest.MonkeyPatch) -> None:
@@ -152,7 +153,7 @@ def _checksum(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(descriptor, "strip_checksum", lambda text, **_strict: text.partition("#")[0])
 
 
-# --- the parser (S23) --------------------------------------------------------------------------------------------------
+# --- the parser (S23) ---------------------------------------------------------------------------------------
 
 
 def _bytes_enough(patch: pytest.MonkeyPatch) -> None:
@@ -202,7 +203,7 @@ def _field_shapes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(fields, "check_fields", lambda *_: None)
 
 
-# --- the devices (S18, S19) --------------------------------------------------------------------------------------------
+# --- the devices (S18, S19) ---------------------------------------------------------------------------------
 
 
 def _second_look(patch: pytest.MonkeyPatch) -> None:
@@ -215,7 +216,7 @@ def _what_is_taken(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(signing, "_tell_missing", lambda *_: None)
 
 
-# --- the platform's answers (F) ----------------------------------------------------------------------------------------
+# --- the platform's answers (F) -----------------------------------------------------------------------------
 
 
 def _numbers_in_bounds(patch: pytest.MonkeyPatch) -> None:
@@ -225,7 +226,7 @@ def _numbers_in_bounds(patch: pytest.MonkeyPatch) -> None:
         told = {name: _unbounded(told) for name, told in shape.model_fields.items() if _is_number(told)}
         return read_each(found, id_of, create_model(shape.__name__, __base__=shape, **told), make, **rest)
 
-    for module in (platform, person):
+    for module in (platform, wire):
         patch.setattr(module, "read_each", any_number)
 
 

@@ -96,7 +96,9 @@ def met() -> frozenset[tuple[str, str]]:
 
 
 def told_of_an_import(proposal: Proposal) -> set[str]:
-    """What the checks of imported PSBTs alone say where an app brings its bytes; too late, where they changed later."""
+    """What the checks of imported PSBTs alone say where an app brings its bytes; too late, where they changed
+    later.
+    """
     around = replace(proposal.review_context(), lapsed=proposal.later is not None)
     imported = Imported("App", "app-1", expires_at=0)
     pins = () if around.pin is None else (around.pin,)
@@ -112,7 +114,8 @@ def told_of_an_import(proposal: Proposal) -> set[str]:
 )
 def test_every_check_meets_a_case_of_every_attack_that_its_row_names(name, number):
     assert (name, number) in met(), (
-        f"the check {name!r} names {number}, and no case of {number} in tests/attacks/corpus is refused, held or "
+        f"the check {name!r} names {number}, and no case of {number} in tests/attacks/corpus is refused, "
+        "held or "
         f"warned of by it: add a Recipe of {number} to tests/attacks/recipes (docs/adding/check.md)"
     )
 
@@ -131,7 +134,7 @@ def test_every_hostile_proposal_has_a_guard_that_is_taken_away():
     assert unguarded == []
 
 
-# --- docs/threat-model.md ----------------------------------------------------------------------------------------------
+# --- docs/threat-model.md -----------------------------------------------------------------------------------
 
 
 def rows() -> dict[str, list[str]]:

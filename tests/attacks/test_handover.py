@@ -1,4 +1,6 @@
-"""The corpus at the device's own door, as if signerd had let everything through: refused again, or stripped of its lies."""
+"""The corpus at the device's own door, as if signerd had let everything through: refused again, or stripped
+of its lies.
+"""
 
 import pytest
 
@@ -67,7 +69,7 @@ def test_s1_without_the_door_a_device_would_be_told_the_lie(monkeypatch):
         assert handed_over(lie.parsed, lie.policy).outputs == lie.parsed.outputs != truth
 
 
-# --- what comes back (S19) ---------------------------------------------------------------------------------------------
+# --- what comes back (S19) ----------------------------------------------------------------------------------
 
 
 def taken(answer) -> Psbt:

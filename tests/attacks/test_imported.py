@@ -1,4 +1,6 @@
-"""The corpus as an app would bring it: what the bytes give away is refused at the door, and no device shows anything."""
+"""The corpus as an app would bring it: what the bytes give away is refused at the door, and no device shows
+anything.
+"""
 
 import base64
 

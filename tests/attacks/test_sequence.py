@@ -1,4 +1,6 @@
-"""S24: what the platform shows under one id, before the person looked and after; at every moment until the device is asked."""
+"""S24: what the platform shows under one id, before the person looked and after; at every moment until the
+device is asked.
+"""
 
 import pytest
 

@@ -14,7 +14,7 @@ from signerd.callers import PAGE
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
-from signerd.daemon.unlocking import NOBODY_ANSWERED, Questions, Unlocking
+from signerd.daemon.device_actions import NOBODY_ANSWERED, Questions, Unlocking
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed
 from tests.support import makes
 from tests.support.daemons import daemon_at, make_config, until

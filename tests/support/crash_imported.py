@@ -10,8 +10,8 @@ from signerd.core.signing import LIVES_SECONDS
 from signerd.core.states import State
 from signerd.core.values import Record
 from signerd.daemon.service import Daemon
-from signerd.faults import FaultPoint
 from signerd.journal import Journal
+from signerd.runtime import FaultPoint
 from tests.support.bills import bill
 from tests.support.crash_stories import (
     ASKING,

@@ -1,7 +1,8 @@
-"""Before the inspection: is it the vault that the person pinned, whole, and is our key in it? Whose is an imported PSBT?
+"""Before the inspection: is it the vault that the person pinned, whole, and is our key in it? Whose is an
+imported PSBT?
 
-No record of recipients, amounts, fee or transaction id comes with an imported PSBT, so the checks that compare them do not
-run, and one warning names them: only the person knows what it should do.
+No record of recipients, amounts, fee or transaction id comes with an imported PSBT, so the checks that
+compare them do not run, and one warning names them: only the person knows what it should do.
 """
 
 from datetime import UTC, datetime
@@ -43,18 +44,22 @@ def kind_known(case: Case) -> Answer:
 
 
 def _taken_back(case: Case) -> Answer:
-    """Without data it calls nothing: it is what it is called only where all of it comes back to the pinned vault."""
+    """Without data it calls nothing: it is what it is called only where all of it comes back to the pinned
+    vault.
+    """
     kind, pin = case.snapshot.kind.value, case.around.pin
     figures = None if pin is None else read_figures(case.snapshot.psbt, pin.vault)
     if figures is None:
         return refuse(
-            f"It is called a token's {kind} that takes another one back, and nothing proves that its coins are a pinned "
+            f"It is called a token's {kind} that takes another one back, and nothing proves that its coins "
+            "are a pinned "
             "vault's and come back to it.",
             kind=kind,
         )
     if not figures.takes_all_back:
         return refuse(
-            f"It is called a token's {kind} that takes another one back, but not everything comes back: it pays somebody.",
+            f"It is called a token's {kind} that takes another one back, but not everything comes back: it "
+            "pays somebody.",
             kind=kind,
         )
     return allow(
@@ -140,7 +145,7 @@ def own_key_inside(case: Case) -> Answer:
 
 
 def key_stands(case: Case) -> Answer:
-    """The platform takes no signature of a revoked key; whoever revoked it may have had a reason."""
+    """The platform takes no signature of a revoked key, and the revocation may have had a reason."""
     told = case.around.revoked
     if told:
         return refuse(told)
@@ -148,12 +153,15 @@ def key_stands(case: Case) -> Answer:
 
 
 def change_looked_at(case: Case) -> Answer:
-    """S16: a change stays an alarm though the platform takes it back, until the person has looked and unpinned."""
+    """S16: a change stays an alarm though the platform takes it back, until the person has looked and
+    unpinned.
+    """
     told = case.around.vault_changes
     if not told:
         return allow("The platform has shown no change of the vault since it was pinned.")
     return refuse(
-        "ALARM: the platform has shown the vault changed since it was pinned, and you have not looked at it yet. "
+        "ALARM: the platform has shown the vault changed since it was pinned, and you have not looked at it "
+        "yet. "
         f"{' '.join(told)} Do not sign; call the other signers. `signerd vaults` shows it.",
         changes=len(told),
     )
@@ -171,10 +179,11 @@ def name_kept(case: Case) -> Answer:
 
 
 def brought(case: Case) -> Answer:
-    """S12, S13: nothing stands beside the bytes that they could be compared with."""
+    """S12, S13: there is no record to compare the bytes with."""
     by = plain(case.snapshot.created_by)
     return warn(
-        f"It is not the platform's: {by} brought it. Nobody recorded whom it should pay, how much and at what fee, "
+        f"It is not the platform's: {by} brought it. Nobody recorded whom it should pay, how much and at "
+        "what fee, "
         "and nothing is compared with it: look at where the money goes.",
         brought_by=by,
         not_compared=", ".join(case.not_compared),
@@ -182,9 +191,9 @@ def brought(case: Case) -> Answer:
 
 
 def in_time(case: Case) -> Answer:
-    """Whoever brought it has long stopped waiting, and prices and fees have moved on."""
+    """The app that imported it no longer waits, and prices and fees have changed."""
     told = case.snapshot.brought
-    assert told is not None, "only what was brought is judged by this"
+    assert told is not None, "only imported PSBTs are judged by this"
     until = f"{datetime.fromtimestamp(told.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
     if case.around.lapsed:
         return refuse(f"It could be approved until {until}, which is over.")

@@ -1,4 +1,6 @@
-"""What a check may look at, and what it answers: allow, warn, hold or refuse, in a sentence with its figures."""
+"""What a check may look at, and what it answers: allow, warn, hold or refuse, in a sentence with
+its figures.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -80,8 +82,8 @@ class Case:
 class InspectedCase(Case):
     """The same, with the pinned vault and what the PSBT's own bytes say against what its coins are of.
 
-    ``signing``: None for a payment from the pinned vault; for a forward its profile. ``pin``: None where an imported PSBT
-    spends from the profile.
+    ``signing``: None for a payment from the pinned vault; for a forward its profile. ``pin``: None where an
+    imported PSBT spends from the profile.
     """
 
     pin: Pin | None
@@ -121,12 +123,12 @@ class InspectedCase(Case):
 
     @property
     def paid(self) -> int:
-        """Satoshis that the vault pays to somebody: no change, no fee."""
+        """Satoshis that the vault pays to others: no change, no fee."""
         return sum(int(payment.amount) for payment in self.to_others)
 
     @property
     def outgoing(self) -> frozenset[tuple[bytes, int]]:
-        """(script, satoshis) of everything that is paid to somebody."""
+        """(script, satoshis) of every payment to others."""
         return frozenset((p.script_pubkey, int(p.amount)) for p in self.inspection.payments)
 
     @cached_property

@@ -1,8 +1,8 @@
-"""Other proposals that meet this one: the same coins spent twice (S25), the same payment made twice (S6, S27), and a proposal
-that says it replaces another one (S11).
+"""Other proposals that meet this one: the same coins spent twice (S25), the same payment made twice (S6,
+S27), and a proposal that says it replaces another one (S11).
 
-Two transactions that both confirm share no coin. So every pair counts, and no chain of replacements: where a bump of a bump
-shares a coin with the bump only, the first can confirm beside it.
+Two transactions that both confirm share no coin. So every pair counts, and no chain of replacements: where a
+bump of a bump shares a coin with the bump only, the first can confirm beside it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,8 @@ from signerd.core.states import AT_THE_DEVICE
 from signerd.core.text import amount, plain
 from signerd.core.values import Neighbour, Unfollowed
 
-# A person reads so many of them, and so many payments of each; the rest is counted. A rent has been paid often.
+# How many a person is shown, and how many payments of each; the rest is counted, for a rent may have been
+# paid often.
 SHOWN = 3
 PAYMENTS_SHOWN = 2
 
@@ -22,8 +23,8 @@ PAYMENTS_SHOWN = 2
 def conflicting(case: InspectedCase) -> Answer:
     """S25, S6: two proposals that spend the same coins are shown as conflicting before either is signed.
 
-    A second spend of what is signed passes as a declared fee bump and as a cancel; else the person is shown both.
-    Of what was brought nobody says that anything is to be taken back: it stops a payment that was signed, and is held.
+    A second spend of what is signed passes as a declared fee bump and as a cancel; else the person is shown
+    both. An imported PSBT carries no such declaration: where it stops a signed payment, it is held.
     """
     rivals = [n for n in case.around.neighbours if case.shares_coins(n)]
     out = [n for n in rivals if n.may_confirm]
@@ -31,7 +32,8 @@ def conflicting(case: InspectedCase) -> Answer:
     others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
     if others:
         return hold(
-            f"This one ({case.snapshot.psbt_id}) spends coins that are spent already: only one of them can confirm. "
+            f"This one ({case.snapshot.psbt_id}) spends coins that are spent already: only one of them can "
+            "confirm. "
             f"{_told(case, others)}",
             proposals=_names(others),
         )
@@ -50,7 +52,8 @@ def conflicting(case: InspectedCase) -> Answer:
 def paid_twice(case: InspectedCase) -> Answer:
     """S6: a second transaction that pays the same, and shares no coin with one that is signed.
 
-    Both could confirm, or the first has: the payment would be made twice. It is held until the person has seen both.
+    Both could confirm, or the first has: the payment would be made twice. It is held until the person has
+    seen both.
     """
     same = [
         n
@@ -65,9 +68,9 @@ def paid_twice(case: InspectedCase) -> Answer:
 def signed_by_others(case: InspectedCase) -> Answer:
     """S27: the same payment from other coins, which others have signed and this machine has not.
 
-    Where two groups of signers without a member in common can each pay, no machine signs both: the platform's record of the
-    others' signatures is all that can be compared, also of what never awaited this machine. That the platform calls the other
-    one ended takes no signature back.
+    Where two groups of signers without a member in common can each pay, no machine signs both: the platform's
+    record of the others' signatures is all that can be compared, also of what never awaited this machine.
+    That the platform calls the other one ended takes no signature back.
     """
     counted = _counted(case)
     followed = (n for n in case.around.neighbours if n.collected and not n.may_confirm)
@@ -108,7 +111,8 @@ def _counted(case: InspectedCase) -> frozenset[tuple[bytes, int]]:
 def _again(case: InspectedCase, same: Sequence[Neighbour]) -> str:
     again = case.outgoing & frozenset().union(*(n.payments for n in same))
     return (
-        f"This one ({case.snapshot.psbt_id}) pays {_payments(case, again)} again, from other coins: nothing stops both "
+        f"This one ({case.snapshot.psbt_id}) pays {_payments(case, again)} again, from other coins: nothing "
+        "stops both "
         "from confirming. Sign it only if that is to be paid once more."
     )
 
@@ -148,7 +152,7 @@ def _names(neighbours: Iterable[Neighbour | Unfollowed]) -> str:
     return ", ".join(sorted(neighbour.psbt_id for neighbour in neighbours))
 
 
-# Of a declaration, no more than this is repeated: it is a proposal's id.
+# The longest part of a declaration that is repeated: it is a proposal's id.
 _LONGEST_ID = 64
 
 
@@ -162,7 +166,8 @@ def replacement(case: InspectedCase) -> Answer:
     known = None if first is None else case.figures_of(first)
     if first is None or known is None:
         return hold(
-            f"It says that it replaces {said}, which this machine cannot compare it with: nothing shows that only one "
+            f"It says that it replaces {said}, which this machine cannot compare it with: nothing shows that "
+            "only one "
             "of them can confirm.",
             replaces=said,
         )
@@ -203,9 +208,11 @@ def _cancel(case: InspectedCase, said: str, first: Figures) -> Answer:
 
 
 def raises_only_the_fee(case: InspectedCase, other: Neighbour) -> bool:
-    """It is a declared fee bump that holds what it says, and raises only the fee of this one too: of one family.
+    """It is a declared fee bump that holds what it says, and raises only the fee of this one too: of one
+    family.
 
-    The declared one need not be ``other``: a bump of a bump is one of the first as well, or it is not let through.
+    The declared one need not be ``other``: a bump of a bump is one of the first as well, or it is not let
+    through.
     """
     first = case.named()
     if first is None or case.figures.takes_all_back:

@@ -1,4 +1,5 @@
-"""What the transaction pays: against the record (S12), against the limits of fees (S7), and where what comes back goes (S29).
+"""What the transaction pays: against the record (S12), against the limits of fees (S7), and where what comes
+back goes (S29).
 
 The record is the platform's claim; the bytes are the fact. The limits are this machine's configuration.
 """
@@ -41,7 +42,8 @@ def payments_match(case: InspectedCase) -> Answer:
     own = Counter(script for script, _amount in case.returning)
     if paid - recorded:
         return refuse("The transaction pays somebody whom the proposal does not name.")
-    # A recipient may be the vault itself: such an output is proven ours, and counts as the payment it was meant to be.
+    # A recipient may be the vault itself: such an output is proven ours, and counts as the payment it was
+    # meant to be.
     if (recorded - paid) - own:
         return refuse("A recipient whom the proposal names is not paid.")
     return allow("Exactly the recorded recipients are paid.", recipients=recorded.total())
@@ -67,8 +69,8 @@ def amounts_match(case: InspectedCase) -> Answer:
 def data_matches(case: InspectedCase) -> Answer:
     """OP_RETURN data is what the proposal records, none where it records none (S10), and no token's (S12).
 
-    The person acknowledges the data of an imported PSBT, which no record names. A token's call moves more than its coins: as
-    a plain payment it would be judged by the coins alone.
+    The person acknowledges the data of an imported PSBT, which no record names. A token's call moves more
+    than its coins: as a plain payment it would be judged by the coins alone.
     """
     return _recorded_data(case) if case.snapshot.brought is None else _imported_data(case)
 
@@ -161,7 +163,7 @@ def _share(fee: Sats, outputs: Sats) -> str:
     return f"{fee / outputs:.2%}" if outputs else "all"
 
 
-# A person reads so many of them; the rest is counted.
+# How many a person is shown; the rest is counted.
 SHOWN = 3
 
 
@@ -178,8 +180,10 @@ def change_index(case: InspectedCase) -> Answer:
     below = last_below(known[furthest.chain], furthest.index)
     seen = "none of that chain" if below is None else f"{below:,}"
     return hold(
-        f"It sends {_told(far)}. The highest address below that this machine knows to be used is {seen}: a wallet that "
-        f"restores the keys looks {GAP:,} addresses further and would not find this money. Approve it only if you know "
+        f"It sends {_told(far)}. The highest address below that this machine knows to be used is {seen}: a "
+        "wallet that "
+        f"restores the keys looks {GAP:,} addresses further and would not find this money. Approve it only "
+        "if you know "
         "why it goes there, and write the index down.",
         chain=furthest.chain,
         address_index=furthest.index,
@@ -193,14 +197,17 @@ def _told(far: Sequence[Change]) -> str:
     return f"{', '.join(told)}{more}"
 
 
-# A forward goes to the vault's next address, which each deposit moves on; how far it has got, only the chain and the platform
-# know. A wallet that restores the vault finds its coins with a gap limit of this at worst, so none is out of reach (S9). All of
-# them are derived in half a second, once, with the most keys that a vault has.
+# A forward goes to the vault's next address, which each deposit moves on; how far it has got, only the chain
+# and the platform know. A wallet that restores the vault finds its coins with a gap limit of this at worst,
+# so none is out of reach (S9). All of them are derived in half a second, once, with the most keys that a
+# vault has.
 RECEIVE_ADDRESSES = GAP
 
 
 def into_vault(case: InspectedCase) -> Answer:
-    """S12: the only payment goes to an address that this machine derives from the pinned vault; the rest comes back."""
+    """S12: the only payment goes to an address that this machine derives from the pinned vault; the rest
+    comes back.
+    """
     payments = case.inspection.payments
     if case.inspection.op_returns:
         return refuse("A forward carries no data, and this one does.")

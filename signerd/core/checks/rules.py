@@ -1,4 +1,6 @@
-"""What the rules say of one inspected proposal: a verdict each, which refuses, holds, or says that it does neither."""
+"""What the rules say of one inspected proposal: a verdict each, which refuses, holds, or says that it does
+neither.
+"""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -30,7 +32,9 @@ _AGAINST = {Action.REFUSE: "your rules refuse it", Action.ASK: "your rules ask y
 
 
 def judge(case: InspectedCase) -> tuple[Verdict, ...]:
-    """In the order of the rules. Sentences carry no clock: an approval stays good while nothing but time passes."""
+    """In the order of the rules. Sentences carry no clock: an approval stays good while nothing but time
+    passes.
+    """
     return tuple(_verdict(rule, case) for rule in case.around.rules.of(case.quorum))
 
 
@@ -69,7 +73,10 @@ def _within(rule: Rule, case: InspectedCase) -> Found:
     figures = {"with_this_sats": total, "paid_sats": case.paid, "limit_sats": int(most)}
     whose = "all vaults" if rule.vault is None else "this vault"
     if total > most:
-        sentence = f"With it {amount(total)} would be paid from {whose} within {period.words}, more than {amount(most)}"
+        sentence = (
+            f"With it {amount(total)} would be paid from {whose} within {period.words}, more than "
+            f"{amount(most)}"
+        )
         return True, sentence, figures
     return False, f"With it no more than {amount(most)} are paid from {whose} within {period.words}", figures
 
@@ -120,7 +127,9 @@ def _token(_rule: Rule, case: InspectedCase) -> Found:
 
 
 def _off_screen(rule: Rule, case: InspectedCase) -> Found:
-    """What another device showed is known by its signature alone: every input has a valid one of that cosigner's key."""
+    """What another device showed is known by its signature alone: every input has a valid one of that
+    cosigner's key.
+    """
     assert isinstance(rule.condition, OffScreen)
     output = case.inspection.token_output
     if output is None or output.token is None:

@@ -1,8 +1,8 @@
 """Every verdict that a review can hold: one row each, in the order in which they run and are shown.
 
-A row is all that registers a check. The review runs the rows, the configuration lowers what a row lets it lower, and the
-settings, the page, the terminal and ``/v1`` show its name and sentence. A name is stable: programs, configurations and
-journals hold it. ``docs/adding/check.md`` says how to add one.
+A row is all that registers a check. The review runs the rows, the configuration lowers what a row lets it
+lower, and the settings, the page, the terminal and ``/v1`` show its name and sentence. A name is stable:
+programs, configurations and journals hold it. ``docs/adding/check.md`` says how to add one.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,8 +19,8 @@ from signerd.core.rules.values import RULE_NAMES
 from signerd.core.tokens import takes_back
 from signerd.core.values import ReviewContext, Snapshot
 
-# No check that stands against one of these may be lowered: it proves whose money it is, where it goes, or that what is
-# signed is what was shown.
+# No check that stands against one of these may be lowered: it proves whose money it is, where it goes, or
+# that what is signed is what was shown.
 UNTOUCHABLE = frozenset({f"S{number}" for number in (1, 2, 3, 4, 5, 8, *range(13, 20), 23, 24)})
 HOLD, WARN = "hold", "warn"
 
@@ -37,7 +37,9 @@ class Stage(StrEnum):
 
 
 class Kind(Enum):
-    """What is judged: a proposal's payment, forward or token transaction, or an imported PSBT of a vault or a profile."""
+    """What is judged: a proposal's payment, forward or token transaction, or an imported PSBT of a vault or a
+    profile.
+    """
 
     PAYMENT = auto()
     FORWARD = auto()
@@ -65,9 +67,9 @@ TOKENS, FORWARDS, OF_PROFILE = (
 class Check:
     """``attacks``: their numbers in the threat model; empty where it guards against a mistake.
 
-    ``lowered``: what a refusal or a hold becomes where the configuration lowers the check; None: it may not be lowered.
-    ``HOLD`` asks the person to name the warning, ``WARN`` only shows it.
-    ``run``: takes the ``Case`` before the inspection and the ``InspectedCase`` from it on. None: the review or
+    ``lowered``: what a refusal or a hold becomes where the configuration lowers the check; None: it may not
+    be lowered. ``HOLD`` asks the person to name the warning, ``WARN`` only shows it. ``run``: takes the
+    ``Case`` before the inspection and the ``InspectedCase`` from it on. None: the review or
     ``multisig.inspect`` gives the verdict.
     """
 
@@ -85,13 +87,15 @@ READING, BEFORE, INSPECTION, AFTER = Stage.READING, Stage.BEFORE, Stage.INSPECTI
 # fmt: off
 _ROWS = (
     Check("psbt-readable", ("S23",), READING, "The PSBT can be read, within bounds."),
-    Check("brought", ("S12", "S13"), BEFORE, "It is a proposal of the platform's; else it says what is not compared.",
+    Check("brought", ("S12", "S13"), BEFORE,
+          "It is a proposal of the platform's; else it says what is not compared.",
           of=IMPORTS, run=before.brought),
     Check("brought-open", ("S24",), BEFORE, "The time is not over in which it may be approved.",
           of=IMPORTS, run=before.in_time),
     Check("brought-coins", ("S3",), BEFORE, "What no pinned vault's is, is the registered profile's.",
           of=OF_PROFILE, run=before.own_coins),
-    Check("kind-known", ("S12",), BEFORE, "It is what it is called, and this version can check such a one in full.",
+    Check("kind-known", ("S12",), BEFORE,
+          "It is what it is called, and this version can check such a one in full.",
           of=PROPOSALS, run=before.kind_known),
     Check("vault-pinned", ("S16",), BEFORE, "The person pinned the vault on this machine.",
           of=OF_VAULT, run=before.pinned),
@@ -176,7 +180,8 @@ _ROWS = (
           lowered=WARN, run=locks.locktime),
     Check("change-index", ("S29",), AFTER, "What comes back goes where a restored wallet finds it.",
           of=COINS, run=payments.change_index),
-    Check("replacement", ("S11",), AFTER, "What says that it replaces another one raises its fee only, or takes it back.",
+    Check("replacement", ("S11",), AFTER,
+          "What says that it replaces another one raises its fee only, or takes it back.",
           of=PROPOSALS, run=neighbours.replacement),
     Check("conflict", ("S25",), AFTER, "No other proposal spends the same coins.",
           lowered=WARN, run=neighbours.conflicting),
@@ -208,7 +213,8 @@ def kind_of(snapshot: Snapshot, psbt: Psbt) -> Kind:
         return Kind.IMPORTED_OF_PROFILE if snapshot.is_of_profile else Kind.IMPORTED
     if snapshot.kind is TxType.FORWARD:
         return Kind.FORWARD
-    # The version that takes a token's transaction back carries no data: it is a payment of everything back to the vault.
+    # The version that takes a token's transaction back carries no data: it is a payment of everything back to
+    # the vault.
     return Kind.TOKEN if snapshot.is_of_token and not takes_back(psbt) else Kind.PAYMENT
 
 

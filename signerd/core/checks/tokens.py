@@ -1,10 +1,11 @@
 """S12: does a token's transaction do what the proposal says it does, and nothing else?
 
-What is called, by which function, how much and for whom, is in the transaction's own data. The platform's words about it are
-compared with these bytes and never shown instead of them; the token's name and decimals are proven or not shown.
+What is called, by which function, how much and for whom, is in the transaction's own data. The platform's
+words about it are compared with these bytes and never shown instead of them; the token's name and decimals
+are proven or not shown.
 
-A deployment commits to its first list of addresses by a hash, and no device shows any of it: what a person sees of the list
-is what this module says of it.
+A deployment commits to its first list of addresses by a hash, and no device shows any of it: what a person
+sees of the list is what this module says of it.
 """
 
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def token_of_payload(payload: Payload, known: Bytecode | None) -> Bytecode | Non
 
 
 def gaining(case: InspectedCase) -> bytes | None:
-    """The output script of whoever else gets tokens, or control of one, by this call."""
+    """The output script of the other party that gets tokens, or control of one, by this call."""
     payload = payload_of(case.psbt)
     if not isinstance(payload, Call) or payload.function not in GIVING:
         return None
@@ -68,11 +69,12 @@ def gaining(case: InspectedCase) -> bytes | None:
 
 
 def token_known(case: InspectedCase) -> Answer:
-    """S12, S13: amounts in the decimals of a token that nobody has proven would be somebody's word."""
+    """S12, S13: amounts in the decimals of an unproven token would rest on the platform's word."""
     payload, known = token_of_case(case), case.around.token
     if known is None:
         return refuse(
-            "This machine could not prove which token it is about: the platform has not shown the bytecode to which "
+            "This machine could not prove which token it is about: the platform has not shown the bytecode "
+            "to which "
             "its deployment commits. Without it nobody can say what the amounts mean.",
         )
     if isinstance(payload, Deploy):
@@ -82,7 +84,8 @@ def token_known(case: InspectedCase) -> Answer:
             return refuse(said(error))
     return allow(
         f"The token '{plain(known.name)}' ({known.ticker}) is proven by the bytes of its deployment: "
-        f"{known.decimals} decimals, first supply {known.total_supply}, never more than {known.max_supply} raw units.",
+        f"{known.decimals} decimals, first supply {known.total_supply}, never more than {known.max_supply} "
+        "raw units.",
         ticker=known.ticker,
         decimals=known.decimals,
     )
@@ -109,7 +112,8 @@ def _differing(case: InspectedCase, payload: Payload, token: Bytecode | None) ->
     """The names of what is said otherwise, and of what must be said and is not."""
     told = {} if case.snapshot.call is None else dict(case.snapshot.call.told)
     facts = facts_of(payload, case.around.network, token)
-    # Of a deployment everything stands in its data, and of its contract nothing can: the id is that of the transaction itself.
+    # Of a deployment everything stands in its data, and of its contract nothing can: the id is that of the
+    # transaction itself.
     if isinstance(payload, Deploy):
         facts = {**facts, "contract_id": case.psbt.tx.txid}
     # What only the bytecode says cannot be compared without it; ``token-known`` refuses then.
@@ -120,9 +124,10 @@ def _differing(case: InspectedCase, payload: Payload, token: Bytecode | None) ->
 
 
 def token_shape(case: InspectedCase) -> Answer:
-    """The vault's address is the caller and gets all that comes back; nobody is paid beside it.
+    """The vault's address is the caller and gets all the change; the transaction makes no other payment.
 
-    The first input says who calls: from another coin of the vault it would be a call of somebody who owns and holds nothing.
+    The first input says who calls: with another coin of the vault the caller would be an address that owns
+    and holds nothing.
     """
     home = (RECEIVE, 0)
     first = case.inspection.inputs[0]
@@ -152,7 +157,8 @@ def token_effect(case: InspectedCase) -> Answer:
                 "The token's first owner would not be this vault: on chain the deployment has no effect.",
             )
         return hold(
-            f"It makes a new token, {payload.ticker}, for good: its supply, decimals and name never change again.",
+            f"It makes a new token, {payload.ticker}, for good: its supply, decimals and name never change "
+            "again.",
         )
     if payload.function is Function.TRANSFER_OWNERSHIP:
         return hold(
@@ -171,7 +177,8 @@ def token_twice(case: InspectedCase) -> Answer:
     The second deployment is a token beside the first. What else moves no amount does no more the second time.
     """
     payload = token_of_case(case)
-    # A payload has one encoding, and a deployment of other terms than its bytecode's is never signed: a hash has one script.
+    # A payload has one encoding, and a deployment of other terms than its bytecode's is never signed: a hash
+    # has one script.
     scripts = {case.psbt.outputs[output.output_index].script_pubkey for output in case.inspection.op_returns}
     same = [
         other
@@ -195,9 +202,11 @@ def token_twice(case: InspectedCase) -> Answer:
 
 
 def token_on_screen(case: InspectedCase) -> Answer:
-    """S28: two calls that differ in what the device cuts off look the same on it; who approves one must know that.
+    """S28: two calls that differ in what the device cuts off look the same on it; who approves one must know
+    that.
 
-    A hash without its last bytes still tells tokens apart. An amount or a recipient that is cut off is not confirmed by anybody.
+    A hash without its last bytes still tells tokens apart. An amount or a recipient that is cut off is not
+    confirmed by the person.
     """
     payload, screen = token_of_case(case), case.around.screen
     hidden, sentence = hidden_parts(payload, screen), screen_words(payload, screen)
@@ -205,18 +214,22 @@ def token_on_screen(case: InspectedCase) -> Answer:
         return allow(sentence)
     if not HASHES.issuperset(hidden):
         return hold(
-            f"{sentence} Compare these words with another signer's machine, or approve with a device that shows all of it.",
+            f"{sentence} Compare these words with another signer's machine, or approve with a device that "
+            "shows all of it.",
             hidden=", ".join(hidden),
         )
     return warn(sentence, hidden=", ".join(hidden))
 
 
-# The whole list stands beside the token's data; a sentence that is longer than a text may be would be cut within an address.
+# The whole list stands beside the token's data; a sentence that is longer than a text may be would be cut
+# within an address.
 MOST_NAMED = 4
 
 
 def token_listed(case: InspectedCase) -> Answer:
-    """The person decides about the addresses themselves, and about a token that only listed ones may receive."""
+    """The person decides about the addresses themselves, and about a token that only listed ones
+    may receive.
+    """
     payload = token_of_case(case)
     if not isinstance(payload, Deploy):
         return allow("It makes no token, and brings no list of addresses.")
@@ -279,7 +292,9 @@ def listed_at_first(
 
 
 def _names(around: ReviewContext) -> dict[bytes, str]:
-    """By output script: of each pinned vault the address that owns and holds its tokens. The platform's names are nobody's."""
+    """By output script: of each pinned vault the address that owns and holds its tokens. Names that the
+    platform gives are not used.
+    """
     names = {
         pin.vault.script_pubkey(RECEIVE, 0): f"your pinned vault '{_short(pin.name)}'" for pin in around.pins
     }

@@ -1,14 +1,15 @@
-"""``rules.toml``, from its text: every key and value checked, each mistake reported with its line and what to write instead.
+"""``rules.toml``, from its text: every key and value checked, each mistake reported with its line and what to
+write instead.
 
 ::
 
     [refuse]                      # never signed, whatever the vault
     [ask]                         # held until you acknowledge it
-    [vaults.VAULT.refuse]         # the same for one vault, by its verification code, or by an id that was pinned here
+    [vaults.VAULT.refuse]         # the same for one vault, by its code or by an id pinned here
     [vaults.VAULT.ask]
 
-and in each: ``above_per_transaction``, ``above_per_day``, ``above_per_week``, ``above_fee_rate``, ``except_to``,
-``except_within``, ``any_token``, ``token_not_on_screen``, ``always``.
+and in each: ``above_per_transaction``, ``above_per_day``, ``above_per_week``, ``above_fee_rate``,
+``except_to``, ``except_within``, ``any_token``, ``token_not_on_screen``, ``always``.
 """
 
 import re
@@ -114,7 +115,9 @@ class WrittenRules:
 
 
 def _with_codes(rule: Rule, known: Known) -> Rule:
-    """A code names its quorum, pinned or not yet. An id names what was pinned under it: whatever it names today (S26)."""
+    """A code names its quorum, pinned or not yet. An id names what was pinned under it: whatever it names
+    today (S26).
+    """
     if rule.vault is None:
         return rule
     # Both, for the platform may give one vault an id that is another's code.
@@ -122,7 +125,8 @@ def _with_codes(rule: Rule, known: Known) -> Rule:
     if not codes:
         raise _Mistake(
             (VAULTS, rule.vault),
-            "no vault was ever pinned here under that name: write the vault's verification code, which counts before it is "
+            "no vault was ever pinned here under that name: write the vault's verification code, which "
+            "counts before it is "
             "pinned too, or an id that `signerd vaults` shows as pinned",
         )
     return replace(rule, codes=codes)
@@ -134,7 +138,9 @@ def _code(written: str) -> frozenset[str]:
 
 
 def read_rules(text: str, network: Network, known: Known = NONE_KNOWN, *, file: str = "rules.toml") -> Rules:
-    """The rules that the text sets. Raises RulesInvalid, as ``written_rules`` and ``WrittenRules.resolved``."""
+    """The rules that the text sets. Raises RulesInvalid, as ``written_rules`` and
+    ``WrittenRules.resolved``.
+    """
     return written_rules(text, network, file=file).resolved(known)
 
 
@@ -200,7 +206,8 @@ def _only(section: dict[str, Any], path: Path, known: tuple[str, ...]) -> None:
             raise _Mistake((*path, key), f"there is no such key here: write one of {', '.join(known)}")
 
 
-# No more digits than 21 million bitcoin has: int() of thousands of them is refused in the interpreter's own words.
+# No more digits than 21 million bitcoin has: int() of thousands of them is refused in the interpreter's own
+# words.
 _SATS = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
 _RATE = re.compile(r"(0|[1-9][0-9]{0,9})(\.[0-9]{1,3})?", re.ASCII)
 RATE_UNIT = "sat/vB"
@@ -269,7 +276,8 @@ def _zone(value: Any) -> ZoneInfo:
     # A name that is no file of the zones' folder, or leads out of it, raises many things.
     except (ValueError, OSError, KeyError):
         raise ValueError(
-            f'"{text}" is no time zone that this machine knows: write one of the IANA list, as "Europe/Berlin" or "UTC"'
+            f'"{text}" is no time zone that this machine knows: '
+            'write one of the IANA list, as "Europe/Berlin" or "UTC"'
         ) from None
 
 

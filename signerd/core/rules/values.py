@@ -1,4 +1,6 @@
-"""What a rule is: a condition, and whether to refuse what meets it or to ask first; and the words in which it is shown."""
+"""What a rule is: a condition, and whether to refuse what meets it or to ask first; and the words in which it
+is shown.
+"""
 
 import re
 from dataclasses import dataclass, replace
@@ -23,9 +25,11 @@ MINUTES_A_DAY = 24 * 60
 
 @dataclass(frozen=True)
 class Hours:
-    """From ``opens`` (included) to ``closes`` (excluded), both in minutes since midnight, on each of ``weekdays``.
+    """From ``opens`` (included) to ``closes`` (excluded), both in minutes since midnight, on each of
+    ``weekdays``.
 
-    They are what a clock on the wall shows: an hour that summer time repeats counts twice, one that it skips never.
+    They are what a clock on the wall shows: an hour that summer time repeats counts twice, one that it skips
+    never.
     """
 
     zone: ZoneInfo
@@ -124,7 +128,9 @@ class OfToken:
 
 @dataclass(frozen=True)
 class OffScreen:
-    """It makes or calls a token, this signer's device does not show all of the data, and none of ``seen_by`` has signed it."""
+    """It makes or calls a token, this signer's device does not show all of the data, and none of ``seen_by``
+    has signed it.
+    """
 
     seen_by: frozenset[Fingerprint] = frozenset()
 
@@ -143,7 +149,8 @@ Condition = (
 class Rule:
     """``vault``: as its section names it, for a person to read; None: for all vaults together.
 
-    ``codes``: the verification codes of the quorums that it bears on. No id of the platform's decides that (S26).
+    ``codes``: the verification codes of the quorums that it bears on. No id of the platform's decides that
+    (S26).
     """
 
     action: Action
@@ -153,7 +160,9 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """The verdict's stable name: a person names what they read. Two rules share it where two sections mean one quorum."""
+        """The verdict's stable name: a person names what they read. Two rules share it where two sections
+        mean one quorum.
+        """
         return rule_name(self.action, kind_of(self.condition), one_vault=self.vault is not None)
 
     def bears_on(self, code: str | None) -> bool:
@@ -175,7 +184,9 @@ class Rules:
         return {rule.vault: rule.codes for rule in self.rules if rule.vault is not None}
 
     def pinned(self, vault_id: str, code: str) -> Self:
-        """The same once a vault is pinned: a section that is named by an id bears on every quorum ever pinned under it."""
+        """The same once a vault is pinned: a section that is named by an id bears on every quorum ever pinned
+        under it.
+        """
         return replace(self, rules=tuple(_also(rule, vault_id, code) for rule in self.rules))
 
     @property

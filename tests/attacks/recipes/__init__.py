@@ -1,7 +1,8 @@
 """How each file of the corpus is made: recipes by number. What is expected is written here by hand.
 
-To add an attack: a `Recipe` beside its honest neighbour, then `python -m tests.attacks.make`; a guard that no other attack has
-goes into `tests.attacks.guards`. Coins and payees follow from a recipe's name, so that nothing else changes.
+To add an attack: a `Recipe` beside its honest neighbour, then `python -m tests.attacks.make`; a guard that no
+other attack has goes into `tests.attacks.guards`. Coins and payees follow from a recipe's name, so that
+nothing else changes.
 """
 
 from collections.abc import Mapping, Sequence

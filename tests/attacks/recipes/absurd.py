@@ -13,7 +13,8 @@ MEBIBYTE = 1 << 20
 @dataclass(frozen=True)
 class Damage:
     """``outcome``: the parser's code, None where it is read as if nothing were there. ``off`` and ``then`` as in a recipe:
-    what stands without the guard, None where nothing does, "another" where it would be read as what it is not."""
+    what stands without the guard, None where nothing does, "another" where it would be read as what it is not.
+    """
 
     name: str
     rule: str

@@ -28,7 +28,9 @@ def disguised(name, psbt, findings=SCRIPT):
 
 
 def own_script_far_away(scene: Scene, index: int = FAR, chain: int = 1):
-    """To a key of our own device at a place where no wallet looks: only who knows the place can ask for a ransom."""
+    """To a key of our own device at a place where no wallet looks: only who knows the place can ask for a
+    ransom.
+    """
     path = ACCOUNT / f"{chain}/{index}"
     key = SEEDS[0].public_key(path)
     return with_output(

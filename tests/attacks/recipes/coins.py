@@ -67,8 +67,9 @@ def misstated(name, amount):
 
 
 def understated_twice(scene: Scene) -> tuple[Psbt, Psbt]:
-    """The attack of 2020: the same two coins, once with the one understated and once with the other; both halves are signed,
-    and put together they pay a fee that nobody saw."""
+    """The attack of 2020: the same two coins, once with the one understated and once with the other; both
+    halves are signed, and put together they pay a fee that nobody saw.
+    """
     first, second = (
         with_input(scene.honest, index, witness_utxo=_less(scene.honest, index)) for index in (0, 1)
     )
@@ -141,7 +142,9 @@ def asked_for(name, sighash):
 
 
 def given(name, sighash):
-    """A colleague's signature that leaves something open: with it, ours would complete what anybody may change."""
+    """A colleague's signature that leaves something open: with it, ours would complete what anybody may
+    change.
+    """
     return Recipe(
         name=name,
         psbt=lambda s: BOB.sign(s.honest, sighash),

@@ -105,8 +105,9 @@ S17 = (
 
 @dataclass(frozen=True)
 class VaultRecipe:
-    """A quorum as a platform shows it to be pinned. ``outcome``: the error's code, None where it may be pinned; ``off``: the
-    guard without which it would be, but for ``then``."""
+    """A quorum as a platform shows it to be pinned. ``outcome``: the error's code, None where it may be
+    pinned; ``off``: the guard without which it would be, but for ``then``.
+    """
 
     name: str
     descriptor: str

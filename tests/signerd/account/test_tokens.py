@@ -1,4 +1,6 @@
-"""Learning tokens from the platform: before a proposal is judged, within bounds, and without believing a word (S12, S13)."""
+"""Learning tokens from the platform: before a proposal is judged, within bounds, and without believing a word
+(S12, S13).
+"""
 
 from pathlib import Path
 

@@ -115,7 +115,7 @@ def test_the_whole_way() -> None:
     assert decide(step.record, events.Polled(done), AROUND).record.state is State.CONFIRMED
 
 
-# --- approval --------------------------------------------------------------------------------------------------------
+# --- approval -----------------------------------------------------------------------------------------------
 
 
 def test_s24_an_approval_of_something_else_is_stale() -> None:
@@ -224,7 +224,7 @@ def test_declining_after_signing_is_refused(record: Record) -> None:
         decide(record, events.Refused("changed my mind"), AROUND)
 
 
-# --- the device ------------------------------------------------------------------------------------------------------
+# --- the device ---------------------------------------------------------------------------------------------
 
 
 def test_a_device_that_was_not_ready_keeps_the_approval() -> None:
@@ -285,7 +285,7 @@ def test_the_platforms_word_waits_for_the_device() -> None:
     assert Submit not in kinds(after.effects)
 
 
-# --- delivery --------------------------------------------------------------------------------------------------------
+# --- delivery -----------------------------------------------------------------------------------------------
 
 
 def test_a_proposal_that_ended_while_the_device_was_locked_is_not_asked_about_again() -> None:
@@ -333,7 +333,7 @@ def test_a_late_answer_does_not_undo_the_platforms_later_word(late: events.Event
     assert note_kinds(step) == ["late-answer"]
 
 
-# --- restarts --------------------------------------------------------------------------------------------------------
+# --- restarts -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_a_restart_asks_again_only_where_the_device_may_have_been_asked(before: 
     assert step.record.signature == before.signature
 
 
-# --- the platform's word ---------------------------------------------------------------------------------------------
+# --- the platform's word ------------------------------------------------------------------------------------
 
 
 def test_the_same_word_again_changes_nothing() -> None:

@@ -1,4 +1,6 @@
-"""Whatever happens, in whatever order: nothing is signed without the person's yes to exactly what is signed."""
+"""Whatever happens, in whatever order: nothing is signed without the person's yes to exactly what
+is signed.
+"""
 
 from dataclasses import replace
 

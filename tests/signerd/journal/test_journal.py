@@ -16,7 +16,7 @@ from signerd.core.states import State
 from signerd.core.values import Limits, Snapshot
 from signerd.errors import IllegalEvent, JournalCorrupted, JournalUnwritable, UnknownProposal
 from signerd.journal import Journal
-from signerd.journal.vaults import AtDevice
+from signerd.journal.keys import AtDevice
 from tests.support.desk import (
     CLAIM,
     NETWORK,

@@ -1,4 +1,6 @@
-"""What a platform can make the journal keep has an end, and what this person decided has none of its own (F)."""
+"""What a platform can make the journal keep has an end, and what this person decided has none of
+its own (F).
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -147,7 +147,9 @@ def test_an_approval_beyond_a_limit_is_refused(desk: Desk) -> None:
 def test_s13_the_platforms_word_that_a_smaller_one_of_ours_confirmed_instead_frees_nothing(
     desk: Desk, status: ProposalStatus, confirmations: int
 ) -> None:
-    """A signer who signed both knows no more than that one of them confirms: the larger one, should the platform lie."""
+    """A signer who signed both knows no more than that one of them confirms: the larger one, should the
+    platform lie.
+    """
     desk.sign(paying(90_000, 1))
     smaller = paying(10_000, 2, coin=1, fee=2_000)
     assert desk.sign(smaller) is State.SIGNED

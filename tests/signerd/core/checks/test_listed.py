@@ -1,4 +1,6 @@
-"""Whom a new token lists from the start: each address is shown, whole, and decided about by the person (S12)."""
+"""Whom a new token lists from the start: each address is shown, whole, and decided about by the
+person (S12).
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,6 @@
-"""Locks far ahead of the chain are held (S30, and beside S24); those that wallets set against fee sniping are not."""
+"""Locks far ahead of the chain are held (S30, and beside S24); those that wallets set against fee sniping are
+not.
+"""
 
 from datetime import UTC, datetime, timedelta
 

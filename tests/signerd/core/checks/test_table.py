@@ -1,4 +1,6 @@
-"""The one table of checks: it lists what a review can say and nothing else, and what may be lowered is harmless."""
+"""The one table of checks: it lists what a review can say and nothing else, and what may be lowered is
+harmless.
+"""
 
 from collections import Counter
 from dataclasses import replace

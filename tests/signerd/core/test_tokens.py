@@ -1,4 +1,6 @@
-"""S28: what the device cuts off is named before the approval, and judged by the device that is about to be asked."""
+"""S28: what the device cuts off is named before the approval, and judged by the device that is about to be
+asked.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -102,7 +104,7 @@ def test_a_device_that_shows_all_is_said_to() -> None:
     assert "has not seen your device" in screen_words(TRANSFER, None)
 
 
-# --- the rule ----------------------------------------------------------------------------------------------------------
+# --- the rule -----------------------------------------------------------------------------------------------
 
 
 def judged(text: str, screen: Screen | None, signers=(), payload: Payload = TRANSFER) -> dict[str, Outcome]:
@@ -121,7 +123,9 @@ def test_a_rule_refuses_a_token_that_this_device_does_not_show_whole() -> None:
 
 
 def test_a_rule_lets_a_signature_of_a_device_that_shows_all_stand_for_it() -> None:
-    """What is believed is the signature: valid, by that cosigner's key, over this transaction, on every input."""
+    """What is believed is the signature: valid, by that cosigner's key, over this transaction, on every
+    input.
+    """
     text = f'[vaults.{VAULT.verification_code}.refuse]\ntoken_not_on_screen = ["{BOB.fingerprint}"]\n'
     name = "rule-vault-refuse-token-screen"
     assert judged(text, ONE) == {name: Outcome.REFUSE}
@@ -136,7 +140,7 @@ def test_the_rule_is_about_tokens_alone() -> None:
     assert review(snapshot_of(spend()), around).allowed
 
 
-# --- the device that is asked ------------------------------------------------------------------------------------------
+# --- the device that is asked -------------------------------------------------------------------------------
 
 
 def open_desk(folder: Path) -> Journal:

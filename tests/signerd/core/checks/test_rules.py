@@ -1,4 +1,4 @@
-"""What the rules say of a proposal, and that no rule ever lets anything pass."""
+"""What the rules say of a proposal, of tokens too, and that no rule ever lets anything pass."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multisig import FeeRate, Network, OutPoint, sats
+from multisig import RECEIVE, FeeRate, Network, OutPoint, sats
+from multisig.tokens import Function, Payload
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.table import LOWERABLE
 from signerd.core.review import review
@@ -19,16 +20,20 @@ from signerd.core.rules.values import (
     AboveWithin,
     Action,
     Always,
+    Condition,
     ExceptTo,
     ExceptWithin,
+    OfToken,
     Period,
     Rule,
     Rules,
+    rule_words,
 )
 from signerd.core.states import State
 from signerd.core.values import Neighbour, ReviewContext
-from tests.signerd.core.rules.test_hours import hours
-from tests.support.desk import VAULT, VAULT_ID, review_context, snapshot_of, spend
+from tests.signerd.core.rules.test_values import hours
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, review_context, snapshot_of, spend
+from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
 from tests.support.wallets import pay
 
 CODE = VAULT.verification_code
@@ -152,7 +157,7 @@ def test_s24_time_alone_does_not_undo_an_approval_and_a_payment_that_tips_a_limi
     assert review(HONEST, around(*rules, moment=night)).digest != first.digest
 
 
-# --- never wider -----------------------------------------------------------------------------------------------------
+# --- never wider --------------------------------------------------------------------------------------------
 
 conditions = st.sampled_from([*MET.values(), *NOT_MET.values()])
 rule_sets = st.lists(
@@ -207,3 +212,44 @@ def test_what_every_rule_says_has_a_name_of_its_own() -> None:
     found = review(HONEST, around(*read_rules(text, Network.REGTEST, {VAULT_ID: OURS}).rules))
     assert found.to_acknowledge == {"rule-ask-per-day", "rule-vault-ask-per-day"}
     assert len({v.name for v in found.verdicts}) == len(found.verdicts)
+
+
+HOME = VAULT.script_pubkey(RECEIVE, 0)
+NOBODY = ExceptTo(frozenset({HOME}))
+GIVING = {Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP}
+
+
+def outcome(condition: Condition, payload: Payload | None) -> Outcome:
+    rule = Rule(Action.REFUSE, condition)
+    snapshot = snapshot_of(spend()) if payload is None else token_snapshot(payload)
+    found = review(snapshot, review_context(token=GOLD, rules=Rules((rule,))))
+    return next(verdict.outcome for verdict in found.verdicts if verdict.name == rule.name)
+
+
+@pytest.mark.parametrize("function", Function)
+def test_a_list_of_addresses_bears_on_whoever_gets_tokens_or_control(function: Function) -> None:
+    wanted = Outcome.REFUSE if function in GIVING else Outcome.ALLOW
+    assert outcome(NOBODY, call(function)) is wanted
+
+
+def test_who_is_on_the_list_and_the_vault_itself_may_get_them() -> None:
+    assert outcome(ExceptTo(frozenset({HOLDER})), call()) is Outcome.ALLOW
+    assert outcome(ExceptTo(frozenset({HOLDER})), call(to=HOME)) is Outcome.ALLOW
+
+
+def test_no_limit_in_bitcoin_counts_an_amount_of_tokens() -> None:
+    assert outcome(AbovePerTransaction(sats(0)), call(amount=10**9)) is Outcome.ALLOW
+
+
+def test_any_token_is_met_by_calls_and_deployments_and_by_nothing_else() -> None:
+    assert outcome(OfToken(), call(Function.PAUSE)) is Outcome.REFUSE
+    assert outcome(OfToken(), GOLD.deployment) is Outcome.REFUSE
+    assert outcome(OfToken(), None) is Outcome.ALLOW
+
+
+def test_it_is_written_and_read_back() -> None:
+    (rule,) = read_rules("[ask]\nany_token = true", Network.REGTEST).rules
+    assert rule == Rule(Action.ASK, OfToken())
+    assert rule.name == "rule-ask-token"
+    assert rule_words(rule, NETWORK) == "ask: whatever makes or calls a token, from all vaults together"
+    assert read_rules("[ask]\nany_token = false", Network.REGTEST).rules == ()

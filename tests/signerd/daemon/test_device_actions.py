@@ -1,4 +1,6 @@
-"""Unlocking through the daemon: a question, an answer, the next step; and an end to it whatever nobody does."""
+"""Unlocking through the daemon: a question, an answer, the next step; and an end to it whatever
+nobody does.
+"""
 
 import asyncio
 import logging
@@ -8,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import Busy, Device, DeviceState, Locked, Question
+from signerd.daemon.device_actions import ID_BYTES, NOBODY_ANSWERED, Questions, Unlocking
 from signerd.daemon.devices import UNFORESEEN
 from signerd.daemon.service import Daemon
-from signerd.daemon.unlocking import ID_BYTES, NOBODY_ANSWERED, Questions, Unlocking
 from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUnlocked
 from signerd.shapes import QuestionAnswer
 from tests.support.daemons import daemon_at, until
@@ -214,7 +216,9 @@ async def test_l10_an_answer_is_forgotten_once_it_was_used(daemon: Daemon, bridg
 
 
 async def test_locked_is_what_the_bridge_says_when_its_pin_is_wrong() -> None:
-    """The fake keeps the library's contract: the same leaf as every make has (tests/firmware_bridge/contract)."""
+    """The fake keeps the library's contract: the same leaf as every make has
+    (tests/firmware_bridge/contract).
+    """
     bridge = FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
 
     async def wrong(_question: Question) -> str:
