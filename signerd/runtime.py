@@ -59,10 +59,6 @@ def main() -> None:
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-if __name__ == "__main__":
-    main()
-
-
 # httpx imports its own command line where that can be, and with it a terminal's colours and a highlighter of
 # syntax: nine megabytes. It goes without where the import fails.
 _PROGRAMS = ("httpx._main",)
@@ -81,3 +77,7 @@ FaultPoint = Callable[[str], None]
 
 def no_fault(_point: str) -> None:
     """Go on."""
+
+
+if __name__ == "__main__":
+    main()

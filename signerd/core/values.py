@@ -36,8 +36,8 @@ class Snapshot:
     """What the platform said about a proposal when it was last asked. None of it is believed without a check.
 
     ``call``: what it says that the token data says; ``contract_uid``: under which number it knows the token.
-    ``brought``: it was imported and is no proposal of the platform's: only its PSBT is known, and whose coins
-    it seems to spend; ``vault_id`` is empty where those are no vault's.
+    ``brought`` (journals store the name): it was imported and is no proposal of the platform's: only its PSBT
+    is known, and whose coins it seems to spend; ``vault_id`` is empty where those are no vault's.
     """
 
     psbt_id: str

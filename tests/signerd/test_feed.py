@@ -1,4 +1,6 @@
-"""What the feed keeps and in which order; a supervised task is restarted later each time, and our own errors are raised."""
+"""What the feed keeps and in which order; a supervised task is restarted later each time, and our own errors
+are raised.
+"""
 
 import asyncio
 from itertools import pairwise
@@ -65,7 +67,9 @@ def troubles() -> Troubles:
 
 
 class Pauses:
-    """A clock that only writes down: pauses before a new try pass at once, a steady while passes when it is told."""
+    """A clock that only writes down: pauses before a new try pass at once, a steady while passes when it is
+    told.
+    """
 
     def __init__(self) -> None:
         self.between: list[float] = []

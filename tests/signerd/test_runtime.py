@@ -16,16 +16,17 @@ pytestmark = needs_proc
 # Starts this module as its child with a lifeline, says when the child stands, and waits.
 PARENT = """
 import subprocess, sys, time
-from signerd import lifeline
-subprocess.Popen(lifeline.command("tests.support.lifeline_child", sys.argv[1]), pass_fds=(lifeline.line(),))
+from signerd import runtime
+subprocess.Popen(runtime.command("tests.support.lifeline_child", sys.argv[1]), pass_fds=(runtime.line(),))
 time.sleep(600)
 """
 # The same, but it is killed at once.
 KILLED = """
 import os, signal, subprocess, sys
-from signerd import lifeline
-command = lifeline.command("tests.support.lifeline_child", "waits")
-child = subprocess.Popen(command, pass_fds=(lifeline.line(),), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+from signerd import runtime
+command = runtime.command("tests.support.lifeline_child", "waits")
+silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+child = subprocess.Popen(command, pass_fds=(runtime.line(),), **silent)
 os.write(2, str(child.pid).encode())
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -88,6 +89,6 @@ def test_every_child_of_signerd_is_started_with_one():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and starting.match(ast.unparse(node.func)):
                 found += 1
-                assert "lifeline.command(" in ast.unparse(node), path
-                assert "pass_fds=(lifeline.line(),)" in ast.unparse(node), path
+                assert "runtime.command(" in ast.unparse(node), path
+                assert "pass_fds=(runtime.line(),)" in ast.unparse(node), path
     assert found >= 4

@@ -24,7 +24,8 @@ from tests.support.rigs import bridged, short_folder
 from tests.support.rigs import running as during
 
 pytestmark = pytest.mark.anyio
-# A locked one over its real wire, with HWI in a process of its own; and the library's fake, which keeps the same contract.
+# A locked one over its real wire, with HWI in a process of its own; and the library's fake, which keeps the
+# same contract.
 MAKES = (makes.TREZOR, makes.FAKES[0])
 PASSPHRASES = ((makes.TREZOR, "passphrase_protection"), (makes.FAKES[0], "passphrase"))
 VAULT_ID = "vault-1"

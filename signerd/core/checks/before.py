@@ -178,7 +178,7 @@ def name_kept(case: Case) -> Answer:
     )
 
 
-def brought(case: Case) -> Answer:
+def without_record(case: Case) -> Answer:
     """S12, S13: there is no record to compare the bytes with."""
     by = plain(case.snapshot.created_by)
     return warn(

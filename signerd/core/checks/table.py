@@ -48,19 +48,16 @@ class Kind(Enum):
     IMPORTED_OF_PROFILE = auto()
 
 
-K = Kind
 ANY = frozenset(Kind)
-IMPORTS = frozenset({K.IMPORTED, K.IMPORTED_OF_PROFILE})
+IMPORTS = frozenset({Kind.IMPORTED, Kind.IMPORTED_OF_PROFILE})
 PROPOSALS = ANY - IMPORTS
-OF_VAULT = ANY - {K.IMPORTED_OF_PROFILE}
-# A token's transaction pays nobody: its data is what is compared, and the recorded recipients change nothing.
-COINS = ANY - {K.TOKEN}
-RECORDED = PROPOSALS - {K.TOKEN}
-TOKENS, FORWARDS, OF_PROFILE = (
-    frozenset({K.TOKEN}),
-    frozenset({K.FORWARD}),
-    frozenset({K.IMPORTED_OF_PROFILE}),
-)
+OF_VAULT = ANY - {Kind.IMPORTED_OF_PROFILE}
+# A token's transaction makes no payment: its data is compared, and the recorded recipients change nothing.
+COINS = ANY - {Kind.TOKEN}
+RECORDED = PROPOSALS - {Kind.TOKEN}
+TOKENS = frozenset({Kind.TOKEN})
+FORWARDS = frozenset({Kind.FORWARD})
+OF_PROFILE = frozenset({Kind.IMPORTED_OF_PROFILE})
 
 
 @dataclass(frozen=True)
@@ -81,6 +78,10 @@ class Check:
     of: frozenset[Kind] = ANY
     run: Callable[[Any], Answer] | None = None
 
+    def __post_init__(self) -> None:
+        if self.lowered is not None and not UNTOUCHABLE.isdisjoint(self.attacks):
+            raise ValueError(f"'{self.name}' stands against {', '.join(self.attacks)} and may not be lowered")
+
 
 READING, BEFORE, INSPECTION, AFTER = Stage.READING, Stage.BEFORE, Stage.INSPECTION, Stage.AFTER
 
@@ -88,20 +89,20 @@ READING, BEFORE, INSPECTION, AFTER = Stage.READING, Stage.BEFORE, Stage.INSPECTI
 _ROWS = (
     Check("psbt-readable", ("S23",), READING, "The PSBT can be read, within bounds."),
     Check("brought", ("S12", "S13"), BEFORE,
-          "It is a proposal of the platform's; else it says what is not compared.",
-          of=IMPORTS, run=before.brought),
-    Check("brought-open", ("S24",), BEFORE, "The time is not over in which it may be approved.",
+          "It is a proposal of the platform's; else the warning names what is not compared.",
+          of=IMPORTS, run=before.without_record),
+    Check("brought-open", ("S24",), BEFORE, "The time to approve it is not over.",
           of=IMPORTS, run=before.in_time),
-    Check("brought-coins", ("S3",), BEFORE, "What no pinned vault's is, is the registered profile's.",
+    Check("brought-coins", ("S3",), BEFORE, "Coins of no pinned vault belong to the registered profile.",
           of=OF_PROFILE, run=before.own_coins),
     Check("kind-known", ("S12",), BEFORE,
-          "It is what it is called, and this version can check such a one in full.",
+          "It is of the kind that it claims, which this version can check in full.",
           of=PROPOSALS, run=before.kind_known),
     Check("vault-pinned", ("S16",), BEFORE, "The person pinned the vault on this machine.",
           of=OF_VAULT, run=before.pinned),
     Check("vault-unchanged", ("S16",), BEFORE, "The platform shows the vault as it was pinned.",
           of=OF_VAULT, run=before.unchanged),
-    Check("vault-alarm", ("S16",), BEFORE, "No change of the vault waits to be looked at.",
+    Check("vault-alarm", ("S16",), BEFORE, "No change of the vault waits for the person to look at it.",
           of=OF_VAULT, run=before.change_looked_at),
     Check("vault-name", (), BEFORE, "The vault has the name under which it was pinned.",
           of=OF_VAULT, run=before.name_kept),
@@ -116,12 +117,12 @@ _ROWS = (
     Check("transaction", ("S1", "S2", "S3", "S4", "S5", "S8"), INSPECTION, "The bytes prove what they claim.",
           run=payments.proven),
     Check("input-not-ours", ("S3",), INSPECTION, "Every input is proven the vault's."),
-    Check("absurd-path", ("S9",), INSPECTION, "No index where nobody looks."),
+    Check("absurd-path", ("S9",), INSPECTION, "No index lies beyond those that wallets search."),
     Check("duplicate-input", ("S23",), INSPECTION, "No coin is spent twice in one transaction."),
     Check("previous-transaction-missing", ("S5",), INSPECTION,
-          "The transaction that made each coin is there."),
+          "The transaction that made each coin is included."),
     Check("previous-transaction-mismatch", ("S5",), INSPECTION, "It is the one that made the coin."),
-    Check("witness-utxo-missing", ("S4",), INSPECTION, "The coin itself is there."),
+    Check("witness-utxo-missing", ("S4",), INSPECTION, "The coin itself is included."),
     Check("amount-mismatch", ("S4",), INSPECTION, "The coin's amount is that of its transaction."),
     Check("script-mismatch", ("S5",), INSPECTION, "The coin's script is that of its transaction."),
     Check("witness-script-mismatch", ("S1", "S2"), INSPECTION, "The script given is the vault's."),
@@ -130,24 +131,24 @@ _ROWS = (
     Check("bad-signature", ("S19",), INSPECTION,
           "Each signature that is there is a cosigner's, over this transaction."),
     Check("input-finalised", ("S3",), INSPECTION, "There is something left to sign."),
-    Check("no-outputs", ("S7",), INSPECTION, "Somebody is paid."),
-    Check("fake-change", ("S1", "S2"), INSPECTION, "What is said to come back does."),
+    Check("no-outputs", ("S7",), INSPECTION, "There is at least one output."),
+    Check("fake-change", ("S1", "S2"), INSPECTION, "Outputs that claim to be change are the vault's."),
     Check("unknown-output-script", ("S10",), INSPECTION, "Every output is of a known kind."),
     Check("op-return-malformed", ("S10",), INSPECTION, "Data can be shown whole."),
     Check("op-return-multiple", ("S10",), INSPECTION, "There is one piece of data at most."),
     Check("op-return-burns", ("S10",), INSPECTION, "No money goes to a data output."),
     Check("token-payload-invalid", ("S10", "S12"), INSPECTION,
-          "Data that says it is a token's can be read as one."),
-    Check("dust-output", (), INSPECTION, "Nodes pass every output on."),
+          "Data that is marked as a token's can be decoded."),
+    Check("dust-output", (), INSPECTION, "No output is below the dust limit."),
     Check("wrong-network", ("S14",), INSPECTION, "The keys are of this network."),
     Check("xpub-mismatch", ("S15", "S16"), INSPECTION, "The account keys are the vault's."),
     Check("xpubs-missing", (), INSPECTION, "A device will recognise the change."),
     Check("fee-negative", ("S7",), INSPECTION, "The outputs are covered by the coins."),
-    Check("fee-above-limit", ("S7",), INSPECTION, "The fee is below what nobody would broadcast."),
+    Check("fee-above-limit", ("S7",), INSPECTION, "The fee is below the hard limit."),
     Check("fee-high", ("S7",), INSPECTION, "The fee is no large share of what is spent."),
-    Check("non-standard-version", (), INSPECTION, "Nodes pass the version on."),
-    Check("locked-by-time", ("S24",), INSPECTION, "It waits for a height at most."),
-    Check("locked-by-age", ("S30",), INSPECTION, "No coin must grow older first."),
+    Check("non-standard-version", (), INSPECTION, "Nodes relay this transaction version."),
+    Check("locked-by-time", ("S24",), INSPECTION, "It is not locked until a time."),
+    Check("locked-by-age", ("S30",), INSPECTION, "No coin must reach an age first."),
     Check("transaction-id", ("S12", "S24"), AFTER, "The platform speaks of this transaction.",
           of=PROPOSALS, run=payments.transaction_id),
     Check("recipients", ("S12", "S13"), AFTER, "Exactly the recorded recipients are paid.",
@@ -160,11 +161,13 @@ _ROWS = (
           of=TOKENS, run=tokens.token_known),
     Check("token-call", ("S12", "S13"), AFTER, "The data is what the proposal says of it.",
           of=TOKENS, run=tokens.token_call),
-    Check("token-shape", ("S12",), AFTER, "The vault's address calls, and nobody is paid beside it.",
+    Check("token-shape", ("S12",), AFTER,
+          "The vault's address makes the call, and there is no other payment.",
           of=TOKENS, run=tokens.token_shape),
-    Check("token-effect", ("S12",), AFTER, "What cannot be taken back is named.",
+    Check("token-effect", ("S12",), AFTER, "The person names an effect that cannot be undone.",
           of=TOKENS, run=tokens.token_effect),
-    Check("token-listed", ("S12",), AFTER, "Whom a new token lists from the start is named.",
+    Check("token-listed", ("S12",), AFTER,
+          "The person names the addresses that a new token lists from the start.",
           of=TOKENS, run=tokens.token_listed),
     Check("token-not-on-screen", ("S28",), AFTER, "The device shows what the call gives, and to whom.",
           of=TOKENS, run=tokens.token_on_screen),
@@ -181,15 +184,17 @@ _ROWS = (
     Check("change-index", ("S29",), AFTER, "What comes back goes where a restored wallet finds it.",
           of=COINS, run=payments.change_index),
     Check("replacement", ("S11",), AFTER,
-          "What says that it replaces another one raises its fee only, or takes it back.",
+          "A declared replacement only raises the fee, or takes everything back.",
           of=PROPOSALS, run=neighbours.replacement),
     Check("conflict", ("S25",), AFTER, "No other proposal spends the same coins.",
           lowered=WARN, run=neighbours.conflicting),
-    Check("paid-twice", ("S6", "S26"), AFTER, "No signed payment from other coins is the same.",
+    Check("paid-twice", ("S6", "S26"), AFTER,
+          "No signed transaction makes the same payment from other coins.",
           of=COINS, run=neighbours.paid_twice),
-    Check("token-twice", ("S6",), AFTER, "No signed call or deployment from other coins is the same.",
+    Check("token-twice", ("S6",), AFTER,
+          "No signed transaction makes the same call or deployment from other coins.",
           of=TOKENS, run=tokens.token_twice),
-    Check("signed-by-others", ("S27",), AFTER, "No payment that others signed from other coins is the same.",
+    Check("signed-by-others", ("S27",), AFTER, "Others have not signed the same payment from other coins.",
           run=neighbours.signed_by_others),
     Check("forward-destination", ("S12",), AFTER, "A forward goes into the pinned vault only.",
           of=FORWARDS, run=payments.into_vault),

@@ -47,7 +47,6 @@ VAULTS = "vaults"
 Path = tuple[str, ...]
 # The verification codes of the quorums that were ever pinned under an id, by that id.
 Known = Mapping[str, frozenset[str]]
-NONE_KNOWN: Known = MappingProxyType({})
 # As `multisig.Vault.verification_code` writes it: 160 bits in groups of four.
 _CODE = re.compile(r"[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){7}", re.ASCII)
 
@@ -135,13 +134,6 @@ def _with_codes(rule: Rule, known: Known) -> Rule:
 def _code(written: str) -> frozenset[str]:
     code = written.upper()
     return frozenset({code}) if _CODE.fullmatch(code) else frozenset()
-
-
-def read_rules(text: str, network: Network, known: Known = NONE_KNOWN, *, file: str = "rules.toml") -> Rules:
-    """The rules that the text sets. Raises RulesInvalid, as ``written_rules`` and
-    ``WrittenRules.resolved``.
-    """
-    return written_rules(text, network, file=file).resolved(known)
 
 
 def written_rules(text: str, network: Network, *, file: str = "rules.toml") -> WrittenRules:

@@ -8,8 +8,7 @@ from multisig import ChangeTo, Network, Psbt, build_psbt, inspect, sats
 from signerd.core.audit import GENESIS, Entry, Note, link
 from signerd.core.checks.case import InspectedCase
 from signerd.core.replay import Answer, Decision, Replayed, decisions, replay
-from signerd.core.rules.reading import read_rules
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, review_context, snapshot_of
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, read_rules, review_context, snapshot_of
 from tests.support.wallets import fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -1,4 +1,6 @@
-"""Text from the platform never moves a terminal's cursor or reorders what is read (L8); the line of a TOML key."""
+"""Text from the platform never moves a terminal's cursor or reorders what is read (L8); the line of a TOML
+key.
+"""
 
 import pytest
 

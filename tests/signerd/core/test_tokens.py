@@ -13,7 +13,6 @@ from signerd.core.audit import Note
 from signerd.core.checks.case import Outcome
 from signerd.core.events import AskPerson
 from signerd.core.review import review
-from signerd.core.rules.reading import read_rules
 from signerd.core.states import State
 from signerd.core.tokens import Screen, hidden_parts, screen_words
 from signerd.core.values import Limits
@@ -26,6 +25,7 @@ from tests.support.desk import (
     VAULT_ID,
     make_pin,
     own_keys,
+    read_rules,
     review_context,
     signed_by,
     snapshot_of,

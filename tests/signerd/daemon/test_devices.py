@@ -1,4 +1,6 @@
-"""The named device is found, and never another; an unforeseen error of the device library is reported and tried again (F)."""
+"""The named device is found, and never another; an unforeseen error of the device library is reported and
+tried again (F).
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace

@@ -10,12 +10,21 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import ChangeTo, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.rules.reading import read_rules
 from signerd.core.states import State
 from signerd.core.values import Limits, Snapshot
 from signerd.errors import RefusedByChecks
 from signerd.journal import Journal
-from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, signed_by, snapshot_of
+from tests.support.desk import (
+    CLAIM,
+    NETWORK,
+    VAULT,
+    VAULT_ID,
+    make_pin,
+    own_keys,
+    read_rules,
+    signed_by,
+    snapshot_of,
+)
 from tests.support.wallets import ALICE, fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -1,5 +1,5 @@
-"""The state folder is ours alone, and one daemon's at a time (L12). A damaged or missing journal is reported and kept, never
-silently replaced (F: journal corrupted, older, newer; two daemons started at once).
+"""The state folder is ours alone, and one daemon's at a time (L12). A damaged or missing journal is reported
+and kept, never silently replaced (F: journal corrupted, older, newer; two daemons started at once).
 """
 
 import sqlite3

@@ -1,5 +1,5 @@
-"""S6, S11, S25: two proposals that meet are both shown, fee bumps and cancels are let through, and a chain of bumps hides no
-second payment.
+"""S6, S11, S25: two proposals that meet are both shown, fee bumps and cancels are let through, and a chain of
+bumps hides no second payment.
 """
 
 from dataclasses import replace

@@ -15,11 +15,10 @@ from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.payments import RECEIVE_ADDRESSES
 from signerd.core.places import GAP, NEW_CHAIN, NEW_POLICY, is_near, joined, merged, policy_code, used_by
 from signerd.core.review import Review, review
-from signerd.core.rules.reading import read_rules
 from signerd.core.signing import signing_of
 from signerd.core.states import State
 from signerd.core.values import Limits, ReviewContext
-from tests.support.desk import NETWORK, VAULT, make_pin, review_context, snapshot_of
+from tests.support.desk import NETWORK, VAULT, make_pin, read_rules, review_context, snapshot_of
 from tests.support.payments import (
     PROFILE,
     forward_of,

@@ -12,7 +12,6 @@ from multisig.tokens import Function, Payload
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.table import LOWERABLE
 from signerd.core.review import review
-from signerd.core.rules.reading import read_rules
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import (
     AboveFeeRate,
@@ -32,7 +31,7 @@ from signerd.core.rules.values import (
 from signerd.core.states import State
 from signerd.core.values import Neighbour, ReviewContext
 from tests.signerd.core.rules.test_values import hours
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, review_context, snapshot_of, spend
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, read_rules, review_context, snapshot_of, spend
 from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
 from tests.support.wallets import pay
 

@@ -1,4 +1,6 @@
-"""rules.toml: read whole or refused whole, each mistake with its line; the example and tables of docs/rules.md hold."""
+"""rules.toml: read whole or refused whole, each mistake with its line; the example and tables of
+docs/rules.md hold.
+"""
 
 import re
 from contextlib import suppress
@@ -13,7 +15,7 @@ from multisig import ChangeTo, FeeRate, Network, Psbt, TxOut, build_psbt, decode
 from signerd.account.config import ChecksSection
 from signerd.core.checks.table import LOWERABLE
 from signerd.core.review import review
-from signerd.core.rules.reading import KEYS, read_rules
+from signerd.core.rules.reading import KEYS
 from signerd.core.rules.spending import Moment
 from signerd.core.rules.values import (
     KINDS,
@@ -30,7 +32,7 @@ from signerd.core.rules.values import (
     Rules,
 )
 from signerd.errors import RulesInvalid
-from tests.support.desk import VAULT, make_pin, review_context, snapshot_of
+from tests.support.desk import VAULT, make_pin, read_rules, review_context, snapshot_of
 from tests.support.wallets import fund, make_vault, pay
 
 ADDRESS = make_vault().address(0, 7)

@@ -1,4 +1,6 @@
-"""Rolling limits against a model that tries every way in which signed transactions can confirm; the ledger of a chain."""
+"""Rolling limits against a model that tries every way in which signed transactions can confirm; the ledger of
+a chain.
+"""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
