@@ -1,1 +1,1 @@
-"""Part of the house; see docs/architecture.md."""
+"""The signer's daemon; docs/architecture.md says what lives where."""

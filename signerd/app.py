@@ -16,11 +16,10 @@ import platformdirs
 
 from firmware_bridge import Bridge, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
-from signerd.account.config import Config
+from signerd.account.config import Config, rules_of
 from signerd.account.follower import Follower
-from signerd.account.keys import KeyWatch
 from signerd.account.platform import Platform
-from signerd.account.rules import rules_of
+from signerd.account.registration import KeyWatch
 from signerd.account.secrets import (
     SECRETS_FILE,
     FileStore,
@@ -31,17 +30,16 @@ from signerd.account.secrets import (
 )
 from signerd.account.session import Account
 from signerd.apps import PairedApps
-from signerd.daemon.addresses import Addresses
-from signerd.daemon.device_actions import Handling, Prompts
+from signerd.daemon.device_actions import Handling, Prompts, Questions, Unlocking
 from signerd.daemon.devices import DeviceBridge, Devices
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.runner import Runner
 from signerd.daemon.service import Daemon
-from signerd.daemon.unlocking import Questions, Unlocking
+from signerd.daemon.vaults import Addresses
 from signerd.errors import RegistrationsUnreadable
-from signerd.faults import FaultPoint, no_fault
 from signerd.feed import Feed, Troubles
 from signerd.journal import Journal
+from signerd.runtime import FaultPoint, no_fault
 
 REGISTRATIONS_FILE = "registrations.json"
 """The proofs that Ledgers returned for the vaults that they know."""
@@ -62,7 +60,9 @@ class Outside:
 
 
 def secret_store(config: Config, state: Path, ask: Passphrase) -> SecretStore:
-    """As configured. The passphrase of a secrets file comes from systemd where it hands one over, else from ``ask``."""
+    """As configured. The passphrase of a secrets file comes from systemd where it hands one over, else from
+    ``ask``.
+    """
     if config.secrets.store == "keyring":
         return KeyringStore(str(state.resolve()), config.secrets.keyring_seconds)
     handed = credential_passphrase(os.environ.get("CREDENTIALS_DIRECTORY"))
@@ -106,7 +106,8 @@ async def open_daemon(
 ) -> AsyncIterator[Daemon]:
     """A daemon over a held state folder, signed in where it was; its tasks run beside the body.
 
-    Raises leaves of JournalError and SecretsError; RulesInvalid: without the rules that somebody wrote nothing starts.
+    Raises leaves of JournalError and SecretsError; RulesInvalid: a daemon does not start without the rules
+    that the person wrote.
     """
     around = outside or Outside()
     written = rules_of(config, state)
@@ -140,7 +141,9 @@ def _bridge(config: Config, state: Path) -> Bridge:
 
 
 def _turn(state: Path) -> Turn:
-    """A device that serves another signerd of this person is left to it; none of them is named to other people."""
+    """A device that serves another signerd of this person is left to it; none of them is named to other
+    people.
+    """
     folder = platformdirs.user_cache_path("signerd") / "turns"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

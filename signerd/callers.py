@@ -1,6 +1,7 @@
 """Who asks, and what they may: rights are words that a row of the table needs and a caller has.
 
-The person has all of them, at the command line as on the page; an app has those that the person granted it, and never the last.
+The person has all of them, at the command line as on the page; an app has those that the person granted it,
+and never ``PERSON``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,7 @@ class Right(StrEnum):
     """What a row of the table may need."""
 
     ANYONE = "anyone"
-    """Whoever reaches the interface at all: asking to be paired."""
+    """Any caller that reaches the interface: asking to be paired."""
     READ = "read"
     XPUB = "xpub"
     DISPLAY = "display"
@@ -34,10 +35,15 @@ GRANTABLE = (Right.READ, Right.XPUB, Right.DISPLAY, Right.PROPOSE, Right.APPROVE
 RIGHT_WORDS: Mapping[Right, str] = MappingProxyType(
     {
         Right.READ: "see vaults, proposals, devices and what happens here",
-        Right.XPUB: "read public keys and addresses: it can then see every payment, past and future, of your vaults and of your own account",
+        Right.XPUB: (
+            "read public keys and addresses: it can then see every payment, past and future, of your vaults "
+            "and of your own account"
+        ),
         Right.DISPLAY: "have an address shown on your device",
         Right.PROPOSE: "bring transactions for you to look at; nothing is signed before you approve it",
-        Right.APPROVE: "approve and decline payments in your name, without asking you: then only your device still asks",
+        Right.APPROVE: (
+            "approve and decline payments in your name, without asking you: then only your device still asks"
+        ),
     }
 )
 
@@ -64,7 +70,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """``name``: how the audit chain is told of it. ``app_id``: of a paired app alone; ``origin``: of one that is a site."""
+    """``name``: how the audit chain is told of it. ``app_id``: of a paired app alone; ``origin``: of one that
+    is a site.
+    """
 
     kind: Kind
     name: str
@@ -74,16 +82,18 @@ class Caller:
 
     @property
     def told(self) -> str:
-        """For the chain of decisions: an app by its name and by the id that nobody else can take."""
+        """For the audit chain: an app by its name and by its id, which no other app can take."""
         return str(self.kind) if self.app_id is None else f"app {self.app_id} '{self.name}'"
 
     @property
     def shown(self) -> str:
-        """For the person: an app that calls itself 'command line', or the platform, is shown as an app all the same."""
+        """For the person: an app that calls itself 'command line', or the platform, is shown as an app all
+        the same.
+        """
         return self.name if self.app_id is None else app_words(self.name, self.origin)
 
     def require(self, right: Right) -> None:
-        """Raises NotPaired for somebody whom nobody let in, NotAllowed for an app without that right (L13)."""
+        """Raises NotPaired for an unpaired caller, NotAllowed for an app without that right (L13)."""
         if right in self.rights:
             return
         if self.kind is Kind.STRANGER:
@@ -94,7 +104,9 @@ class Caller:
 
 
 def app_words(name: str, origin: str | None) -> str:
-    """What is known of an app, and then what it calls itself: a name that speaks of a site cannot come first (L8)."""
+    """What is known of an app, and then what it calls itself: a name that speaks of a site cannot come first
+    (L8).
+    """
     return f"the program '{plain(name)}'" if origin is None else f"the site {origin} ('{plain(name)}')"
 
 

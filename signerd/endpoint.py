@@ -1,4 +1,6 @@
-"""Where the daemon is reached: its socket, and whether what stands there may be believed; its port. Both sides ask."""
+"""Where the daemon is reached: its socket, whether that socket may be trusted, and its port. Both sides use
+it.
+"""
 
 import os
 import stat
@@ -49,7 +51,8 @@ def trusted_socket(state: Path) -> Path:
     """The socket, where only this user can have made it: a password may be sent to it (L12).
 
     Raises:
-        DaemonNotRunning: there is none. UnsafeFolder: a link, another owner, or a folder that others can enter.
+        DaemonNotRunning: there is none. UnsafeFolder: a link, another owner, or a folder that others can
+        enter.
     """
     path = socket_path(state)
     try:

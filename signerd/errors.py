@@ -3,14 +3,15 @@
 ::
 
     SignerdError
-    ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks · NeedsAcknowledgement
-    │                        AlreadyProposed · TooManyBrought
+    ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks
+    │                        NeedsAcknowledgement · AlreadyProposed · TooManyBrought
     ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
     │                        AddressDiffers
     ├── RegistrationError    NoRegisteredKey · RegistrationStale
     ├── DeviceError          NoSuchDevice · DeviceUnready · DeviceFailed · AddressNotShown
     │                        NoSuchQuestion · NothingUnlocked
-    ├── JournalError         AlreadyRunning · JournalCorrupted · JournalTooNew · JournalUnwritable · UnsafeFolder
+    ├── JournalError         AlreadyRunning · JournalCorrupted · JournalTooNew · JournalUnwritable
+    │                        UnsafeFolder
     ├── ConfigError          ConfigMissing · ConfigInvalid · RulesInvalid
     ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
     ├── SessionError         SignedOut · SignInFailed
@@ -69,14 +70,16 @@ class NeedsAcknowledgement(DecisionError):
 
 
 class AlreadyProposed(DecisionError):
-    """What was brought is a proposal of the platform's: there it is compared with what was recorded. Nothing was stored."""
+    """The imported PSBT is a proposal of the platform's, which is compared with its record. Nothing was
+    stored.
+    """
 
     code = "already-proposed"
     default_hint = "Decide about the proposal instead: `signerd show` shows it."
 
 
 class TooManyBrought(DecisionError):
-    """A person who is asked again and again says yes in the end (L6). Nothing was stored."""
+    """A person who is asked again and again approves in the end (L6). Nothing was stored."""
 
     code = "too-many-brought"
     default_hint = "Wait until the person has decided about the others, or take one back."
@@ -117,11 +120,14 @@ class NotPinned(VaultError):
 
 
 class AddressDiffers(VaultError):
-    """The device shows another first address than this machine derives: one of the two must not be trusted."""
+    """The device shows another first address than this machine derives: one of the two must not
+    be trusted.
+    """
 
     code = "address-differs"
     default_hint = (
-        "Send nothing to either address and do not pin. Compare the code and the address with the other signers; "
+        "Send nothing to either address and do not pin. Compare the code and the address with the other "
+        "signers; "
         "try another device of yours or another machine."
     )
 
@@ -188,7 +194,8 @@ class AlreadyRunning(JournalError):
 class JournalCorrupted(JournalError):
     code = "journal-corrupted"
     default_hint = (
-        "The damaged journal is kept. Restore it from a backup, or run `signerd audit start-over` knowing that "
+        "The damaged journal is kept. Restore it from a backup, or run `signerd audit start-over` knowing "
+        "that "
         "what was signed before is then unknown here."
     )
 
@@ -277,7 +284,9 @@ class PlatformError(SignerdError):
 
 
 class PlatformUnreachable(PlatformError):
-    """Nothing is known about whether the call had an effect: it may be repeated with the same key and bytes."""
+    """Nothing is known about whether the call had an effect: it may be repeated with the same key
+    and bytes.
+    """
 
     code = "platform-unreachable"
     default_hint = "signerd tries again by itself; nothing is lost meanwhile."
@@ -300,7 +309,7 @@ class PlatformAnswersWrongly(PlatformError):
 
 
 class PlatformFloods(PlatformError):
-    """It makes this machine keep more than a platform may: what it says beyond that is left out."""
+    """It sends more than a platform may make this machine keep: the rest is left out."""
 
     code = "platform-floods"
     default_hint = (
@@ -429,7 +438,10 @@ class NameTaken(PairingError):
     """The person tells apps apart by their names (L8)."""
 
     code = "name-taken"
-    default_hint = "Choose another name. Where it is an earlier pairing of this app: the person can end that, with `signerd apps revoke`."
+    default_hint = (
+        "Choose another name. Where it is an earlier pairing of this app: the person can end that, "
+        "with `signerd apps revoke`."
+    )
 
 
 class TooManyPairings(PairingError):

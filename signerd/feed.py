@@ -1,17 +1,22 @@
-"""What happens, line by line, and what is out of order at the moment.
+"""What happens, line by line; what is out of order at the moment; and tasks that are restarted when they
+fail.
 
-The lines are for whoever watches: what the device shows, what needs the person, what went wrong. They are kept in memory
-only: decisions stand in the audit chain.
+The lines are for a person or program that watches: what the device shows, what needs the person, what went
+wrong. They are kept in memory only: decisions are in the audit chain. A supervised task whose code fails is
+reported and started again after a growing pause, and its failure ends nothing else.
 """
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
+
+from signerd.errors import SignerdError
 
 # A watcher that is further behind has lost interest; the audit chain has what matters.
 LINES_KEPT = 1_000
-# Of alarms as many are kept beside them: nothing that happens meanwhile pushes one out unread (L6).
+# As many alarms are kept beside them: no other line pushes one out unread (L6).
 ALARM = "alarm"
 ALARMS_KEPT = 100
 # Of kind "ask": what is behind it is what the device will not show.
@@ -20,7 +25,9 @@ WAITS = "This proposal waits for your decision."
 
 @dataclass(frozen=True)
 class Line:
-    """``subject``: a proposal, a vault, or "registration". ``kind``: ask, progress, info, attention, alarm, state."""
+    """``subject``: a proposal, a vault, or "registration". ``kind``: ask, progress, info, attention, alarm,
+    state.
+    """
 
     number: int
     subject: str
@@ -31,7 +38,8 @@ class Line:
 class Feed:
     """One loop uses it. ``before``: the number before its first line.
 
-    A daemon gives the time of its start, in milliseconds: whoever read a former feed of it finds all of this one to be news.
+    A daemon gives the time of its start, in milliseconds: for a reader of a former feed, all of this one is
+    new.
     """
 
     def __init__(self, before: int = 0) -> None:
@@ -80,12 +88,13 @@ class Feed:
             self._news.notify_all()
 
 
-# A platform may send any number of bad entries: a person reads so many of a group, and how many more there are.
+# A platform may send any number of bad entries: a person reads so many of a group, and how many more there
+# are.
 MOST_TOLD = 5
 
 
 class Troubles:
-    """By group: whoever looks at something says each time all that is wrong with it, and nothing once it is well."""
+    """By group: each look at something reports all that is wrong with it, and nothing once it is well."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -113,3 +122,78 @@ def _shown(sentences: tuple[str, ...]) -> tuple[str, ...]:
 
 def _more(count: int) -> str:
     return f"And {count} more of this kind."
+
+
+@dataclass
+class Backoff:
+    """``jitter`` gives 0 to 1. The pause is between half and all of first × 2ⁿ seconds, at most
+    ``longest``.
+    """
+
+    jitter: Callable[[], float]
+    first: float = 1.0
+    longest: float = 60.0
+    _failures: int = 0
+
+    def next(self) -> float:
+        # 2**32 is beyond any cap: the exponent must not grow for ever.
+        ceiling = min(self.longest, self.first * 2.0 ** min(self._failures, 32))
+        self._failures += 1
+        return ceiling * (0.5 + self.jitter() / 2)
+
+    def reset(self) -> None:
+        self._failures = 0
+
+
+Sleep = Callable[[float], Awaitable[None]]
+# Begun again and still going after this long, it is taken to be well.
+STEADY_SECONDS = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Supervisor:
+    troubles: Troubles
+    jitter: Callable[[], float]
+    sleep: Sleep = asyncio.sleep
+
+    async def supervise(self, subject: str, what: str, run: Callable[[], Awaitable[None]]) -> None:
+        """Until it returns by itself. ``what`` begins the sentence that tells of a failure: "Looking for
+        devices".
+
+        Our own errors are raised on: a journal that cannot be written ends everything.
+        """
+        pause, again = Backoff(self.jitter), False
+        while True:
+            try:
+                await self._run(what, run, pause, again=again)
+            except SignerdError:
+                raise
+            except Exception:  # noqa: BLE001 - the border to code that is not ours: whatever it raises, the daemon goes on
+                _log.exception("%s failed in an unforeseen way", what)
+                self.troubles.stand(what, {subject: unforeseen(what)})
+            else:
+                self.troubles.stand(what, {})
+                return
+            await self.sleep(pause.next())
+            again = True
+
+    async def _run(
+        self, what: str, run: Callable[[], Awaitable[None]], pause: Backoff, *, again: bool
+    ) -> None:
+        well = asyncio.create_task(self._well_after_a_while(what, pause)) if again else None
+        try:
+            await run()
+        finally:
+            if well is not None:
+                well.cancel()
+
+    async def _well_after_a_while(self, what: str, pause: Backoff) -> None:
+        await self.sleep(STEADY_SECONDS)
+        pause.reset()
+        self.troubles.stand(what, {})
+
+
+def unforeseen(what: str) -> str:
+    return f"{what} failed in a way that nobody foresaw, and is tried again: signerd's own messages say how."

@@ -111,14 +111,18 @@ def problem(error: e.SignerdError) -> dict[str, Any]:
 
 
 def headers_of(error: e.SignerdError) -> dict[str, str]:
-    """What belongs to the status itself: how to be let in (RFC 6750, section 3), when to come again (RFC 6585, section 4)."""
+    """What belongs to the status itself: how to be let in (RFC 6750, section 3), when to come again (RFC
+    6585, section 4).
+    """
     if isinstance(error, e.NotPaired):
         return {"WWW-Authenticate": "Bearer"}
     return {"Retry-After": str(error.seconds)} if isinstance(error, e.TooManyRequests) else {}
 
 
 def error_from(body: Mapping[str, Any]) -> e.SignerdError:
-    """The error that a problem speaks of, for the client's side; an unknown code is a DaemonFailed with its words."""
+    """The error that a problem speaks of, for the client's side; an unknown code is a DaemonFailed with its
+    words.
+    """
     code, sentence, hint = (str(body.get(name, "")) for name in ("code", "detail", "hint"))
     leaf = {kind.code: kind for kind in leaves()}.get(code)
     if leaf is e.PlatformRefused:

@@ -1,8 +1,11 @@
-"""The configuration file: TOML, checked whole before anything starts, each mistake with its line.
+"""The configuration file ``config.toml`` and the rules file ``rules.toml``: read once, checked whole before
+anything starts.
 
-It stands in the state folder as ``config.toml``, else in the desktop's own configuration folder.
+Each mistake is reported with its line. Both files are in the state folder, else in the desktop's own
+configuration folder; the configuration may name another place for the rules.
 """
 
+import os
 import tomllib
 from decimal import Decimal
 from pathlib import Path
@@ -26,17 +29,18 @@ from firmware_bridge import Endpoint
 from multisig import FeeRate, MultisigError, Network, format_btc, parse_btc
 from signerd.core.checks.table import CHECKS, LOWERABLE
 from signerd.core.review import HARD_LIMITS
-from signerd.core.toml_lines import line_of
+from signerd.core.rules.reading import WrittenRules, written_rules
+from signerd.core.text import line_of
 from signerd.core.values import (
     DEFAULT_MAX_FEE_PERCENT,
     DEFAULT_WARN_FEE_PERCENT,
     Limits,
 )
-from signerd.errors import ConfigInvalid, ConfigMissing
+from signerd.errors import ConfigInvalid, ConfigMissing, RulesInvalid
 
 NAME = "signerd"
 FILE = "config.toml"
-# No configuration of ours comes near it; a device node or a log given by mistake does.
+# A configuration is far smaller; a device node or a log given by mistake is not.
 MAX_CONFIG_BYTES = 256 * 1024
 
 
@@ -96,7 +100,8 @@ class DevicesSection(_Section):
 
 
 class LimitsSection(_Section):
-    """Fees above these are refused, whatever the platform or the person says; they can only be drawn tighter. BTC as text, rates in sat/vB.
+    """Fees above these are refused, whatever the platform or the person says. The configuration can only
+    lower them. BTC as text, rates in sat/vB.
 
     Above ``max_fee_percent`` the person is asked instead where ``[checks]`` lowers ``fee-share``.
     """
@@ -108,14 +113,16 @@ class LimitsSection(_Section):
 
 
 class ChecksSection(_Section):
-    """``lowered``: checks that only ask or warn where they would refuse or ask. Every review of a proposal says so."""
+    """``lowered``: checks that only ask or warn where they would refuse or ask. Every review of a proposal
+    says so.
+    """
 
     lowered: tuple[Annotated[str, AfterValidator(_lowerable)], ...] = ()
 
 
 class SecretsSection(_Section):
-    """``keyring``: the desktop's own. ``file``: in the state folder, encrypted under a passphrase, which systemd may
-    hand over as the credential ``signerd-passphrase``, or a person types at the start.
+    """``keyring``: the desktop's own. ``file``: in the state folder, encrypted under a passphrase, which
+    systemd may hand over as the credential ``signerd-passphrase``, or a person types at the start.
     """
 
     store: Literal["keyring", "file"] = "keyring"
@@ -123,11 +130,14 @@ class SecretsSection(_Section):
 
 
 class LoopbackSection(_Section):
-    """``tcp`` false: the private socket alone, without the page and without apps of browsers. ``port`` 0: any free one."""
+    """``tcp`` false: the private socket alone, without the page and without apps of browsers. ``port`` 0: any
+    free one.
+    """
 
     tcp: bool = True
-    # Nothing is registered for it at IANA, no other wallet's program listens there (Trezor 21325, BitBox 8178, Specter 25441,
-    # BTCPay Vault 65092, Frame 1248, KeepKey 1646, Electrum 7777, nodes 8332 and up), and no system gives it away by itself.
+    # Nothing is registered for it at IANA, no other wallet's program listens there (Trezor 21325, BitBox
+    # 8178, Specter 25441, BTCPay Vault 65092, Frame 1248, KeepKey 1646, Electrum 7777, nodes 8332 and up),
+    # and no system gives it away by itself.
     port: Annotated[int, Field(ge=0, le=65_535)] = 17_707
 
     def port_to_serve(self) -> int | None:
@@ -135,7 +145,8 @@ class LoopbackSection(_Section):
 
 
 class NotificationsSection(_Section):
-    """``show``: what the desktop is told. ``plain``: that something waits, and how many; a lock screen shows it to anybody.
+    """``show``: what the desktop is told. ``plain``: that something waits, and how many; a lock screen shows
+    it to anyone who passes.
 
     ``details``: also what it is about, in the daemon's words. ``off``: nothing.
     """
@@ -212,3 +223,43 @@ def _checked(path: Path, text: str, read: dict[str, Any]) -> Config:
         where = f"{path}, line {line}" if line else str(path)
         what = first["msg"].removeprefix("Value error, ")
         raise ConfigInvalid(f"{where}: {'.'.join(key)}: {what}") from None
+
+
+RULES_FILE = "rules.toml"
+
+
+def find_rules(config: Config, state: Path) -> Path | None:
+    """The file to read; None where the configuration names none and none is in either usual place.
+
+    One that the configuration names is returned even where it is not there: its absence must not mean "no
+    rules".
+    """
+    if config.rules is not None:
+        return config.rules
+    places = (state / RULES_FILE, platformdirs.user_config_path(NAME) / RULES_FILE)
+    # A dangling symbolic link is a mistake to report, not an absence.
+    return next((place for place in places if os.path.lexists(place)), None)
+
+
+def load_rules(path: Path, network: Network) -> WrittenRules:
+    """Raises RulesInvalid: it cannot be read, or with the line and what to write instead."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise RulesInvalid(f"{path} cannot be read: {error.strerror}") from error
+    if len(content) > MAX_CONFIG_BYTES:
+        raise RulesInvalid(f"{path} is too long for rules")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise RulesInvalid(f"{path} is not text: {error}") from error
+    return written_rules(text, network, file=str(path))
+
+
+def rules_of(config: Config, state: Path) -> WrittenRules:
+    """The rules that a daemon of this configuration starts with, before its journal is opened. Raises
+    RulesInvalid.
+    """
+    path = find_rules(config, state)
+    return WrittenRules("", RULES_FILE) if path is None else load_rules(path, config.network)

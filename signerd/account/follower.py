@@ -1,6 +1,8 @@
-"""Following the platform: which workspaces, which vaults, which proposals await this signer, what became of the rest.
+"""Following the platform: which workspaces, which vaults, which proposals await this signer, what became of
+the rest.
 
-A long poll where the platform offers one; an ETag everywhere, so that an unchanged list costs an empty answer.
+A long poll where the platform offers one; an ETag everywhere, so that an unchanged list costs an empty
+answer.
 """
 
 import asyncio
@@ -11,16 +13,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
-from signerd.account.listing import UNFORESEEN, Listed, Unreadable
-from signerd.account.platform import Platform
-from signerd.account.sink import Sink
-from signerd.account.tokens import TokensLearnt
-from signerd.account.unfollowed import OthersHeard
-from signerd.account.wire import Workspace
+from signerd.account.others import OthersHeard, TokensLearnt
+from signerd.account.platform import Platform, Sink
+from signerd.account.wire import UNFORESEEN, Listed, Unreadable, Workspace
 from signerd.core.claims import VaultClaim
-from signerd.core.effects import Level, Notify
-from signerd.core.engine import Step
-from signerd.core.events import Reconsidered
+from signerd.core.events import Level, Notify, Reconsidered, Step
 from signerd.core.text import said
 from signerd.core.values import Snapshot
 from signerd.errors import (
@@ -31,11 +28,10 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.feed import Troubles
+from signerd.feed import Backoff, Troubles, unforeseen
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
 from signerd.journal.keys_and_vaults import Learnt
-from signerd.supervisor import Backoff, unforeseen
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
@@ -49,7 +45,8 @@ SHORTEST_ROUND_SECONDS = 2.0
 LEARN_EVERY_SECONDS = 60.0
 # While something is followed one by one, which no long poll tells of, a round lasts no longer.
 FOLLOWING_ROUND_SECONDS = 20
-# What was left out of a list is tried again while the list does not change: later each time, and at least so often.
+# What was left out of a list is tried again while the list does not change: later each time, and at least so
+# often.
 LEFT_OUT_SECONDS = 600.0
 PLATFORM, WORKSPACES = "platform", "workspaces"
 LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
@@ -66,7 +63,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class PlatformState:
-    """What the status shows: the last word from the platform, and since when it is missing."""
+    """What the status shows: the last answer from the platform, and since when there was none."""
 
     reachable: bool = False
     user_id: int | None = None
@@ -126,7 +123,7 @@ class Follower:
                 self._trouble(said(error))
             except SignerdError:
                 raise
-            except Exception:  # noqa: BLE001 - whatever an answer makes of us, the platform is followed on
+            except Exception:  # noqa: BLE001 - an answer that breaks our code must not end following
                 _log.exception("following the platform failed in an unforeseen way")
                 self._trouble(unforeseen("Following the platform"))
             else:
@@ -149,7 +146,7 @@ class Follower:
             if workspace.network == network and (not self.only or workspace.id in self.only)
         )
 
-    # --- one workspace -----------------------------------------------------------------------------------------------
+    # --- one workspace --------------------------------------------------------------------------------------
 
     async def _follow(self, workspace: Workspace) -> None:
         following = _Following(workspace, Backoff(self.jitter, longest=LEFT_OUT_SECONDS))
@@ -189,7 +186,9 @@ class Follower:
         self.state.rounds += 1
 
     async def hear_others_now(self, workspace_id: int) -> None:
-        """Take what others signed in a workspace, as far as the platform tells it now: a vault of it was pinned."""
+        """Take what others signed in a workspace, as far as the platform tells it now: a vault of it was
+        pinned.
+        """
         for workspace in self.state.workspaces:
             if workspace.id == workspace_id:
                 with contextlib.suppress(PlatformError, SignedOut):
@@ -213,14 +212,14 @@ class Follower:
         return self._taken(claim.vault_id, lambda: self.journal.learn(claim))
 
     def _reconsider(self, psbt_id: str) -> Unreadable | None:
-        # Others are served between two of them.
+        # Other requests are served between two of them.
         if not self.journal.is_reconsidered(psbt_id):
             return None
         found = self._taken(psbt_id, lambda: self.journal.decide(psbt_id, Reconsidered()))
         return found if isinstance(found, Unreadable) else None
 
     async def _in_turn(self, take: Callable[[E], R], entries: Iterable[E]) -> list[R]:
-        """Each of many entries: whoever asks something else of the daemon is served meanwhile."""
+        """Each of many entries; other requests to the daemon are served in between."""
         found, began = [], self.clock()
         for entry in entries:
             if self.clock() - began >= AT_ONCE_SECONDS:
@@ -248,7 +247,7 @@ class Follower:
         return found if isinstance(found, Unreadable) else None
 
     def _taken(self, name: str, take: Callable[[], Taken]) -> Taken | Unreadable:
-        """Record and judge an entry. What nobody foresaw is that entry's failure: nothing of it was recorded."""
+        """Record and judge an entry. An unforeseen error is that entry's failure; nothing is recorded."""
         try:
             found = take()
             self.sink.perform(found.effects)
@@ -257,7 +256,7 @@ class Follower:
             return Unreadable(name, said(error))
         except SignerdError:
             raise
-        except Exception:  # noqa: BLE001 - whatever one entry makes of us, the others go on
+        except Exception:  # noqa: BLE001 - an entry that breaks our code must not stop the others
             _log.exception("%s could not be taken", name)
             return Unreadable(name, UNFORESEEN)
         return found
@@ -277,12 +276,14 @@ class Follower:
         """Take what others signed without us (S27)."""
         heard = await self.others.hear(following.workspace)
         following.others_go_on = heard.more
-        # What awaits us and is left out is told as that.
+        # A proposal that awaits us and is left out is reported as one.
         told = following.listed | {one.name for one in (() if listed is None else listed.unreadable)}
         self._tell(OTHERS, following.workspace, (one for one in heard.left_out if one.name not in told))
 
     async def _follow_known(self, following: "_Following") -> bool:
-        """What became of those that no longer await us, a few at a time, each in its turn; whether there are any."""
+        """What became of those that no longer await us, a few at a time, each in its turn; whether there are
+        any.
+        """
         workspace, stumbled = following.workspace, following.stumbled
         open_ones = [
             record.psbt_id
@@ -307,13 +308,13 @@ class Follower:
         try:
             return self._poll(await self.platform.proposal(psbt_id, workspace))
         except PlatformRefused:
-            return None  # It is gone there, or no longer ours to see: what is known of it stays.
+            return None  # It is gone there, or we may no longer see it: what is known of it stays.
         except PlatformAnswersWrongly as error:
             return Unreadable(psbt_id, said(error))
 
 
 def _is_of(snapshot: Snapshot, workspace: Workspace) -> bool:
-    """Of what was brought the platform knows nothing, and is told nothing: not even its id."""
+    """The platform knows nothing of an imported PSBT and is not told anything, not even its id."""
     return snapshot.workspace_id == workspace.id and snapshot.brought is None
 
 
@@ -339,7 +340,9 @@ class _Following:
     again_at: float | None = None
 
     def tag(self, now: float) -> str | None:
-        """None where the whole list is to be read again: something of it was left out, and a while has passed."""
+        """None where the whole list is to be read again: something of it was left out, and a while has
+        passed.
+        """
         return None if self.again_at is not None and now >= self.again_at else self.etag
 
     def leaves_out(self, anything: bool, now: float) -> None:

@@ -1,7 +1,7 @@
 """One question to the desktop's keyring, in a process of its own: ``get|set|delete SERVICE ACCOUNT``.
 
-The secret comes in by stdin and goes out by stdout. Only keyrings that really keep secrets are accepted: the null and
-the failing backend, and every one that stores plain text, are not on the list.
+The secret comes in by stdin and goes out by stdout. Only keyrings that really keep secrets are accepted: the
+null and the failing backend, and every one that stores plain text, are not on the list.
 """
 
 import sys

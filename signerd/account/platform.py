@@ -1,11 +1,13 @@
-"""The platform as the daemon uses it: the core's values in and out, and failures that say whether to try again."""
+"""The platform as the daemon uses it: the core's values in and out, and failures that say whether to try
+again.
+"""
 
 import base64
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -17,20 +19,24 @@ from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
 from custody.schemas.proposals import Proposal, SignPsbtRequest
 from custody.schemas.vaults import Vault
-from signerd.account.listing import (
+from signerd.account.wire import (
     MOST_LISTED,
     TOO_LONG,
     Entries,
     Listed,
+    Person,
+    Workspace,
+    claim_of,
     entries,
     last_id,
+    published_of,
     read_each,
+    read_person,
+    snapshot_of,
 )
-from signerd.account.person import Person, read_person
-from signerd.account.wire import Workspace, claim_of, published_of, snapshot_of
 from signerd.core import events
 from signerd.core.claims import VaultClaim
-from signerd.core.effects import Submit, SubmitDecline
+from signerd.core.events import Effect, Submit, SubmitDecline
 from signerd.core.text import said
 from signerd.core.tokens import Published
 from signerd.core.values import Snapshot
@@ -43,25 +49,33 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.faults import FaultPoint, no_fault
-from signerd.supervisor import unforeseen
+from signerd.feed import unforeseen
+from signerd.runtime import FaultPoint, no_fault
 
 P = ParamSpec("P")
+
 R = TypeVar("R")
+
 S = TypeVar("S", bound=BaseModel)
+
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
 # One page of proposals: some thousand bytes each.
 PAGE = 200
+
 PROPOSALS, PSBT_ID = "/api/v1/psbt", "psbt_id"
+
 # A thousand proposals of a hundred kilobytes each. What comes after these is read once some of them are over.
 MOST_LISTED_BYTES = 128 * 1024 * 1024
+
 # Of a vault with more calls than this the newest are not shown.
 MOST_CALL_PAGES = 50
-# Answers that say nothing about the request itself: it may be repeated as it is.
+
+# Answers that say nothing about the request itself: it may be repeated unchanged.
 _TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
+
 # Said about the caller's rights today, which an administrator may give back: the signature stays ready.
 _MAY_CHANGE = frozenset(
     {ErrorCode.IDEMPOTENCY_IN_PROGRESS, ErrorCode.PERMISSION_DENIED, ErrorCode.NOT_ORG_MEMBER}
@@ -89,7 +103,8 @@ def translated(
         except SignerdError:
             raise
         except Exception as error:
-            # A mistake in the client is this call's failure; what follows the platform and delivers to it goes on.
+            # A mistake in the client is this call's failure; what follows the platform and delivers to it
+            # goes on.
             _log.exception("asking the platform failed in an unforeseen way: %s", call.__name__)
             raise PlatformAnswersWrongly(unforeseen("Asking the platform")) from error
         platform.fault(f"platform:after:{call.__name__}")
@@ -117,6 +132,10 @@ class Page:
     last: str | None
     count: int
     size: int
+
+
+class Sink(Protocol):
+    def perform(self, effects: Iterable[Effect]) -> None: ...
 
 
 class Platform:
@@ -151,7 +170,8 @@ class Platform:
     ) -> tuple[Listed[Snapshot] | None, str | None]:
         """All proposals that await this signer; None where the list is still the one of ``etag``.
 
-        The tag is that of a single page: with more than one there is none, and the next call asks for all again.
+        The tag is that of a single page: with more than one there is none, and the next call asks for all
+        again.
         """
         wait = wait_seconds if etag else None
         page = await self._page(workspace, etag=etag, wait_seconds=wait)
@@ -178,7 +198,7 @@ class Platform:
 
     @translated
     async def everyones(self, workspace: Workspace, after: str | None) -> Page:
-        """A page of all that was proposed in the workspace, the oldest first, whomever it awaits or awaited."""
+        """A page of all proposals of the workspace, the oldest first, whichever signers they await."""
         page = await self._page(workspace, awaiting_me=False, after=after)
         if page is None:
             raise BadAnswer(f"{PROPOSALS}: it says that a page has not changed, which was not asked")
@@ -244,7 +264,7 @@ class Platform:
 
     @translated
     async def keys(self) -> list[Key]:
-        """Those that can be read: one of another version's kind is none of ours."""
+        """Those that can be read: one of a kind that this version does not know is left out."""
         return list((await self._listed("/api/v1/keys", {}, "ID", Key, _same)).items)
 
     @translated
@@ -256,7 +276,9 @@ class Platform:
         return await self._client.register_key(body, idempotency_key=idempotency_key)
 
     async def submit(self, effect: Submit) -> events.Event:
-        """Send the stored signature; what the platform says to it, as an event. Raises nothing of the platform's."""
+        """Send the stored signature; what the platform says to it, as an event. Raises nothing of the
+        platform's.
+        """
         body = SignPsbtRequest(
             psbt_id=effect.psbt_id,
             workspace_id=effect.workspace_id,

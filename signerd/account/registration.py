@@ -1,13 +1,21 @@
-"""The device's keys and the platform: read from the device, shown, proven, registered once.
+"""The device's keys at the platform: read from the device, shown, proven, registered once, and read again
+from time to time.
 
-Two steps. ``offer`` reads the keys and says what would be registered; the person compares the fingerprint. ``register``
-takes the offer's digest, has the device sign the platform's challenge, and registers exactly what was offered.
+Two steps. ``offer`` reads the keys and says what would be registered; the person compares the fingerprint.
+``register`` takes the offer's digest, has the device sign the platform's challenge, and registers exactly
+what was offered.
+
+``KeyWatch`` reads our keys after a sign-in, before a registration, when the platform speaks of a revoked key,
+and six times an hour: the list has no tag and rarely changes.
 """
 
+import asyncio
 import base64
 import hashlib
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol, cast
 
 from custody.schemas.challenge import ChallengeLine, offered_digest
@@ -22,18 +30,38 @@ from custody.schemas.keys import (
     RegisterKeyRequest,
     VaultAccount,
 )
-from multisig import DerivationPath, Network, OriginKey, multisig_account_path, profile_account_path
+from multisig import (
+    DerivationPath,
+    Fingerprint,
+    Network,
+    OriginKey,
+    multisig_account_path,
+    profile_account_path,
+)
+from signerd.account.platform import Platform, Sink
 from signerd.core.audit import Note
-from signerd.core.effects import Effect
-from signerd.core.text import canonical
+from signerd.core.events import REGISTRATION, Effect
+from signerd.core.keys import Accounts, ListedKey, revocation_of
+from signerd.core.text import canonical, said
 from signerd.core.values import OwnKey
-from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
+from signerd.errors import (
+    PlatformAnswersWrongly,
+    PlatformError,
+    PlatformRefused,
+    RegistrationStale,
+    SignedOut,
+    SignerdError,
+)
+from signerd.feed import Backoff, Troubles, unforeseen
 from signerd.journal import Journal
 
 # What the challenge is signed at, below the key that is registered: Trezor forbids the bare account path.
 PROOF_BELOW = "0/0"
 
-REPLACE_HINT = "Another device is registered. Where this one is to take its place, lost or not: `signerd register --replace`."
+REPLACE_HINT = (
+    "Another device is registered. Where this one is to take its place, lost or not: `signerd register "
+    "--replace`."
+)
 
 ReadKeys = Callable[[Sequence[DerivationPath]], Awaitable[tuple[OriginKey, ...]]]
 SignText = Callable[[str, DerivationPath], Awaitable[bytes]]
@@ -51,7 +79,9 @@ class Registrar(Protocol):
 
 @dataclass(frozen=True)
 class Offer:
-    """What would be registered: ``vault_keys`` are the BIP-48 accounts from 0 on, ``profile`` the BIP-84 account."""
+    """What would be registered: ``vault_keys`` are the BIP-48 accounts from 0 on, ``profile`` the BIP-84
+    account.
+    """
 
     network: Network
     vault_keys: tuple[OriginKey, ...]
@@ -77,7 +107,9 @@ class Offer:
 
 
 async def read_offer(network: Network, accounts: int, read_keys: ReadKeys) -> Offer:
-    """Ask the device for its keys, in one conversation; ``accounts``: so many from 0 on. Raises what ``read_keys`` raises."""
+    """Ask the device for its keys, in one conversation; ``accounts``: so many from 0 on. Raises what
+    ``read_keys`` raises.
+    """
     paths = [multisig_account_path(network, account) for account in range(accounts)]
     *vault_keys, profile = await read_keys([*paths, profile_account_path(network)])
     return Offer(network, tuple(vault_keys), profile)
@@ -121,7 +153,9 @@ async def register(
 
 
 async def _already_ours(error: PlatformRefused, offer: Offer, platform: Registrar) -> Key:
-    """A registration that was cut off before it was written down here is taken up; another active key is not."""
+    """A registration that was cut off before it was written down here is taken up; another active
+    key is not.
+    """
     if error.platform_code == ErrorCode.KEY_ALREADY_ACTIVE:
         for key in await platform.keys():
             if key.status == "active" and _is_offered(key, offer):
@@ -161,3 +195,104 @@ def _check_challenge(challenge: KeyChallenge, offer: Offer, user_id: int, proof_
         )
     if DerivationPath.parse(challenge.derivation_path) != proof_path:
         raise PlatformAnswersWrongly(f"the platform asks for a signature at {challenge.derivation_path}")
+
+
+Sleep = Callable[[float], Awaitable[None]]
+KEYS_EVERY_SECONDS = 600.0
+KEYS = "keys"
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class KeyWatch:
+    """``run`` ends only by cancellation or by an error that must stop the daemon. ``due``: a caller wants it
+    read now.
+    """
+
+    journal: Journal
+    platform: Platform
+    sink: Sink
+    signed_in: asyncio.Event
+    due: asyncio.Event
+    jitter: Callable[[], float]
+    now: Callable[[], datetime]
+    troubles: Troubles
+    sleep: Sleep = asyncio.sleep
+    every: float = KEYS_EVERY_SECONDS
+    reads: int = field(default=0, init=False)
+    _listed: tuple[Key, ...] = field(default=(), init=False)
+
+    async def run(self) -> None:
+        pause = Backoff(self.jitter)
+        while True:
+            await self.signed_in.wait()
+            self.due.clear()
+            try:
+                await self.read_now()
+            except (PlatformError, SignedOut) as error:
+                self._tell(error)
+                await self.sleep(pause.next())
+                continue
+            except SignerdError:
+                raise
+            except Exception:  # noqa: BLE001 - an answer that breaks our code must not end the reading
+                _log.exception("reading the registered keys failed in an unforeseen way")
+                self.troubles.stand(KEYS, {REGISTRATION: unforeseen("Reading your keys at the platform")})
+                await self.sleep(pause.next())
+                continue
+            pause.reset()
+            await self._until_due()
+
+    async def read_now(self) -> None:
+        """Raises leaves of PlatformError, SignedOut."""
+        network = self.journal.network.api_name
+        self._listed = tuple(key for key in await self.platform.keys() if key.net == network)
+        self.reads += 1
+        key_id, base = self.journal.keys.platform_key_id(), self._base()
+        if key_id is None or base is None:
+            self.troubles.stand(KEYS, {})
+            return
+        told = revocation_of(base, key_id, [listed_key(key) for key in self._listed], self.now())
+        if told is not None:
+            self.sink.perform(self.journal.revoke(told))
+        advice = None if told else self.accounts_of(base.key.fingerprint).advice
+        self.troubles.stand(KEYS, {} if advice is None else {REGISTRATION: advice})
+
+    def accounts_of(self, fingerprint: Fingerprint) -> Accounts:
+        """The vault accounts of the device with this fingerprint: here, and at the platform when it was last
+        read.
+        """
+        known = sum(
+            own.purpose == "vault" and own.key.fingerprint == fingerprint for own in self.journal.own_keys()
+        )
+        for key in self._listed:
+            if key.status == "active" and key.master_fingerprint.value == str(fingerprint):
+                return Accounts(known, key.next_account or 0, key.free_accounts)
+        return Accounts(known)
+
+    def _tell(self, error: PlatformError | SignedOut) -> None:
+        """The status already reports a platform that gives no answer, and a missing sign-in."""
+        if isinstance(error, PlatformRefused | PlatformAnswersWrongly):
+            sentence = f"How your key stands at the platform cannot be read: {said(error)}"
+            self.troubles.stand(KEYS, {REGISTRATION: sentence})
+
+    def _base(self) -> OwnKey | None:
+        """The account whose key the platform's list names."""
+        registered = (own for own in self.journal.own_keys() if own.purpose == "vault" and own.account == 0)
+        return next(registered, None)
+
+    async def _until_due(self) -> None:
+        try:
+            async with asyncio.timeout(self.every):
+                await self.due.wait()
+        except TimeoutError:
+            return
+
+
+def listed_key(shape: Key) -> ListedKey:
+    """An absent text matches no key."""
+    fingerprint = shape.master_fingerprint.value or ""
+    reason = shape.revoked_reason.value or ""
+    return ListedKey(shape.id, shape.xpub.value or "", fingerprint, shape.status == "active", reason)

@@ -1,7 +1,9 @@
-"""One step with the secrets file, in a process of its own: ``derive``, ``seal`` or ``open``; JSON in by stdin, base64 out by stdout.
+"""One step with the secrets file, in a process of its own: ``derive``, ``seal`` or ``open``; JSON in by
+stdin, base64 out by stdout.
 
-The cipher and the key derivation are libraries of seven megabytes, and Argon2id takes 64 more while it works: a daemon that
-needs them for a tenth of a second every few minutes does not keep them. Whoever calls knows what the exit statuses mean.
+The cipher and the key derivation are libraries of seven megabytes, and Argon2id takes 64 more while it works:
+a daemon that needs them for a tenth of a second every few minutes does not keep them. The caller knows what
+the exit statuses mean.
 """
 
 import base64

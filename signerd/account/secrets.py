@@ -1,7 +1,9 @@
-"""Where the session's secret is kept: never in plain text, and never where a library only pretends to keep it.
+"""Where the session's secret is kept: never in plain text, and never where a library only pretends to keep
+it.
 
-Two stores with the same three calls. Each works in a child process that lives for one call and is ended at its deadline: a
-locked keyring may wait for a person, and the libraries of either would stay in the daemon's memory.
+Two stores with the same three calls. Each works in a child process that lives for one call and is ended at
+its deadline: a locked keyring may wait for a person, and the libraries of either would stay in the daemon's
+memory.
 """
 
 import base64
@@ -13,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from signerd import lifeline
+from signerd import runtime
 from signerd.account.sealing_child import NOT_OPENED
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
-from signerd.journal.folder import write_private
+from signerd.journal.storage import write_private
 
 Passphrase = Callable[[], str | None]
 
@@ -49,7 +51,9 @@ class SecretStore(Protocol):
 
 @dataclass
 class KeyringStore:
-    """The desktop's keyring, under ``account`` (the state folder: two daemons of one person do not share a session)."""
+    """The desktop's keyring, under ``account`` (the state folder: two daemons of one person do not share a
+    session).
+    """
 
     account: str
     seconds: float
@@ -144,7 +148,9 @@ class FileStore:
 
 
 def _sealing(verb: str, **given: bytes) -> bytes | None:
-    """A step of ``sealing_child``; None where it does not open. Raises SecretsLocked where the child itself fails."""
+    """A step of ``sealing_child``; None where it does not open. Raises SecretsLocked where the child itself
+    fails.
+    """
     asked = json.dumps({name: _text(value) for name, value in given.items()})
     try:
         done = _run(SEALING_SECONDS, asked, "signerd.account.sealing_child", verb)
@@ -160,8 +166,8 @@ def _sealing(verb: str, **given: bytes) -> bytes | None:
 def _run(seconds: float, given: str, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A child with ``given`` on its stdin. Raises subprocess.TimeoutExpired."""
     return subprocess.run(  # noqa: S603 - our own interpreter and module
-        lifeline.command(module, *arguments),
-        pass_fds=(lifeline.line(),),
+        runtime.command(module, *arguments),
+        pass_fds=(runtime.line(),),
         input=given,
         capture_output=True,
         text=True,

@@ -1,8 +1,8 @@
 """Being signed in: who, since when, and what renews it, kept by the secret store across restarts.
 
-The client renews the access token by itself; every new refresh token comes through ``_changed`` and is stored behind
-the call that renewed it. A kill in between costs nothing: the platform keeps the previous refresh token valid until
-its successor is first used.
+The client renews the access token by itself; every new refresh token comes through ``_changed`` and is stored
+behind the call that renewed it. A kill in between costs nothing: the platform keeps the previous refresh
+token valid until its successor is first used.
 """
 
 import asyncio
@@ -29,7 +29,9 @@ SAVE_AGAIN_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class OtpNeeded:
-    """The platform wants a one-time code: mailed, or the authenticator's. ``token_2fa`` stays inside the daemon."""
+    """The platform wants a one-time code: mailed, or the authenticator's. ``token_2fa`` stays inside the
+    daemon.
+    """
 
     email: str
     token_2fa: str = field(repr=False)
@@ -102,7 +104,9 @@ class Account:
         return True
 
     async def confirm(self, otp: str) -> None:
-        """Finish a sign-in with the code: mailed, the authenticator's, or a recovery code. Raises as ``login``."""
+        """Finish a sign-in with the code: mailed, the authenticator's, or a recovery code. Raises as
+        ``login``.
+        """
         if self._otp is None:
             raise SignInFailed("no sign-in waits for a code", hint="Start again with `signerd login`.")
         waiting = self._otp

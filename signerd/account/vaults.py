@@ -1,7 +1,7 @@
 """Pinning: the person compares a vault with the other signers, and from then on this machine knows it (S16).
 
-Never in the same step as a spend: a proposal of a vault that is not pinned is refused until the person comes here, and
-neither pinning nor unpinning carries a yes to anything. What the device does about it is ``signerd.daemon.pinning``'s.
+Never in the same step as a spend: a proposal of a vault that is not pinned is refused until the person pins
+it, and neither pinning nor unpinning approves anything. ``signerd.daemon.vaults`` has the device's part.
 """
 
 from dataclasses import dataclass
@@ -9,10 +9,17 @@ from enum import StrEnum
 
 from multisig import RECEIVE, MultisigError, OriginKey, Vault
 from signerd.core.audit import Note
-from signerd.core.checks.vault import former_key_of, own_key_of, same_quorum
-from signerd.core.claims import VaultClaim, contradictions, differences, impostor
-from signerd.core.effects import Effect
-from signerd.core.key_status import made_with_former
+from signerd.core.claims import (
+    VaultClaim,
+    contradictions,
+    differences,
+    former_key_of,
+    impostor,
+    own_key_of,
+    same_quorum,
+)
+from signerd.core.events import Effect
+from signerd.core.keys import made_with_former
 from signerd.core.text import said
 from signerd.core.values import OwnKey, Pin
 from signerd.errors import (
@@ -25,7 +32,7 @@ from signerd.errors import (
     WrongCode,
 )
 from signerd.journal import Journal
-from signerd.journal.vaults import AtDevice
+from signerd.journal.keys import AtDevice
 
 
 class Source(StrEnum):
@@ -46,7 +53,7 @@ SOURCE_WORDS = {
 
 @dataclass(frozen=True)
 class Quorum:
-    """What the person brings: the vault, and where it is from."""
+    """What the person gives: the vault, and where it is from."""
 
     vault: Vault
     source: Source
@@ -54,11 +61,11 @@ class Quorum:
 
 @dataclass(frozen=True)
 class SeenVault:
-    """A vault read with this machine's own eyes: as it was pinned, else as the platform shows it.
+    """A vault as this machine reads it: as it was pinned, else as the platform shows it.
 
-    ``fault`` says why it cannot be pinned or used; ``vault`` is None where its descriptor cannot be read. ``changes``:
-    in what the platform has shown a pinned vault otherwise, while the person has not looked. ``renamed``: what the
-    platform calls a pinned vault now, where that is another name.
+    ``fault`` says why it cannot be pinned or used; ``vault`` is None where its descriptor cannot be read.
+    ``changes``: in what the platform has shown a pinned vault otherwise, while the person has not looked.
+    ``renamed``: what the platform calls a pinned vault now, where that is another name.
     """
 
     vault_id: str
@@ -118,9 +125,11 @@ def require_code(vault: Vault, code: str) -> None:
 
 
 def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice) -> Pin:
-    """Record a pin that was checked, whose code was typed, and about which the device was asked. Again is the same again.
+    """Record a pin that was checked, whose code was typed, and about which the device was asked. Again is the
+    same again.
 
-    What the platform says may have changed while a person was at the device: everything is looked at once more.
+    What the platform says may have changed while a person was at the device: everything is looked at once
+    more.
 
     Raises:
         As ``pinnable``: nothing was changed.
@@ -178,7 +187,10 @@ def _require_usable(journal: Journal, seen: SeenVault) -> None:
         _own_key(journal, seen.vault)
     hint = None
     if seen.changes:
-        hint = f"Call the other signers. Once you know what happened: `signerd unpin {seen.vault_id}`, then pin it again."
+        hint = (
+            f"Call the other signers. Once you know what happened: `signerd unpin {seen.vault_id}`, "
+            "then pin it again."
+        )
     raise VaultDiffers(f"the vault cannot be used: {seen.fault}", hint=hint)
 
 
@@ -190,7 +202,8 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
     forged = _impostor(journal, vault)
     if forged is not None:
         raise NotOurVault(
-            f"ALARM: a key of the vault bears your device's fingerprint {forged.fingerprint} at {forged.origin.path}, "
+            f"ALARM: a key of the vault bears your device's fingerprint {forged.fingerprint} at "
+            f"{forged.origin.path}, "
             "and is no key that your device gave: somebody put another in its place"
         )
     own = own_key_of(vault, known)
@@ -208,7 +221,7 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
 
 
 def _disagreement(vault: Vault, brought: Quorum) -> VaultDiffers:
-    """Both sides are shown: the person has to find out who is wrong."""
+    """Both sides are shown, because the person has to find out which is wrong."""
     words = SOURCE_WORDS[brought.source]
     told = " ".join(differences(brought.vault, vault)) or "They are of different networks."
     return VaultDiffers(

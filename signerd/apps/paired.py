@@ -14,7 +14,7 @@ from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, Unk
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.journal.apps import App, answer_note
-from signerd.shapes.apps import AppView, Collected, Me, OpenPairing, OriginView, Pairing
+from signerd.shapes.account import AppView, Collected, Me, OpenPairing, OriginView, Pairing
 
 
 def open_pairing(asked: PairingRequest, seconds_left: int) -> OpenPairing:

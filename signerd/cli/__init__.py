@@ -32,7 +32,7 @@ def _plain_run(arguments: list[str]) -> tuple[str | None, bool] | None:
 
 
 def _run(state: str | None, as_json: bool) -> NoReturn:
-    from signerd.lean import leave_out_programs
+    from signerd.runtime import leave_out_programs
 
     leave_out_programs()
     from pathlib import Path

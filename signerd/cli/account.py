@@ -90,7 +90,7 @@ def _directly(desk: Desk) -> SignedIn:
     from signerd.app import Outside, open_account, open_journal
     from signerd.cli.setup import opened_store
     from signerd.core.audit import Note
-    from signerd.journal.folder import StateFolder
+    from signerd.journal.storage import StateFolder
 
     async def sign_in(config: "Config") -> SignedIn:
         async with open_account(config, store) as account:
@@ -126,7 +126,7 @@ def _leave(desk: Desk) -> None:
     from signerd.app import Outside, open_account, open_journal
     from signerd.cli.setup import opened_store
     from signerd.core.audit import Note
-    from signerd.journal.folder import StateFolder
+    from signerd.journal.storage import StateFolder
 
     async def sign_out(config: "Config") -> None:
         async with open_account(config, store) as account:

@@ -6,7 +6,7 @@ import typer
 
 from signerd.cli.desk import Json, desk_of
 from signerd.cli.output import answer, aside, say
-from signerd.words import network_words
+from signerd.core.states import network_words
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient

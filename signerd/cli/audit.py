@@ -42,8 +42,7 @@ def verify(context: typer.Context, as_json: Json = False) -> None:
 @app.command("start-over")
 def begin_anew(context: typer.Context, yes: Yes = False, as_json: Json = False) -> None:
     """Begin with an empty journal, where the old one is lost or was set aside as damaged."""
-    from signerd.journal.folder import StateFolder
-    from signerd.journal.storage import start_over
+    from signerd.journal.storage import StateFolder, start_over
 
     desk, tell = desk_of(context), aside if as_json else say
     with StateFolder.hold(desk.state):

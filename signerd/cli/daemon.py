@@ -6,7 +6,7 @@ import typer
 
 from signerd.cli.desk import Json, desk_of
 from signerd.cli.output import answer, say
-from signerd.words import network_words
+from signerd.core.states import network_words
 
 
 def run(

@@ -33,7 +33,7 @@ class Desk:
 
     def daemon(self) -> "DaemonClient":
         """Raises DaemonNotRunning, UnsafeFolder."""
-        from signerd.lean import leave_out_programs
+        from signerd.runtime import leave_out_programs
 
         # A quarter of what a command's start takes, for colours that nobody sees.
         leave_out_programs()

@@ -6,8 +6,8 @@ import typer
 
 from signerd.cli.desk import Json, Yes, desk_of
 from signerd.cli.output import Exit, answer, aside, say, table
+from signerd.core.states import network_words
 from signerd.errors import NoSuchDevice
-from signerd.words import network_words
 
 if TYPE_CHECKING:
     from signerd.shapes import DeviceView, RegistrationPreview

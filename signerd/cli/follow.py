@@ -5,9 +5,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from signerd.core.states import ON_THE_WAY, state_words
 from signerd.errors import DaemonNotRunning, SignerdError
 from signerd.shapes import Happened, ProposalView
-from signerd.words import ON_THE_WAY, state_words
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient, Following

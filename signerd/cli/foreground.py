@@ -14,12 +14,12 @@ from signerd.app import open_daemon
 from signerd.cli.answers import Answers
 from signerd.cli.output import put, say
 from signerd.cli.setup import opened_store
+from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.feed import Line
-from signerd.journal.folder import StateFolder
+from signerd.journal.storage import StateFolder
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
-from signerd.words import network_words, state_words
 
 # Told of what happens: the subject, the kind of line, the text.
 Log = Callable[[str, str, str], None]

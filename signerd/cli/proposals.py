@@ -7,9 +7,9 @@ import typer
 from signerd.cli.desk import Desk, Json, Yes, desk_of
 from signerd.cli.output import Exit, answer, aside, say, table
 from signerd.cli.words import proposal_text, standing_words
+from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, network_words, state_words
 from signerd.core.text import amount
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks
-from signerd.words import ASKED, DELIVERED, ON_THE_WAY, network_words, state_words
 
 if TYPE_CHECKING:
     from signerd.cli.follow import Tell

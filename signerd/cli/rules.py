@@ -12,7 +12,7 @@ from signerd.core.text import amount
 
 if TYPE_CHECKING:
     from signerd.account.config import Config
-    from signerd.core.rules.replay import Replayed
+    from signerd.core.replay import Replayed
 
 app = typer.Typer(
     help="Your own rules: what is refused, and what you are asked about.",
@@ -63,9 +63,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the rules as they are read; the daemon reads them when it starts."""
-    from signerd.account.rules import find_rules, load_rules
-    from signerd.core.rules.values import NO_RULES
-    from signerd.core.rules.words import rule_words
+    from signerd.account.config import find_rules, load_rules
+    from signerd.core.rules.values import NO_RULES, rule_words
     from signerd.journal.history import read_pinned_codes
 
     desk = desk_of(context)
@@ -103,8 +102,8 @@ def try_out(
 
     Each is judged at the moment when it was decided. One that the rules refuse is taken as not signed from there on.
     """
-    from signerd.account.rules import load_rules
-    from signerd.core.rules.replay import replay
+    from signerd.account.config import load_rules
+    from signerd.core.replay import replay
     from signerd.journal.history import read_history
 
     desk = desk_of(context)
@@ -129,7 +128,7 @@ def _config(desk: Desk) -> "Config":
 
 
 def _view(line: "Replayed") -> PastView:
-    from signerd.core.verdicts import Outcome
+    from signerd.core.checks.case import Outcome
 
     decided = line.decided
     return PastView(

@@ -9,7 +9,7 @@ from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passph
 from signerd.app import secret_store
 from signerd.cli.answers import Answers
 from signerd.errors import AlreadyConfigured, ConfigInvalid
-from signerd.journal.folder import make_private, write_private
+from signerd.journal.storage import make_private, write_private
 
 
 def write_config(

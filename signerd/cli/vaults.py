@@ -7,8 +7,8 @@ import typer
 
 from signerd.cli.desk import Json, desk_of
 from signerd.cli.output import answer, aside, say
+from signerd.core.states import network_words
 from signerd.errors import InvalidRequest, UnknownVault
-from signerd.words import network_words
 
 if TYPE_CHECKING:
     from signerd.shapes import BroughtQuorum, CosignerView, PinPreview, VaultView

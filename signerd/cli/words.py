@@ -1,5 +1,6 @@
 """A proposal in words: where the money goes, and each check in a sentence. Amounts in both units, the network on top."""
 
+from signerd.core.states import ASKED, network_words, state_words
 from signerd.core.text import amount, place_words
 from signerd.shapes import (
     CheckView,
@@ -10,7 +11,6 @@ from signerd.shapes import (
     PsbtReview,
     TokenView,
 )
-from signerd.words import ASKED, network_words, state_words
 
 PROFILE = "your own profile"
 # The check that compares with what is replaced.

@@ -1,4 +1,4 @@
-"""The chain of decisions: each entry's hash covers the one before, so that an edited or missing row shows."""
+"""The audit chain: each entry's hash covers the one before, so that an edited or missing row shows."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,9 @@ GENESIS = bytes(32)
 
 @dataclass(frozen=True)
 class Note:
-    """Something that was decided or happened, not yet in the chain. ``facts``: text, whole numbers, lists of them."""
+    """Something that was decided or happened, not yet in the chain. ``facts``: text, whole numbers, lists of
+    them.
+    """
 
     kind: str
     subject: str
@@ -22,7 +24,9 @@ class Note:
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of the chain. ``at`` is RFC 3339 UTC, the machine's word: the order is the chain's, not the clock's."""
+    """A row of the chain. ``at`` is RFC 3339 UTC, the machine's word: the order is the chain's, not the
+    clock's.
+    """
 
     sequence: int
     at: str
@@ -50,7 +54,8 @@ def first_fault(
 ) -> tuple[int, str] | None:
     """The place of the first entry that is not what the chain says, and why; None where all are whole.
 
-    ``after`` and ``previous``: the place and the hash of the entry before the first of them, where that is known to be whole.
+    ``after`` and ``previous``: the place and the hash of the entry before the first of them, where that is
+    known to be whole.
     """
     expected = after + 1
     for entry in entries:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from multisig import RECEIVE, MultisigError, Network, OriginKey, Vault
 from signerd.core.text import canonical, plain, said
-from signerd.core.values import OwnKey, Pin
+from signerd.core.values import FormerKey, OwnKey, Pin
 
-# An address has at most 90 characters, a bech32 text's bound (BIP-173); what is longer is cut where it is shown.
+# An address has at most 90 characters, a bech32 text's bound (BIP-173); what is longer is cut where it is
+# shown.
 _LONGEST_ADDRESS = 90
 
 
@@ -46,7 +47,9 @@ def _address(text: str | None) -> str:
 
 
 def changes(pin: Pin, claim: VaultClaim) -> tuple[str, ...]:
-    """A sentence for each part that is not as it was pinned; none where all is. A name is a label, and no part."""
+    """A sentence for each part that is not as it was pinned; none where all is. A name is a label, and no
+    part.
+    """
     pinned, found = pin.vault, []
     if claim.workspace_id != pin.workspace_id:
         found.append(f"It was pinned in workspace {pin.workspace_id}, and is shown in {claim.workspace_id}.")
@@ -60,7 +63,9 @@ def changes(pin: Pin, claim: VaultClaim) -> tuple[str, ...]:
 
 
 def differences(known: Vault, shown: Vault) -> tuple[str, ...]:
-    """What a person is told of two quorums that should be one. None where they are: the order of keys means nothing."""
+    """What a person is told of two quorums that should be one. None where they are: the order of keys means
+    nothing.
+    """
     found = []
     if known.threshold != shown.threshold:
         found.append(f"It needs {shown.threshold} signatures, not {known.threshold}.")
@@ -84,7 +89,9 @@ def _gone(key: OriginKey, shown: Vault) -> str:
 
 
 def fingerprint_of_change(claim: VaultClaim, network: Network) -> str:
-    """Equal for two records that say the same of the vault, whatever they call it and in which order the keys stand."""
+    """Equal for two records that say the same of the vault, whatever they call it and in which order the keys
+    stand.
+    """
     try:
         quorum = Vault.from_descriptor(claim.descriptor, network).verification_code
     except MultisigError:
@@ -98,3 +105,24 @@ def impostor(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OriginKey | None:
     known = {own.key for own in own_keys}
     labels = {own.key.fingerprint for own in own_keys}
     return next((key for key in vault.cosigners if key.fingerprint in labels and key not in known), None)
+
+
+def same_quorum(one: Vault, other: Vault) -> bool:
+    """The same network, threshold and keys; the order in which they are listed means nothing (BIP-67)."""
+    return (one.network, one.threshold, frozenset(one.cosigners)) == (
+        other.network,
+        other.threshold,
+        frozenset(other.cosigners),
+    )
+
+
+def own_key_of(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OwnKey | None:
+    """The one registered key that is a cosigner: fingerprint, path and extended key all equal."""
+    found = [own for own in own_keys if own.purpose == "vault" and own.key in vault.cosigners]
+    return found[0] if len(found) == 1 else None
+
+
+def former_key_of(vault: Vault, former_keys: tuple[FormerKey, ...]) -> FormerKey | None:
+    """The same of the keys whose devices were replaced."""
+    own = own_key_of(vault, tuple(former.own for former in former_keys))
+    return next((former for former in former_keys if former.own == own), None)

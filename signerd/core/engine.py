@@ -1,21 +1,279 @@
 """(record, event) → new record, effects to perform, notes for the audit chain.
 
-Pure: the journal calls it inside the transaction that stores its answer; the runner performs the effects after that.
+In order: the person's decision, the device's answer, the submission to the platform, the end of an imported
+PSBT, and the table of all handlers. Pure: the journal calls it inside the transaction that stores the result;
+the runner performs the effects after that.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from signerd.core import delivery, device, events, following, imported, person
+from custody.schemas.proposals import TxType
+from multisig import MultisigError, NotFinalisable, Psbt, accept_signatures, inspect, signer_progress
+from signerd.core import events, following
 from signerd.core.audit import Note
-from signerd.core.following import ended, receive
-from signerd.core.states import TABLE, Move, State, advance
-from signerd.core.step import Step, due_effects, go_on
-from signerd.core.values import Record, ReviewContext
+from signerd.core.events import (
+    Effect,
+    Level,
+    Notify,
+    ReadKeys,
+    SignOnDevice,
+    Step,
+    due_effects,
+    go_on,
+    request_key,
+)
+from signerd.core.following import ended, reconsidered
+from signerd.core.places import NEW_POLICY, policy_code, used_by
+from signerd.core.review import Review, review
+from signerd.core.signing import Signing, signing_of
+from signerd.core.states import AT_THE_DEVICE, TABLE, UNDECIDED, Move, State, advance
+from signerd.core.text import plain, said
+from signerd.core.values import Approval, Decline, Record, ReviewContext, Signature
+from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
-__all__ = ["HANDLERS", "Step", "decide", "due_effects", "receive"]
+
+def approved(record: Record, event: events.Approved, around: ReviewContext) -> Step:
+    state = advance(record.state, Move.APPROVE)
+    found = review(record.snapshot, around)
+    require_assent(found, Approval(event.digest, event.acknowledged))
+    approval = Approval(event.digest, event.acknowledged & found.to_acknowledge)
+    approved = replace(record, state=state, approval=approval, reason="")
+    note = Note("approved", record.psbt_id, {**_shown(found, approval), **_who(event.by)})
+    return Step(approved, due_effects(approved, around), (note,))
+
+
+def require_assent(found: Review, approval: Approval) -> None:
+    """The yes was to what is shown now, nothing in it refuses, and every warning that holds it was named."""
+    if approval.digest != found.digest:
+        raise StaleApproval("what you approved is not what the proposal shows now")
+    if not found.allowed:
+        names = ", ".join(verdict.name for verdict in found.refusals)
+        raise RefusedByChecks(f"these checks refuse it: {names}")
+    missing = found.to_acknowledge - approval.acknowledged
+    if missing:
+        raise NeedsAcknowledgement(f"these warnings must be named first: {', '.join(sorted(missing))}")
+
+
+def _shown(found: Review, approval: Approval) -> dict[str, Any]:
+    """``payments``: what the vault pays, which the rules count. What a forward pays to the vault is no such
+    thing.
+    """
+    assert found.inspection is not None
+    paid = [[p.script_pubkey.hex(), int(p.amount)] for p in found.inspection.payments]
+    forward = found.snapshot.kind is TxType.FORWARD
+    return {
+        "acknowledged": sorted(approval.acknowledged),
+        "digest": approval.digest,
+        "fee_sats": int(found.inspection.fee),
+        "payments": [] if forward else paid,
+        **({"forwarded": paid} if forward else {}),
+    }
+
+
+def _who(by: str) -> dict[str, str]:
+    return {"by": by} if by else {}
+
+
+def refused(record: Record, event: events.Refused, around: ReviewContext) -> Step:
+    if record.signature is not None:
+        raise IllegalEvent("you already signed it: declining now changes nothing")
+    declined = replace(
+        record,
+        state=advance(record.state, Move.DECLINE),
+        approval=None,
+        # The platform knows nothing of an imported PSBT, so it is not told.
+        decline=Decline(event.reason, delivered=record.snapshot.brought is not None),
+        reason=f"Declined: {plain(event.reason)}" if event.reason else "Declined.",
+    )
+    note = Note("declined", record.psbt_id, {"reason": event.reason, **_who(event.by)})
+    return Step(declined, due_effects(declined, around), (note,))
+
+
+def device_found(record: Record, event: events.DeviceFound, around: ReviewContext) -> Step:
+    """The last look before the device is asked: the approval must still be to what would be shown now."""
+    state = advance(record.state, Move.ASK_DEVICE)
+    found, signing = review(record.snapshot, around), signing_of(record.snapshot, around)
+    if record.approval is None or record.signature is not None or signing is None:
+        return _asked_again(record, around)
+    try:
+        require_assent(found, record.approval)
+    except (StaleApproval, RefusedByChecks, NeedsAcknowledgement):
+        return _asked_again(record, around)
+    at_device, fingerprint = replace(record, state=state), signing.key.origin.fingerprint
+    effect = SignOnDevice(record.psbt_id, record.snapshot.psbt, signing.policy, fingerprint, event.device)
+    facts = {"device": event.device, "digest": record.approval.digest, "fingerprint": str(fingerprint)}
+    return Step(at_device, (effect,), (Note("device-asked", record.psbt_id, facts),))
+
+
+def _asked_again(record: Record, around: ReviewContext) -> Step:
+    sentence = "The proposal changed after you approved it: look at it again."
+    note = Note("approval-lapsed", record.psbt_id)
+    again = reconsidered(record, events.Reconsidered(), around)
+    told = Notify(record.psbt_id, Level.ATTENTION, sentence)
+    return Step(again.record, (*again.effects, told), (note, *again.notes))
+
+
+def device_returned(record: Record, event: events.DeviceReturned, around: ReviewContext) -> Step:
+    """S19: only signatures are taken from what came back, each is verified, and every input must
+    have ours.
+    """
+    verifying = replace(record, state=advance(record.state, Move.DEVICE_RETURNED))
+    signing = signing_of(record.snapshot, around)
+    if signing is None or (around.pin is None and not record.snapshot.is_of_profile):
+        return _verify_failed(verifying, "the vault is no longer pinned.")
+    try:
+        signed = _with_verified_signatures(record, event.psbt, signing)
+    except MultisigError as error:
+        return _verify_failed(verifying, said(error))
+    signature = Signature(signed, request_key("submit", record.psbt_id, signed))
+    stored = replace(verifying, state=advance(verifying.state, Move.VERIFIED), signature=signature, reason="")
+    facts = {
+        "idempotency_key": signature.idempotency_key,
+        "psbt_sha256": hashlib.sha256(signed).hexdigest(),
+        **_places(record, signing, around),
+    }
+    step = Step(stored, due_effects(stored, around), (Note("signed", record.psbt_id, facts),))
+    return go_on(step, lambda r: handed_over(r) or ended(r))
+
+
+def _with_verified_signatures(record: Record, returned: bytes, signing: Signing) -> bytes:
+    policy, fingerprint = signing.policy, signing.key.origin.fingerprint
+    base = Psbt.parse(record.snapshot.psbt)
+    signed = accept_signatures(base, Psbt.parse(returned), policy, fingerprint)
+    missing = signer_progress(signed, policy, fingerprint).missing
+    if missing:
+        raise NotFinalisable(f"the device left inputs unsigned: {', '.join(map(str, missing))}")
+    return signed.to_bytes()
+
+
+def _places(record: Record, signing: Signing, around: ReviewContext) -> dict[str, Any]:
+    """S29: the addresses that are known to be used from now on."""
+    code = policy_code(signing.policy)
+    inspection = inspect(Psbt.parse(record.snapshot.psbt), signing.policy, network=around.network)
+    return {"places": used_by(inspection, around.places.get(code, NEW_POLICY)), "policy": code}
+
+
+def _verify_failed(verifying: Record, why: str) -> Step:
+    reason = f"What the device returned was not used: {why}"
+    failed = replace(
+        verifying, state=advance(verifying.state, Move.VERIFY_FAILED), approval=None, reason=reason
+    )
+    told = Notify(verifying.psbt_id, Level.ALARM, reason)
+    step = Step(failed, (told,), (Note("verify-failed", verifying.psbt_id, {"why": why}),))
+    return go_on(step, ended)
+
+
+def device_failed(record: Record, event: events.DeviceFailed, _around: ReviewContext) -> Step:
+    facts = {"asked": event.asked, "code": event.code, "sentence": event.sentence}
+    if not event.asked:
+        waiting = replace(record, state=advance(record.state, Move.DEVICE_NOT_READY), reason=event.sentence)
+        return go_on(Step(waiting, notes=(Note("device-not-ready", record.psbt_id, facts),)), ended)
+    interrupted = replace(
+        record, state=advance(record.state, Move.DEVICE_FAILED), approval=None, reason=event.sentence
+    )
+    told = Notify(record.psbt_id, Level.ATTENTION, event.sentence)
+    return go_on(Step(interrupted, (told,), (Note("interrupted", record.psbt_id, facts),)), ended)
+
+
+# The platform's word for "no longer pending": the next poll tells what became of it.
+NO_LONGER_PENDING = "STATE_CONFLICT"
+
+# Its word about the key, not about the proposal: what else it says of our keys is read at once.
+KEY_REVOKED = "KEY_REVOKED"
+
+# Where a later poll may have taken the proposal while the answer to our submission was still on its way.
+OVERTAKEN = frozenset({State.BROADCAST, State.CONFIRMED, State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
+
+
+def submit_started(record: Record, _event: events.SubmitStarted, _around: ReviewContext) -> Step:
+    if record.signature is None:
+        raise IllegalEvent("there is no signature to submit")
+    started = replace(record, state=advance(record.state, Move.SUBMIT))
+    facts = {"idempotency_key": record.signature.idempotency_key}
+    return Step(started, notes=(Note("submitting", record.psbt_id, facts),))
+
+
+def submit_accepted(record: Record, event: events.SubmitAccepted, _around: ReviewContext) -> Step:
+    if record.state in OVERTAKEN:
+        return _late(record, "accepted")
+    reason = f"{event.collected} of {event.required} signatures are there."
+    accepted = replace(record, state=advance(record.state, Move.ACCEPTED), reason=reason)
+    facts = {"collected": event.collected, "required": event.required}
+    return go_on(Step(accepted, notes=(Note("submitted", record.psbt_id, facts),)), ended)
+
+
+def submit_undelivered(record: Record, event: events.SubmitUndelivered, around: ReviewContext) -> Step:
+    if record.state in OVERTAKEN:
+        return _late(record, "undelivered")
+    waiting = replace(record, state=advance(record.state, Move.UNDELIVERED), reason=event.sentence)
+    note = Note("undelivered", record.psbt_id, {"sentence": event.sentence})
+    return Step(waiting, due_effects(waiting, around), (note,))
+
+
+def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: ReviewContext) -> Step:
+    if record.state in OVERTAKEN:
+        return _late(record, event.code)
+    move = Move.WITHDRAW if event.code == NO_LONGER_PENDING else Move.TURNED_DOWN
+    reason = f"The platform did not take the signature: {plain(event.sentence)}"
+    refused = replace(record, state=advance(record.state, move), reason=reason)
+    facts = {"code": event.code, "sentence": event.sentence}
+    told: tuple[Effect, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)
+    if event.code == KEY_REVOKED:
+        told = (*told, ReadKeys())
+    return go_on(Step(refused, told, (Note("turned-down", record.psbt_id, facts),)), ended)
+
+
+def _late(record: Record, answer: str) -> Step:
+    """The platform's later word already stands: the answer is noted and changes nothing."""
+    return Step(record, notes=(Note("late-answer", record.psbt_id, {"answer": answer}),))
+
+
+def decline_delivered(record: Record, event: events.DeclineDelivered, _around: ReviewContext) -> Step:
+    if record.decline is None:
+        raise IllegalEvent("nothing was declined")
+    delivered = replace(record, decline=replace(record.decline, delivered=True))
+    return Step(delivered, notes=(Note("decline-delivered", record.psbt_id, {"sentence": event.sentence}),))
+
+
+def handed_over(record: Record) -> Step | None:
+    """An imported PSBT is not submitted: its signature is ready for the app or person that imported it. None
+    for a proposal.
+    """
+    if record.snapshot.brought is None:
+        return None
+    ready = replace(record, state=advance(record.state, Move.HAND_OVER))
+    facts = {"app": record.snapshot.brought.app_id or "", "to": record.snapshot.brought.by}
+    return Step(ready, notes=(Note(State.HANDED_OVER.value, record.psbt_id, facts),))
+
+
+def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext) -> Step:
+    """Raises IllegalEvent where a device is asked, or it is decided: a signature cannot be taken back."""
+    if record.snapshot.brought is None or record.state not in UNDECIDED:
+        raise IllegalEvent(f"what is {record.state} cannot be taken back")
+    by = record.snapshot.brought.by
+    reason = f"{by[0].upper()}{by[1:]} took it back."
+    gone = replace(record, state=advance(record.state, Move.WITHDRAW), approval=None, reason=reason)
+    return Step(gone, notes=(Note("taken-back", record.psbt_id),))
+
+
+def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Step:
+    """Nothing where it is decided. Nothing while a device is being asked either: its answer counts, and this
+    is checked again after it.
+    """
+    if record.snapshot.brought is None or record.state in AT_THE_DEVICE or record.state not in UNDECIDED:
+        return Step(record)
+    approved = record.state is State.WAITING_DEVICE
+    reason = (
+        "You approved it, and no device signed it in time."
+        if approved
+        else "Nobody decided about it in time."
+    )
+    gone = replace(record, state=advance(record.state, Move.EXPIRE), approval=None, reason=reason)
+    return Step(gone, notes=(Note("lapsed", record.psbt_id),))
 
 
 def decide(record: Record, event: events.Event, around: ReviewContext) -> Step:
@@ -42,18 +300,18 @@ HANDLERS: Mapping[type, Callable[[Record, Any, ReviewContext], Step]] = MappingP
     {
         events.Polled: following.polled,
         events.Reconsidered: following.reconsidered,
-        events.Approved: person.approved,
-        events.Refused: person.refused,
-        events.DeviceFound: device.device_found,
-        events.DeviceReturned: device.device_returned,
-        events.DeviceFailed: device.device_failed,
-        events.SubmitStarted: delivery.submit_started,
-        events.SubmitAccepted: delivery.submit_accepted,
-        events.SubmitUndelivered: delivery.submit_undelivered,
-        events.SubmitTurnedDown: delivery.submit_turned_down,
-        events.DeclineDelivered: delivery.decline_delivered,
+        events.Approved: approved,
+        events.Refused: refused,
+        events.DeviceFound: device_found,
+        events.DeviceReturned: device_returned,
+        events.DeviceFailed: device_failed,
+        events.SubmitStarted: submit_started,
+        events.SubmitAccepted: submit_accepted,
+        events.SubmitUndelivered: submit_undelivered,
+        events.SubmitTurnedDown: submit_turned_down,
+        events.DeclineDelivered: decline_delivered,
         events.Restarted: restarted,
-        events.TakenBack: imported.taken_back,
-        events.Lapsed: imported.lapsed,
+        events.TakenBack: taken_back,
+        events.Lapsed: lapsed,
     }
 )

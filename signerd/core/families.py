@@ -1,8 +1,8 @@
 """When one transaction takes another's place: what of it counts, and in what two of them differ (S6, S11).
 
-A family is a transaction, its fee bumps, and theirs. No list of it is kept: whoever keeps one believes what a proposal
-said of itself. Each of two transactions is compared with the other, by its proven figures. Two that share a coin exclude
-each other; two that do not, do not, whatever they both replace.
+A family is a transaction, its fee bumps, and theirs. No list of it is kept, because such a list would rest on
+what proposals say of themselves. Each of two transactions is compared with the other, by its proven figures.
+Two that share a coin exclude each other; two that do not, do not, whatever they both replace.
 """
 
 from collections import Counter
@@ -24,13 +24,16 @@ from multisig import (
 from signerd.core.text import amount
 
 Payments = Counter[tuple[bytes, int]]
-# BIP-125, rule 4: a replacement pays for its own way too. Nodes ask for this many sat/kvB at most (Bitcoin Core before 30).
+# BIP-125, rule 4: a replacement pays for its own way too. Nodes ask for this many sat/kvB at most (Bitcoin
+# Core before 30).
 INCREMENTAL_RELAY = FeeRate(1_000)
 
 
 @dataclass(frozen=True)
 class Figures:
-    """``payments``: every output that is not proven to come back, with how often it is there. ``fee`` in satoshis."""
+    """``payments``: every output that is not proven to come back, with how often it is there. ``fee`` in
+    satoshis.
+    """
 
     outpoints: frozenset[OutPoint]
     payments: Payments
@@ -57,7 +60,9 @@ def figures_of(inspection: Inspection) -> Figures:
 
 
 def read_figures(psbt: bytes, policy: Policy) -> Figures | None:
-    """None where it cannot be read, or not every coin of it is proven to be the policy's: its fee is not known then."""
+    """None where it cannot be read, or not every coin of it is proven to be the policy's: its fee is not
+    known then.
+    """
     try:
         inspection = inspect(Psbt.parse(psbt), policy, network=policy.network, limits=FeeLimits())
     except MultisigError:
@@ -75,7 +80,9 @@ def outbids(second: Figures, first: Figures) -> bool:
 
 
 def differences(first: Figures, second: Figures, network: Network) -> tuple[str, ...]:
-    """In what the second does more than raise the first's fee. None: it is a fee bump, paid by what comes back to us."""
+    """In what the second does more than raise the first's fee. None: it is a fee bump, paid by what comes
+    back to us.
+    """
     return (*_of_payments(first, second, network), *_of_coins(first, second), *_of_fee(first, second))
 
 

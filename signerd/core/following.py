@@ -1,17 +1,22 @@
-"""The platform's word about a proposal, and what this machine makes of it."""
+"""The platform's word about a proposal, and what this machine makes of it.
+
+At the end: proposals of a pinned vault that never awaited this machine while it was running. What others
+signed of them is a warning (S27), and the person is not asked about them. The platform can hide such a
+proposal or its signatures; nothing it says about one makes a check pass.
+"""
 
 import hashlib
 from dataclasses import replace
 
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import ProposalStatus, TxType
+from custody.schemas.vaults import MAX_SIGNERS
 from multisig import MultisigError, Psbt
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.effects import Level, Notify
+from signerd.core.events import Level, Notify, Step, due_effects, go_on
 from signerd.core.review import review
 from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
-from signerd.core.step import Step, due_effects, go_on
-from signerd.core.values import Record, ReviewContext, Snapshot
+from signerd.core.values import Record, ReviewContext, Snapshot, Unfollowed
 
 ENDS = {
     ProposalStatus.BROADCASTING: Move.WENT_OUT,
@@ -25,7 +30,7 @@ ENDS = {
 }
 # After six confirmations a reorganisation that undoes one would be news everywhere.
 SETTLED_CONFIRMATIONS = 6
-# Nobody tells what becomes of a brought one after these.
+# The states after which nothing more is learnt of an imported PSBT.
 BROUGHT_ENDS = frozenset({State.HANDED_OVER, State.DECLINED, State.EXPIRED, State.WITHDRAWN})
 # The threshold was met by the others: our signature is not wanted any more.
 MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
@@ -45,7 +50,7 @@ def _importer(snapshot: Snapshot) -> dict[str, str]:
 
 
 def polled(record: Record, event: events.Polled, around: ReviewContext) -> Step:
-    # The platform knows nothing of what was brought: whatever it shows under that id is none of it.
+    # The platform knows nothing of an imported PSBT: what it shows under that id is something else.
     if event.snapshot == record.snapshot or record.snapshot.brought is not None:
         return Step(record)
     if _belongs_elsewhere(record, event.snapshot) or identity_of(event.snapshot.psbt) != record.identity:
@@ -62,7 +67,8 @@ def polled(record: Record, event: events.Polled, around: ReviewContext) -> Step:
 def _belongs_elsewhere(record: Record, snapshot: Snapshot) -> bool:
     """A proposal never moves: its vault says which others it is compared with, and where its signature goes.
 
-    Nor does it become a forward, or cease to be one: that says whose coins it spends, and which of our keys signs.
+    Nor does it become a forward, or cease to be one: that says whose coins it spends, and which of our keys
+    signs.
     """
     known = record.snapshot
     return (snapshot.vault_id, snapshot.workspace_id, snapshot.kind) != (
@@ -77,7 +83,9 @@ def _reads_differently(old: Record, new: Record, around: ReviewContext) -> bool:
 
 
 def _altered(record: Record, snapshot: Snapshot) -> Step:
-    """S24: under one id there is one transaction of one vault. Another one is never signed, and never silently followed."""
+    """S24: under one id there is one transaction of one vault. Another one is never signed, and never
+    silently followed.
+    """
     # What was signed stays as it was signed; only the platform's word about its end is taken.
     known = record.snapshot
     kept_snapshot = replace(
@@ -147,7 +155,9 @@ def judged(record: Record, around: ReviewContext) -> Step:
 
 
 def _refusal(record: Record, reason: str) -> str:
-    """An app hears what is told of what it brought, and neither the person's rules nor what else was signed is its business."""
+    """An app reads what is told of the PSBT that it imported; the person's rules and other signed proposals
+    are not told to it.
+    """
     brought = record.snapshot.brought
     told = brought is None or brought.app_id is None
     return f"Refused: {reason}" if told else "Refused by a check or by your rules: look at it for the reason."
@@ -157,7 +167,7 @@ def reconsidered(record: Record, _event: events.Reconsidered, around: ReviewCont
     if (record.state, Move.RECONSIDER) not in TABLE:
         return Step(record)
     again = judged(replace(record, state=advance(record.state, Move.RECONSIDER), approval=None), around)
-    # Judged as before: nobody is asked or told a second time.
+    # Judged as before: the person is not asked or told a second time.
     return Step(record) if again.record == record else again
 
 
@@ -178,3 +188,34 @@ def identity_of(psbt: bytes) -> str:
         return Psbt.parse(psbt).tx.txid
     except MultisigError:
         return "unreadable:" + hashlib.sha256(psbt).hexdigest()
+
+
+# The threshold was met, whatever number of signatures is told.
+COMPLETED = frozenset(
+    {
+        ProposalStatus.SIGNED,
+        ProposalStatus.STALLED,
+        ProposalStatus.BROADCASTING,
+        ProposalStatus.CONFIRMED,
+    }
+)
+
+
+def unfollowed_of(snapshot: Snapshot) -> Unfollowed | None:
+    """None where it has no signature by the platform's word, moves no money of the vault, or has a PSBT that
+    cannot be read.
+    """
+    signed = snapshot.collected > 0 or snapshot.status in COMPLETED
+    if not signed or snapshot.kind is TxType.FORWARD:
+        return None
+    try:
+        tx = Psbt.parse(snapshot.psbt).tx
+    except MultisigError:
+        return None
+    collected = max(0, min(snapshot.collected, MAX_SIGNERS))
+    return Unfollowed(snapshot.psbt_id, snapshot.status, collected, snapshot.required, tx)
+
+
+def may_yet_be_signed(snapshot: Snapshot) -> bool:
+    """Whether to look at it again: it is pending, and does not await this signer or is not recorded yet."""
+    return snapshot.status is ProposalStatus.PENDING and snapshot.kind is not TxType.FORWARD

@@ -1,23 +1,29 @@
-"""Which of a policy's addresses are known to be used, and which lie too far from them to be found again (S29).
+"""Which of a policy's addresses are known to be used, and which lie too far from them to be found again
+(S29).
 
-A wallet that restores a policy derives addresses in order and stops after a gap of unused ones. Money that comes back beyond
-the gap belongs to the quorum, which does not find it; the platform, which knows the index, can ask for a ransom.
+A wallet that restores a policy derives addresses in order and stops after a gap of unused ones. Money that
+comes back beyond the gap belongs to the quorum, which does not find it; the platform, which knows the index,
+can ask for a ransom.
 
-Known are the addresses to which transactions signed on this machine paid, and the coins that the transaction itself spends. A
-coin counts only where it lies within the gap itself: who knows the descriptor can pay dust to any address of the vault.
+Known are the addresses to which transactions signed on this machine paid, and the coins that the transaction
+itself spends. A coin counts only where it lies within the gap itself: who knows the descriptor can pay dust
+to any address of the vault.
 """
 
 from collections.abc import Iterable
 
 from multisig import CHANGE, RECEIVE, Inspection, Policy, Vault
 
-# A wallet with this gap limit finds every coin of the policy. Forwards are held to the same; the platform's watcher has 20.
+# A wallet with this gap limit finds every coin of the policy. Forwards are held to the same; the platform's
+# watcher has 20.
 GAP = 1_000
 
 Span = tuple[int, int]
 """The first and the last of known addresses that lie no further apart than the gap."""
 Spans = tuple[Span, ...]
-"""In order. Several, and not one highest index: an address far away, once approved, vouches for no address below it."""
+"""In order. Several, and not one highest index: an address far away, once approved, vouches for no address
+below it.
+"""
 Places = tuple[Spans, Spans]
 """Of the receive chain (0) and the change chain (1)."""
 
@@ -72,8 +78,9 @@ def _reaching(spans: Spans, indexes: Iterable[int]) -> Spans:
 def used_by(inspection: Inspection, known: Places) -> Places:
     """What is known once this transaction is signed, beside ``known``.
 
-    What only its coins reach is not: a coin whose transaction was never sent proves no address used, and makes no
-    transaction that is mined, but what is known from it would stay. A held address is, for the person approved it.
+    What only its coins reach is not: a coin whose transaction was never sent proves no address used, and
+    makes no transaction that is mined, but what is known from it would stay. A held address is, for the
+    person approved it.
     """
     near = with_coins(known, inspection)
     receive, change = (

@@ -3,30 +3,30 @@
 import hashlib
 from dataclasses import dataclass
 
-from multisig import FeeLimits, Inspection, MultisigError, Policy, Psbt, Severity, Vault, inspect
+from multisig import FeeLimits, Inspection, MultisigError, Psbt, Severity, inspect
 from multisig.tokens import Bytecode, Deploy, Payload, bytecode_hash
-from signerd.core.checks import Case, InspectedCase, checks_of
-from signerd.core.checks.table import lower
-from signerd.core.checks.tokens import token_of_payload
-from signerd.core.listed import ListedAddress, listed_at_first
-from signerd.core.rules.judge import judge
-from signerd.core.screens import Screen
+from signerd.core.checks.case import InspectedCase, Outcome, Verdict, refuse, warn
+from signerd.core.checks.rules import judge
+from signerd.core.checks.table import READABLE, Stage, case_of, lower, run
+from signerd.core.checks.tokens import ListedAddress, listed_at_first, token_of_payload
 from signerd.core.signing import signing_of
 from signerd.core.text import canonical, plain, said
+from signerd.core.tokens import Screen
 from signerd.core.values import Pin, ReviewContext, Snapshot
-from signerd.core.verdicts import Outcome, Verdict, allow, refuse, warn
 
 DOMAIN = b"signerd-review-v1"
-# The inspection's own ceilings stand above whatever is configured; the fee's share is told once, by ``fee-share``.
+# The inspection's own ceilings stand above whatever is configured; the fee's share is told once, by
+# ``fee-share``.
 HARD_LIMITS = FeeLimits(warn_share_percent=100)
 
 
 @dataclass(frozen=True)
 class Review:
-    """Every figure comes from the PSBT's bytes and the pinned vault (S13); the rest is marked as the platform's.
+    """Every figure comes from the PSBT's bytes and the pinned vault (S13); the rest is marked as the
+    platform's.
 
-    ``token``: that of its payload, where bytes have proven it. ``listed``: all whom a deployment of it lists from the start.
-    ``screen``: that of the signer's device, as far as this machine knows it.
+    ``token``: that of its payload, where bytes have proven it. ``listed``: all whom a deployment of it lists
+    from the start. ``screen``: that of the signer's device, as far as this machine knows it.
     """
 
     snapshot: Snapshot
@@ -53,41 +53,32 @@ class Review:
 
 
 def review(snapshot: Snapshot, around: ReviewContext) -> Review:
-    """Judge a proposal. Never raises for what the platform sent: what cannot be read is refused with the reason."""
+    """Judge a proposal. Never raises for what the platform sent: what cannot be read is refused with the
+    reason.
+    """
     try:
         psbt = Psbt.parse(snapshot.psbt)
     except MultisigError as error:
-        unreadable = refuse("psbt-readable", f"The PSBT cannot be read: {said(error)}", code=error.code)
-        return _sealed(snapshot, around, None, (unreadable,))
-    case, (before, after) = Case(snapshot, psbt, around), checks_of(snapshot, psbt)
-    verdicts: tuple[Verdict, ...] = tuple(check(case) for check in before)
+        unreadable = refuse(f"The PSBT cannot be read: {said(error)}", code=error.code)
+        return _sealed(snapshot, around, None, (unreadable.under(READABLE),))
+    verdicts = run(Stage.BEFORE, case_of(snapshot, psbt, around))
     signing = signing_of(snapshot, around)
     if signing is None or any(v.outcome is Outcome.REFUSE for v in verdicts):
         return _sealed(snapshot, around, None, verdicts)
     assert around.pin is not None or snapshot.is_of_profile, "a vault that is not pinned is refused above"
     inspection = inspect(psbt, signing.policy, network=around.network, limits=HARD_LIMITS)
     inspected = InspectedCase(snapshot, psbt, around, around.pin, inspection, signing)
-    verdicts += (_provenance(inspection, signing.policy), *_findings(inspection))
-    verdicts += tuple(check(inspected) for check in after)
-    verdicts += judge(inspected)
+    verdicts += (*run(Stage.INSPECTION, inspected), *_findings(inspection))
+    verdicts += (*run(Stage.AFTER, inspected), *judge(inspected))
     return _sealed(snapshot, around, inspection, verdicts)
-
-
-def _provenance(inspection: Inspection, policy: Policy) -> Verdict:
-    name, whose = "transaction", "the vault's" if isinstance(policy, Vault) else "your own profile's"
-    if inspection.ok:
-        return allow(
-            name, f"Every input is {whose}, every amount is proven, and all change comes back to it."
-        )
-    return refuse(name, "The transaction's bytes do not prove what they claim.")
 
 
 def _findings(inspection: Inspection) -> tuple[Verdict, ...]:
     """S1–S5, S8–S10, S17: what the bytes themselves show, under the finding's own stable code."""
     return tuple(
         (refuse if finding.severity is Severity.REFUSE else warn)(
-            finding.code, finding.sentence, subject=finding.subject
-        )
+            finding.sentence, subject=finding.subject
+        ).under(finding.code)
         for finding in inspection.findings
     )
 
@@ -95,7 +86,9 @@ def _findings(inspection: Inspection) -> tuple[Verdict, ...]:
 def _sealed(
     snapshot: Snapshot, around: ReviewContext, inspection: Inspection | None, judged: tuple[Verdict, ...]
 ) -> Review:
-    """S24: the hash covers the transaction, the vault, the words of every check and what the platform added."""
+    """S24: the hash covers the transaction, the vault, the words of every check and what the
+    platform added.
+    """
     pin, verdicts, payload = around.pin, lower(judged, around.lowered), _payload(inspection)
     # In its own decimals, and never in those of a token that the payload is not of.
     token = None if payload is None else token_of_payload(payload, around.token)

@@ -1,8 +1,9 @@
-"""The life of one proposal as this signer sees it: one table, (state, event) → state.
+"""The life of one proposal as this signer sees it: one table, (state, event) → state; and the states in
+words.
 
-There is no way from a state in which a signature may exist (signing and later) back to *waiting for the person*
-except through *interrupted*, which only a device that returned nothing leads to. From *signed* on there is no way
-to *signing* at all: one proposal, one stored signature.
+There is no way from a state in which a signature may exist (signing and later) back to *waiting for the
+person* except through *interrupted*, which only a device that returned nothing leads to. From *signed* on
+there is no way to *signing* at all: one proposal, one stored signature.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,9 +71,9 @@ M = Move
 UNDECIDED = (S.RECEIVED, S.INSPECTED, S.REFUSED, S.WAITING_PERSON, S.WAITING_DEVICE, S.INTERRUPTED)
 # While a device works the platform's word waits: the record takes it up when the device has answered.
 AT_THE_DEVICE = (S.SIGNING, S.VERIFYING)
-# Where the platform's word about the proposal's end moves us. Ends are soft: a transaction whose signatures are
-# out may confirm whatever was said before, and a reorganisation takes a confirmation back. Of what was brought and
-# handed over nobody tells anything.
+# Where the platform's word about the proposal's end moves us. Ends are soft: a transaction whose signatures
+# are out may confirm whatever was said before, and a reorganisation takes a confirmation back. The platform
+# tells nothing of an imported PSBT that was handed over.
 FOLLOWING = tuple(state for state in State if state not in {*AT_THE_DEVICE, S.HANDED_OVER})
 # The person may still say no. After a signature went out, a no changes nothing.
 DECLINABLE = (*UNDECIDED[2:], S.QUARANTINED)
@@ -125,3 +126,42 @@ def advance(state: State, move: Move) -> State:
     if after is None:
         raise IllegalEvent(f"a proposal that is {state} cannot take '{move}'")
     return after
+
+
+# By State's values. What the person reads beside the reason.
+STATES = {
+    "received": "received",
+    "inspected": "inspected",
+    "refused": "refused by a check here",
+    "waiting-for-person": "waits for your decision",
+    "waiting-for-device": "approved, waits for your device",
+    "signing": "your device is asked",
+    "verifying": "your device's answer is being checked",
+    "signed": "signed, not submitted yet",
+    "submitting": "being submitted",
+    "submitted": "the platform has your signature",
+    "handed-over": "signed, and ready for whoever brought it",
+    "broadcast": "out of your hands: complete, or on the network",
+    "confirmed": "confirmed",
+    "declined": "declined",
+    "interrupted": "not signed; you may approve it again",
+    "quarantined": "set aside: something is wrong with it",
+    "expired": "expired",
+    "superseded": "replaced by another proposal",
+    "withdrawn": "withdrawn",
+}
+# The states in which the person is asked; those on the way from a yes to the platform; those in which it has
+# arrived.
+ASKED = frozenset({"waiting-for-person", "interrupted"})
+ON_THE_WAY = frozenset({"waiting-for-device", "signing", "verifying", "signed", "submitting"})
+DELIVERED = frozenset({"submitted", "handed-over", "broadcast", "confirmed"})
+
+
+def network_words(network: str) -> str:
+    return (
+        "MAINNET: real bitcoin" if network == "mainnet" else f"{network.upper()}: test coins, no real bitcoin"
+    )
+
+
+def state_words(state: str) -> str:
+    return STATES.get(state, state)

@@ -1,13 +1,17 @@
-"""Words from elsewhere, made safe to show, and figures as people read them."""
+"""Text: made safe to show, amounts as people read them, and on which line of a TOML file a key stands."""
 
 import json
+import re
+import tomllib
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 SATS_PER_BTC = 100_000_000
 # The platform's bound on a description; what is longer is cut, and says so.
 LONGEST_TEXT = 1_000
-# Control, format (bidirectional overrides, zero-width), surrogate, private and unassigned characters, line breaks.
+# Control, format (bidirectional overrides, zero-width), surrogate, private and unassigned characters, line
+# breaks.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -37,5 +41,54 @@ def said(error: Exception) -> str:
 
 
 def canonical(value: Any) -> bytes:
-    """One spelling per value (RFC 8785 for what we write: no floats, ASCII keys): what hashes are taken over."""
+    """One spelling per value: what is stored, and what reviews, offers and the audit chain hash.
+
+    ``multisig.canonical_json`` is not used, because journals hold these bytes and hashes: it refuses whole
+    numbers above 2^53 - 1, which a hostile platform may send, and sorts names beyond U+FFFF in another
+    order.
+    """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+# A bare or quoted key, dotted, as far as "=" or the end of a header (https://toml.io/en/v1.0.0#keys).
+_PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+_KEY = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
+_HEADER = re.compile(rf"\s*\[\[?[ \t]*({_KEY})[ \t]*\]\]?\s*(?:#.*)?")
+_SETTING = re.compile(rf"\s*({_KEY})[ \t]*=")
+
+
+def line_of(text: str, key: Sequence[str]) -> int | None:
+    """The line on which a dotted key, or a section of that name, is first set, else the line of its section.
+
+    None where neither is in the file.
+    """
+    wanted = tuple(key)
+    section: tuple[str, ...] = ()
+    fallback = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = _HEADER.fullmatch(line)
+        if header:
+            section = _parts(header[1])
+            if section[: len(wanted)] == wanted:
+                return number
+            fallback = number if section and section == wanted[: len(section)] else fallback
+            continue
+        setting = _SETTING.match(line)
+        name = _parts(setting[1]) if setting else ()
+        path = (*section, *name)
+        if name and wanted[: len(path)] == path[: len(wanted)]:
+            return number
+    return fallback
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    """What a key's parts spell; TOML itself reads it, for quotes carry escapes."""
+    try:
+        found: Any = tomllib.loads(f"{dotted} = 0")
+    except tomllib.TOMLDecodeError:
+        return ()
+    parts: list[str] = []
+    while isinstance(found, dict):
+        ((part, found),) = found.items()
+        parts.append(part)
+    return tuple(parts)

@@ -1,7 +1,8 @@
-"""What this machine knows of tokens: only what bytes prove (docs/tokens.md).
+"""What this machine knows of tokens: only what bytes prove (docs/tokens.md), and how much of it a device
+shows (S28).
 
-A contract's id is the txid of its deployment, which carries the hash of the bytecode. Whoever holds both holds the token's
-name, decimals, supplies and first owner, and needs nobody's word for them.
+A contract's id is the txid of its deployment, which carries the hash of the bytecode. These two prove the
+token's name, decimals, supplies and first owner; the platform's word is not needed for any of them.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from multisig.tokens import (
     encode_payload,
     format_units,
     parse_bytecode,
+    payload_parts,
     token_of_script,
 )
 from signerd.core.text import said
@@ -35,14 +37,18 @@ Facts = Mapping[str, str]
 
 @dataclass(frozen=True)
 class TokenClaim:
-    """What the platform says that a proposal's data says: by the names of ``Facts``, without what it leaves out."""
+    """What the platform says that a proposal's data says: by the names of ``Facts``, without what it leaves
+    out.
+    """
 
     told: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Published:
-    """What is published of a token: the bytecode, and the deployment once there is one. Nothing of it is believed."""
+    """What is published of a token: the bytecode, and the deployment once there is one. Nothing of it is
+    believed.
+    """
 
     bytecode: bytes = field(repr=False)
     deployment: bytes | None = field(default=None, repr=False)
@@ -161,3 +167,68 @@ def flag(value: bool) -> str:
 def subject_of(payload: Payload) -> str:
     """What must be known to put a payload in words: a contract's id, or the hash of what is deployed."""
     return payload.contract_id if isinstance(payload, Call) else payload.bytecode_hash.hex()
+
+
+# Hashes: of what any screen that is known shows of them, 27 bytes at least, no two tokens have the same.
+HASHES = frozenset({"contract", "bytecode hash"})
+
+
+@dataclass(frozen=True)
+class Screen:
+    """``name``: the model, as the person knows it. ``whole``: data of up to so many bytes is shown whole;
+    None: not known.
+
+    ``first``: of longer data so many bytes are shown.
+    """
+
+    name: str
+    whole: int | None
+    first: int = 0
+
+    def shown(self, size: int) -> int:
+        """How many of so many bytes the person sees; of what is not known none."""
+        if self.whole is None:
+            return 0
+        return size if size <= self.whole else self.first
+
+
+def hidden_parts(payload: Payload, screen: Screen | None) -> tuple[str, ...]:
+    """The parts of a payload that do not stand whole on the screen, in their order; without a device all of
+    them.
+    """
+    parts = payload_parts(payload)
+    size = sum(len(data) for _name, data in parts)
+    shown, end, hidden = 0 if screen is None else screen.shown(size), 0, []
+    for name, data in parts:
+        end += len(data)
+        if end > shown:
+            hidden.append(name)
+    return tuple(hidden)
+
+
+def screen_words(payload: Payload, screen: Screen | None) -> str:
+    """What the person will and will not see, before the device is asked."""
+    size, hidden = sum(len(data) for _name, data in payload_parts(payload)), hidden_parts(payload, screen)
+    if screen is None:
+        return (
+            "This machine has not seen your device yet, so that it does not know how much of this data the "
+            "screen "
+            "shows."
+        )
+    if screen.whole is None:
+        return f"It is not known how much of this data your {screen.name} shows: take nothing of it as shown."
+    if not hidden:
+        return (
+            f"Your {screen.name} cannot read a token's data: it shows all {size} bytes as hex. "
+            "Compare them digit for digit."
+        )
+    return (
+        f"Your {screen.name} shows the first {screen.shown(size)} of the {size} bytes as hex, then dots. Not "
+        "on its screen: "
+        f"{_listed(hidden)}. It signs them all the same."
+    )
+
+
+def _listed(parts: tuple[str, ...]) -> str:
+    *before, last = (f"the {part}" for part in parts)
+    return f"{', '.join(before)} and {last}" if before else last

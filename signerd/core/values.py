@@ -9,20 +9,19 @@ from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Transaction, Vault
 from multisig.tokens import Bytecode
 from signerd.core.places import Places
-from signerd.core.quota import UNFOLLOWED_ROW_BYTES
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import NO_RULES, Rules
-from signerd.core.screens import Screen
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
-from signerd.core.tokens import TokenClaim
+from signerd.core.tokens import Screen, TokenClaim
 
 
 @dataclass(frozen=True)
 class Imported:
-    """Who brought a PSBT here, which the platform knows nothing of. ``app_id`` None: the person did.
+    """Who imported a PSBT that the platform knows nothing of. ``app_id`` None: the person did.
 
-    ``by``: as the person is told. ``expires_at``: Unix seconds, after which nobody is asked about it any more.
-    ``paid``, ``fee``: satoshis, as it was judged when it came, for lists: its bytes stay as they are.
+    ``by``: as the person is told. ``expires_at``: Unix seconds, after which the person is no longer asked
+    about it. ``paid``, ``fee``: satoshis, as it was judged when it came, for lists: its bytes stay as they
+    are.
     """
 
     by: str
@@ -37,8 +36,8 @@ class Snapshot:
     """What the platform said about a proposal when it was last asked. None of it is believed without a check.
 
     ``call``: what it says that the token data says; ``contract_uid``: under which number it knows the token.
-    ``brought``: it is no proposal of the platform's, and says nothing but its PSBT and whose coins it seems to spend; its
-    ``vault_id`` is empty where those are no vault's.
+    ``brought`` (journals store the name): it was imported and is no proposal of the platform's: only its PSBT
+    is known, and whose coins it seems to spend; ``vault_id`` is empty where those are no vault's.
     """
 
     psbt_id: str
@@ -71,7 +70,7 @@ class Snapshot:
 
     @property
     def is_of_profile(self) -> bool:
-        """It was brought, and spends from the person's own profile if from anything: no vault has to do with it."""
+        """It was imported, and spends from the person's own profile at most, not from a vault."""
         return self.brought is not None and not self.vault_id
 
 
@@ -126,7 +125,9 @@ class OwnKey:
 
 @dataclass(frozen=True)
 class FormerKey:
-    """A key of ours whose device another one has taken the place of. ``replaced``: when, where the journal knows it."""
+    """A key of ours whose device another one has taken the place of. ``replaced``: when, where the journal
+    knows it.
+    """
 
     own: OwnKey
     replaced: datetime | None = None
@@ -145,11 +146,12 @@ class Pin:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another proposal that spends the same coins, pays the same, or is the one that a proposal says it replaces.
+    """Another proposal that spends the same coins, pays the same, or is the one that a proposal says it
+    replaces.
 
-    ``payments``: every output, as (script, satoshis). ``psbt``: as it was signed here, else as the platform shows it;
-    ``signed_at``: when its signature was recorded. ``collected``: how many signatures it had at most by the platform's
-    word, of ``required``.
+    ``payments``: every output, as (script, satoshis). ``psbt``: as it was signed here, else as the platform
+    shows it; ``signed_at``: when its signature was recorded. ``collected``: how many signatures it had at
+    most by the platform's word, of ``required``.
     """
 
     psbt_id: str
@@ -166,8 +168,9 @@ class Neighbour:
     def may_confirm(self) -> bool:
         """A signature of ours is out, or may be in a moment, or the platform says that others completed it.
 
-        Nothing takes that back. No chain is asked, so that all that could say that it will never confirm, or that it has
-        confirmed already, is the platform's word; and whoever wants to be paid twice would say just that (S6).
+        Nothing takes that back. No chain is asked, so that all that could say that it will never confirm, or
+        that it has confirmed already, is the platform's word; and an attacker who wants to be paid twice
+        would say just that (S6).
         """
         return self.signed or self.state in DECIDED_YES or self.state in AT_THE_DEVICE
 
@@ -177,9 +180,15 @@ class Neighbour:
         return not self.may_confirm and self.state in OPEN_STATES
 
 
+# What a row of an unfollowed proposal takes in the journal with its index: of the proposal, an output or a
+# coin.
+UNFOLLOWED_ROW_BYTES = 200
+
+
 @dataclass(frozen=True)
 class Unfollowed:
-    """Another proposal of the vault that others signed, and that never awaited this machine while it looked (S27).
+    """Another proposal of the vault that others signed, and that never awaited this machine while it looked
+    (S27).
 
     ``collected``: as of a neighbour. ``tx``: without witnesses.
     """
@@ -238,18 +247,19 @@ class Limits:
 
 @dataclass(frozen=True)
 class ReviewContext:
-    """What this machine knows that bears on one proposal. ``claimed_descriptor`` is the platform's word today.
+    """What this machine knows that bears on one proposal. ``claimed_descriptor`` is the platform's word
+    today.
 
-    ``lowered``: the checks that the configuration lowers. ``spent``: what was signed in the longest window of a rule.
-    ``unfollowed``: what others signed without this machine, and pays the same.
-    ``claimed_name``: what the platform calls the vault today. ``vault_changes``: in what it has ever shown the pinned vault
-    otherwise, while the person has not looked.
-    ``moment`` None: nobody told the time, and whatever hangs on it says so.
-    ``former_keys``: those of devices that were replaced. ``revoked``: what the platform has said against the registered key,
-    in words; empty where it has said nothing. ``lapsed``: the time is over in which the person is asked about what was brought.
-    ``token``: that which its payload names, where bytes have proven it. ``pins``: every pinned vault, where that token's list may
-    name one. ``places``: the addresses that are known to be used, by ``places.policy_code``.
-    ``screen``: that of the device which was last seen with our key of the vault; None where none was.
+    ``lowered``: the checks that the configuration lowers. ``spent``: what was signed in the longest window of
+    a rule. ``unfollowed``: what others signed without this machine, and pays the same. ``claimed_name``: what
+    the platform calls the vault today. ``vault_changes``: in what it has ever shown the pinned vault
+    otherwise, while the person has not looked. ``moment`` None: the time is not known, and what depends on it
+    says so. ``former_keys``: those of devices that were replaced. ``revoked``: what the platform has said
+    against the registered key, in words; empty where it has said nothing. ``lapsed``: the time is over in
+    which the person is asked about what was brought. ``token``: that which its payload names, where bytes
+    have proven it. ``pins``: every pinned vault, where that token's list may name one. ``places``: the
+    addresses that are known to be used, by ``places.policy_code``. ``screen``: that of the device which was
+    last seen with our key of the vault; None where none was.
     """
 
     network: Network

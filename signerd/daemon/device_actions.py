@@ -1,23 +1,32 @@
-"""What a device is made to do that signs nothing: show itself, tell its standard keys, give up; and how often an app may ask for it."""
+"""What a device does that signs nothing, and what it asks the person.
 
+It shows its identity, gives its standard keys, or is told to stop; an app may ask for that only so often. A
+question stays open in memory for a while, is answered once, and is never written down (L7, L10): an answer
+passes through a future that is dropped as soon as its one reader has it. Nothing here logs, and no ``repr``
+shows an answer.
+"""
+
+import asyncio
 import contextlib
+import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from firmware_bridge import Device
+from firmware_bridge import Device, Progress, Question
 from multisig import OriginKey, multisig_account_path, profile_account_path
 from signerd.callers import Caller
-from signerd.core.text import plain
+from signerd.core.text import plain, said
 from signerd.core.values import OwnKey
-from signerd.daemon.devices import Devices
-from signerd.daemon.views import account_keys
-from signerd.errors import TooManyPrompts
+from signerd.daemon.devices import Ask, Devices
+from signerd.daemon.views import account_keys, device_view
+from signerd.errors import DeviceFailed, NoSuchQuestion, NothingUnlocked, SignerdError, TooManyPrompts
 from signerd.feed import Feed
 from signerd.journal import Journal
-from signerd.shapes import AccountKeys
+from signerd.shapes import AccountKeys, QuestionView, UnlockStep
 
-# A person compares an address in ten seconds or more: who asks oftener does not want it compared.
+# A person takes ten seconds or more to compare an address: an app that asks more often does not want it
+# compared.
 MOST_A_MINUTE = 6
 _WINDOW_SECONDS = 60.0
 
@@ -33,7 +42,9 @@ class Prompts:
 
     @contextlib.contextmanager
     def turn(self, caller: Caller) -> Iterator[None]:
-        """Around what asks a device for this caller. Raises TooManyPrompts: the device was not asked."""
+        """A context for a call that asks a device for this caller. Raises TooManyPrompts: the device was not
+        asked.
+        """
         if caller.app_id is None:
             yield
             return
@@ -55,7 +66,9 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Handling:
-    """One loop uses it. An app's turns at the devices are bounded (L6): each method that asks one for a caller raises TooManyPrompts."""
+    """One loop uses it. An app's turns at the devices are bounded (L6): each method that asks one for a
+    caller raises TooManyPrompts.
+    """
 
     journal: Journal
     devices: Devices
@@ -77,7 +90,8 @@ class Handling:
         await self.devices.cancel(device_id)
 
     async def another_address(self, device_id: str) -> None:
-        """The address on its screen is another one than here: the call that has it shown raises AddressDiffers.
+        """The address on its screen is another one than here: the call that has it shown raises
+        AddressDiffers.
 
         Raises NoSuchDevice, AddressNotShown.
         """
@@ -107,3 +121,252 @@ def asked_by(caller: Caller) -> str:
 
 def _owned(account: int, vault_key: OriginKey, profile_key: OriginKey) -> tuple[OwnKey, ...]:
     return OwnKey(vault_key, "vault", account), OwnKey(profile_key, "profile", account)
+
+
+# A person finds the device, reads its matrix and types: a minute. After this time the person is taken to be
+# away, and the device is free for other requests.
+QUESTION_SECONDS = 180.0
+# 128 bits: not guessable (L7).
+ID_BYTES = 16
+
+
+class Unanswered(Exception):
+    """The question was not answered in time. Callers never see this: the unlocking reports the outcome."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpenQuestion:
+    """``text``: what the device told before it asked. ``until``: on the clock of ``Questions``."""
+
+    id: str
+    device_id: str
+    kind: Question
+    text: str
+    until: float
+    given: asyncio.Future[str | None] = field(repr=False)
+
+
+class Questions:
+    """One loop uses it. One question for each device: a device that asks the next one has given the last one
+    up.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        entropy: Callable[[int], bytes],
+        seconds: float = QUESTION_SECONDS,
+    ) -> None:
+        self._clock = clock
+        self._entropy = entropy
+        self._seconds = seconds
+        self._open: dict[str, OpenQuestion] = {}
+
+    def all(self) -> tuple[OpenQuestion, ...]:
+        return tuple(self._open.values())
+
+    def of(self, device_id: str) -> OpenQuestion | None:
+        return next((asked for asked in self._open.values() if asked.device_id == device_id), None)
+
+    def seconds_left(self, asked: OpenQuestion) -> float:
+        return max(0.0, asked.until - self._clock())
+
+    def open(self, device_id: str, kind: Question, text: str) -> OpenQuestion:
+        earlier = self.of(device_id)
+        if earlier is not None:
+            self._close(earlier)
+        given: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        asked = OpenQuestion(
+            self._entropy(ID_BYTES).hex(), device_id, kind, text, self._clock() + self._seconds, given
+        )
+        self._open[asked.id] = asked
+        return asked
+
+    async def wait(self, asked: OpenQuestion) -> str | None:
+        """The person's answer; None where the device is to do without. Raises Unanswered when the
+        time is up.
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await asked.given
+        except TimeoutError:
+            raise Unanswered from None
+        finally:
+            self._close(asked)
+
+    def answer(self, question_id: str, answer: str | None) -> OpenQuestion:
+        """Hand it to the waiting task. Raises NoSuchQuestion: it was answered before, or its time is up."""
+        asked = self._open.pop(question_id, None)
+        if asked is None or asked.given.done():
+            raise NoSuchQuestion("this question is not open")
+        asked.given.set_result(answer)
+        return asked
+
+    def _close(self, asked: OpenQuestion) -> None:
+        self._open.pop(asked.id, None)
+        if not asked.given.done():
+            asked.given.cancel()
+
+
+# A request's answer comes within this time, below the patience of every client; what takes longer is asked
+# for again.
+STEP_SECONDS = 20.0
+ASKS = {
+    Question.PIN: "asks for its PIN",
+    Question.PASSPHRASE: "asks for its passphrase",
+    Question.PASSWORD: "asks for its password",
+    Question.PAIRING: "asks whether its code is the same",
+}
+NOBODY_ANSWERED = "nobody answered the device's question in time"
+TRY_AGAIN = "Start again when the device is before you. Nothing was entered."
+
+
+@dataclass(eq=False)
+class _Run:
+    """One unlocking. ``text``: what the device told last. ``outcome``: once it has ended."""
+
+    device: Device
+    text: str = ""
+    unanswered: bool = False
+    outcome: Device | SignerdError | None = None
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+class Unlocking:
+    """One loop uses it; what runs ends with ``close``.
+
+    Every step is answered with the next: a question, that the device is at work, or that it is unlocked. An
+    answer comes within ``STEP_SECONDS``. Where nothing asked by then, the step says that the device is at
+    work, and ``step`` waits for the next. How an unlocking failed is raised as DeviceFailed.
+    """
+
+    def __init__(
+        self, devices: Devices, feed: Feed, questions: Questions, step_seconds: float = STEP_SECONDS
+    ) -> None:
+        self._devices = devices
+        self._feed = feed
+        self._questions = questions
+        self._step_seconds = step_seconds
+        # The last one of each device that was ever named and there: as many as there are devices.
+        self._runs: dict[str, _Run] = {}
+        self._cancels: set[asyncio.Task[None]] = set()
+
+    async def start(self, device_id: str) -> UnlockStep:
+        """Begin, or join what has begun. Raises NoSuchDevice, DeviceFailed."""
+        device = await self._devices.named(device_id)
+        run = self._runs.get(device_id)
+        if run is None or run.outcome is not None:
+            run = _Run(device)
+            self._runs[device_id] = run
+            run.task = asyncio.create_task(self._unlock(run))
+        return await self._next(run)
+
+    async def step(self, device_id: str) -> UnlockStep:
+        """The next step of what runs, or how the last one ended. Raises NothingUnlocked, DeviceFailed."""
+        run = self._runs.get(device_id)
+        if run is None:
+            raise NothingUnlocked(f"nobody has begun to unlock '{device_id}'")
+        return await self._next(run)
+
+    async def current(self, device_id: str) -> UnlockStep | None:
+        """Where it is now, without waiting; None where no unlocking was begun. Raises DeviceFailed where the
+        last one failed.
+        """
+        run = self._runs.get(device_id)
+        return None if run is None else self._now(run)
+
+    async def questions(self) -> tuple[QuestionView, ...]:
+        return tuple(self._view(asked) for asked in self._questions.all())
+
+    async def answer(self, question_id: str, answer: str | None) -> UnlockStep:
+        """Answer, once; None leaves it to the device, or says no. Raises NoSuchQuestion, DeviceFailed."""
+        asked = self._questions.answer(question_id, answer)
+        del answer
+        return await self._next(self._runs[asked.device_id])
+
+    async def close(self) -> None:
+        """Give up what runs."""
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        tasks += self._cancels
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- one unlocking --------------------------------------------------------------------------------------
+
+    async def _unlock(self, run: _Run) -> None:
+        device = run.device
+        try:
+            run.outcome = await self._devices.unlock(device.id, self._asker(run), self._teller(run))
+            self._feed.add(device.id, "info", f"{_name(device)} is unlocked.")
+        except SignerdError as error:
+            run.outcome = DeviceFailed(NOBODY_ANSWERED, hint=TRY_AGAIN) if run.unanswered else error
+            self._feed.add(device.id, "attention", f"{_name(device)} was not unlocked: {said(run.outcome)}")
+        finally:
+            run.news.set()
+
+    def _asker(self, run: _Run) -> Ask:
+        async def ask(kind: Question) -> str | None:
+            asked = self._questions.open(run.device.id, kind, run.text)
+            self._feed.add(run.device.id, "question", f"{_name(run.device)} {ASKS[kind]}.")
+            run.news.set()
+            try:
+                return await self._questions.wait(asked)
+            except Unanswered:
+                run.unanswered = True
+                await self._give_up(run)
+                return None
+
+        return ask
+
+    async def _give_up(self, run: _Run) -> None:
+        # The end of the call ends this very coroutine: the cancel must not end with it.
+        task = asyncio.create_task(self._devices.cancel(run.device.id))
+        self._cancels.add(task)
+        task.add_done_callback(self._cancels.discard)
+        await asyncio.shield(task)
+
+    def _teller(self, run: _Run) -> Callable[[Progress], None]:
+        def tell(progress: Progress) -> None:
+            run.text = plain(progress.text)
+            self._feed.add(run.device.id, "progress", run.text)
+
+        return tell
+
+    # --- what is answered -----------------------------------------------------------------------------------
+
+    async def _next(self, run: _Run) -> UnlockStep:
+        """What it asks now, how it ended, or after a while that it is at work. Raises how it failed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._step_seconds):
+                while run.outcome is None and self._questions.of(run.device.id) is None:
+                    run.news.clear()
+                    await run.news.wait()
+        return self._now(run)
+
+    def _now(self, run: _Run) -> UnlockStep:
+        device_id = run.device.id
+        if isinstance(run.outcome, Device):
+            return UnlockStep(device_id=device_id, state="unlocked", device=device_view(run.outcome))
+        if run.outcome is not None:
+            # Made anew: it may be raised to several, and each adds its own traceback.
+            raise type(run.outcome)(str(run.outcome), hint=run.outcome.hint)
+        asked = self._questions.of(device_id)
+        if asked is None:
+            return UnlockStep(device_id=device_id, state="works", text=run.text)
+        return UnlockStep(device_id=device_id, state="asks", text=run.text, question=self._view(asked))
+
+    def _view(self, asked: OpenQuestion) -> QuestionView:
+        return QuestionView(
+            id=asked.id,
+            device_id=asked.device_id,
+            device=_name(self._runs[asked.device_id].device),
+            kind=str(asked.kind),
+            text=asked.text,
+            seconds_left=math.ceil(self._questions.seconds_left(asked)),
+        )
+
+
+def _name(device: Device) -> str:
+    return plain(device.label or device.model)

@@ -1,4 +1,6 @@
-"""The devices as the daemon uses them: found by fingerprint, asked once, their outcomes as the core's events."""
+"""The devices as the daemon uses them: found by fingerprint, asked once, their outcomes as the
+core's events.
+"""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -26,12 +28,12 @@ from firmware_bridge import (
 from firmware_bridge.enrolment import fitting_name
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
 from signerd.core import events
-from signerd.core.effects import SignOnDevice
-from signerd.core.screens import Screen
+from signerd.core.events import SignOnDevice
 from signerd.core.text import plain, said
+from signerd.core.tokens import Screen
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
-from signerd.faults import FaultPoint, no_fault
-from signerd.supervisor import unforeseen
+from signerd.feed import unforeseen
+from signerd.runtime import FaultPoint, no_fault
 
 OnProgress = Callable[[Progress], None]
 Ask = Callable[[Question], Awaitable[str | None]]
@@ -54,7 +56,9 @@ ANOTHER_DEVICE = "Compare the address with another signer's machine or device in
 
 @dataclass(frozen=True)
 class Place:
-    """Where an address of a policy is, in words for the person; the hints are None where the error's own say it."""
+    """Where an address of a policy is, in words for the person; the hints are None where the error's own say
+    it.
+    """
 
     chain: int
     index: int
@@ -117,7 +121,9 @@ class DeviceBridge(Protocol):
 
 @dataclass
 class OnScreen:
-    """An address that a person compares. ``another``: they have said on this computer that the device shows another one."""
+    """An address that a person compares. ``another``: they have said on this computer that the device shows
+    another one.
+    """
 
     another: bool = False
 
@@ -225,7 +231,8 @@ class Devices:
         """Have the device show the address at this place, which the bridge compares with ours.
 
         Raises:
-            AddressDiffers: it shows another one, or the person says so. AddressNotShown: such a device cannot. DeviceFailed.
+            AddressDiffers: it shows another one, or the person says so. AddressNotShown: the device cannot.
+            DeviceFailed.
         """
         shown = OnScreen()
         first = self.on_screen.setdefault(device_id, shown) is shown
@@ -245,9 +252,11 @@ class Devices:
             )
 
     async def another_address(self, device_id: str) -> None:
-        """The person says that the address on this device's screen is another one: its question ends at once, as a mismatch.
+        """The person says that the address on this device's screen is another one: its question ends at once,
+        as a mismatch.
 
-        A Trezor's buttons refuse no address. Raises AddressNotShown: it shows none that a person is to compare.
+        A Trezor's buttons refuse no address. Raises AddressNotShown: it shows none that a person is to
+        compare.
         """
         shown = self.on_screen.get(device_id)
         if shown is None:
@@ -282,7 +291,7 @@ class Devices:
         except BridgeError as error:
             raise DeviceFailed(_told(error), hint=error.hint) from error
 
-    # --- by hand -----------------------------------------------------------------------------------------------------
+    # --- by hand --------------------------------------------------------------------------------------------
 
     async def unlock(self, device_id: str, ask: Ask, on_progress: OnProgress) -> Device:
         """The device, unlocked with what ``ask`` answers. Raises DeviceFailed."""

@@ -1,6 +1,8 @@
-"""PSBTs that an app or the person brings: taken in, asked about, handed back signed, over in a day.
+"""PSBTs that an app or the person imports: accepted, decided by the person, handed back signed, expired after
+a day.
 
-The life of each is the core's, beside the proposals; this is the door to it.
+The core decides about each as it does about proposals. Reviews are kept as long as nothing changes that they
+were made of.
 """
 
 import asyncio
@@ -14,45 +16,47 @@ from multisig import MultisigError, Psbt, finalise
 from signerd.callers import Caller, Right
 from signerd.core import events
 from signerd.core.following import identity_of
-from signerd.core.imported import LIVES_SECONDS, imported_snapshot
-from signerd.core.review import Review
-from signerd.core.signing import signing_of
-from signerd.core.values import Imported, Record, Snapshot
+from signerd.core.review import Review, review
+from signerd.core.signing import LIVES_SECONDS, imported_snapshot, signing_of
+from signerd.core.values import Imported, Record, ReviewContext, Snapshot
 from signerd.daemon.proposal_views import imported_line, psbt_review, refusal_words
-from signerd.daemon.reviews import Reviews
 from signerd.daemon.runner import Runner
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyBrought, UnknownProposal
 from signerd.journal import Journal
-from signerd.journal.imported import ImportedEntry
+from signerd.journal.apps import ImportedEntry
 from signerd.shapes import BroughtLine, BroughtView, PsbtReview
 from signerd.shapes.proposals import MAX_PSBT_BYTES
 
-# What a person decides about at one sitting; more than that nobody reads (L6).
+# As many as a person reads and decides about at one sitting (L6).
 MOST_OPEN_OF_AN_APP = 5
 MOST_OPEN = 20
-# Each of them is judged whenever something changes, and the review is kept: those of apps are less than is kept together
-# (``reviews.MOST_BYTES``), and one of the largest has room.
+# Each of them is judged whenever something changes, and the review is kept: those of apps are less than is
+# kept together (``MOST_BYTES``), and one of the largest has room.
 MOST_OPEN_BYTES_OF_AN_APP = MAX_PSBT_BYTES
 MOST_OPEN_BYTES = 3 * MAX_PSBT_BYTES
 # Each is judged; a person decides about none so fast.
 MOST_A_MINUTE = 12
-# Of inputs and outputs together: judging a signed input takes some ten milliseconds on a small machine, and change is derived
-# anew, while nobody else is served. A larger one is judged where it is a minute's first.
+# Of inputs and outputs together: judging a signed input takes some ten milliseconds on a small machine, and
+# change is derived anew, while no other request is served. A larger one is judged where it is a minute's
+# first.
 MOST_PARTS_A_MINUTE = 500
-# One each quarter of an hour, day and night. Each is kept, and asked about: who takes back and brings again would fill the disk.
+# One each quarter of an hour, day and night. Each is kept and asked about: an app that takes back and imports
+# again would fill the disk.
 MOST_A_DAY = 100
 _MINUTE = 60.0
 # What has lapsed can be approved no more, to the second; that it is listed as over may wait.
 LOOK_SECONDS = 60.0
-# Who wants an older one asks for it by its id.
+# An older one can be asked for by its id.
 MOST_LISTED = 50
-# 128 bits: nobody meets another one's by trying (L7).
+# 128 bits: not guessable (L7).
 _ID_BYTES = 16
 
 
 @dataclass
 class _Judging:
-    """At one of an app's, at ``at`` by the clock. ``parts``: how many inputs and outputs of it were judged."""
+    """At one of an app's, at ``at`` by the clock. ``parts``: how many inputs and outputs of it
+    were judged.
+    """
 
     at: float
     parts: int = 0
@@ -60,7 +64,7 @@ class _Judging:
 
 @dataclass
 class ImportedPsbts:
-    """One loop uses it. ``psbt`` is base64. Another app's id is as unknown to an app as one that never was: UnknownProposal."""
+    """One loop uses it. ``psbt`` is base64. To an app, another app's id is unknown: UnknownProposal."""
 
     journal: Journal
     runner: Runner
@@ -73,7 +77,7 @@ class ImportedPsbts:
     def __post_init__(self) -> None:
         self.reviews = Reviews(self.journal)
 
-    # --- asked --------------------------------------------------------------------------------------------------------
+    # --- asked ----------------------------------------------------------------------------------------------
 
     async def inspect(self, psbt: str, caller: Caller) -> PsbtReview:
         """What the person would be asked. Raises InvalidRequest (no base64), TooManyBrought."""
@@ -84,7 +88,8 @@ class ImportedPsbts:
         return self._shown(self.journal.preview(snapshot), proposed, caller)
 
     async def bring(self, psbt: str, caller: Caller) -> BroughtView:
-        """Store it and ask the person. The same transaction by the same caller is the one that it brought before.
+        """Store it and ask the person. The same transaction from the same caller is the one that it imported
+        before.
 
         Raises:
             InvalidRequest, RefusedByChecks, AlreadyProposed, TooManyBrought: nothing was stored.
@@ -112,34 +117,37 @@ class ImportedPsbts:
         return self._view(self._known(psbt_id, caller), caller)
 
     async def withdraw(self, psbt_id: str, caller: Caller) -> BroughtLine:
-        """Take back what the caller brought. Raises UnknownProposal, IllegalEvent (decided, or at the device)."""
+        """Take back what the caller imported. Raises UnknownProposal, IllegalEvent (decided, or at the
+        device).
+        """
         record = self._known(psbt_id, caller)
         if _app_of(record) != caller.app_id:
-            # The person says no to what an app brought: that is another decision, and is told as one.
+            # The person's no to an app's PSBT is another decision, and is recorded as one.
             raise UnknownProposal(
                 f"you brought no PSBT '{psbt_id}'", hint="Say no to it with `signerd reject`."
             )
         return self._line_of(self.runner.decide(psbt_id, events.TakenBack()).record, caller)
 
     def hides(self, caller: Caller, subject: str) -> bool:
-        """Whether what happens to this subject is none of the caller's business: another app brought it."""
+        """Whether the caller must not see what happens to this subject: another app imported it."""
         found = None if caller.app_id is None else self.journal.imported.find(subject)
         return found is not None and _app_of(found) != caller.app_id
 
     def require_decider(self, psbt_id: str, caller: Caller) -> None:
-        """About what was brought the person decides, whatever an app was granted. Nothing for a proposal of the platform's.
+        """The person decides about an imported PSBT, whatever an app was granted. Does nothing for a proposal
+        of the platform's.
 
         Raises:
-            NotAllowed: the app brought it. UnknownProposal: another one did.
+            NotAllowed: the app imported it. UnknownProposal: another one did.
         """
         if caller.app_id is not None and self.journal.imported.find(psbt_id) is not None:
             self._known(psbt_id, caller)
             caller.require(Right.PERSON)
 
-    # --- time --------------------------------------------------------------------------------------------------------
+    # --- time -----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled: let lapse what nobody decided about in its time."""
+        """Until cancelled: expire what the person did not decide about in time."""
         while True:
             self._news.clear()
             waiting = self.journal.imported.open()
@@ -149,10 +157,10 @@ class ImportedPsbts:
             if waiting:
                 await self.sleep(LOOK_SECONDS)
             else:
-                # Until then nobody need be woken.
+                # Until then no task need wake.
                 await self._news.wait()
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------
 
     def _snapshot(self, raw: bytes, caller: Caller) -> Snapshot:
         expires = int(self.journal.now().timestamp()) + LIVES_SECONDS
@@ -166,7 +174,8 @@ class ImportedPsbts:
         proposed = self.journal.imported.proposed(identity)
         if proposed is not None:
             raise AlreadyProposed(
-                f"the platform proposes this very transaction, as {proposed.psbt_id}: it is decided about there"
+                f"the platform proposes this very transaction, as {proposed.psbt_id}: it is decided about "
+                "there"
             )
 
     def _judged(self, snapshot: Snapshot, caller: Caller) -> Snapshot:
@@ -215,7 +224,9 @@ class ImportedPsbts:
         taken.append(_Judging(now))
 
     def _weigh(self, snapshot: Snapshot, caller: Caller) -> None:
-        """L6, before it is judged: a few large ones would keep everybody waiting. Raises TooManyBrought."""
+        """L6, before it is judged: a few large ones would delay every other request. Raises
+        TooManyBrought.
+        """
         if caller.app_id is None:
             return
         *before, this = self._asked[caller.app_id]
@@ -228,14 +239,16 @@ class ImportedPsbts:
         this.parts = parts
 
     def _known(self, psbt_id: str, caller: Caller) -> Record:
-        """The same words for what is another's, a proposal's, and nobody's (L7, L13). Raises UnknownProposal."""
+        """The same words for another caller's PSBT, a proposal and an unknown id (L7, L13). Raises
+        UnknownProposal.
+        """
         found = self.journal.imported.find(psbt_id)
         if found is None or not (_is_person(caller) or _app_of(found) == caller.app_id):
             hint = "`GET /v1/psbts` lists them."
             raise UnknownProposal(f"there is no brought PSBT '{psbt_id}' here", hint=hint)
         return found
 
-    # --- showing -----------------------------------------------------------------------------------------------------
+    # --- showing --------------------------------------------------------------------------------------------
 
     def _line(self, entry: ImportedEntry, vault_name: str | None, caller: Caller) -> BroughtLine:
         return imported_line(entry, vault_name, self.journal.network, whole=_is_person(caller))
@@ -258,7 +271,9 @@ class ImportedPsbts:
         return psbt_review(found, self.journal.network, proposal_id, whole=_is_person(caller))
 
     def _final(self, snapshot: Snapshot, signed: Psbt) -> str | None:
-        """None where others have to sign as well, or the vault is not pinned any more: nothing of it is proven then."""
+        """None where others have to sign as well, or the vault is not pinned any more: nothing of it is
+        proven then.
+        """
         signing = signing_of(snapshot, self.journal.review_context(snapshot))
         if signing is None:
             return None
@@ -293,5 +308,67 @@ def _is_person(caller: Caller) -> bool:
 
 
 def _app_of(record: Record) -> str | None:
-    assert record.snapshot.brought is not None, "only what was brought comes here"
+    assert record.snapshot.brought is not None, "only imported PSBTs come here"
     return record.snapshot.brought.app_id
+
+
+# A review is some times as large as its PSBT: of usual ones two thousand, of the largest four.
+MOST_BYTES = 8 * 1024 * 1024
+# An address that a token lists: its script, and its words. A deployment's PSBT is small and may list a
+# thousand.
+BYTES_OF_ONE_LISTED = 100
+# More than a person has proposals: one that was not asked for in so many looks at others has ended.
+LONG_AGO = 2_000
+
+
+class Reviews:
+    """Judging costs milliseconds for each input: a list judges only what changed since the last one.
+
+    ``most``: of how many bytes of PSBTs, and of what their tokens list, the reviews are kept together, the
+    last one at least.
+    """
+
+    def __init__(self, journal: Journal, most: int = MOST_BYTES) -> None:
+        self._journal = journal
+        self._most = most
+        # In the order in which they were asked for last.
+        self._known: dict[str, _Judged] = {}
+        self._looks = 0
+
+    def of(self, record: Record) -> Review:
+        around = self._journal.review_context(record.snapshot)
+        known = self._known.pop(record.psbt_id, None)
+        if known is None or (known.snapshot, known.around) != (record.snapshot, around):
+            known = _Judged(record.snapshot, around, review(record.snapshot, around))
+            self._make_room(known)
+        self._looks += 1
+        self._known[record.psbt_id] = replace(known, look=self._looks)
+        return known.found
+
+    def _make_room(self, coming: "_Judged") -> None:
+        """Make room by dropping the review that was asked for last (L6).
+
+        A list that is longer than the room is read over and over in one order: the one that was not asked for
+        the longest is the very one that comes next, and none would ever be kept. An older one goes only if it
+        was not asked for in a long time.
+        """
+        kept = coming.size + sum(known.size for known in self._known.values())
+        while kept > self._most and self._known:
+            oldest, newest = next(iter(self._known)), next(reversed(self._known))
+            forgotten = self._looks - self._known[oldest].look >= LONG_AGO
+            kept -= self._known.pop(oldest if forgotten else newest).size
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """``look``: which look at any of them asked for it last."""
+
+    snapshot: Snapshot
+    around: ReviewContext
+    found: Review
+    look: int = 0
+
+    @property
+    def size(self) -> int:
+        listed = 0 if self.around.token is None else len(self.around.token.whitelist)
+        return len(self.snapshot.psbt) + listed * BYTES_OF_ONE_LISTED

@@ -1,4 +1,6 @@
-"""From proposals to their shapes: what every door shows alike (L8, S13). An app is told of its PSBT, and of no other's doings."""
+"""From proposals to their shapes: what the page, the terminal and ``/v1`` show alike (L8, S13). An app is
+told of its own PSBT only.
+"""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -17,15 +19,15 @@ from multisig import (
     encode_address,
 )
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
-from signerd.core.listed import ListedAddress
+from signerd.core.checks.case import Verdict
+from signerd.core.checks.tokens import ListedAddress
 from signerd.core.review import Review
 from signerd.core.rules.values import RULE_NAMES
-from signerd.core.screens import Screen, hidden_parts, screen_words
 from signerd.core.states import State
 from signerd.core.text import amount, plain
+from signerd.core.tokens import Screen, hidden_parts, screen_words
 from signerd.core.values import Pin, Record
-from signerd.core.verdicts import Verdict
-from signerd.journal.imported import ImportedEntry
+from signerd.journal.apps import ImportedEntry
 from signerd.shapes import (
     BroughtLine,
     ChangeView,
@@ -54,7 +56,8 @@ ENDED = frozenset(
 )
 
 
-# These speak of other proposals, of other apps' PSBTs, of what was spent and where it came back to: an app is told how they ended, and no more.
+# These speak of other proposals, of other apps' PSBTs, of what was spent and where it came back to: an app is
+# told how they ended, and no more.
 BETWEEN_US = frozenset({"change-index", "conflict", "paid-twice", *RULE_NAMES})
 NOT_TOLD = "What this check found is for the person alone."
 
@@ -64,9 +67,11 @@ def proposal_line(record: Record, review: Review, network: Network) -> ProposalL
 
 
 def imported_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
-    """Of what was brought: by the figures that were judged when it came. ``pin``: of its vault, where that is pinned."""
+    """Of an imported PSBT: by the figures that were judged when it came. ``pin``: of its vault, where that is
+    pinned.
+    """
     brought = record.snapshot.brought
-    assert brought is not None, "only what was brought is shown so"
+    assert brought is not None, "only imported PSBTs are shown so"
     return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee))
 
 
@@ -128,7 +133,8 @@ def money_view(
     listed: Sequence[ListedAddress] = (),
     screen: Screen | None = None,
 ) -> MoneyView:
-    """``token``: that of its first payload, where bytes have proven it; ``listed``: whom a deployment of it lists from the start.
+    """``token``: that of its first payload, where bytes have proven it; ``listed``: whom a deployment of it
+    lists from the start.
 
     Another payload beside the first is refused, and is told in no token's decimals.
     """
@@ -255,7 +261,8 @@ def refusal_words(found: Review, *, whole: bool) -> str:
 def for_an_app(view: ProposalView, found: Review, hides: Callable[[str], bool]) -> ProposalView:
     """L13: what a check found of another app's PSBT, and of what it pays, is for the person alone.
 
-    By the checks' own lists, not by what is shown of them, which is cut where it is long. ``found``: what ``view`` shows.
+    By the checks' own lists, not by what is shown of them, which is cut where it is long. ``found``: what
+    ``view`` shows.
     """
     told = zip(found.verdicts, view.checks, strict=True)
     checks = tuple(_not_told(check) if _names_any(verdict, hides) else check for verdict, check in told)
@@ -282,9 +289,11 @@ def token_view(
     listed: Sequence[ListedAddress] = (),
     screen: Screen | None = None,
 ) -> TokenView:
-    """Without ``token`` amounts are raw units, and nobody's decimals make a small figure of a large one.
+    """Without ``token`` amounts are raw units, so that unproven decimals cannot make a large amount look
+    small.
 
-    ``listed``: of a deployment that ``token`` proves, whom it lists from the start. ``screen``: the signer's device's.
+    ``listed``: of a deployment that ``token`` proves, whom it lists from the start. ``screen``: the signer's
+    device's.
     """
     words = token_words(payload, inspection.network, token)
     details = tuple((plain(label), plain(value)) for label, value in words.details)
@@ -302,7 +311,9 @@ def token_view(
 
 
 def token_in_short(inspection: Inspection, token: Bytecode) -> str:
-    """For a line of a list: "token GOLD: transfer 12.50". ``token``: what bytes have proven of the first payload."""
+    """For a line of a list: "token GOLD: transfer 12.50". ``token``: what bytes have proven of the first
+    payload.
+    """
     output = inspection.token_output
     assert output is not None, "bytes have proven the token of a payload"
     payload = output.token
@@ -332,7 +343,8 @@ def _proven(token: Bytecode) -> dict[str, Any]:
 def _return_notes(inspection: Inspection) -> tuple[str, ...]:
     """Devices know change by its chain; what returns to a receive address looks to them like a payment."""
     return tuple(
-        f"Your device may show {amount(back.amount)} as a payment to {_as_devices_write(back.address, inspection.network)}: "
+        f"Your device may show {amount(back.amount)} as a payment to "
+        f"{_as_devices_write(back.address, inspection.network)}: "
         "it is the vault's own address, to which what is left returns."
         for back in inspection.change
         if back.chain == RECEIVE

@@ -1,13 +1,18 @@
-"""What the daemon tells of itself: its decisions page by page, figures, its settings, and what needs attention."""
+"""What the daemon reports of itself: its decisions page by page, figures, its settings, and what needs
+attention.
+
+A report that costs much and changes nothing is made once for all callers that ask for it at the same time
+(L11).
+"""
 
 import asyncio
 import resource
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from firmware_bridge import DeviceState
 from signerd.account.config import Config
@@ -16,7 +21,7 @@ from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.checks.table import CHECKS, HOLD
-from signerd.core.rules.words import rule_words
+from signerd.core.rules.values import rule_words
 from signerd.core.states import State
 from signerd.core.text import plain
 from signerd.daemon.devices import Devices
@@ -26,7 +31,32 @@ from signerd.feed import Feed, Troubles
 from signerd.journal import Journal
 from signerd.shapes import AuditEntryView, AuditPage, AuditReport, LoweredView, SettingsView
 
-# A few milliseconds: nobody else notices that the chain is read.
+T = TypeVar("T")
+
+
+class SingleFlight(Generic[T]):
+    """One loop uses it. No caller gets an answer that was begun before it asked, and one is made
+    at a time.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
+        self._make = make
+        self._turn = asyncio.Lock()
+        self._begun = 0
+        # Which one it was, and what it gave.
+        self._last: tuple[int, T] | None = None
+
+    async def get(self) -> T:
+        """Raises as what makes it does."""
+        asked = self._begun
+        async with self._turn:
+            if self._last is None or self._last[0] <= asked:
+                self._begun += 1
+                self._last = (self._begun, await self._make())
+            return self._last[1]
+
+
+# A few milliseconds: other requests do not notice that the chain is read.
 AT_ONCE = 50
 
 
@@ -48,7 +78,9 @@ class ChainReader:
         return AuditReport(entries=place, head=head.hex(), at=None, fault=None)
 
     async def entries(self, *, search: str, limit: int, after: int | None, before: int | None) -> AuditPage:
-        """``after``: in the chain's order from there; else the newest first, from below ``before`` where given."""
+        """``after``: in the chain's order from there; else the newest first, from below ``before`` where
+        given.
+        """
         # One more than wanted says whether there are more.
         found = self.journal.audit_page(search, limit + 1, after=after, before=before)
         return AuditPage(
@@ -159,7 +191,9 @@ def resident_bytes() -> float:
 
 @dataclass(frozen=True)
 class Settings:
-    """Read, never written: the configuration is changed in its file, and taken up at the next start. What proposals are judged by is the journal's."""
+    """Read, never written: the configuration is changed in its file, and taken up at the next start. What
+    proposals are judged by is the journal's.
+    """
 
     state: Path
     config: Config

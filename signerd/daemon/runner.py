@@ -1,8 +1,9 @@
 """Performs what the core asks: records first, acts then, and records what came of it.
 
-Three kinds of tasks beside each other: following the platform, asking devices, delivering what is decided. Each takes
-up after a restart exactly where the journal says. A journal that cannot be written ends them all: then nothing is
-signed any more. A mistake in the device library ends none: it is told, and what failed is tried again, later each time.
+Three kinds of tasks beside each other: following the platform, asking devices, delivering what is decided.
+Each takes up after a restart exactly where the journal says. A journal that cannot be written ends them all:
+then nothing is signed any more. A mistake in the device library ends none: it is told, and what failed is
+tried again, later each time.
 """
 
 import asyncio
@@ -12,26 +13,25 @@ from firmware_bridge import Progress
 from multisig import Fingerprint
 from signerd.account.platform import Platform
 from signerd.core import events
-from signerd.core.effects import (
+from signerd.core.events import (
     AskPerson,
     Effect,
     FindDevice,
     Notify,
     ReadKeys,
     SignOnDevice,
+    Step,
     Submit,
     SubmitDecline,
 )
-from signerd.core.engine import Step
 from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.values import Record
 from signerd.daemon.devices import Devices, screen_of
 from signerd.errors import DeviceError, IllegalEvent, UnknownProposal
-from signerd.feed import WAITS, Feed, Troubles
+from signerd.feed import WAITS, Backoff, Feed, Supervisor, Troubles
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
-from signerd.supervisor import Backoff, Supervisor
 
 Sleep = Callable[[float], Awaitable[None]]
 # After a device said that it was not ready: its own state decides when it is asked again, but never at once.
@@ -89,16 +89,16 @@ class Runner:
                 tasks.create_task(self._notice_time())
 
     async def _notice_time(self) -> None:
-        """What a rule refused at night may be asked about in the morning, though nobody did anything."""
+        """What a rule refused at night may be allowed in the morning, without any event."""
         while True:
             await self._sleep(TIME_PASSES_SECONDS)
             for psbt_id in self.journal.ids(RECONSIDERED):
-                # Others are served between two of them.
+                # Other requests are served between two of them.
                 if self.journal.is_reconsidered(psbt_id):
                     self.perform(self.journal.decide(psbt_id, events.Reconsidered()).effects)
                 await asyncio.sleep(0)
 
-    # --- effects ---------------------------------------------------------------------------------------------------
+    # --- effects --------------------------------------------------------------------------------------------
 
     def decide(self, psbt_id: str, event: events.Event) -> Step:
         """Record an event and perform what follows. Raises what the engine and the journal raise."""
@@ -107,7 +107,7 @@ class Runner:
         return step
 
     def tell(self, before: Record | None, after: Record) -> None:
-        """Whoever looks at a proposal sees that it moved, also by the platform's word alone."""
+        """A watcher sees that a proposal moved, also where only the platform's word changed."""
         if before is None or before.state is not after.state:
             self.feed.add(after.psbt_id, "state", after.state.value)
             return
@@ -132,7 +132,7 @@ class Runner:
                 case SignOnDevice():
                     raise AssertionError("a device is asked by the task that found it, not here")
 
-    # --- devices ---------------------------------------------------------------------------------------------------
+    # --- devices --------------------------------------------------------------------------------------------
 
     async def _hear_devices(self) -> None:
         # What changed before this stream began, no event of it tells.
@@ -142,7 +142,9 @@ class Runner:
             self._look.set()
 
     async def _match_devices(self) -> None:
-        """Give every approved proposal to its device as soon as that is ready, one at a time for each device."""
+        """Give every approved proposal to its device as soon as that is ready, one at a time for
+        each device.
+        """
         pause = Backoff(self._jitter)
         while True:
             self._look.clear()
@@ -158,7 +160,7 @@ class Runner:
             self._troubles.stand(DEVICES, {})
             pause.reset()
             try:
-                # What comes to wait for a device is told: until then nobody need be woken.
+                # What comes to wait for a device is told: until then no task need wake.
                 async with asyncio.timeout(LOOK_AGAIN_SECONDS if waiting else None):
                     await self._look.wait()
             except TimeoutError:
@@ -169,7 +171,9 @@ class Runner:
         self._look.set()
 
     async def _see_screens(self) -> None:
-        """How much of a token's data a device shows is told when the person is asked, before the device is."""
+        """How much of a token's data a device shows is told when the person is asked, before the
+        device is.
+        """
         for fingerprint in {own.key.fingerprint for own in self.journal.own_keys()}:
             device = await self._devices.ready(fingerprint)
             if device is not None:
@@ -224,7 +228,7 @@ class Runner:
     def _teller(self, subject: str) -> Callable[[Progress], None]:
         return lambda progress: self.feed.add(subject, "progress", plain(progress.text))
 
-    # --- delivery --------------------------------------------------------------------------------------------------
+    # --- delivery -------------------------------------------------------------------------------------------
 
     def _deliver(self, psbt_id: str) -> None:
         # Before ``run`` there are no tasks: it begins with all that stands in the journal.
@@ -247,7 +251,9 @@ class Runner:
             del self._on_the_way[psbt_id]
 
     def _to_deliver(self, psbt_id: str) -> Submit | SubmitDecline | None:
-        """What stands now: a signature may have become needless, or a decline been delivered, while we waited."""
+        """What stands now: a signature may have become needless, or a decline been delivered, while we
+        waited.
+        """
         for effect in self.journal.due_effects_of(psbt_id):
             if isinstance(effect, Submit | SubmitDecline):
                 return effect
@@ -266,5 +272,6 @@ class Runner:
 
     def _record_outcome(self, psbt_id: str, outcome: events.Event) -> None:
         step = self.journal.decide(psbt_id, outcome)
-        # A signature that goes back to *signed* asks to be submitted: this very task does that, after its pause.
+        # A signature that goes back to *signed* asks to be submitted: this very task does that, after its
+        # pause.
         self.perform(effect for effect in step.effects if not isinstance(effect, Submit))

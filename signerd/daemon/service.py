@@ -1,9 +1,9 @@
 """What a person or a program can ask of the daemon, over the wired parts.
 
-One loop calls it. Every method may raise a leaf of SignerdError; nothing was changed then, unless the leaf says otherwise.
-What takes a person at a device (``register``, ``pin``) answers when that is done; what the device shows meanwhile is in
-``feed`` under the subject "registration" or the vault's id. ``approve`` answers as soon as the decision is recorded; the
-rest is told by ``feed`` under the proposal's id.
+One loop calls it. Every method may raise a leaf of SignerdError; nothing was changed then, unless the leaf
+says otherwise. What takes a person at a device (``register``, ``pin``) answers when that is done; what the
+device shows meanwhile is in ``feed`` under the subject "registration" or the vault's id. ``approve`` answers
+as soon as the decision is recorded; the rest is told by ``feed`` under the proposal's id.
 """
 
 import asyncio
@@ -19,27 +19,23 @@ from multisig import DerivationPath, OriginKey
 from multisig._version import __version__
 from signerd.account.config import Config
 from signerd.account.follower import Follower
-from signerd.account.keys import KeyWatch
 from signerd.account.platform import Platform
-from signerd.account.registration import Offer, read_offer, register
+from signerd.account.registration import KeyWatch, Offer, read_offer, register
 from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
 from signerd.apps import PairedApps
 from signerd.callers import TERMINAL, Caller
 from signerd.core import events
-from signerd.core.accounts import Accounts
 from signerd.core.audit import Note
-from signerd.core.effects import REGISTRATION
+from signerd.core.events import REGISTRATION
+from signerd.core.keys import Accounts
 from signerd.core.review import Review
 from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.values import Record
-from signerd.daemon.addresses import Addresses
-from signerd.daemon.device_actions import Handling
+from signerd.daemon.device_actions import Handling, Unlocking
 from signerd.daemon.devices import Devices
-from signerd.daemon.holdings import Holdings
 from signerd.daemon.imported import ImportedPsbts
-from signerd.daemon.pinning import Pinning
 from signerd.daemon.proposal_views import (
     ENDED,
     for_an_app,
@@ -47,10 +43,9 @@ from signerd.daemon.proposal_views import (
     proposal_line,
     proposal_view,
 )
-from signerd.daemon.reports import ChainReader, Metrics, Settings, notes_of
+from signerd.daemon.reports import ChainReader, Metrics, Settings, SingleFlight, notes_of
 from signerd.daemon.runner import Runner
-from signerd.daemon.single_flight import SingleFlight
-from signerd.daemon.unlocking import Unlocking
+from signerd.daemon.vaults import Addresses, Holdings, Pinning
 from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
 from signerd.endpoint import PageAddress
 from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError, UnknownProposal
@@ -72,9 +67,10 @@ from signerd.shapes import (
 
 # Under this subject the chain and the feed say who is signed in.
 ACCOUNT = "account"
-# An app that lists the vaults over and over must not use up what the platform answers a person in a minute (L6).
+# An app that lists the vaults over and over must not use up what the platform answers a person in a minute
+# (L6).
 LATELY_SECONDS = 15.0
-# Years of proposals take seconds to list: whoever asks for something else is served meanwhile (L11).
+# Years of proposals take seconds to list: other requests are served meanwhile (L11).
 AT_ONCE_SECONDS = 0.02
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
 REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed with it."
@@ -109,7 +105,7 @@ class Daemon:
         # A chain of years takes seconds, and an app that reads may ask for it again and again.
         self._chain = SingleFlight(self.history.verified)
 
-    # --- running -----------------------------------------------------------------------------------------------------
+    # --- running --------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Until cancelled, or until something happens that must stop the daemon."""
@@ -128,7 +124,9 @@ class Daemon:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """The tasks beside the body; they end with it. Raises what ended them, one error and not a group of them."""
+        """The tasks beside the body; they end with it. Raises what ended them, one error and not a group of
+        them.
+        """
         self._task = task = asyncio.create_task(self.run())
         try:
             yield self
@@ -138,7 +136,7 @@ class Daemon:
             with contextlib.suppress(asyncio.CancelledError):
                 await _alone(task)
 
-    # --- looking -----------------------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------------------
 
     async def status(self) -> Status:
         entries, head = self.journal.head()
@@ -201,7 +199,9 @@ class Daemon:
         return tuple(lines)
 
     async def proposal(self, psbt_id: str, by: Caller = TERMINAL) -> ProposalView:
-        """As ``by`` may see it: an app is told nothing of what another one brought (L13). Raises UnknownProposal."""
+        """As ``by`` may see it: an app is told nothing of what another one imported (L13). Raises
+        UnknownProposal.
+        """
         record = self.journal.record(psbt_id)
         found = self._review(record)
         shown = proposal_view(record, found, self.journal.network)
@@ -219,7 +219,7 @@ class Daemon:
     def _review(self, record: Record) -> Review:
         return self.imported.reviews.of(record)
 
-    # --- deciding ----------------------------------------------------------------------------------------------------
+    # --- deciding -------------------------------------------------------------------------------------------
 
     async def approve(
         self,
@@ -228,11 +228,13 @@ class Daemon:
         acknowledged: frozenset[str] = frozenset(),
         by: Caller = TERMINAL,
     ) -> ProposalLine:
-        """Record the person's yes to what ``digest`` covers, or that of an app to which the person granted it.
+        """Record the person's yes to what ``digest`` covers, or that of an app to which the person granted
+        it.
 
         Raises:
-            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing changed.
-            NotAllowed: an app brought it, and the person alone decides about it.
+            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing
+            changed.
+            NotAllowed: an app imported it, and only the person decides about it.
         """
         self.imported.require_decider(psbt_id, by)
         return self._line(self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.told)).record)
@@ -246,7 +248,7 @@ class Daemon:
         self.imported.require_decider(psbt_id, by)
         return self._line(self.runner.decide(psbt_id, events.Refused(plain(reason), by.told)).record)
 
-    # --- signing in --------------------------------------------------------------------------------------------------
+    # --- signing in -----------------------------------------------------------------------------------------
 
     async def sign_in(self, email: str, password: str) -> SignedIn:
         """Raises as ``Account.login``."""
@@ -272,7 +274,7 @@ class Daemon:
         self.journal.note(Note("signed-out", ACCOUNT))
         self.feed.add(ACCOUNT, "info", "Nobody is signed in to the platform any more.")
 
-    # --- keys and vaults ---------------------------------------------------------------------------------------------
+    # --- keys and vaults ------------------------------------------------------------------------------------
 
     async def preview_registration(self, device_id: str | None = None) -> RegistrationPreview:
         """Read the keys that would be registered; nothing is sent anywhere. Raises leaves of DeviceError."""
@@ -340,9 +342,11 @@ class Daemon:
         brought: BroughtQuorum | None = None,
         without_device_address: bool = False,
     ) -> VaultView:
-        """Pin a vault whose code the person compared, once the device knows it and has shown its first address.
+        """Pin a vault whose code the person compared, once the device knows it and has shown its first
+        address.
 
-        Raises as ``Pinning.pin``: nothing was pinned. What waited for the pin is asked about now, and never approved.
+        Raises as ``Pinning.pin``: nothing was pinned. What waited for the pin is asked about now, and never
+        approved.
         """
         seen, effects = await self.pinning.pin(
             vault_id, code, brought, without_device_address=without_device_address
@@ -390,7 +394,9 @@ class Daemon:
         return device, await read_offer(self.journal.network, await self._accounts_wanted(device), read)
 
     async def _accounts_wanted(self, device: Device) -> int:
-        """As the platform's list says now, where it can be had: a vault may have taken the last account a moment ago."""
+        """As the platform's list says now, where it can be had: a vault may have taken the last account a
+        moment ago.
+        """
         if self.account.signed_in.is_set():
             with contextlib.suppress(PlatformError, SignedOut):
                 await self.keys.read_now()

@@ -1,4 +1,6 @@
-"""From the daemon's values to the shapes of the loopback: what every implementation of the port shows alike (L8, S13)."""
+"""From the daemon's values to the shapes of the loopback: what every implementation of the port shows alike
+(L8, S13).
+"""
 
 from collections.abc import Sequence
 
@@ -28,8 +30,13 @@ ADVICE = {
     DeviceState.LOCKED: "Unlock it with its PIN.",
     DeviceState.WRONG_APP: "Open the Bitcoin app of the right network on it.",
     DeviceState.NEEDS_PASSPHRASE: "Enter its passphrase on the device.",
-    DeviceState.BUSY: "Finish what was asked here, or close the other program that uses it. Answer no to a question that was given up.",
-    DeviceState.NO_PERMISSION: "On Linux install this project's udev rules; elsewhere close other wallet programs.",
+    DeviceState.BUSY: (
+        "Finish what was asked here, or close the other program that uses it. "
+        "Answer no to a question that was given up."
+    ),
+    DeviceState.NO_PERMISSION: (
+        "On Linux install this project's udev rules; elsewhere close other wallet programs."
+    ),
     DeviceState.UNSUPPORTED: "Update its firmware, or use another device.",
 }
 
@@ -38,9 +45,15 @@ UNPROVEN_NONCES = (
     "Its signatures do not prove that they leak nothing of its key: it is trusted for its random numbers."
 )
 COMPARE = (
-    "Compare the verification code and the first address with the other signers by telephone or face to face.",
+    (
+        "Compare the verification code and the first address with the other signers by telephone or face to "
+        "face."
+    ),
     "Do not do it over the platform, nor over anything else that could show both of you the same lie.",
-    "Fingerprints are labels only: anybody can make a key that bears one. The code stands for the keys themselves.",
+    (
+        "Fingerprints are labels only: anybody can make a key that bears one. The code stands for the keys "
+        "themselves."
+    ),
     "Your device shows the first address as well. Say yes there only if it is the same.",
 )
 
@@ -158,8 +171,10 @@ def _disjoint(vault: Vault) -> str:
     """S27: the person pins it all the same, or asks the others for another threshold first."""
     m, n = vault.threshold, len(vault.cosigners)
     return (
-        f"WARNING: {m} of {n} signers are enough, so that two groups without a member in common can each pay the same invoice, "
-        f"and no machine of theirs sees both. Ask the other signers before you approve, or have a vault of {n // 2 + 1} of {n} made."
+        f"WARNING: {m} of {n} signers are enough, so that two groups without a member in common can each pay "
+        "the same invoice, "
+        "and no machine of theirs sees both. Ask the other signers before you approve, or have a vault of "
+        f"{n // 2 + 1} of {n} made."
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from pathlib import Path
 
-from signerd import lifeline
+from signerd import runtime
 
 # For programs of ours that hang: on a busy machine each takes many times its second. One that ends is noticed at once.
 STOP_SECONDS = 60.0
@@ -84,8 +84,8 @@ class Programs:
         log = self._logs / f"{name.replace(' ', '-')}.log"
         with log.open("ab") as sink:
             process = await asyncio.create_subprocess_exec(
-                *lifeline.command(module, *args),
-                pass_fds=(lifeline.line(),),
+                *runtime.command(module, *args),
+                pass_fds=(runtime.line(),),
                 stdin=asyncio.subprocess.PIPE if talk else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE if talk else sink,
                 stderr=sink,
@@ -114,7 +114,7 @@ class Programs:
             DemoFailed: where it exits with another status than 0, or does not end in time.
         """
         process = await asyncio.create_subprocess_exec(
-            *lifeline.command(module, *args), pass_fds=(lifeline.line(),),
+            *runtime.command(module, *args), pass_fds=(runtime.line(),),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **(env or {})},
         )  # fmt: skip

@@ -8,7 +8,7 @@ from contextlib import closing
 
 from signerd.doctor.finding import Finding, Outcome, Patient, of_error, well
 from signerd.errors import SignerdError
-from signerd.journal.folder import LOCK
+from signerd.journal.storage import LOCK
 
 # A journal of years is a tenth of it; SQLite needs room to write beside.
 LEAST_FREE_BYTES = 100 * 1024 * 1024

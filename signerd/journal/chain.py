@@ -1,6 +1,8 @@
-"""The chain of decisions, and the transactions in which it grows: what is decided is stored with its notes, or not at all.
+"""The audit chain, and the transactions in which it grows: what is decided is stored with its notes,
+or not at all.
 
-One thread uses it. Every public method that changes something is one transaction, on the disk when it returns.
+One thread uses it. Every public method that changes something is one transaction, on the disk when it
+returns.
 """
 
 import sqlite3
@@ -16,22 +18,20 @@ from signerd.core.audit import GENESIS, Entry, Note, link
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.values import Limits, Record
 from signerd.errors import JournalUnwritable
-from signerd.faults import FaultPoint, no_fault
 from signerd.journal import rows
-from signerd.journal.apps import AppBook
-from signerd.journal.chain_books import PlaceBook, ScreenBook, SpendingBook
-from signerd.journal.imported import ImportedBook
-from signerd.journal.keys import KeyBook
+from signerd.journal.apps import AppBook, ImportedBook
+from signerd.journal.books import PlaceBook, ScreenBook, SpendingBook, TokenBook, UnfollowedBook
+from signerd.journal.keys import KeyBook, VaultBook
 from signerd.journal.quota import QuotaBook
 from signerd.journal.storage import open_journal
-from signerd.journal.tokens import TokenBook
-from signerd.journal.unfollowed import UnfollowedBook
-from signerd.journal.vaults import VaultBook
+from signerd.runtime import FaultPoint, no_fault
 
 
 @dataclass(frozen=True)
 class JournalFigures:
-    """``proposals``: by state. ``entries``: of the chain of decisions, by kind; both name only what the code has names for."""
+    """``proposals``: by state. ``entries``: of the chain of decisions, by kind; both name only what the code
+    has names for.
+    """
 
     proposals: dict[str, int]
     entries: dict[str, int]
@@ -75,7 +75,8 @@ class Chain:
         now: Now = utc_now,
         fault: FaultPoint = no_fault,
     ) -> None:
-        """Open it. ``rules`` and ``lowered`` (checks, by name) are what its proposals are judged by, beside ``limits``.
+        """Open it. ``rules`` and ``lowered`` (checks, by name) are what its proposals are judged by, beside
+        ``limits``.
 
         Raises:
             JournalCorrupted, JournalTooNew, JournalUnwritable: the daemon must not go on.
@@ -110,7 +111,7 @@ class Chain:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    # --- the audit chain -------------------------------------------------------------------------------------------
+    # --- the audit chain ------------------------------------------------------------------------------------
 
     def note(self, note: Note) -> None:
         """Record something that changes no proposal."""
@@ -119,7 +120,9 @@ class Chain:
 
     @contextmanager
     def noted(self, name: str, note: Note) -> Iterator[None]:
-        """One transaction around what the body writes, with its note: for the books that write by themselves."""
+        """One transaction around what the body writes, with its note: for the books that write by
+        themselves.
+        """
         with self._transaction(name):
             yield
             self._append(note)
@@ -141,7 +144,7 @@ class Chain:
         row = self._db.execute("SELECT sequence, digest FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
         return (0, GENESIS) if row is None else (row["sequence"], row["digest"])
 
-    # --- inside ----------------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------
 
     @contextmanager
     def _transaction(self, name: str) -> Iterator[None]:

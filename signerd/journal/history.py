@@ -10,20 +10,20 @@ from multisig import MultisigError, Network, Psbt, inspect
 from signerd.core.audit import Entry
 from signerd.core.checks.case import InspectedCase
 from signerd.core.review import HARD_LIMITS
-from signerd.core.screens import Screen
 from signerd.core.signing import signing_of
+from signerd.core.tokens import Screen
 from signerd.core.values import Limits, OwnKey, Pin, ReviewContext, Snapshot
 from signerd.errors import JournalCorrupted
 from signerd.journal import rows
-from signerd.journal.chain_books import ScreenBook
+from signerd.journal.books import ScreenBook
 from signerd.journal.keys import KeyBook
 from signerd.journal.storage import JOURNAL, fault_of, open_to_read, require_today
 
 
 @dataclass(frozen=True)
 class History:
-    """The whole chain; what the platform called each proposal's vault; its quorum; and what can be judged: readable, of a vault
-    that is pinned now. ``pinned``: as ``rows.read_pinned_codes``.
+    """The whole chain; what the platform called each proposal's vault; its quorum; and what can be judged:
+    readable, of a vault that is pinned now. ``pinned``: as ``rows.read_pinned_codes``.
     """
 
     entries: tuple[Entry, ...]

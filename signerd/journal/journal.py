@@ -1,13 +1,15 @@
-"""Decide and record in one transaction: the engine is asked inside it, its answer and its notes are stored with it.
+"""Decide and record in one transaction: the engine is asked inside it, its answer and its notes are stored
+with it.
 
-One thread uses a journal. Every public method that changes something is one transaction, on the disk when it returns.
+One thread uses a journal. Every public method that changes something is one transaction, on the disk when it
+returns.
 """
 
 from collections.abc import Sequence
 
-from signerd.core.effects import Effect
-from signerd.core.engine import Step, decide, due_effects, receive
-from signerd.core.events import Event, Polled, Reconsidered, Restarted
+from signerd.core.engine import decide
+from signerd.core.events import Effect, Event, Polled, Reconsidered, Restarted, Step, due_effects
+from signerd.core.following import receive
 from signerd.core.places import policy_code
 from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM
@@ -20,7 +22,8 @@ from signerd.journal.keys_and_vaults import KeysAndVaults
 
 # The states that a restart changes: how far an effect went is not known there.
 INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)
-# No signature of ours exists there yet, and none is on its way: what is known of the vault may still change everything.
+# No signature of ours exists there yet, and none is on its way: what is known of the vault may still change
+# everything.
 UNSIGNED = (State.REFUSED, State.WAITING_PERSON, State.WAITING_DEVICE, State.INTERRUPTED)
 # Nothing was decided about it: it is judged anew whenever something changes.
 RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
@@ -29,7 +32,7 @@ RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 class Journal(KeysAndVaults):
     """What this signer knows and has decided. Use as a context manager; the folder must be held."""
 
-    # --- proposals -------------------------------------------------------------------------------------------------
+    # --- proposals ------------------------------------------------------------------------------------------
 
     def poll(self, snapshot: Snapshot) -> Step:
         """Take the platform's word about a proposal, known or new. What it said before is not written again.
@@ -62,7 +65,9 @@ class Journal(KeysAndVaults):
             self._db.execute("ROLLBACK")
 
     def bring(self, snapshot: Snapshot) -> Step:
-        """Store what somebody brings, judged at once. ``snapshot.psbt_id`` is fresh: sqlite3.IntegrityError is a bug above."""
+        """Store an imported PSBT, judged at once. ``snapshot.psbt_id`` is fresh: sqlite3.IntegrityError
+        is a bug in the caller.
+        """
         with self._transaction("Brought"):
             self._begin_record(snapshot)
             return self._stored(None, receive(snapshot, self.review_context(snapshot)))
@@ -76,7 +81,8 @@ class Journal(KeysAndVaults):
         """Apply an event and record what follows from it.
 
         Raises:
-            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing changed.
+            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing
+            changed.
             JournalUnwritable: nothing changed, and nothing may be done.
         """
         with self._transaction(type(event).__name__):
@@ -84,7 +90,9 @@ class Journal(KeysAndVaults):
             return self._stored(record, decide(record, event, self.review_context(record.snapshot)))
 
     def restart(self) -> tuple[Effect, ...]:
-        """Tell the proposals that were being acted on that the daemon starts; returns all that is to be done now."""
+        """Tell the proposals that were being acted on that the daemon starts; returns all that is to be done
+        now.
+        """
         for record in self.records(INTERRUPTIBLE):
             self.decide(record.psbt_id, Restarted())
         return self.due_effects()
@@ -98,7 +106,9 @@ class Journal(KeysAndVaults):
         )
 
     def is_reconsidered(self, psbt_id: str) -> bool:
-        """Whether one that was listed is still judged anew: it may have moved on since, when a yes must not lapse, or be forgotten."""
+        """Whether one that was listed is still judged anew: it may have moved on since, when a yes must not
+        lapse, or be forgotten.
+        """
         record = self._find(psbt_id)
         return record is not None and record.state in RECONSIDERED
 
@@ -129,7 +139,9 @@ class Journal(KeysAndVaults):
         return tuple(rows.read_record(row) for row in self._db.execute(query, wanted))
 
     def ids(self, states: Sequence[State]) -> tuple[str, ...]:
-        """Of those in these states, in the order in which they came. One that is over may be forgotten (``journal.quota``)."""
+        """Of those in these states, in the order in which they came. One that is over may be forgotten
+        (``journal.quota``).
+        """
         marks = ",".join("?" * len(states))
         query = f"SELECT psbt_id FROM proposals WHERE state IN ({marks}) ORDER BY rowid"  # noqa: S608 - question marks alone
         return tuple(row["psbt_id"] for row in self._db.execute(query, tuple(states)))
@@ -144,7 +156,7 @@ class Journal(KeysAndVaults):
         snapshot = self.record(psbt_id).snapshot
         return review(snapshot, self.review_context(snapshot))
 
-    # --- what others signed ------------------------------------------------------------------------------------------
+    # --- what others signed ---------------------------------------------------------------------------------
 
     def is_followed(self, psbt_id: str) -> bool:
         return self._find(psbt_id) is not None
@@ -156,10 +168,10 @@ class Journal(KeysAndVaults):
         found: Sequence[tuple[str, Unfollowed]],
         until: str | None,
     ) -> None:
-        """Keep what others signed and nobody here is asked about, each with its quorum.
+        """Keep what others signed and the person is not asked about, each with its quorum.
 
-        ``until``: the last proposal of the workspace that need not be looked at again for the vaults of these ``codes``.
-        Raises PlatformFloods where there is no room: nothing is kept.
+        ``until``: the last proposal of the workspace that need not be looked at again for the vaults of these
+        ``codes``. Raises PlatformFloods where there is no room: nothing is kept.
         """
         fresh = [one for _quorum, one in found if not self.unfollowed.knows(one.psbt_id)]
         if fresh:
@@ -175,11 +187,12 @@ class Journal(KeysAndVaults):
         with self._transaction("HeardAnew"):
             self.unfollowed.forget_heard(workspace_id)
 
-    # --- inside ----------------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------
 
     def _unsigned_of(self, code: str) -> tuple[Record, ...]:
-        """What waits for anything, also for a device, and is judged by the vault pinned under this code, or was when it was
-        last judged: what the platform says of an id may be otherwise since, and otherwise again tomorrow.
+        """What waits for anything, also for a device, and is judged by the vault pinned under this code, or
+        was when it was last judged: what the platform says of an id may be otherwise since, and otherwise
+        again tomorrow.
         """
         return tuple(record for record in self.records(UNSIGNED) if self._is_of(code, record.snapshot))
 
@@ -189,7 +202,9 @@ class Journal(KeysAndVaults):
         return judged_by_it or rows.read_quorum(self._db, snapshot.psbt_id) == code
 
     def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
-        """Within a transaction: these, or all that waits for anything, also for a device, are judged again."""
+        """Within a transaction: these, or all that waits for anything, also for a device, are
+        judged again.
+        """
         return tuple(
             effect
             for record in (self.records(UNSIGNED) if records is None else records)
@@ -216,13 +231,17 @@ class Journal(KeysAndVaults):
         return step
 
     def _quorum_kept(self, before: Record | None, snapshot: Snapshot) -> str | None:
-        """Under which code a proposal is kept: for good, once a device was asked or the platform told of its end."""
+        """Under which code a proposal is kept: for good, once a device was asked or the platform told of its
+        end.
+        """
         kept = rows.read_quorum(self._db, snapshot.psbt_id)
         may_move = before is None or (before.state in UNDECIDED and before.signature is None)
         return self._quorum_now(snapshot) if kept is None or may_move else kept
 
     def _quorum_now(self, snapshot: Snapshot) -> str | None:
-        """By the pin; where there is none any more by what it was before; where there was none by what the platform shows."""
+        """By the pin; where there is none any more by what it was before; where there was none by what the
+        platform shows.
+        """
         if snapshot.is_of_profile:
             return NO_QUORUM
         pin = self.pin_of(snapshot)
@@ -235,7 +254,8 @@ class Journal(KeysAndVaults):
         """What this machine knows that bears on a proposal."""
         pin, brought = self.pin_of(snapshot), snapshot.brought
         at = snapshot.psbt_id, self._quorum_now(snapshot)
-        # The platform shows no proposal of what was brought: its word about the vault is that under which it was pinned.
+        # The platform shows no proposal of an imported PSBT: its word about the vault is that under which it
+        # was pinned.
         claim = self._vaults.claim(snapshot.vault_id if brought is None or pin is None else pin.vault_id)
         revoked, token = self.keys.revocation(), self.tokens.named_by(snapshot)
         own_keys = self.own_keys()

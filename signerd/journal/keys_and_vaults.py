@@ -1,4 +1,5 @@
-"""What the journal knows beside its proposals: the signer's keys, vaults and their pins, devices' screens, tokens.
+"""What the journal knows beside its proposals: the signer's keys, vaults and their pins, devices' screens,
+tokens.
 
 Where that changes, proposals that were not signed yet are judged anew.
 """
@@ -11,15 +12,14 @@ from multisig import Fingerprint
 from multisig.tokens import Payload, bytecode_hash
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
-from signerd.core.effects import REGISTRATION, Effect, Level, Notify
-from signerd.core.key_status import Revocation
-from signerd.core.screens import Screen
-from signerd.core.tokens import Published, subject_of
+from signerd.core.events import REGISTRATION, Effect, Level, Notify
+from signerd.core.keys import Revocation
+from signerd.core.tokens import Published, Screen, subject_of
 from signerd.core.values import OwnKey, Pin, Record, Snapshot
 from signerd.journal import rows
+from signerd.journal.books import screen_note
 from signerd.journal.chain import Chain
-from signerd.journal.chain_books import screen_note
-from signerd.journal.vaults import AtDevice, facts_of
+from signerd.journal.keys import AtDevice, facts_of
 
 NOT_AT_DEVICE = AtDevice()
 
@@ -47,7 +47,7 @@ class KeysAndVaults(Chain, ABC):
     def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
         """Within a transaction: these, or all that waits for anything, are judged again."""
 
-    # --- keys and vaults -------------------------------------------------------------------------------------------
+    # --- keys and vaults ------------------------------------------------------------------------------------
 
     def own_keys(self) -> tuple[OwnKey, ...]:
         """Those of the device that is registered now."""
@@ -56,7 +56,8 @@ class KeysAndVaults(Chain, ABC):
     def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> tuple[Effect, ...]:
         """What the device itself gave, under the key's id at the platform.
 
-        Keys under another id are replaced: every approval that waits for a device lapses, for it may be a lost one.
+        Keys under another id are replaced: every approval that waits for a device lapses, for it may be a
+        lost one.
         """
         with self._transaction("own-keys"):
             replaced = self.keys.write(keys, platform_key_id, self._stamp())
@@ -64,7 +65,8 @@ class KeysAndVaults(Chain, ABC):
             return self._judge_anew() if replaced else ()
 
     def revoke(self, told: Revocation) -> tuple[Effect, ...]:
-        """The platform's word that the registered key is revoked: kept and told once, and nothing more is asked of the device.
+        """The platform's word that the registered key is revoked: kept and told once, and nothing more is
+        asked of the device.
 
         What is known here stays; a signature that exists is still submitted.
         """
@@ -81,11 +83,15 @@ class KeysAndVaults(Chain, ABC):
         return self._vaults.pins()
 
     def pin(self, vault_id: str) -> Pin | None:
-        """The pinned quorum that the platform means by that id: the one pinned under it, else the one it shows under it (S26)."""
+        """The pinned quorum that the platform means by that id: the one pinned under it, else the one it
+        shows under it (S26).
+        """
         return self._vaults.pin(vault_id)
 
     def pin_of(self, snapshot: Snapshot) -> Pin | None:
-        """The pinned vault by which a proposal is judged. What was brought stays with its quorum, whatever ids mean since."""
+        """The pinned vault by which a proposal is judged. An imported PSBT stays with its quorum, whatever
+        ids mean since.
+        """
         if snapshot.is_of_profile:
             return None
         kept = None if snapshot.brought is None else rows.read_quorum(self._db, snapshot.psbt_id)
@@ -96,9 +102,11 @@ class KeysAndVaults(Chain, ABC):
         return rows.read_pinned_codes(self._db)
 
     def add_pin(self, pin: Pin, note: Note, at_device: AtDevice = NOT_AT_DEVICE) -> None:
-        """A vault that the person compared. A pinned one is never replaced: sqlite3.IntegrityError is a bug above.
+        """A vault that the person compared. A pinned one is never replaced: sqlite3.IntegrityError is a bug
+        in the caller.
 
-        The chain keeps its code and descriptor: what was pinned under an id is known from it after the pin is gone.
+        The chain keeps its code and descriptor: what was pinned under an id is known from it after the pin is
+        gone.
         """
         code = pin.vault.verification_code
         facts = {"code": code, "descriptor": pin.vault.descriptor, **note.facts}
@@ -108,7 +116,9 @@ class KeysAndVaults(Chain, ABC):
         self.rules = self.rules.pinned(pin.vault_id, code)
 
     def unpin(self, vault_id: str, note: Note) -> tuple[Effect, ...]:
-        """Forget a pinned vault and the changes that were seen of it; every approval that waits for a device lapses."""
+        """Forget a pinned vault and the changes that were seen of it; every approval that waits for a device
+        lapses.
+        """
         pin = self.pin(vault_id)
         if pin is None:
             return ()
@@ -176,7 +186,8 @@ class KeysAndVaults(Chain, ABC):
         return () if pin is None else self._vaults.changes(pin.vault.verification_code)
 
     def see_screen(self, fingerprint: Fingerprint, screen: Screen) -> tuple[Effect, ...]:
-        """A device with this master key is there: keep what its screen shows, and judge anew what waits for the person.
+        """A device with this master key is there: keep what its screen shows, and judge anew what waits for
+        the person.
 
         What waits for the device is judged again before that is asked.
         """

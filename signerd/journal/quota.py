@@ -1,43 +1,126 @@
-"""What the platform has made the journal keep, and what makes room: the figures are ``signerd.core.quota``'s."""
+"""How much the platform may make this machine keep, what the journal holds of it, and what makes room.
+
+A platform that can fill the journal stops the signer as surely as a theft. An honest platform comes near none
+of these limits. Reaching one raises an alarm, and what the platform says beyond it is left out until there is
+room. What the person has decided or signed is never left out for lack of room.
+"""
 
 import sqlite3
 from dataclasses import dataclass, field
 
 from signerd.core.audit import Note
-from signerd.core.quota import (
-    FORGOTTEN_AT_ONCE,
-    MOST_CHANGES,
-    MOST_TOKENS,
-    MOST_UNFOLLOWED_BYTES,
-    MOST_VAULTS,
-    MOST_WORDS_A_DAY,
-    UNFOLLOWED_ROW_BYTES,
-    Allowance,
-    Kept,
-)
-from signerd.core.values import Record, Snapshot
+from signerd.core.values import UNFOLLOWED_ROW_BYTES, Record, Snapshot
 from signerd.errors import PlatformFloods
 from signerd.journal.rows import size_of
 
-# Of what was brought the platform knows nothing; what was signed here stays whatever it takes.
+# Proposals about which something may still be done: 1,000 of them wait in the test that is the largest
+# workspace we know of.
+MOST_OPEN = 2_000
+
+# Of these together: all of them are in memory at once, at every start and in every round. Twice what one list
+# is read of.
+MOST_OPEN_BYTES = 256 * 1024 * 1024
+
+# Of all that were kept and bear no signature of ours: at 20 proposals of 10 kB a day they last for 29 years.
+MOST_KEPT_BYTES = 2 * 1024 * 1024 * 1024
+
+# Ended proposals that the person never decided about make room for new ones, so many at a time.
+FORGOTTEN_AT_ONCE = 1_000
+
+# Of what others signed and this machine never followed, which is kept for good: at 20 proposals of a kilobyte
+# a day it lasts for 17 years.
+MOST_UNFOLLOWED_BYTES = 128 * 1024 * 1024
+
+# A hundred vaults in each of ten workspaces.
+MOST_VAULTS = 1_000
+
+# Each is bytecode of 80 kB and a deployment of 400 kB at most, and kept for good. A token for each vault is a
+# thousand.
+MOST_TOKENS = 1_000
+
+# Of one pinned vault: the first is an alarm already, and nothing is signed until the person has looked.
+MOST_CHANGES = 100
+
+# Each makes some entries of the audit chain, which is never cut: about 2 kB. 1,000 proposals that go from
+# their first signature to six confirmations in one day are 10,000.
+MOST_WORDS_A_DAY = 20_000
+
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the journal holds of the platform's proposals without a signature of ours. ``size``,
+    ``open_size``: bytes.
+    """
+
+    open: int
+    size: int
+    open_size: int
+
+    def why_full(self, more: int) -> str | None:
+        """Why there is no room for a new proposal of so many bytes; None where there is."""
+        if self.open >= MOST_OPEN:
+            return f"{MOST_OPEN:,} of its proposals are open here, which is the most that are kept."
+        return self.why_too_large(more)
+
+    def why_too_large(self, more: int) -> str | None:
+        """Why there is no room for so many bytes more; None where there is."""
+        if self.open_size + more > MOST_OPEN_BYTES:
+            return f"its open proposals take {MOST_OPEN_BYTES:,} bytes here, which is the most that they may."
+        if self.size + more > MOST_KEPT_BYTES:
+            return f"its proposals take {MOST_KEPT_BYTES:,} bytes here, which is the most that they may."
+        return None
+
+
+@dataclass
+class Allowance:
+    """So many a day: what is not used up comes back evenly, up to a day's."""
+
+    a_day: int = MOST_WORDS_A_DAY
+    _left: float = float(MOST_WORDS_A_DAY)
+    _since: float | None = None
+
+    def take(self, now: float) -> bool:
+        """``now``: Unix seconds. False where the day's are used up. A clock that was set back
+        gives nothing.
+        """
+        if self._since is not None:
+            self._left += max(0.0, now - self._since) * self.a_day / DAY_SECONDS
+        self._left = min(self._left, float(self.a_day))
+        self._since = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True
+
+
+# The platform knows nothing of imported PSBTs; what was signed here stays, however large it is.
 _THEIRS = """
 FROM proposals p LEFT JOIN signatures s USING (psbt_id) WHERE s.psbt_id IS NULL AND p.brought_by IS NULL
 """
+
 _SIZE = "length(p.psbt) + length(p.snapshot)"
+
 _KEPT = (
     f"SELECT coalesce(sum(p.settled = 0), 0), coalesce(sum({_SIZE}), 0), "
     f"coalesce(sum(({_SIZE}) * (p.settled = 0)), 0) {_THEIRS}"
 )
-# The platform took them back, the person never decided about them, and nothing about them was an alarm. One that others
-# completed is none of them: it may have been paid (S6). Nor is one that others signed: it may be yet (S27).
+
+# The platform took them back, the person never decided about them, and nothing about them was an alarm. One
+# that others completed is none of them: it may have been paid (S6). Nor is one that others signed: it may be
+# yet (S27).
 _OVER = f"""
 SELECT p.psbt_id {_THEIRS} AND p.settled = 1 AND p.state IN ('expired', 'superseded', 'withdrawn')
   AND p.approval IS NULL AND p.decline IS NULL AND p.alarm = '' AND p.collected = 0 ORDER BY p.rowid LIMIT ?
 """
+
 _UNFOLLOWED = """
-SELECT count(*) + (SELECT count(*) FROM unfollowed_outputs) + (SELECT count(*) FROM unfollowed_spends), coalesce(sum(length(tx)), 0)
+SELECT count(*) + (SELECT count(*) FROM unfollowed_outputs) + (SELECT count(*) FROM unfollowed_spends),
+  coalesce(sum(length(tx)), 0)
 FROM unfollowed
 """
+
 _TABLES = ("spends", "outputs", "proposals")
 
 
@@ -52,7 +135,8 @@ class QuotaBook:
     def require_words(self, known: Record | None, now: float) -> None:
         """One more word of the platform's is taken. Raises PlatformFloods.
 
-        What the person decided about has an allowance of its own: no flood of others keeps its end from being heard.
+        What the person decided about has an allowance of its own: no flood of others keeps its end from being
+        heard.
         """
         if not (self.decided if _is_decided(known) else self.undecided).take(now):
             raise PlatformFloods(
@@ -60,7 +144,9 @@ class QuotaBook:
             )
 
     def require_room_to_grow(self, known: Record, snapshot: Snapshot) -> None:
-        """What is known can be shown with more words, and a larger PSBT of the same transaction. Raises PlatformFloods."""
+        """What is known can be shown with more words, and a larger PSBT of the same transaction. Raises
+        PlatformFloods.
+        """
         more = size_of(snapshot) - size_of(known.snapshot)
         why = None if more <= 0 or _is_decided(known) else self._kept().why_too_large(more)
         if why is not None:
@@ -94,7 +180,8 @@ class QuotaBook:
         kept = transactions + rows * UNFOLLOWED_ROW_BYTES
         if kept + more > MOST_UNFOLLOWED_BYTES:
             raise PlatformFloods(
-                f"what others signed takes {MOST_UNFOLLOWED_BYTES:,} bytes here, which is the most that it may."
+                f"what others signed takes {MOST_UNFOLLOWED_BYTES:,} bytes here, which is the most that it "
+                "may."
             )
 
     def require_room_for_vault(self, vault_id: str) -> None:

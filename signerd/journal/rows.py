@@ -58,14 +58,20 @@ def _read_signature(row: sqlite3.Row) -> Signature | None:
 def write_record(connection: sqlite3.Connection, record: Record, quorum: str | None) -> None:
     """Store a record, and the verification code of its vault (``proposals.quorum`` in ``schema``).
 
-    The most signatures that the platform ever counted stay: no later word of its takes one back (S27). Our own is inserted
-    once; another one for the same proposal is refused by the table.
+    The most signatures that the platform ever counted stay: no later word of its takes one back (S27). Our
+    own is inserted once; another one for the same proposal is refused by the table.
     """
     connection.execute(
-        "INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval, decline, reason, "
-        "alarm, settled, brought_by, quorum, collected) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
-        "quorum=excluded.quorum, collected=max(collected, excluded.collected), state=excluded.state, identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt, "
-        "approval=excluded.approval, decline=excluded.decline, reason=excluded.reason, alarm=excluded.alarm, settled=excluded.settled",
+        """
+        INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval,
+          decline, reason, alarm, settled, brought_by, quorum, collected)
+        VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+        ON CONFLICT (psbt_id) DO UPDATE SET
+          quorum=excluded.quorum, collected=max(collected, excluded.collected), state=excluded.state,
+          identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt,
+          approval=excluded.approval, decline=excluded.decline, reason=excluded.reason,
+          alarm=excluded.alarm, settled=excluded.settled
+        """,
         (
             record.psbt_id,
             record.snapshot.workspace_id,
@@ -114,7 +120,9 @@ def _approval_text(approval: Approval | None) -> str | None:
 
 
 def read_quorum(connection: sqlite3.Connection, psbt_id: str) -> str | None:
-    """The verification code under which the proposal is kept; None where there is none, or no such proposal."""
+    """The verification code under which the proposal is kept; None where there is none, or no
+    such proposal.
+    """
     row = connection.execute("SELECT quorum FROM proposals WHERE psbt_id = ?", (psbt_id,)).fetchone()
     return None if row is None else row["quorum"]
 
@@ -141,17 +149,20 @@ def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
     )
 
 
-# A coin is the same coin under whatever vault it is shown; a payment counts beside those of the same quorum, whatever the platform
-# calls it, and beside those of which an older journal did not tell the quorum. What was brought
-# counts beside everything: whoever is asked to pay a bill again by another way is asked to pay it from another purse too.
+# A coin is the same coin under whatever vault it is shown; a payment counts beside those of the same quorum,
+# whatever the platform calls it, and beside those of which an older journal did not tell the quorum. What was
+# brought counts beside everything: a bill that is presented a second time in another way may also name other
+# coins to pay it from.
 _NEIGHBOURS = f"""
-SELECT other.psbt_id, p.state, p.collected, p.snapshot, coalesce(s.psbt, p.psbt) AS psbt, s.psbt_id IS NOT NULL AS signed,
+SELECT other.psbt_id, p.state, p.collected, p.snapshot, coalesce(s.psbt, p.psbt) AS psbt,
+  s.psbt_id IS NOT NULL AS signed,
   (SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = other.psbt_id) AS signed_at
 FROM (
   SELECT theirs.psbt_id FROM spends mine JOIN spends theirs USING (txid, vout) WHERE mine.psbt_id = :id
   UNION
   SELECT theirs.psbt_id FROM outputs mine JOIN outputs theirs USING (script, amount)
-  JOIN proposals p ON p.psbt_id = theirs.psbt_id AND (p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :brought)
+  JOIN proposals p ON p.psbt_id = theirs.psbt_id
+    AND (p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :brought)
   LEFT JOIN signatures s ON s.psbt_id = theirs.psbt_id
   WHERE mine.psbt_id = :id AND (s.psbt_id IS NOT NULL OR p.state IN ({_LEAVING}) OR p.collected > 0)
   UNION
@@ -171,10 +182,10 @@ def read_neighbours(
     *,
     brought: bool = False,
 ) -> tuple[Neighbour, ...]:
-    """Others that spend a same coin, that pay the same from the same quorum and may confirm or have signatures of others, or
-    that ``replaces`` names.
+    """Others that spend a same coin, that pay the same from the same quorum and may confirm or have
+    signatures of others, or that ``replaces`` names.
 
-    Of two of which one was brought, they need not be of one vault to pay the same.
+    Where one of two was imported, they need not be of one vault to pay the same.
     """
     named = {"id": psbt_id, "quorum": quorum, "replaces": replaces, "brought": brought}
     return tuple(_neighbour(connection, row) for row in connection.execute(_NEIGHBOURS, named).fetchall())
@@ -270,7 +281,9 @@ _OF_KIND = (
 def facts_since(
     connection: sqlite3.Connection, kind: str, after: int
 ) -> tuple[int, list[tuple[str, dict[str, Any]]]]:
-    """How long the chain is, and subject and facts of its entries of that kind behind ``after``: no entry is read twice."""
+    """How long the chain is, and subject and facts of its entries of that kind behind ``after``: no entry is
+    read twice.
+    """
     head = connection.execute("SELECT coalesce(max(sequence), 0) FROM audit").fetchone()[0]
     if head == after:
         return head, []
@@ -289,7 +302,9 @@ ORDER BY sequence {order} LIMIT :limit
 def audit_page(
     connection: sqlite3.Connection, search: str, limit: int, *, after: int | None, before: int | None
 ) -> Iterator[Entry]:
-    """Entries that hold ``search``: onwards from ``after`` where given, else the newest first, from below ``before``."""
+    """Entries that hold ``search``: onwards from ``after`` where given, else the newest first, from below
+    ``before``.
+    """
     order = "DESC" if after is None else "ASC"
     last = 2**63 - 1
     named = {"after": after or 0, "before": before or last, "search": search, "limit": limit}

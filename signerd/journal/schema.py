@@ -91,7 +91,8 @@ CREATE TRIGGER audit_remains BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'an audit entry is never deleted'); END;
 """
 
-# What the device has shown; the figures of the platform's record; the changes of a pinned vault that wait to be looked at.
+# What the device has shown; the figures of the platform's record; the changes of a pinned vault that wait to
+# be looked at.
 _SECOND = """
 ALTER TABLE pins ADD COLUMN address_shown INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE vault_claims ADD COLUMN threshold INTEGER;
@@ -106,17 +107,20 @@ CREATE TABLE vault_changes (
 ) STRICT;
 """
 
-# When each proposal was signed is asked for whenever one that pays the same is judged: the chain must not be read for it.
+# When each proposal was signed is asked for whenever one that pays the same is judged: the chain must not be
+# read for it.
 _THIRD = """
 CREATE INDEX audit_of_signatures ON audit (subject) WHERE kind = 'signed';
 """
 
-# The keys of a device whose place another one has taken stay, for the pins that hold them; nothing is signed with them.
+# The keys of a device whose place another one has taken stay, for the pins that hold them; nothing is signed
+# with them.
 _FOURTH = """
 ALTER TABLE own_keys ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0;
 """
 
-# When a device was replaced, as far as the chain knows it of earlier ones; what the platform said against a registered key.
+# When a device was replaced, as far as the chain knows it of earlier ones; what the platform said against a
+# registered key.
 _FIFTH = """
 ALTER TABLE own_keys ADD COLUMN replaced_at TEXT;
 UPDATE own_keys SET replaced_at = (
@@ -134,7 +138,8 @@ CREATE TABLE revocations (
 ) STRICT;
 """
 
-# Paired apps, each with the hash of its token, and the origins whose pages may ask. What was granted is never widened in place.
+# Paired apps, each with the hash of its token, and the origins whose pages may ask. What was granted is never
+# widened in place.
 _SIXTH = """
 CREATE TABLE apps (
   app_id TEXT PRIMARY KEY,
@@ -158,7 +163,8 @@ CREATE TABLE origins (
 ) STRICT;
 """
 
-# Who brought it: an app's id, nothing for the person; NULL for what the platform proposed. A transaction is found by its id.
+# Who brought it: an app's id, nothing for the person; NULL for what the platform proposed. A transaction is
+# found by its id.
 _SEVENTH = """
 ALTER TABLE proposals ADD COLUMN brought_by TEXT;
 CREATE INDEX proposals_brought ON proposals (brought_by) WHERE brought_by IS NOT NULL;
@@ -183,12 +189,13 @@ CREATE TRIGGER tokens_stay BEFORE UPDATE ON tokens
 BEGIN SELECT RAISE(ABORT, 'a proven token never changes'); END;
 """
 
-# A quorum is known by its verification code, and by no id of the platform's (S26). `proposals.quorum`: that of the vault that the
-# proposal was last judged by, and for good once a device was asked; '' where it spends from the person's own profile; NULL where
-# it is not known, which is compared with every vault and counts in every limit.
-# `proposals.collected`: how many signatures it had at most by the platform's word, for finding what others signed (S27).
-# Of what was signed, it is the vault that was pinned under the proposal's id at that moment, as the chain has it, unpinned since or
-# not. Of the rest, what was pinned last, else what the platform shows.
+# A quorum is known by its verification code, and by no id of the platform's (S26). `proposals.quorum`: that
+# of the vault that the proposal was last judged by, and for good once a device was asked; '' where it spends
+# from the person's own profile; NULL where it is not known, which is compared with every vault and counts in
+# every limit.
+# `proposals.collected`: how many signatures it had at most by the platform's word, for finding what others
+# signed (S27). Of what was signed, it is the vault that was pinned under the proposal's id at that moment, as
+# the chain has it, unpinned since or not. Of the rest, what was pinned last, else what the platform shows.
 _NINTH = """
 CREATE INDEX audit_of_pins ON audit (subject) WHERE kind = 'pinned';
 
@@ -234,8 +241,9 @@ DROP TABLE earlier_changes;
 DROP TABLE earlier_pins;
 """
 
-# Proposals of pinned vaults that this machine never followed and others signed (S27): by what they pay, for finding them. `tx`
-# is without witnesses. `heard`: up to which proposal a workspace's whole list was read for these vaults.
+# Proposals of pinned vaults that this machine never followed and others signed (S27): by what they pay, for
+# finding them. `tx` is without witnesses. `heard`: up to which proposal a workspace's whole list was read for
+# these vaults.
 _TENTH = """
 CREATE TABLE unfollowed (
   psbt_id TEXT PRIMARY KEY,
@@ -303,7 +311,8 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -
 def code_of(descriptor: str) -> str | None:
     """A descriptor's verification code, for the ninth step; None where it cannot be read.
 
-    A journal is of one network. Which of the test networks it is makes no difference: their keys are written alike.
+    A journal is of one network. Which of the test networks it is makes no difference: their keys are written
+    alike.
     """
     for network in (Network.MAINNET, Network.TESTNET4):
         try:

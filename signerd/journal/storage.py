@@ -1,16 +1,28 @@
-"""The journal's file: made whole, opened strictly, and kept aside where it is damaged, never silently made anew.
+"""The state folder, with one owner and one daemon at a time (L12), and the journal's file in it.
 
-``journal.born`` says that this folder once had a journal: a missing one is then a loss to report, not a first start.
+The file is made whole, opened strictly, and kept aside where it is damaged, never silently replaced.
+``journal.born`` says that this folder once had a journal: a missing one is then a loss to report, not a first
+start.
 """
 
+import fcntl
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from signerd.core.audit import first_fault
-from signerd.errors import AlreadyConfigured, JournalCorrupted, JournalUnwritable
-from signerd.journal.folder import PRIVATE_FILE, sync_folder, write_private
+from signerd.errors import (
+    AlreadyConfigured,
+    AlreadyRunning,
+    JournalCorrupted,
+    JournalUnwritable,
+    UnsafeFolder,
+)
 from signerd.journal.rows import RECORD_COLUMNS, audit_entries, read_record
 from signerd.journal.schema import MIGRATIONS, migrate
 
@@ -82,7 +94,9 @@ def open_to_read(folder: Path) -> sqlite3.Connection:
 
 
 def require_today(connection: sqlite3.Connection) -> None:
-    """Raises JournalUnwritable where another version of signerd wrote the journal last: it is not brought forward by a reader."""
+    """Raises JournalUnwritable where another version of signerd wrote the journal last: it is not brought
+    forward by a reader.
+    """
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version != len(MIGRATIONS):
         raise JournalUnwritable(
@@ -113,8 +127,11 @@ def fault_of(connection: sqlite3.Connection) -> str | None:
 
 
 def _require_damage(error: sqlite3.DatabaseError) -> None:
-    """Raises JournalUnwritable where the error tells nothing about the file: a whole journal is never set aside."""
-    # The low byte is the primary code; an error of the Python module itself has none, and is about what it read.
+    """Raises JournalUnwritable where the error tells nothing about the file: a whole journal is never set
+    aside.
+    """
+    # The low byte is the primary code; an error of the Python module itself has none, and is about what it
+    # read.
     if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _PASSING:
         raise JournalUnwritable(
             f"the journal cannot be used now: {error}",
@@ -123,10 +140,11 @@ def _require_damage(error: sqlite3.DatabaseError) -> None:
 
 
 def start_over(folder: Path) -> None:
-    """Begin with an empty journal at the next start, on the person's word, where the old one is lost or set aside.
+    """Begin with an empty journal at the next start, on the person's word, where the old one is lost or set
+    aside.
 
     Raises:
-        AlreadyConfigured: there is a journal. A damaged one is set aside by the attempt to open it, never by this.
+        AlreadyConfigured: there is a journal. The attempt to open a damaged one sets it aside, never this.
     """
     if (folder / JOURNAL).exists():
         raise AlreadyConfigured(
@@ -187,3 +205,95 @@ def _present(folder: Path) -> Iterator[Path]:
     return (
         folder / f"{JOURNAL}{suffix}" for suffix in _COMPANIONS if (folder / f"{JOURNAL}{suffix}").exists()
     )
+
+
+LOCK = "lock"
+PRIVATE_FOLDER = 0o700
+PRIVATE_FILE = 0o600
+
+
+@dataclass(frozen=True)
+class StateFolder:
+    """A folder that is held exclusively until ``release``, or until the process ends in any way."""
+
+    path: Path
+    _lock: int
+
+    @classmethod
+    def hold(cls, path: Path) -> Self:
+        """Create or check the folder and take its lock.
+
+        Raises:
+            UnsafeFolder: a symbolic link, another owner, or open to others. AlreadyRunning: another daemon
+            holds it.
+            JournalUnwritable: it cannot be created.
+        """
+        make_private(path)
+        lock = _open_private(path / LOCK)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise AlreadyRunning(f"another signerd works on {path}") from None
+        return cls(path, lock)
+
+    def release(self) -> None:
+        os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.release()
+
+
+def make_private(path: Path) -> None:
+    """Make the folder where there is none; accept an existing one only where it is ours alone.
+
+    Raises:
+        UnsafeFolder, JournalUnwritable: as ``StateFolder.hold``.
+    """
+    try:
+        path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        found = path.lstat()
+    except OSError as error:
+        raise JournalUnwritable(f"{path} cannot be made: {error.strerror}") from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise UnsafeFolder(f"{path} is not a folder, or is a link to one")
+    if found.st_uid != os.getuid():
+        raise UnsafeFolder(f"{path} belongs to another user")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise UnsafeFolder(f"{path} is open to other users (mode {stat.S_IMODE(found.st_mode):o})")
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file whole or not at all, readable by its owner only, and on the disk when this returns."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_FILE)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """A rename is on the disk only when its folder is."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _open_private(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
+    except OSError as error:
+        raise UnsafeFolder(f"{path} cannot be opened: {error.strerror}") from error

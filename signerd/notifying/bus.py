@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from signerd import lifeline
+from signerd import runtime
 from signerd.notifying.words import Notice
 
 # For a child that hangs. The child itself gives the desktop its time (``child.SECONDS``), from when it runs.
@@ -34,8 +34,8 @@ async def show(notice: Notice, *, seconds: float = DEADLINE_SECONDS) -> bool:
     if address is None:
         return False
     child = await asyncio.create_subprocess_exec(
-        *lifeline.command(_CHILD, address),
-        pass_fds=(lifeline.line(),),
+        *runtime.command(_CHILD, address),
+        pass_fds=(runtime.line(),),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

@@ -1,4 +1,6 @@
-"""Every call of the loopback, written once: the daemon's routes are registered by it, and the client sends by it."""
+"""Every call of the loopback, written once: the daemon's routes are registered by it, and the client sends by
+it.
+"""
 
 from dataclasses import dataclass
 from types import NoneType

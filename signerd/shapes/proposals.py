@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from signerd.shapes.common import Acknowledged, Answer, Digest, Reason, Request
+from signerd.shapes.account import Acknowledged, Answer, Digest, Reason, Request
 
 
 class ProposalLine(Answer):
@@ -163,7 +163,8 @@ class RejectRequest(Request):
     reason: Reason = ""
 
 
-# The largest PSBT that is parsed at all: multisig's PsbtLimits, which a command that only lists would have to load for it.
+# The largest PSBT that is parsed at all: multisig's PsbtLimits, which a command that only lists would have to
+# load for it.
 MAX_PSBT_BYTES = 2 * 1024 * 1024
 # Four characters of base64 carry three bytes.
 MAX_PSBT_TEXT = (MAX_PSBT_BYTES + 2) // 3 * 4

@@ -11,9 +11,16 @@ from typing import Any, TypeVar
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Network, OriginKey, Policy, Profile, Psbt, Vault
 from multisig.tokens import Bytecode, Deploy
-from signerd.core.screens import Screen
 from signerd.core.states import State
-from signerd.core.tokens import NotProven, Published, TokenClaim, payload_of_bytes, prove_blob, prove_token
+from signerd.core.tokens import (
+    NotProven,
+    Published,
+    Screen,
+    TokenClaim,
+    payload_of_bytes,
+    prove_blob,
+    prove_token,
+)
 from signerd.core.values import Limits, Neighbour, OwnKey, Pin, ReviewContext, Snapshot
 from tests.attacks.make import CORPUS
 from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE
@@ -55,7 +62,9 @@ def _attack(data: dict[str, Any]) -> Attack:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A PSBT, what the platform says of it, what this machine knows, and what must come of it. See `recipes.scene.Recipe`."""
+    """A PSBT, what the platform says of it, what this machine knows, and what must come of it. See
+    `recipes.scene.Recipe`.
+    """
 
     attack: Attack
     data: dict[str, Any]
@@ -100,7 +109,9 @@ class Proposal:
 
     @property
     def is_special(self) -> bool:
-        """Whether it needs a machine that knows something else than usual, so that no other can share its daemon."""
+        """Whether it needs a machine that knows something else than usual, so that no other can share its
+        daemon.
+        """
         return bool(self.around) or "workspace_network" in self.platform
 
     def snapshot(self, raw: bytes | None = None) -> Snapshot:

@@ -1,4 +1,6 @@
-"""A signer's desk under attack: a real daemon on its socket, a hostile platform, and a virtual device behind the real bridge."""
+"""A signer's desk under attack: a real daemon on its socket, a hostile platform, and a virtual device behind
+the real bridge.
+"""
 
 import base64
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -14,8 +16,8 @@ from firmware_bridge import Family
 from multisig import MultisigError, OriginKey, Psbt, Vault, signer_progress
 from signerd.client import DaemonClient
 from signerd.core.audit import Note
-from signerd.core.screens import Screen
 from signerd.core.states import State
+from signerd.core.tokens import Screen
 from signerd.core.values import Limits, OwnKey, Pin, Snapshot
 from signerd.daemon.service import Daemon
 from signerd.errors import SignerdError, UnknownProposal
@@ -86,7 +88,9 @@ class Desk:
         return self.served.service.journal.review_context(sound().snapshot()).screen
 
     def cut_off(self, view: ProposalView) -> set[str]:
-        """The hold where the device shows too little of a token's data: of the makes here a Trezor One alone does."""
+        """The hold where the device shows too little of a token's data: of the makes here a Trezor One alone
+        does.
+        """
         tokens = () if view.money is None else (data.token for data in view.money.data if data.token)
         hidden = {part for token in tokens for part in token.not_on_screen} - {"contract", "bytecode hash"}
         if self.rig.family is not Family.TREZOR:
@@ -125,7 +129,9 @@ class Desk:
         self.served.until(lambda: heard.rounds >= after)
 
     def approve(self, view: ProposalView, *acknowledged: str) -> str | None:
-        """The person says yes to what was shown. The error's code; None where it was taken, and all that follows is done."""
+        """The person says yes to what was shown. The error's code; None where it was taken, and all that
+        follows is done.
+        """
         refused = self.say_yes(view, *acknowledged)
         if refused is not None:
             return refused
@@ -178,7 +184,9 @@ def named(value: object) -> str:
 
 
 def at_desks(name: str, cases: Sequence[Any]) -> pytest.MarkDecorator:
-    """Each case at the desk of one make. Without the scope each would get a desk, a daemon and a device of its own."""
+    """Each case at the desk of one make. Without the scope each would get a desk, a daemon and a device of
+    its own.
+    """
     return pytest.mark.parametrize(
         (name, "desk"), in_turn(cases), indirect=["desk"], scope="module", ids=named
     )
@@ -243,7 +251,9 @@ def assert_signed(desk: Desk, proposal: Proposal) -> None:
 
 
 def set_neighbours(desk: Desk, proposal: Proposal) -> None:
-    """Put the other proposals of a case where they must stand: judged, or signed here, whatever is said of them then."""
+    """Put the other proposals of a case where they must stand: judged, or signed here, whatever is said of
+    them then.
+    """
     for number, other in enumerate(proposal.around.get("neighbours", ())):
         raw = base64.b64decode(other["psbt"])
         told = {**story(Psbt.parse(raw)), **other.get("platform", {})}

@@ -1,4 +1,5 @@
-"""What stands against each attack, taken away: that a test would notice is shown by letting the attack through.
+"""What stands against each attack, taken away: that a test would notice is shown by letting the attack
+through.
 
 Each entry removes one thing and leaves the rest as it is. Names are the corpus's ("off").
 """
@@ -19,9 +20,9 @@ from multisig.psbt import codec, fields
 from multisig.psbt.fields import PsbtLimits
 from multisig.script import ScriptKind
 from multisig.wire import Reader
-from signerd.account import person, platform, vaults
-from signerd.account.listing import read_each
-from signerd.core import checks
+from signerd.account import platform, vaults, wire
+from signerd.account.wire import read_each
+from signerd.core.checks import table
 
 Off = Callable[[pytest.MonkeyPatch], None]
 
@@ -29,15 +30,11 @@ BOUNDLESS = PsbtLimits(max_bytes=1 << 40, max_inputs=1 << 40, max_outputs=1 << 4
 
 
 def switch_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Take one guard away: of the table, one of signerd's checks by its function, or one finding's severity."""
+    """Take one guard away: of the table, one of signerd's checks by its name, or one finding's severity."""
     kind, _, what = name.partition(":")
     match kind:
         case "check":
             _without_check(monkeypatch, what)
-        case "forward":
-            _without_check(monkeypatch, what, "FORWARD_")
-        case "token":
-            _without_check(monkeypatch, what, "TOKEN_")
         case "severity":
             lowered = model._WARNINGS | {model.FindingCode(what)}
             monkeypatch.setattr(model, "_WARNINGS", lowered)
@@ -45,14 +42,10 @@ def switch_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
             GUARDS[name](monkeypatch)
 
 
-def _without_check(monkeypatch: pytest.MonkeyPatch, function: str, prefix: str = "") -> None:
-    found = 0
-    for table in (f"{prefix}BEFORE_INSPECTION", f"{prefix}AFTER_INSPECTION"):
-        listed = getattr(checks, table, ())
-        kept = tuple(check for check in listed if check.__name__ != function)
-        found += len(listed) - len(kept)
-        monkeypatch.setattr(checks, table, kept, raising=False)
-    assert found == 1, function
+def _without_check(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    kept = {other: check for other, check in table.CHECKS.items() if other != name}
+    assert len(kept) == len(table.CHECKS) - 1, name
+    monkeypatch.setattr(table, "CHECKS", kept)
 
 
 def _nothing(*_arguments: object) -> tuple[()]:
@@ -139,7 +132,7 @@ def _account_keys(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(transaction, "_xpubs", _nothing)
 
 
-# --- vaults (S15 to S17) ------------------------------------------------------------------------------------------------
+# --- vaults (S15 to S17) ------------------------------------------------------------------------------------
 
 
 def _our_key(patch: pytest.MonkeyPatch) -> None:
@@ -160,7 +153,7 @@ def _checksum(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(descriptor, "strip_checksum", lambda text, **_strict: text.partition("#")[0])
 
 
-# --- the parser (S23) --------------------------------------------------------------------------------------------------
+# --- the parser (S23) ---------------------------------------------------------------------------------------
 
 
 def _bytes_enough(patch: pytest.MonkeyPatch) -> None:
@@ -210,7 +203,7 @@ def _field_shapes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(fields, "check_fields", lambda *_: None)
 
 
-# --- the devices (S18, S19) --------------------------------------------------------------------------------------------
+# --- the devices (S18, S19) ---------------------------------------------------------------------------------
 
 
 def _second_look(patch: pytest.MonkeyPatch) -> None:
@@ -223,7 +216,7 @@ def _what_is_taken(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(conversation, "_tell_missing", lambda *_: None)
 
 
-# --- the platform's answers (F) ----------------------------------------------------------------------------------------
+# --- the platform's answers (F) -----------------------------------------------------------------------------
 
 
 def _numbers_in_bounds(patch: pytest.MonkeyPatch) -> None:
@@ -233,7 +226,7 @@ def _numbers_in_bounds(patch: pytest.MonkeyPatch) -> None:
         told = {name: _unbounded(told) for name, told in shape.model_fields.items() if _is_number(told)}
         return read_each(found, id_of, create_model(shape.__name__, __base__=shape, **told), make, **rest)
 
-    for module in (platform, person):
+    for module in (platform, wire):
         patch.setattr(module, "read_each", any_number)
 
 

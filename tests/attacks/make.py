@@ -1,4 +1,5 @@
-"""Writes `tests/attacks/corpus`: one file for each attack, from fixed seeds, so that each run gives the same bytes.
+"""Writes `tests/attacks/corpus`: one file for each attack, from fixed seeds, so that each run gives the same
+bytes.
 
     python -m tests.attacks.make
 
@@ -54,7 +55,7 @@ def _parts(number: str) -> dict[str, Any]:
         "firmware": [asdict(firmware) for firmware in FIRMWARE.get(number, ())],
         "answers": _answers() if number == "S19" else [],
         "damages": [asdict(damage) for damage in DAMAGES] if number == "S23" else [],
-        "links": [{"name": n, "lie": lie, "outcome": o} for n, (lie, o) in LINKS.items()] if number == "S21" else [],
+        "links": [{"name": n, "lie": lie, "outcome": o} for n, (lie, o) in LINKS.items() if number == "S21"],
         "numbers": [asdict(told) for told in NUMBERS] if number == "F-number" else [],
         "bodies": [asdict(body) for body in BODIES] if number == "F-bomb" else [],
     }  # fmt: skip

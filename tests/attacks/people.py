@@ -1,4 +1,6 @@
-"""Whose keys the corpus is about: three cosigners, the first of them a virtual device, and Mallory, all from fixed seeds."""
+"""Whose keys the corpus is about: three cosigners, the first of them a virtual device, and Mallory, all from
+fixed seeds.
+"""
 
 from dataclasses import dataclass
 

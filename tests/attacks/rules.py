@@ -1,4 +1,6 @@
-"""S23: how a sound PSBT is damaged, by rule: what would be large or many is made here, and not kept in files."""
+"""S23: how a sound PSBT is damaged, by rule: what would be large or many is made here, and not
+kept in files.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -44,7 +46,9 @@ def _many_fields(psbt: bytes, count: int) -> bytes:
 
 
 def _repeated(psbt: bytes, which: int) -> bytes:
-    """The first field of this map once more, with another value: readers differ in which of the two they take."""
+    """The first field of this map once more, with another value: readers differ in which of the two they
+    take.
+    """
     maps = _maps(psbt)
     key, value = maps[which][0]
     maps[which].append((key, value[:-1] + bytes((value[-1] ^ 1,))))
@@ -100,7 +104,9 @@ def _with_globals(psbt: bytes, fields: list[tuple[bytes, bytes]]) -> bytes:
 
 
 def _maps(psbt: bytes) -> Maps:
-    """Its maps, by a reader of their own: no length in a sound PSBT of the corpus has more than three bytes."""
+    """Its maps, by a reader of their own: no length in a sound PSBT of the corpus has more than
+    three bytes.
+    """
     maps: Maps = [[]]
     at = _MAGIC
     while at < len(psbt):

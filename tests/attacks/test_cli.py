@@ -1,4 +1,6 @@
-"""The corpus at the command line, over the daemon's socket: every refusal is said by name, and no yes is taken for one."""
+"""The corpus at the command line, over the daemon's socket: every refusal is said by name, and no yes is
+taken for one.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""The corpus through a real daemon and its socket, with a virtual device of each make behind the real bridge."""
+"""The corpus through a real daemon and its socket, with a virtual device of each make behind the
+real bridge.
+"""
 
 from dataclasses import replace
 
@@ -11,8 +13,8 @@ from tests.support import makes
 
 PLAIN = proposals(lambda p: not p.is_special and p.later is None)
 HOSTILE = tuple(p for p in PLAIN if not p.honest)
-# A change that was taken back is tried where it is kept, in `tests/signerd/journal`; a vault that was pinned with a key that
-# is not the device's, the journal does not even take.
+# A change that was taken back is tried where it is kept, in `tests/signerd/journal`; a vault that was pinned
+# with a key that is not the device's, the journal does not even take.
 # What a screen shows is tried in `test_token_screens.py`, with the devices that have it.
 SPECIAL = proposals(lambda p: p.is_special and not {"changes", "own", "screen"} & p.around.keys())
 UNHEARD = tuple(p for p in SPECIAL if "workspace_network" in p.platform)

@@ -23,7 +23,8 @@ UNGUARDED = {
         proposals(lambda p: p.off and not p.then and not p.is_special and p.handover == "clean")
     )
 }
-# It believes its host: nothing that a maker's own firmware would notice hides what a missing check lets through.
+# It believes its host: nothing that a maker's own firmware would notice hides what a missing check lets
+# through.
 PLAYED = pytest.mark.parametrize("desk", makes.FAKES[:1], indirect=True, ids=makes.named)
 
 

@@ -1,4 +1,5 @@
-"""What is signed, through a real daemon and its socket: honest proposals, and what is shown after the person looked.
+"""What is signed, through a real daemon and its socket: honest proposals, and what is shown after the person
+looked.
 
 At desks of their own: what was signed there counts against whatever pays the same again.
 """

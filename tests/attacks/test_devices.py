@@ -1,4 +1,6 @@
-"""S18 to S22 with devices: others than they should be, working wrongly, behind somebody's hands, or of flawed firmware."""
+"""S18 to S22 with devices: others than they should be, working wrongly, behind somebody's hands, or of flawed
+firmware.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -29,7 +31,8 @@ from tests.support.rigs import NETWORK, Rig, Seed, bridged
 pytestmark = pytest.mark.anyio
 
 MISBEHAVIOURS = entries("misbehaviours")
-# The keys of a made device are those of its seed for its whole life; a played one can be swapped under the person's eyes.
+# The keys of a made device are those of its seed for its whole life; a played one can be swapped under the
+# person's eyes.
 PAIRS = [(entry, make) for entry in MISBEHAVIOURS for make in (makes.FAKES if entry.swaps else makes.VIRTUAL)]
 GUARDED = [entry for entry in MISBEHAVIOURS if entry.off]
 PSBT = sound().parsed
@@ -89,14 +92,16 @@ async def test_s18_s19_a_device_that_is_another_or_works_wrongly(entry, make, fo
 
 @pytest.mark.parametrize("entry", GUARDED, ids=str)
 async def test_s18_s19_without_the_guard_its_answer_would_be_passed_on(entry, folder, monkeypatch):
-    """A swapped device's signatures are not Alice's, so that the look at what is taken would stop them next: off, too."""
+    """A swapped device's signatures are not Alice's, so that the look at what is taken would stop them next:
+    off, too.
+    """
     switch_off(monkeypatch, entry.off)
     switch_off(monkeypatch, "what-is-taken")
     ended, _ = await tried(rig_of(makes.FAKES[0], entry, folder), entry)
     assert ended in {None, "passed on unsound", "incomplete"}
 
 
-# --- the cable (S21) ---------------------------------------------------------------------------------------------------
+# --- the cable (S21) ----------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -153,7 +158,7 @@ async def test_s21_without_the_guard_he_reads_along(entry, folder, monkeypatch):
             assert await asyncio.to_thread(told_fingerprint, endpoint) == str(ALICE.fingerprint)
 
 
-# --- firmware (S20, S22) -----------------------------------------------------------------------------------------------
+# --- firmware (S20, S22) ------------------------------------------------------------------------------------
 
 
 def of(entry) -> Device:

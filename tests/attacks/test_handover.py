@@ -1,4 +1,6 @@
-"""The corpus at the device's own door, as if signerd had let everything through: refused again, or stripped of its lies."""
+"""The corpus at the device's own door, as if signerd had let everything through: refused again, or stripped
+of its lies.
+"""
 
 import pytest
 
@@ -6,7 +8,7 @@ from firmware_bridge import sanitised_psbt
 from multisig import MultisigError, Psbt, accept_signatures, signer_progress
 from multisig.errors import BadSignature, NotFinalisable, PsbtMismatch
 from multisig.proofs import Prover
-from signerd.core.device import device_returned
+from signerd.core.engine import device_returned
 from signerd.core.events import DeviceReturned
 from signerd.core.states import State
 from signerd.core.values import Approval, Record
@@ -67,7 +69,7 @@ def test_s1_without_the_door_a_device_would_be_told_the_lie(monkeypatch):
         assert handed_over(lie.parsed, lie.policy).outputs == lie.parsed.outputs != truth
 
 
-# --- what comes back (S19) ---------------------------------------------------------------------------------------------
+# --- what comes back (S19) ----------------------------------------------------------------------------------
 
 
 def taken(answer) -> Psbt:
@@ -113,7 +115,7 @@ def test_s19_nothing_else_of_it_becomes_the_daemons(answer):
 @pytest.mark.parametrize("answer", BAD_ANSWERS, ids=str)
 def test_s19_without_the_guard_the_device_s_word_would_be_kept(answer, monkeypatch):
     monkeypatch.setattr(
-        "signerd.core.device._with_verified_signatures", lambda _record, returned, *_rest: returned
+        "signerd.core.engine._with_verified_signatures", lambda _record, returned, *_rest: returned
     )
     step = device_returned(
         at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().review_context()

@@ -1,11 +1,13 @@
-"""The corpus as an app would bring it: what the bytes give away is refused at the door, and no device shows anything."""
+"""The corpus as an app would bring it: what the bytes give away is refused at the door, and no device shows
+anything.
+"""
 
 import base64
 
 import pytest
 
 from multisig import Psbt, signer_progress
-from signerd.core.checks.imported import NOT_COMPARED
+from signerd.core.checks.table import Kind, not_compared
 from signerd.core.states import State
 from signerd.errors import InvalidRequest, RefusedByChecks, RequestTooLarge
 from tests.attacks.cases import damage, entries, proposals
@@ -13,7 +15,9 @@ from tests.attacks.desk import at_desks
 from tests.attacks.people import ALICE
 
 # What only a record of the platform's could show to be wrong, or a forward's promise of where it goes.
-CLAIMED = frozenset({*NOT_COMPARED, "data", "forward-destination", "forward-profile", "kind-known"})
+CLAIMED = frozenset(
+    {*not_compared(Kind.IMPORTED), "data", "forward-destination", "forward-profile", "kind-known"}
+)
 # Of a token nothing is brought at all: ``data`` refuses it.
 OF_TOKENS = frozenset(
     {

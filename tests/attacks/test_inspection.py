@@ -1,4 +1,6 @@
-"""The corpus through the inspection and through signerd's review: what is refused, by which name, and what not."""
+"""The corpus through the inspection and through signerd's review: what is refused, by which name, and what
+not.
+"""
 
 from dataclasses import replace
 
@@ -6,8 +8,8 @@ import pytest
 from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
 
 from multisig import FeeLimits, Psbt, Severity, inspect
+from signerd.core.checks.case import Outcome
 from signerd.core.review import Review, review
-from signerd.core.verdicts import Outcome
 from tests.attacks.cases import ALLOWED_WITHOUT_LOOK, Proposal, proposals
 from tests.attacks.guards import switch_off
 
@@ -25,7 +27,9 @@ def held(found: Review) -> set[str]:
 
 
 def stopping(found: Review) -> set[str]:
-    """Whatever keeps it from the device until the person has done something about it; that nothing was inspected, too."""
+    """Whatever keeps it from the device until the person has done something about it; that nothing was
+    inspected, too.
+    """
     absent = {"nothing-inspected"} if found.inspection is None and not refusals(found) else set()
     return refusals(found) | held(found) | absent
 
@@ -87,7 +91,9 @@ def test_no_approval_of_an_honest_one_counts_for_it(proposal):
 
 @pytest.mark.parametrize("proposal", proposals(), ids=str)
 def test_s13_every_figure_is_that_of_the_bytes(proposal):
-    """Beside a reader that others wrote: each output is shown once, with its amount, whatever the platform says."""
+    """Beside a reader that others wrote: each output is shown once, with its amount, whatever the platform
+    says.
+    """
     seen = judged(proposal).inspection
     if seen is None:
         assert proposal.checks, "only a check of the vault keeps the figures back"

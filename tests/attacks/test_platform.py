@@ -1,4 +1,6 @@
-"""F: the corpus of answers, to a whole daemon and to the client: what one entry or body is, and that all else goes on."""
+"""F: the corpus of answers, to a whole daemon and to the client: what one entry or body is, and that all else
+goes on.
+"""
 
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from signerd.account.listing import UNFORESEEN
+from signerd.account.wire import UNFORESEEN
 from tests.attacks.cases import Entry, entries
 from tests.attacks.guards import switch_off
 from tests.support.daemons import daemon_at, is_well, prepare
@@ -23,7 +25,7 @@ GUARDED = tuple(entry for entry in NUMBERS if entry.off)
 HONEST = snapshot_of(spend())
 
 
-# --- one number --------------------------------------------------------------------------------------------------------
+# --- one number ---------------------------------------------------------------------------------------------
 
 
 def in_vault(fake: FakePlatform, changed: dict[str, Any]) -> None:
@@ -88,7 +90,7 @@ async def test_f_without_its_bound_a_number_is_taken_or_fails_in_the_journal(
     assert await told_of(entry, tmp_path) == entry.then != entry.outcome
 
 
-# --- a body that grows -------------------------------------------------------------------------------------------------
+# --- a body that grows --------------------------------------------------------------------------------------
 
 BODIES = entries("bodies")
 BOMBS = tuple(entry for entry in BODIES if entry.off)

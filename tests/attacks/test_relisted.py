@@ -46,7 +46,9 @@ def sign(journal: Journal, shown: Snapshot) -> None:
 
 
 def held_after_relisting(journal: Journal, proposal: Proposal) -> frozenset[str]:
-    """The first is signed, the vault raises an alarm and comes back under the proposal's id; what holds that one."""
+    """The first is signed, the vault raises an alarm and comes back under the proposal's id; what holds that
+    one.
+    """
     (other,) = proposal.around["neighbours"]
     raw = base64.b64decode(other["psbt"])
     first = snapshot("other-0", raw, {**story(Psbt.parse(raw)), **other.get("platform", {})})

@@ -1,11 +1,13 @@
-"""S24: what the platform shows under one id, before the person looked and after; at every moment until the device is asked."""
+"""S24: what the platform shows under one id, before the person looked and after; at every moment until the
+device is asked.
+"""
 
 import pytest
 
-from signerd.core import device as device_module
-from signerd.core import following, person
-from signerd.core.engine import decide, receive
+from signerd.core import engine, following
+from signerd.core.engine import decide
 from signerd.core.events import Approved, DeviceFound, Polled
+from signerd.core.following import receive
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.errors import IllegalEvent, StaleApproval
@@ -70,8 +72,7 @@ def test_s24_without_the_look_at_the_transaction_the_yes_still_does_not_fit(prop
 def test_s24_without_both_another_transaction_would_be_signed(proposal, monkeypatch):
     """That the tests above would notice."""
     monkeypatch.setattr(following, "identity_of", lambda _psbt: "the same")
-    for module in (person, device_module):
-        monkeypatch.setattr(module, "require_assent", lambda *_: None)
+    monkeypatch.setattr(engine, "require_assent", lambda *_: None)
     record, yes, around = looked_at(proposal)
     record = decide(record, Polled(proposal.looked_at_again), around).record
     record = decide(record, yes, around).record

@@ -1,4 +1,6 @@
-"""S12, S28: a token's call through a real daemon: what is said that the device shows, it shows; what it cuts off is named first."""
+"""S12, S28: a token's call through a real daemon: what is said that the device shows, it shows; what it cuts
+off is named first.
+"""
 
 from dataclasses import replace
 

@@ -214,7 +214,8 @@ def test_commands(line, command):
 
 @pytest.mark.parametrize(
     "line",
-    ["", "maybe", "yes one", "yes 1 2", "lock 1", "faults", "yes ²", "{", "{}", '{"yes": 1, "no": 2}', '{"lock": 1}',
+    ["", "maybe", "yes one", "yes 1 2", "lock 1", "faults", "yes ²", "{", "{}",
+     '{"yes": 1, "no": 2}', '{"lock": 1}',
      '{"yes": "1"}', '{"yes": false}', '{"faults": true}', '{"explode": true}'],
 )  # fmt: skip
 def test_what_is_no_command(line):

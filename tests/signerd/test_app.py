@@ -5,7 +5,7 @@ import pytest
 from firmware_bridge import Registration, RegistrationFile
 from signerd.app import REGISTRATIONS_FILE, Outside, open_daemon
 from signerd.errors import RegistrationsUnreadable
-from signerd.journal.folder import StateFolder
+from signerd.journal.storage import StateFolder
 from tests.support.daemons import MemoryStore, make_config
 from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import ALICE, make_vault

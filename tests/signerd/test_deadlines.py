@@ -1,4 +1,6 @@
-"""Deadlines on processes of our own are for those that hang: a machine on which each takes thirty times its second fails none."""
+"""Deadlines on processes of our own are for those that hang: a machine on which each takes thirty times its
+second fails none.
+"""
 
 import pytest
 

@@ -123,7 +123,9 @@ async def test_s26_rules_for_a_vault_that_was_never_pinned_stop_the_start(
 
 
 async def test_s26_rules_are_the_quorums_whatever_the_platform_calls_it(tmp_path: Path, clock: Clock) -> None:
-    """An alarm, "unpin, then pin again" under another id: the section still names the vault, at once and after a start."""
+    """An alarm, "unpin, then pin again" under another id: the section still names the vault, at once and
+    after a start.
+    """
     rules = f"[vaults.{VAULT_ID}.ask]\nalways = true\n"
     async with daemon_under(rules, tmp_path, clock) as (daemon, platform, _bridge):
         journal, code = daemon.journal, VAULT.verification_code

@@ -1,4 +1,6 @@
-"""Several accounts on one desktop: a daemon for each, with a state folder of its own; a device serves one at a time."""
+"""Several accounts on one desktop: a daemon for each, with a state folder of its own; a device serves one at
+a time.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -81,7 +83,8 @@ async def test_one_account_on_both_networks(tmp_path: Path) -> None:
     platform.before = both
     test, real = folder_of(tmp_path, "test"), folder_of(tmp_path, "real")
     prepare(test)
-    # The platform knows both sign-ins; the script knows one token, so the second signs in with the session of the first.
+    # The platform knows both sign-ins; the script knows one token, so the second signs in with the session of
+    # the first.
     store = MemoryStore()
     async with daemon_at(test, platform, FakeBridge(), store=store) as on_test:
         await until_state(on_test, "p-1", State.WAITING_PERSON)

@@ -53,7 +53,8 @@ LEFT_OUT = (
 # The real program, which says at its end what it has imported while it served.
 PROGRAM = """
 import atexit, json, sys
-atexit.register(lambda: print(json.dumps([name for name in sys.modules if sys.modules[name]]), file=sys.stderr))
+imported = lambda: json.dumps([name for name in sys.modules if sys.modules[name]])
+atexit.register(lambda: print(imported(), file=sys.stderr))
 from signerd.cli import main
 main()
 """

@@ -14,7 +14,7 @@ from signerd.callers import PAGE
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
-from signerd.daemon.unlocking import NOBODY_ANSWERED, Questions, Unlocking
+from signerd.daemon.device_actions import NOBODY_ANSWERED, Questions, Unlocking
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed
 from tests.support import makes
 from tests.support.daemons import daemon_at, make_config, until
@@ -24,7 +24,8 @@ from tests.support.rigs import bridged, short_folder
 from tests.support.rigs import running as during
 
 pytestmark = pytest.mark.anyio
-# A locked one over its real wire, with HWI in a process of its own; and the library's fake, which keeps the same contract.
+# A locked one over its real wire, with HWI in a process of its own; and the library's fake, which keeps the
+# same contract.
 MAKES = (makes.TREZOR, makes.FAKES[0])
 PASSPHRASES = ((makes.TREZOR, "passphrase_protection"), (makes.FAKES[0], "passphrase"))
 VAULT_ID = "vault-1"

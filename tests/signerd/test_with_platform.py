@@ -1,4 +1,6 @@
-"""Two daemons, each with a virtual device of its own make behind real HWI, at a real platform: one proposal signed."""
+"""Two daemons, each with a virtual device of its own make behind real HWI, at a real platform: one proposal
+signed.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +13,7 @@ from firmware_bridge import Family
 from multisig import Network, multisig_account_path
 from signerd.account.platform import Platform
 from signerd.account.session import Account
-from signerd.core.accounts import ALL_ACCOUNTS, FEW_ACCOUNTS
+from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, PlatformRefused
@@ -108,7 +110,9 @@ async def test_a_decline_and_data_are_understood_by_both_sides(desk: Desk) -> No
 
 
 async def test_a_workspace_of_a_hundred_vaults(desk: Desk) -> None:
-    """Before a signer's keys run out the person is asked once, told why, and approves once for many; the paths are the bound."""
+    """Before a signer's keys run out the person is asked once, told why, and approves once for many; the
+    paths are the bound.
+    """
     everyone = [{"account": number, "xpub": carols_xpub(desk, number)} for number in range(ALL_ACCOUNTS)]
     ok(register_key(desk.signers["carol"], desk.devices["carol"], vault_accounts=everyone))
     with short_folder() as name:
@@ -152,7 +156,9 @@ def carols_xpub(desk: Desk, account: int) -> str:
 
 
 async def test_s27_what_two_others_signed_before_this_signers_daemon_ever_ran(desk: Desk) -> None:
-    """2-of-4: Carol and Dora pay three bills; then Alice, whose daemon starts for the first time, is asked to pay each again."""
+    """2-of-4: Carol and Dora pay three bills; then Alice, whose daemon starts for the first time, is asked to
+    pay each again.
+    """
     desk.world.member(desk.workspace_id, "dora@example.org")
     desk.devices["dora"] = seed(4)
     for name in ("alice", "bob", "carol", "dora"):
@@ -206,7 +212,9 @@ async def test_a_second_device_is_not_registered_in_silence(desk: Desk) -> None:
 
 
 async def test_a_lost_devices_key_is_replaced(desk: Desk) -> None:
-    """What waited for the lost device is not waited for any more; a vault with the new key is signed for at once."""
+    """What waited for the lost device is not waited for any more; a vault with the new key is signed for at
+    once.
+    """
     with short_folder() as name:
         folder, store = Path(name), MemoryStore()
         lost = make_rig(Family.TREZOR, folder, seed=seed(1))
@@ -282,7 +290,8 @@ async def test_a_device_that_was_replaced_is_named_and_can_be_registered_again(d
             for psbt_id in (moving, leaving):
                 await until_state(alice, psbt_id, State.WAITING_PERSON)
                 await alice.approve(psbt_id, (await alice.proposal(psbt_id)).digest)
-            # The vault's place is of the key that was superseded: the platform lets it move coins on, and nothing else.
+            # The vault's place is of the key that was superseded: the platform lets it move coins on, and
+            # nothing else.
             await until_state(alice, leaving, State.QUARANTINED)
             await until_state(alice, moving, State.SUBMITTED, State.BROADCAST)
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from signerd.faults import no_fault
+from signerd.runtime import no_fault
 from tests.support.crash_imported import BROUGHT
 from tests.support.crash_stories import KEPT_BY, Story, count
 from tests.support.crash_stories import STORIES as OF_PROPOSALS

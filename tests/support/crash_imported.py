@@ -6,12 +6,12 @@ from pathlib import Path
 
 from multisig import Psbt, signer_progress
 from signerd.callers import GRANTABLE, Caller, Kind
-from signerd.core.imported import LIVES_SECONDS
+from signerd.core.signing import LIVES_SECONDS
 from signerd.core.states import State
 from signerd.core.values import Record
 from signerd.daemon.service import Daemon
-from signerd.faults import FaultPoint
 from signerd.journal import Journal
+from signerd.runtime import FaultPoint
 from tests.support.bills import bill
 from tests.support.crash_stories import (
     ASKING,

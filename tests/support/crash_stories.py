@@ -22,9 +22,9 @@ from signerd.core.states import State
 from signerd.core.values import Limits, Record
 from signerd.daemon.service import Daemon
 from signerd.errors import PlatformUnreachable
-from signerd.faults import FaultPoint, no_fault
 from signerd.journal import Journal
-from signerd.journal.folder import write_private
+from signerd.journal.storage import write_private
+from signerd.runtime import FaultPoint, no_fault
 from tests.support.daemons import MemoryStore, approve, daemon_at, prepare, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge, OnProgress

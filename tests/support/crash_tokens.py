@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from signerd.core.states import State
-from signerd.faults import FaultPoint
+from signerd.runtime import FaultPoint
 from tests.support.crash_stories import (
     ASKING,
     PSBT_ID,

@@ -13,8 +13,8 @@ from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import Limits
 from signerd.daemon.service import Daemon
-from signerd.faults import FaultPoint, no_fault
 from signerd.journal import Journal, StateFolder
+from signerd.runtime import FaultPoint, no_fault
 from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD, URL, FakePlatform

@@ -1,11 +1,14 @@
 """A signer's desk for tests: Alice's pinned 2-of-3 vault, proposals of it, and what her machine knows."""
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
 from signerd.core.claims import VaultClaim
-from signerd.core.screens import Screen
+from signerd.core.rules.reading import Known, written_rules
+from signerd.core.rules.values import Rules
+from signerd.core.tokens import Screen
 from signerd.core.values import Limits, OwnKey, Pin, ReviewContext, Snapshot
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
 
@@ -82,3 +85,8 @@ def snapshot_of(psbt: Psbt | bytes, psbt_id: str = "p-1", **changes: object) -> 
 def signed_by(signer: Signer, snapshot: Snapshot) -> bytes:
     """What that signer's device returns for the proposal."""
     return signer.sign(Psbt.parse(snapshot.psbt)).to_bytes()
+
+
+def read_rules(text: str, network: Network, known: Known = MappingProxyType({})) -> Rules:
+    """The rules that the text sets, where these quorums were pinned."""
+    return written_rules(text, network).resolved(known)

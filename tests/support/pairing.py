@@ -8,9 +8,9 @@ from pathlib import Path
 from signerd.apps import PairedApps
 from signerd.core.values import Limits
 from signerd.errors import NotPaired
-from signerd.faults import FaultPoint, no_fault
 from signerd.feed import Feed
 from signerd.journal import Journal
+from signerd.runtime import FaultPoint, no_fault
 from signerd.shapes import Collected
 from tests.support.desk import NETWORK
 

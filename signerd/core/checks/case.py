@@ -1,6 +1,10 @@
-"""What a check may look at."""
+"""What a check may look at, and what it answers: allow, warn, hold or refuse, in a sentence with
+its figures.
+"""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 
 from custody.schemas.proposals import TxType
@@ -9,27 +13,79 @@ from signerd.core.families import Figures, figures_of, read_figures
 from signerd.core.signing import Signing
 from signerd.core.values import Neighbour, Pin, ReviewContext, Snapshot, Unfollowed
 
+Figure = str | int
+
+
+class Outcome(StrEnum):
+    ALLOW = "allow"
+    WARN = "warn"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a review shows. ``name``: the check's, or the rule's.
+
+    ``acknowledge``: a warning that the person must name when approving; until then it holds the proposal.
+    """
+
+    name: str
+    outcome: Outcome
+    sentence: str
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    acknowledge: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a check answers. Its row in the table has the name under which it is shown."""
+
+    outcome: Outcome
+    sentence: str
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    acknowledge: bool = False
+
+    def under(self, name: str) -> Verdict:
+        return Verdict(name, self.outcome, self.sentence, self.figures, self.acknowledge)
+
+
+def allow(sentence: str, **figures: Figure) -> Answer:
+    return Answer(Outcome.ALLOW, sentence, figures)
+
+
+def warn(sentence: str, **figures: Figure) -> Answer:
+    return Answer(Outcome.WARN, sentence, figures)
+
+
+def hold(sentence: str, **figures: Figure) -> Answer:
+    return Answer(Outcome.WARN, sentence, figures, acknowledge=True)
+
+
+def refuse(sentence: str, **figures: Figure) -> Answer:
+    return Answer(Outcome.REFUSE, sentence, figures)
+
 
 @dataclass(frozen=True)
 class Case:
-    """One proposal and what this machine knows about its surroundings."""
+    """One proposal and what this machine knows about its surroundings.
 
-    snapshot: Snapshot
-    psbt: Psbt
-    around: ReviewContext
-
-
-@dataclass(frozen=True)
-class InspectedCase:
-    """The same, with the pinned vault and what the PSBT's own bytes say against what its coins are of.
-
-    ``signing``: None for a payment from the pinned vault; for a forward the profile that it is from. ``pin``: None where
-    something was brought that spends from the profile.
+    ``not_compared``: of an imported PSBT, the names of the checks that would compare it with a record.
     """
 
     snapshot: Snapshot
     psbt: Psbt
     around: ReviewContext
+    not_compared: tuple[str, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True)
+class InspectedCase(Case):
+    """The same, with the pinned vault and what the PSBT's own bytes say against what its coins are of.
+
+    ``signing``: None for a payment from the pinned vault; for a forward its profile. ``pin``: None where an
+    imported PSBT spends from the profile.
+    """
+
     pin: Pin | None
     inspection: Inspection
     signing: Signing | None = field(default=None)
@@ -67,12 +123,12 @@ class InspectedCase:
 
     @property
     def paid(self) -> int:
-        """Satoshis that the vault pays to somebody: no change, no fee."""
+        """Satoshis that the vault pays to others: no change, no fee."""
         return sum(int(payment.amount) for payment in self.to_others)
 
     @property
     def outgoing(self) -> frozenset[tuple[bytes, int]]:
-        """(script, satoshis) of everything that is paid to somebody."""
+        """(script, satoshis) of every payment to others."""
         return frozenset((p.script_pubkey, int(p.amount)) for p in self.inspection.payments)
 
     @cached_property

@@ -1,7 +1,7 @@
-"""A transaction that cannot be mined for a long time is a signature that somebody keeps for later (S24, S30).
+"""A transaction that cannot be mined for a long time: its signature can be kept and used later (S24, S30).
 
-A lock stands in the transaction (nLockTime: a height or a time) or in an input (BIP-68: the age of its coin, in blocks or in
-units of 512 seconds). What is far is the same for all of them.
+A lock stands in the transaction (nLockTime: a height or a time) or in an input (BIP-68: the age of its coin,
+in blocks or in units of 512 seconds). What is far is the same for all of them.
 """
 
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from multisig import Network, RelativeLock, relative_lock
-from signerd.core.checks.case import InspectedCase
-from signerd.core.verdicts import Verdict, allow, hold
+from signerd.core.checks.case import Answer, InspectedCase, allow, hold
 
 # BIP-65 and consensus: below it nLockTime is a height, from it on a time.
 LOCKTIME_THRESHOLD = 500_000_000
 # Where every input has it, nLockTime holds nothing (consensus, IsFinalTx).
 FINAL_SEQUENCE = 0xFFFFFFFF
-# Wallets lock to the tip, so that nobody gains by mining an old block again; a day more explains itself.
+# Wallets lock to the tip, so that miners gain nothing by mining an old block again; up to a day more is
+# usual.
 BLOCKS_AHEAD = 144
 TIME_AHEAD = timedelta(days=1)
 USUAL_BLOCK = timedelta(minutes=10)
@@ -25,7 +25,9 @@ USUAL_BLOCK = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Pace:
-    """How high a chain can be: it was at ``height`` at ``at``, and a block takes ``seconds`` at least, on average."""
+    """How high a chain can be: it was at ``height`` at ``at``, and a block takes ``seconds`` at least, on
+    average.
+    """
 
     height: int
     at: datetime
@@ -35,8 +37,9 @@ class Pace:
         return self.height + max(0, int((now - self.at).total_seconds()) // self.seconds)
 
 
-# No chain is asked, and the platform's word would be no check: the height is judged by the clock. A difficulty that
-# rises brings blocks a few percent before their ten minutes; testnet4 lets whole storms of them pass (BIP-94).
+# No chain is asked, and the platform's word would be no check: the height is judged by the clock. A
+# difficulty that rises brings blocks a few percent before their ten minutes; testnet4 lets whole storms of
+# them pass (BIP-94).
 PACES: Mapping[Network, Pace] = MappingProxyType(
     {
         # The halving block of 2024.
@@ -45,22 +48,24 @@ PACES: Mapping[Network, Pace] = MappingProxyType(
         Network.SIGNET: Pace(0, datetime(2020, 9, 1, tzinfo=UTC), 570),
     }
 )
-# A chain of one's own has no pace; none that is made for trying things out is as high.
+# A local chain has no pace; a test chain is not as high as this.
 HIGHEST_REGTEST = 100_000
 
 
-def locktime(case: InspectedCase) -> Verdict:
-    """A lock far ahead of the chain is held until it is named: the payment leaves when the plan may be another."""
-    name = "locktime"
-    absolute, relative = _absolute(name, case), _relative(name, case)
+def locktime(case: InspectedCase) -> Answer:
+    """A lock far ahead of the chain is held until it is named: the payment leaves when the plan may be
+    another.
+    """
+    absolute, relative = _absolute(case), _relative(case)
     if relative is None:
         return absolute
     sentence = f"{absolute.sentence} {relative.sentence}" if absolute.acknowledge else relative.sentence
-    return hold(name, sentence, **{**absolute.figures, **relative.figures})
+    return hold(sentence, **{**absolute.figures, **relative.figures})
 
 
-def _relative(name: str, case: InspectedCase) -> Verdict | None:
-    """S30: held as an absolute lock is. How old a coin is, only a chain could say: its age is taken to be nothing.
+def _relative(case: InspectedCase) -> Answer | None:
+    """S30: held as an absolute lock is. How old a coin is, only a chain could say: its age is taken to be
+    nothing.
 
     None where no coin has to wait for long.
     """
@@ -71,8 +76,8 @@ def _relative(name: str, case: InspectedCase) -> Verdict | None:
         return None
     longest = max(far, key=lambda lock: lock.time + lock.blocks * USUAL_BLOCK)
     return hold(
-        name,
-        f"It cannot be mined before a coin that it spends is {longest} old, which may be far ahead: what you sign now could be "
+        f"It cannot be mined before a coin that it spends is {longest} old, which may be far ahead: what you "
+        "sign now could be "
         "sent then.",
         blocks=longest.blocks,
         seconds=int(longest.time.total_seconds()),
@@ -83,39 +88,37 @@ def _is_far(lock: RelativeLock) -> bool:
     return lock.blocks > BLOCKS_AHEAD or lock.time > TIME_AHEAD
 
 
-def _absolute(name: str, case: InspectedCase) -> Verdict:
+def _absolute(case: InspectedCase) -> Answer:
     lock = case.psbt.tx.locktime
     if lock == 0 or all(item.sequence == FINAL_SEQUENCE for item in case.psbt.tx.inputs):
-        return allow(name, "No locktime holds it back.", locktime=lock)
+        return allow("No locktime holds it back.", locktime=lock)
     if lock >= LOCKTIME_THRESHOLD:
-        return _time_lock(name, lock, case)
+        return _time_lock(lock, case)
     if lock > _highest(case) + BLOCKS_AHEAD:
         return hold(
-            name,
-            f"It cannot be mined before block {lock:,}, which is far ahead: what you sign now could be sent then.",
+            f"It cannot be mined before block {lock:,}, which is far ahead: what you sign now could be sent "
+            "then.",
             locktime=lock,
         )
-    return allow(name, f"It may be mined from block {lock:,} on, which is not far ahead.", locktime=lock)
+    return allow(f"It may be mined from block {lock:,} on, which is not far ahead.", locktime=lock)
 
 
-def _time_lock(name: str, lock: int, case: InspectedCase) -> Verdict:
+def _time_lock(lock: int, case: InspectedCase) -> Answer:
     # Every 32-bit number of seconds is a date before the year 2107.
     when = datetime.fromtimestamp(lock, UTC)
     moment = case.around.moment
     if moment is None or when > moment.now + TIME_AHEAD:
         return hold(
-            name,
-            f"It cannot be mined before {when:%Y-%m-%d %H:%M} UTC, which is far ahead: what you sign now could "
+            f"It cannot be mined before {when:%Y-%m-%d %H:%M} UTC, which is far ahead: what you sign now "
+            "could "
             "be sent then.",
             locktime=lock,
         )
-    return allow(
-        name, f"It may be mined from {when:%Y-%m-%d %H:%M} UTC on, which is not far ahead.", locktime=lock
-    )
+    return allow(f"It may be mined from {when:%Y-%m-%d %H:%M} UTC on, which is not far ahead.", locktime=lock)
 
 
 def _highest(case: InspectedCase) -> int:
-    """Without a clock every pace stands still: a lock is then held rather than let pass."""
+    """Without a clock the height is that of the table: a lock is then held rather than let pass."""
     pace, moment = PACES.get(case.around.network), case.around.moment
     if pace is None:
         return HIGHEST_REGTEST

@@ -1,93 +1,89 @@
-"""What else is on the way: the same coins spent twice (S25), the same payment made twice (S6, S27).
+"""Other proposals that meet this one: the same coins spent twice (S25), the same payment made twice (S6,
+S27), and a proposal that says it replaces another one (S11).
 
-Two transactions that both confirm share no coin. So every pair counts, and no chain of replacements: where a bump of a bump
-shares a coin with the bump only, the first can confirm beside it.
+Two transactions that both confirm share no coin. So every pair counts, and no chain of replacements: where a
+bump of a bump shares a coin with the bump only, the first can confirm beside it.
 """
 
 from collections.abc import Iterable, Sequence
 
 from multisig.tokens import Call
-from signerd.core.checks.case import InspectedCase
-from signerd.core.checks.replacement import raises_only_the_fee
-from signerd.core.families import payee
+from signerd.core.checks.case import Answer, Figure, InspectedCase, allow, hold, refuse, warn
+from signerd.core.families import Figures, differences, outbids, payee, rate_text
 from signerd.core.states import AT_THE_DEVICE
-from signerd.core.text import amount
+from signerd.core.text import amount, plain
 from signerd.core.values import Neighbour, Unfollowed
-from signerd.core.verdicts import Verdict, allow, hold, warn
 
-# A person reads so many of them, and so many payments of each; the rest is counted. A rent has been paid often.
+# How many a person is shown, and how many payments of each; the rest is counted, for a rent may have been
+# paid often.
 SHOWN = 3
 PAYMENTS_SHOWN = 2
 
 
-def conflicting(case: InspectedCase) -> Verdict:
+def conflicting(case: InspectedCase) -> Answer:
     """S25, S6: two proposals that spend the same coins are shown as conflicting before either is signed.
 
-    A second spend of what is signed passes as a declared fee bump and as a cancel; else the person is shown both.
-    Of what was brought nobody says that anything is to be taken back: it stops a payment that was signed, and is held.
+    A second spend of what is signed passes as a declared fee bump and as a cancel; else the person is shown
+    both. An imported PSBT carries no such declaration: where it stops a signed payment, it is held.
     """
-    name = "conflict"
     rivals = [n for n in case.around.neighbours if case.shares_coins(n)]
     out = [n for n in rivals if n.may_confirm]
     cancels = case.figures.takes_all_back and case.snapshot.brought is None
     others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
     if others:
         return hold(
-            name,
-            f"This one ({case.snapshot.psbt_id}) spends coins that are spent already: only one of them can confirm. "
+            f"This one ({case.snapshot.psbt_id}) spends coins that are spent already: only one of them can "
+            "confirm. "
             f"{_told(case, others)}",
             proposals=_names(others),
         )
     waiting = [n for n in rivals if n.is_open]
     if waiting:
         return warn(
-            name,
             f"{_names(waiting)} would spend some of the same coins. Only one of them can confirm.",
             proposals=_names(waiting),
         )
     if out:
         how = "It pays nobody" if cancels else "It raises only the fee"
-        return allow(name, f"{how}: of it and {_names(out)} only one can confirm.", proposals=_names(out))
-    return allow(name, "No other proposal known here spends the same coins.")
+        return allow(f"{how}: of it and {_names(out)} only one can confirm.", proposals=_names(out))
+    return allow("No other proposal known here spends the same coins.")
 
 
-def paid_twice(case: InspectedCase) -> Verdict:
+def paid_twice(case: InspectedCase) -> Answer:
     """S6: a second transaction that pays the same, and shares no coin with one that is signed.
 
-    Both could confirm, or the first has: the payment would be made twice. It is held until the person has seen both.
+    Both could confirm, or the first has: the payment would be made twice. It is held until the person has
+    seen both.
     """
-    name = "paid-twice"
     same = [
         n
         for n in case.around.neighbours
         if n.may_confirm and n.payments & case.outgoing and not case.shares_coins(n)
     ]
     if same:
-        return hold(name, f"{_again(case, same)} {_told(case, same)}", proposals=_names(same))
-    return allow(name, "No signed transaction makes the same payment from other coins.")
+        return hold(f"{_again(case, same)} {_told(case, same)}", proposals=_names(same))
+    return allow("No signed transaction makes the same payment from other coins.")
 
 
-def signed_by_others(case: InspectedCase) -> Verdict:
+def signed_by_others(case: InspectedCase) -> Answer:
     """S27: the same payment from other coins, which others have signed and this machine has not.
 
-    Where two groups of signers without a member in common can each pay, no machine signs both: the platform's record of the
-    others' signatures is all that can be compared, also of what never awaited this machine. That the platform calls the other
-    one ended takes no signature back.
+    Where two groups of signers without a member in common can each pay, no machine signs both: the platform's
+    record of the others' signatures is all that can be compared, also of what never awaited this machine.
+    That the platform calls the other one ended takes no signature back.
     """
-    name = "signed-by-others"
     counted = _counted(case)
     followed = (n for n in case.around.neighbours if n.collected and not n.may_confirm)
     others: tuple[Neighbour | Unfollowed, ...] = (*followed, *case.around.unfollowed)
     same = [other for other in others if other.payments & counted and not case.shares_coins(other)]
     if not same:
-        return allow(name, "No other proposal known here makes the same payment with signatures of others.")
+        return allow("No other proposal known here makes the same payment with signatures of others.")
     listed = sorted(same, key=lambda n: n.psbt_id)
     told = ", ".join(
         f"{other.psbt_id} ({other.collected} of {other.required} signatures, {_standing(other)})"
         for other in listed[:SHOWN]
     )
     return hold(
-        name,
         f"Others have signed the same payment in another proposal of this vault, from other coins: {told}"
         f"{_more(len(listed) - SHOWN)}. Both could be paid. Ask the other signers which one counts.",
         proposals=_names(same),
@@ -115,7 +111,8 @@ def _counted(case: InspectedCase) -> frozenset[tuple[bytes, int]]:
 def _again(case: InspectedCase, same: Sequence[Neighbour]) -> str:
     again = case.outgoing & frozenset().union(*(n.payments for n in same))
     return (
-        f"This one ({case.snapshot.psbt_id}) pays {_payments(case, again)} again, from other coins: nothing stops both "
+        f"This one ({case.snapshot.psbt_id}) pays {_payments(case, again)} again, from other coins: nothing "
+        "stops both "
         "from confirming. Sign it only if that is to be paid once more."
     )
 
@@ -153,3 +150,76 @@ def _more(count: int) -> str:
 
 def _names(neighbours: Iterable[Neighbour | Unfollowed]) -> str:
     return ", ".join(sorted(neighbour.psbt_id for neighbour in neighbours))
+
+
+# The longest part of a declaration that is repeated: it is a proposal's id.
+_LONGEST_ID = 64
+
+
+def replacement(case: InspectedCase) -> Answer:
+    """The platform names what is replaced; whether it is, is read from both transactions."""
+    said = case.snapshot.replaces
+    if said is None:
+        return allow("It does not say that it replaces another proposal.")
+    said = plain(said)[:_LONGEST_ID]
+    first = case.named()
+    known = None if first is None else case.figures_of(first)
+    if first is None or known is None:
+        return hold(
+            f"It says that it replaces {said}, which this machine cannot compare it with: nothing shows that "
+            "only one "
+            "of them can confirm.",
+            replaces=said,
+        )
+    return _cancel(case, said, known) if case.figures.takes_all_back else _bump(case, said, known)
+
+
+def _bump(case: InspectedCase, said: str, first: Figures) -> Answer:
+    this = case.figures
+    found = differences(first, this, case.around.network)
+    if found:
+        return refuse(
+            f"It says that it replaces {said}, but it does not only raise the fee. {' '.join(found)}",
+            replaces=said,
+            differences=len(found),
+        )
+    figures: dict[str, Figure] = {"replaces": said, "fee_sats": this.fee, "replaced_fee_sats": first.fee}
+    sentence = (
+        f"It replaces {said}: only the fee changes, from {rate_text(first)} to {rate_text(this)} "
+        f"({amount(first.fee)} to {amount(this.fee)})."
+    )
+    if not outbids(this, first):
+        return warn(f"{sentence} So small a rise not every node passes on.", **figures)
+    return allow(sentence, **figures)
+
+
+def _cancel(case: InspectedCase, said: str, first: Figures) -> Answer:
+    this = case.figures
+    figures: dict[str, Figure] = {"replaces": said, "fee_sats": this.fee, "replaced_fee_sats": first.fee}
+    if this.outpoints.isdisjoint(first.outpoints):
+        return refuse(
+            f"It says that it replaces {said}, but it spends no coin of it and stops nothing.",
+            replaces=said,
+        )
+    sentence = f"It takes {said} back: whichever confirms first, this one pays nobody."
+    if not outbids(this, first):
+        return warn(f"{sentence} Its fee is too low to take the other's place with every node.", **figures)
+    return allow(sentence, **figures)
+
+
+def raises_only_the_fee(case: InspectedCase, other: Neighbour) -> bool:
+    """It is a declared fee bump that holds what it says, and raises only the fee of this one too: of one
+    family.
+
+    The declared one need not be ``other``: a bump of a bump is one of the first as well, or it is not let
+    through.
+    """
+    first = case.named()
+    if first is None or case.figures.takes_all_back:
+        return False
+    return all(_is_bump(case, one) for one in {first.psbt_id: first, other.psbt_id: other}.values())
+
+
+def _is_bump(case: InspectedCase, other: Neighbour) -> bool:
+    known = case.figures_of(other)
+    return known is not None and not differences(known, case.figures, case.around.network)

@@ -1,162 +1,272 @@
-"""Every verdict that a review can hold, by name: which attack it is for, and whether a person may lower it.
+"""Every verdict that a review can hold: one row each, in the order in which they run and are shown.
 
-A check that proves whose money it is, where it goes, or that what is signed is what was shown, is never lowered.
+A row is all that registers a check. The review runs the rows, the configuration lowers what a row lets it
+lower, and the settings, the page, the terminal and ``/v1`` show its name and sentence. A name is stable:
+programs, configurations and journals hold it. ``docs/adding/check.md`` says how to add one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
 from types import MappingProxyType
+from typing import Any
 
+from custody.schemas.proposals import TxType
+from multisig import Psbt
+from signerd.core.checks import before, locks, neighbours, payments, tokens
+from signerd.core.checks.case import Answer, Case, Outcome, Verdict, hold, warn
 from signerd.core.rules.values import RULE_NAMES
-from signerd.core.verdicts import Outcome, Verdict, hold, warn
+from signerd.core.tokens import takes_back
+from signerd.core.values import ReviewContext, Snapshot
 
-# No check that stands against one of these may be lowered.
+# No check that stands against one of these may be lowered: it proves whose money it is, where it goes, or
+# that what is signed is what was shown.
 UNTOUCHABLE = frozenset({f"S{number}" for number in (1, 2, 3, 4, 5, 8, *range(13, 20), 23, 24)})
+HOLD, WARN = "hold", "warn"
+
+
+class Stage(StrEnum):
+    """When a check runs. Where one refuses ``BEFORE`` the inspection, nothing after it runs."""
+
+    READING = "reading"
+    BEFORE = "before"
+    INSPECTION = "inspection"
+    AFTER = "after"
+    RULES = "rules"
+    SETTINGS = "settings"
+
+
+class Kind(Enum):
+    """What is judged: a proposal's payment, forward or token transaction, or an imported PSBT of a vault or a
+    profile.
+    """
+
+    PAYMENT = auto()
+    FORWARD = auto()
+    TOKEN = auto()
+    IMPORTED = auto()
+    IMPORTED_OF_PROFILE = auto()
+
+
+ANY = frozenset(Kind)
+IMPORTS = frozenset({Kind.IMPORTED, Kind.IMPORTED_OF_PROFILE})
+PROPOSALS = ANY - IMPORTS
+OF_VAULT = ANY - {Kind.IMPORTED_OF_PROFILE}
+# A token's transaction makes no payment: its data is compared, and the recorded recipients change nothing.
+COINS = ANY - {Kind.TOKEN}
+RECORDED = PROPOSALS - {Kind.TOKEN}
+TOKENS = frozenset({Kind.TOKEN})
+FORWARDS = frozenset({Kind.FORWARD})
+OF_PROFILE = frozenset({Kind.IMPORTED_OF_PROFILE})
 
 
 @dataclass(frozen=True)
 class Check:
-    """``attacks``: their numbers in the threat model, none where it guards against a mistake.
+    """``attacks``: their numbers in the threat model; empty where it guards against a mistake.
 
-    ``lowered``: what a refusal or a hold becomes where the configuration says so; None: it may not be lowered.
-    ``hold`` asks the person to name the warning, ``warn`` only shows it.
+    ``lowered``: what a refusal or a hold becomes where the configuration lowers the check; None: it may not
+    be lowered. ``HOLD`` asks the person to name the warning, ``WARN`` only shows it. ``run``: takes the
+    ``Case`` before the inspection and the ``InspectedCase`` from it on. None: the review or
+    ``multisig.inspect`` gives the verdict.
     """
 
     name: str
     attacks: tuple[str, ...]
+    stage: Stage
     sentence: str
     lowered: str | None = None
+    of: frozenset[Kind] = ANY
+    run: Callable[[Any], Answer] | None = None
+
+    def __post_init__(self) -> None:
+        if self.lowered is not None and not UNTOUCHABLE.isdisjoint(self.attacks):
+            raise ValueError(f"'{self.name}' stands against {', '.join(self.attacks)} and may not be lowered")
 
 
-HOLD, WARN = "hold", "warn"
+READING, BEFORE, INSPECTION, AFTER = Stage.READING, Stage.BEFORE, Stage.INSPECTION, Stage.AFTER
 
-_KNOWN_VAULT = (
-    Check("psbt-readable", ("S23",), "The PSBT can be read, within bounds."),
-    Check("kind-known", ("S12",), "It is what it is called, and this version can check such a one in full."),
-    Check("vault-pinned", ("S16",), "The person pinned the vault on this machine."),
-    Check("vault-unchanged", ("S16",), "The platform shows the vault as it was pinned."),
-    Check("vault-alarm", ("S16",), "No change of the vault waits to be looked at."),
-    Check("vault-name", (), "The vault has the name under which it was pinned."),
-    Check("network", ("S14",), "Workspace, vault and daemon are on one network."),
-    Check("own-key", ("S15",), "Exactly our registered key is in the vault."),
-    Check("key-revoked", (), "The platform has not said that our key is revoked."),
-    Check("transaction", ("S1", "S2", "S3", "S4", "S5", "S8"), "The bytes prove what they claim."),
+# fmt: off
+_ROWS = (
+    Check("psbt-readable", ("S23",), READING, "The PSBT can be read, within bounds."),
+    Check("brought", ("S12", "S13"), BEFORE,
+          "It is a proposal of the platform's; else the warning names what is not compared.",
+          of=IMPORTS, run=before.without_record),
+    Check("brought-open", ("S24",), BEFORE, "The time to approve it is not over.",
+          of=IMPORTS, run=before.in_time),
+    Check("brought-coins", ("S3",), BEFORE, "Coins of no pinned vault belong to the registered profile.",
+          of=OF_PROFILE, run=before.own_coins),
+    Check("kind-known", ("S12",), BEFORE,
+          "It is of the kind that it claims, which this version can check in full.",
+          of=PROPOSALS, run=before.kind_known),
+    Check("vault-pinned", ("S16",), BEFORE, "The person pinned the vault on this machine.",
+          of=OF_VAULT, run=before.pinned),
+    Check("vault-unchanged", ("S16",), BEFORE, "The platform shows the vault as it was pinned.",
+          of=OF_VAULT, run=before.unchanged),
+    Check("vault-alarm", ("S16",), BEFORE, "No change of the vault waits for the person to look at it.",
+          of=OF_VAULT, run=before.change_looked_at),
+    Check("vault-name", (), BEFORE, "The vault has the name under which it was pinned.",
+          of=OF_VAULT, run=before.name_kept),
+    Check("network", ("S14",), BEFORE, "Workspace, vault and daemon are on one network.",
+          run=before.network_agrees),
+    Check("own-key", ("S15",), BEFORE, "Exactly our registered key is in the vault.",
+          of=OF_VAULT, run=before.own_key_inside),
+    Check("key-revoked", (), BEFORE, "The platform has not said that our key is revoked.",
+          run=before.key_stands),
+    Check("forward-profile", ("S12",), BEFORE, "A forward is from the member's registered profile.",
+          of=FORWARDS, run=before.from_profile),
+    Check("transaction", ("S1", "S2", "S3", "S4", "S5", "S8"), INSPECTION, "The bytes prove what they claim.",
+          run=payments.proven),
+    Check("input-not-ours", ("S3",), INSPECTION, "Every input is proven the vault's."),
+    Check("absurd-path", ("S9",), INSPECTION, "No index lies beyond those that wallets search."),
+    Check("duplicate-input", ("S23",), INSPECTION, "No coin is spent twice in one transaction."),
+    Check("previous-transaction-missing", ("S5",), INSPECTION,
+          "The transaction that made each coin is included."),
+    Check("previous-transaction-mismatch", ("S5",), INSPECTION, "It is the one that made the coin."),
+    Check("witness-utxo-missing", ("S4",), INSPECTION, "The coin itself is included."),
+    Check("amount-mismatch", ("S4",), INSPECTION, "The coin's amount is that of its transaction."),
+    Check("script-mismatch", ("S5",), INSPECTION, "The coin's script is that of its transaction."),
+    Check("witness-script-mismatch", ("S1", "S2"), INSPECTION, "The script given is the vault's."),
+    Check("origins-mismatch", ("S1", "S2"), INSPECTION, "The keys and paths given are the vault's."),
+    Check("sighash-not-all", ("S8",), INSPECTION, "A signature covers the whole transaction."),
+    Check("bad-signature", ("S19",), INSPECTION,
+          "Each signature that is there is a cosigner's, over this transaction."),
+    Check("input-finalised", ("S3",), INSPECTION, "There is something left to sign."),
+    Check("no-outputs", ("S7",), INSPECTION, "There is at least one output."),
+    Check("fake-change", ("S1", "S2"), INSPECTION, "Outputs that claim to be change are the vault's."),
+    Check("unknown-output-script", ("S10",), INSPECTION, "Every output is of a known kind."),
+    Check("op-return-malformed", ("S10",), INSPECTION, "Data can be shown whole."),
+    Check("op-return-multiple", ("S10",), INSPECTION, "There is one piece of data at most."),
+    Check("op-return-burns", ("S10",), INSPECTION, "No money goes to a data output."),
+    Check("token-payload-invalid", ("S10", "S12"), INSPECTION,
+          "Data that is marked as a token's can be decoded."),
+    Check("dust-output", (), INSPECTION, "No output is below the dust limit."),
+    Check("wrong-network", ("S14",), INSPECTION, "The keys are of this network."),
+    Check("xpub-mismatch", ("S15", "S16"), INSPECTION, "The account keys are the vault's."),
+    Check("xpubs-missing", (), INSPECTION, "A device will recognise the change."),
+    Check("fee-negative", ("S7",), INSPECTION, "The outputs are covered by the coins."),
+    Check("fee-above-limit", ("S7",), INSPECTION, "The fee is below the hard limit."),
+    Check("fee-high", ("S7",), INSPECTION, "The fee is no large share of what is spent."),
+    Check("non-standard-version", (), INSPECTION, "Nodes relay this transaction version."),
+    Check("locked-by-time", ("S24",), INSPECTION, "It is not locked until a time."),
+    Check("locked-by-age", ("S30",), INSPECTION, "No coin must reach an age first."),
+    Check("transaction-id", ("S12", "S24"), AFTER, "The platform speaks of this transaction.",
+          of=PROPOSALS, run=payments.transaction_id),
+    Check("recipients", ("S12", "S13"), AFTER, "Exactly the recorded recipients are paid.",
+          of=RECORDED, run=payments.payments_match),
+    Check("amounts", ("S12", "S13"), AFTER, "Each gets the recorded amount.",
+          of=RECORDED, run=payments.amounts_match),
+    Check("data", ("S10", "S12"), AFTER, "The data is the recorded data.",
+          of=COINS, run=payments.data_matches),
+    Check("token-known", ("S12", "S13"), AFTER, "The token is proven by the bytes of its deployment.",
+          of=TOKENS, run=tokens.token_known),
+    Check("token-call", ("S12", "S13"), AFTER, "The data is what the proposal says of it.",
+          of=TOKENS, run=tokens.token_call),
+    Check("token-shape", ("S12",), AFTER,
+          "The vault's address makes the call, and there is no other payment.",
+          of=TOKENS, run=tokens.token_shape),
+    Check("token-effect", ("S12",), AFTER, "The person names an effect that cannot be undone.",
+          of=TOKENS, run=tokens.token_effect),
+    Check("token-listed", ("S12",), AFTER,
+          "The person names the addresses that a new token lists from the start.",
+          of=TOKENS, run=tokens.token_listed),
+    Check("token-not-on-screen", ("S28",), AFTER, "The device shows what the call gives, and to whom.",
+          of=TOKENS, run=tokens.token_on_screen),
+    Check("fee-recorded", ("S12",), AFTER, "The fee is the recorded one.",
+          lowered=HOLD, of=PROPOSALS, run=payments.fee_matches),
+    Check("fee-total", ("S7",), AFTER, "The fee is within the configured limit.",
+          run=payments.total_fee_limit),
+    Check("fee-rate", ("S7",), AFTER, "The fee rate is within the configured limit.",
+          run=payments.fee_rate_limit),
+    Check("fee-share", ("S7",), AFTER, "The fee is within the configured share of what is moved.",
+          lowered=HOLD, run=payments.fee_share_limit),
+    Check("locktime", ("S30",), AFTER, "It need not wait long before it can be mined.",
+          lowered=WARN, run=locks.locktime),
+    Check("change-index", ("S29",), AFTER, "What comes back goes where a restored wallet finds it.",
+          of=COINS, run=payments.change_index),
+    Check("replacement", ("S11",), AFTER,
+          "A declared replacement only raises the fee, or takes everything back.",
+          of=PROPOSALS, run=neighbours.replacement),
+    Check("conflict", ("S25",), AFTER, "No other proposal spends the same coins.",
+          lowered=WARN, run=neighbours.conflicting),
+    Check("paid-twice", ("S6", "S26"), AFTER,
+          "No signed transaction makes the same payment from other coins.",
+          of=COINS, run=neighbours.paid_twice),
+    Check("token-twice", ("S6",), AFTER,
+          "No signed transaction makes the same call or deployment from other coins.",
+          of=TOKENS, run=tokens.token_twice),
+    Check("signed-by-others", ("S27",), AFTER, "Others have not signed the same payment from other coins.",
+          run=neighbours.signed_by_others),
+    Check("forward-destination", ("S12",), AFTER, "A forward goes into the pinned vault only.",
+          of=FORWARDS, run=payments.into_vault),
+    Check("lowered", (), Stage.SETTINGS, "Names the checks that the configuration lowers."),
 )
-
-_FINDINGS = (
-    Check("input-not-ours", ("S3",), "Every input is proven the vault's."),
-    Check("absurd-path", ("S9",), "No index where nobody looks."),
-    Check("duplicate-input", ("S23",), "No coin is spent twice in one transaction."),
-    Check("previous-transaction-missing", ("S5",), "The transaction that made each coin is there."),
-    Check("previous-transaction-mismatch", ("S5",), "It is the one that made the coin."),
-    Check("witness-utxo-missing", ("S4",), "The coin itself is there."),
-    Check("amount-mismatch", ("S4",), "The coin's amount is that of its transaction."),
-    Check("script-mismatch", ("S5",), "The coin's script is that of its transaction."),
-    Check("witness-script-mismatch", ("S1", "S2"), "The script given is the vault's."),
-    Check("origins-mismatch", ("S1", "S2"), "The keys and paths given are the vault's."),
-    Check("sighash-not-all", ("S8",), "A signature covers the whole transaction."),
-    Check("bad-signature", ("S19",), "Each signature that is there is a cosigner's, over this transaction."),
-    Check("input-finalised", ("S3",), "There is something left to sign."),
-    Check("no-outputs", ("S7",), "Somebody is paid."),
-    Check("fake-change", ("S1", "S2"), "What is said to come back does."),
-    Check("unknown-output-script", ("S10",), "Every output is of a known kind."),
-    Check("op-return-malformed", ("S10",), "Data can be shown whole."),
-    Check("op-return-multiple", ("S10",), "There is one piece of data at most."),
-    Check("op-return-burns", ("S10",), "No money goes to a data output."),
-    Check("token-payload-invalid", ("S10", "S12"), "Data that says it is a token's can be read as one."),
-    Check("dust-output", (), "Nodes pass every output on."),
-    Check("wrong-network", ("S14",), "The keys are of this network."),
-    Check("xpub-mismatch", ("S15", "S16"), "The account keys are the vault's."),
-    Check("xpubs-missing", (), "A device will recognise the change."),
-    Check("fee-negative", ("S7",), "The outputs are covered by the coins."),
-    Check("fee-above-limit", ("S7",), "The fee is below what nobody would broadcast."),
-    Check("fee-high", ("S7",), "The fee is no large share of what is spent."),
-    Check("non-standard-version", (), "Nodes pass the version on."),
-    Check("locked-by-time", ("S24",), "It waits for a height at most."),
-    Check("locked-by-age", ("S30",), "No coin must grow older first."),
-)
-
-_INSPECTED = (
-    Check("transaction-id", ("S12", "S24"), "The platform speaks of this transaction."),
-    Check("recipients", ("S12", "S13"), "Exactly the recorded recipients are paid."),
-    Check("amounts", ("S12", "S13"), "Each gets the recorded amount."),
-    Check("data", ("S10", "S12"), "The data is the recorded data."),
-    Check("fee-recorded", ("S12",), "The fee is the recorded one.", lowered=HOLD),
-    Check("fee-total", ("S7",), "The fee is within the configured limit."),
-    Check("fee-rate", ("S7",), "The fee rate is within the configured limit."),
-    Check("fee-share", ("S7",), "The fee is within the configured share of what is moved.", lowered=HOLD),
-    Check("locktime", ("S30",), "It need not wait long before it can be mined.", lowered=WARN),
-    Check("change-index", ("S29",), "What comes back goes where a restored wallet finds it."),
-    Check(
-        "replacement",
-        ("S11",),
-        "What says that it replaces another one raises its fee only, or takes it back.",
-    ),
-    Check("conflict", ("S25",), "No other proposal spends the same coins.", lowered=WARN),
-    Check("paid-twice", ("S6", "S26"), "No signed payment from other coins is the same."),
-    Check("signed-by-others", ("S27",), "No payment that others signed from other coins is the same."),
-)
-
-_TOKENS = (
-    Check("token-known", ("S12", "S13"), "The token is proven by the bytes of its deployment."),
-    Check("token-call", ("S12", "S13"), "The data is what the proposal says of it."),
-    Check("token-shape", ("S12",), "The vault's address calls, and nobody is paid beside it."),
-    Check("token-effect", ("S12",), "What cannot be taken back is named."),
-    Check("token-listed", ("S12",), "Whom a new token lists from the start is named."),
-    Check("token-not-on-screen", ("S28",), "The device shows what the call gives, and to whom."),
-    Check("token-twice", ("S6",), "No signed call or deployment from other coins is the same."),
-)
-
-_FORWARDED = (
-    Check("forward-profile", ("S12",), "A forward is from the member's registered profile."),
-    Check("forward-destination", ("S12",), "A forward goes into the pinned vault only."),
-)
-
-_BROUGHT = (
-    Check(
-        "brought", ("S12", "S13"), "It is a proposal of the platform's; else it says what is not compared."
-    ),
-    Check("brought-open", ("S24",), "The time is not over in which it may be approved."),
-    Check("brought-coins", ("S3",), "What no pinned vault's is, is the registered profile's."),
-)
-
-LOWERED = "lowered"
-_OWN = (Check(LOWERED, (), "Names the checks that the configuration lowers."),)
-_RULES = tuple(Check(name, (), "A rule of rules.toml.") for name in RULE_NAMES)
+# fmt: on
 
 CHECKS: Mapping[str, Check] = MappingProxyType(
     {
         check.name: check
-        for check in (
-            *_KNOWN_VAULT,
-            *_FINDINGS,
-            *_INSPECTED,
-            *_TOKENS,
-            *_FORWARDED,
-            *_BROUGHT,
-            *_OWN,
-            *_RULES,
-        )
+        for check in (*_ROWS, *(Check(name, (), Stage.RULES, "A rule of rules.toml.") for name in RULE_NAMES))
     }
 )
 LOWERABLE = tuple(sorted(name for name, check in CHECKS.items() if check.lowered is not None))
+# What a review says where no row runs: of a PSBT that cannot be read, and of what the configuration lowers.
+READABLE, LOWERED = "psbt-readable", "lowered"
+
+
+def kind_of(snapshot: Snapshot, psbt: Psbt) -> Kind:
+    if snapshot.brought is not None:
+        return Kind.IMPORTED_OF_PROFILE if snapshot.is_of_profile else Kind.IMPORTED
+    if snapshot.kind is TxType.FORWARD:
+        return Kind.FORWARD
+    # The version that takes a token's transaction back carries no data: it is a payment of everything back to
+    # the vault.
+    return Kind.TOKEN if snapshot.is_of_token and not takes_back(psbt) else Kind.PAYMENT
+
+
+def case_of(snapshot: Snapshot, psbt: Psbt, around: ReviewContext) -> Case:
+    """What the checks before the inspection look at."""
+    return Case(snapshot, psbt, around, not_compared=not_compared(kind_of(snapshot, psbt)))
+
+
+def not_compared(kind: Kind) -> tuple[str, ...]:
+    """The names of the checks that compare a payment with its record, where there is no record."""
+    if kind not in IMPORTS:
+        return ()
+    return tuple(
+        check.name
+        for check in CHECKS.values()
+        if check.stage is Stage.AFTER and Kind.PAYMENT in check.of and kind not in check.of
+    )
+
+
+def run(stage: Stage, case: Case) -> tuple[Verdict, ...]:
+    """What the checks of a stage say of a case."""
+    kind = kind_of(case.snapshot, case.psbt)
+    return tuple(
+        check.run(case).under(check.name)
+        for check in CHECKS.values()
+        if check.run is not None and check.stage is stage and kind in check.of
+    )
 
 
 def lower(verdicts: tuple[Verdict, ...], names: frozenset[str]) -> tuple[Verdict, ...]:
-    """The verdicts as the configuration lowers them, and one that says so. A name that may not be lowered is ignored."""
+    """The verdicts as the configuration lowers them, and one that lists what it lowers.
+
+    A name that may not be lowered is ignored.
+    """
     wanted = sorted(names.intersection(LOWERABLE))
     if not wanted:
         return verdicts
     listed = ", ".join(wanted)
-    told = warn(LOWERED, f"Lowered in this machine's configuration: {listed}.", checks=listed)
+    told = warn(f"Lowered in this machine's configuration: {listed}.", checks=listed).under(LOWERED)
     return (*(_lowered(verdict) if verdict.name in wanted else verdict for verdict in verdicts), told)
 
 
 def _lowered(verdict: Verdict) -> Verdict:
-    """Never raised: what only warned before is as it was."""
+    """Never raised: what only warned before stays as it was."""
     to = CHECKS[verdict.name].lowered
     if to == HOLD and verdict.outcome is Outcome.REFUSE:
-        return hold(verdict.name, verdict.sentence, **verdict.figures)
+        return hold(verdict.sentence, **verdict.figures).under(verdict.name)
     if to == WARN and verdict.acknowledge:
-        return warn(verdict.name, verdict.sentence, **verdict.figures)
+        return warn(verdict.sentence, **verdict.figures).under(verdict.name)
     return verdict

@@ -1,5 +1,7 @@
-"""The signer's own rules: each can refuse a proposal or hold it for a word more, and none can let one pass.
+"""The signer's own rules: a rule can refuse a proposal or hold it for an acknowledgement, and none can let
+one pass.
 
-``values`` what a rule is · ``reading`` from ``rules.toml`` · ``spending`` what counts as spent · ``ledger`` that, from the
-journal's chain · ``judge`` what the rules say of a proposal · ``replay`` what they would have said of past ones.
+``values``: what a rule is. ``reading``: rules from ``rules.toml``. ``spending``: what counts as spent, and
+the ledger that reads it from the audit chain. ``core.checks.rules`` applies rules to a proposal,
+``core.replay`` to past ones.
 """

@@ -1,26 +1,29 @@
-"""``rules.toml``, from its text: every key and value checked, each mistake with its line and what to write instead.
+"""``rules.toml``, from its text: every key and value checked, each mistake reported with its line and what to
+write instead.
 
 ::
 
-    [refuse]                      # what is never signed, whatever the vault
-    [ask]                         # what is held until you say so
-    [vaults.VAULT.refuse]         # the same for one vault, by its verification code, or by an id that was pinned here
+    [refuse]                      # never signed, whatever the vault
+    [ask]                         # held until you acknowledge it
+    [vaults.VAULT.refuse]         # the same for one vault, by its code or by an id pinned here
     [vaults.VAULT.ask]
 
-and in each: ``above_per_transaction``, ``above_per_day``, ``above_per_week``, ``above_fee_rate``, ``except_to``,
-``except_within``, ``any_token``, ``token_not_on_screen``, ``always``.
+and in each: ``above_per_transaction``, ``above_per_day``, ``above_per_week``, ``above_fee_rate``,
+``except_to``, ``except_within``, ``any_token``, ``token_not_on_screen``, ``always``.
 """
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from multisig import Network, Sats
-from signerd.core.rules.terms import addresses, amount_sats, fee_rate, fingerprints, hours, truth
+from multisig import FeeRate, Fingerprint, MultisigError, Network, Sats, decode_address, parse_btc, sats
 from signerd.core.rules.values import (
+    WEEKDAYS,
     AboveFeeRate,
     AbovePerTransaction,
     AboveWithin,
@@ -29,21 +32,21 @@ from signerd.core.rules.values import (
     Condition,
     ExceptTo,
     ExceptWithin,
+    Hours,
     OffScreen,
     OfToken,
     Period,
     Rule,
     Rules,
+    minute_of_day,
 )
-from signerd.core.text import plain
-from signerd.core.toml_lines import line_of
+from signerd.core.text import line_of, plain
 from signerd.errors import RulesInvalid
 
 VAULTS = "vaults"
 Path = tuple[str, ...]
 # The verification codes of the quorums that were ever pinned under an id, by that id.
 Known = Mapping[str, frozenset[str]]
-NONE_KNOWN: Known = MappingProxyType({})
 # As `multisig.Vault.verification_code` writes it: 160 bits in groups of four.
 _CODE = re.compile(r"[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){7}", re.ASCII)
 
@@ -111,7 +114,9 @@ class WrittenRules:
 
 
 def _with_codes(rule: Rule, known: Known) -> Rule:
-    """A code names its quorum, pinned or not yet. An id names what was pinned under it: whatever it names today (S26)."""
+    """A code names its quorum, pinned or not yet. An id names what was pinned under it: whatever it names
+    today (S26).
+    """
     if rule.vault is None:
         return rule
     # Both, for the platform may give one vault an id that is another's code.
@@ -119,7 +124,8 @@ def _with_codes(rule: Rule, known: Known) -> Rule:
     if not codes:
         raise _Mistake(
             (VAULTS, rule.vault),
-            "no vault was ever pinned here under that name: write the vault's verification code, which counts before it is "
+            "no vault was ever pinned here under that name: write the vault's verification code, which "
+            "counts before it is "
             "pinned too, or an id that `signerd vaults` shows as pinned",
         )
     return replace(rule, codes=codes)
@@ -128,11 +134,6 @@ def _with_codes(rule: Rule, known: Known) -> Rule:
 def _code(written: str) -> frozenset[str]:
     code = written.upper()
     return frozenset({code}) if _CODE.fullmatch(code) else frozenset()
-
-
-def read_rules(text: str, network: Network, known: Known = NONE_KNOWN, *, file: str = "rules.toml") -> Rules:
-    """The rules that the text sets. Raises RulesInvalid, as ``written_rules`` and ``WrittenRules.resolved``."""
-    return written_rules(text, network, file=file).resolved(known)
 
 
 def written_rules(text: str, network: Network, *, file: str = "rules.toml") -> WrittenRules:
@@ -195,3 +196,112 @@ def _only(section: dict[str, Any], path: Path, known: tuple[str, ...]) -> None:
     for key in section:
         if key not in known:
             raise _Mistake((*path, key), f"there is no such key here: write one of {', '.join(known)}")
+
+
+# No more digits than 21 million bitcoin has: int() of thousands of them is refused in the interpreter's own
+# words.
+_SATS = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
+_RATE = re.compile(r"(0|[1-9][0-9]{0,9})(\.[0-9]{1,3})?", re.ASCII)
+RATE_UNIT = "sat/vB"
+HOURS_KEYS = ("zone", "days", "from", "to")
+
+
+def amount_sats(value: Any) -> Sats:
+    """``"0.5 BTC"`` or ``"50000 sat"``: the unit stands in the value, for a bare number is read in either."""
+    advice = 'write an amount with its unit: "0.5 BTC" or "50000 sat"'
+    number, _space, unit = _text(value, advice).partition(" ")
+    try:
+        match unit:
+            case "BTC":
+                return parse_btc(number)
+            case "sat" if _SATS.fullmatch(number):
+                return sats(int(number))
+    except MultisigError as error:
+        raise ValueError(f"{_bare(error)}: {advice}") from None
+    raise ValueError(advice)
+
+
+def fee_rate(value: Any) -> FeeRate:
+    """``"20 sat/vB"``, with at most three decimal places."""
+    advice = 'write a fee rate with its unit: "20 sat/vB" or "2.5 sat/vB"'
+    number, _space, unit = _text(value, advice).partition(" ")
+    if unit != RATE_UNIT or not _RATE.fullmatch(number):
+        raise ValueError(advice)
+    try:
+        return FeeRate.from_sat_per_vb(Decimal(number))
+    except MultisigError as error:
+        raise ValueError(f"{_bare(error)}: {advice}") from None
+
+
+def addresses(value: Any, network: Network) -> frozenset[bytes]:
+    """The scripts of a list of addresses of this network."""
+    advice = f'write a list of addresses of {network}: ["address", "address"]'
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{advice}; to let nobody be paid write always = true")
+    return frozenset(_script(item, network, advice) for item in value)
+
+
+def _script(value: Any, network: Network, advice: str) -> bytes:
+    text = _text(value, advice)
+    try:
+        return decode_address(text, network)
+    except MultisigError as error:
+        raise ValueError(f'"{text}" is no address of {network}: {_bare(error)}') from None
+
+
+def hours(value: Any) -> Hours:
+    """A table of ``zone``, ``days``, ``from``, ``to``."""
+    advice = 'write { zone = "Europe/Berlin", days = ["mon", "tue"], from = "08:00", to = "18:00" }'
+    if not isinstance(value, dict) or set(value) != set(HOURS_KEYS):
+        raise ValueError(f"it takes {', '.join(HOURS_KEYS)} and nothing else: {advice}")
+    opens = minute_of_day(_text(value["from"], advice))
+    closes = minute_of_day(_text(value["to"], advice))
+    if not opens < closes:
+        raise ValueError('"from" must come before "to", on one day; a night ends at "24:00"')
+    return Hours(_zone(value["zone"]), _weekdays(value["days"]), opens, closes)
+
+
+def _zone(value: Any) -> ZoneInfo:
+    text = _text(value, 'write a time zone of the IANA list, as "Europe/Berlin" or "UTC"')
+    try:
+        return ZoneInfo(text)
+    # A name that is no file of the zones' folder, or leads out of it, raises many things.
+    except (ValueError, OSError, KeyError):
+        raise ValueError(
+            f'"{text}" is no time zone that this machine knows: '
+            'write one of the IANA list, as "Europe/Berlin" or "UTC"'
+        ) from None
+
+
+def _weekdays(value: Any) -> frozenset[int]:
+    known: Sequence[Any] = WEEKDAYS
+    if not isinstance(value, list) or not value or any(day not in known for day in value):
+        raise ValueError(f"write the weekdays as a list of {', '.join(WEEKDAYS)}")
+    return frozenset(known.index(day) for day in value)
+
+
+def fingerprints(value: list[Any]) -> frozenset[Fingerprint]:
+    """Cosigners, by the fingerprints of their master keys."""
+    advice = 'write true, or a list of fingerprints of cosigners whose devices show it all: ["73c5da0a"]'
+    if not value:
+        raise ValueError(advice)
+    try:
+        return frozenset(Fingerprint.from_hex(_text(item, advice)) for item in value)
+    except MultisigError as error:
+        raise ValueError(f"{_bare(error)}: {advice}") from None
+
+
+def truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("write true or false, without quotes")  # noqa: TRY004 - one kind of error for all terms
+    return value
+
+
+def _bare(error: Exception) -> str:
+    return str(error).rstrip(".")
+
+
+def _text(value: Any, advice: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(advice)  # noqa: TRY004 - one kind of error for all terms
+    return value

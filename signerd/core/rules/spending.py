@@ -1,15 +1,20 @@
 """What counts as spent: the most that the signatures which left this machine can pay out together.
 
-Of signed transactions that spend a same coin only one can confirm, so that a fee bump is not counted beside what it
-replaces; which of them it will be is for the network to say, so that the largest counts. No chain is asked: that one of
-them has confirmed would be the platform's word, which frees no limit, as it lifts no hold (ADR 12).
+Of signed transactions that spend the same coin only one can confirm. So a fee bump is not counted beside what
+it replaces; which of them will confirm is not known here, so the largest counts. No chain is asked: that one
+of them has confirmed would be the platform's word, and that frees no limit, just as it lifts no hold (ADR
+12).
+
+The ledger reads the same from the journal's audit chain.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 from multisig import OutPoint
+from signerd.core.audit import Entry
+from signerd.core.rules.values import LONGEST_PERIOD
 
 # Of what spends from the person's own profile.
 NO_QUORUM = ""
@@ -19,9 +24,9 @@ NO_QUORUM = ""
 class Spent:
     """A proposal that this machine signed, or whose device is being asked now.
 
-    ``quorum``: the verification code of the vault that it spends from; None where an older journal did not tell.
-    ``at``: when, by the largest time that the journal had seen. ``amount``: its payments in satoshis, without what
-    comes back.
+    ``quorum``: the verification code of the vault that it spends from; None where an older journal did not
+    tell. ``at``: when, by the largest time that the journal had seen. ``amount``: its payments in satoshis,
+    without what comes back.
     """
 
     psbt_id: str
@@ -33,7 +38,9 @@ class Spent:
 
 @dataclass(frozen=True)
 class Moment:
-    """The machine's clock, and the largest time in the journal: a clock set back (F) must not free a limit."""
+    """The machine's clock, and the largest time in the journal: a clock set back (F) must not
+    free a limit.
+    """
 
     now: datetime
     latest: datetime
@@ -46,7 +53,8 @@ class Moment:
 def most_spent(within: timedelta, moment: Moment, spent: Sequence[Spent], this: Spent) -> int:
     """Satoshis that could leave with ``this`` within the period that ends at the moment.
 
-    Something is in the window until exactly ``within`` after it was signed. What seems to lie in the future counts.
+    Something is in the window until exactly ``within`` after it was signed. What seems to lie in the future
+    counts.
     """
     begin = moment.furthest - within
     others = (item for item in spent if item.psbt_id != this.psbt_id and item.at > begin)
@@ -56,8 +64,8 @@ def most_spent(within: timedelta, moment: Moment, spent: Sequence[Spent], this: 
 def worst_case(spent: Iterable[Spent]) -> int:
     """At least as much as those which can confirm together pay, and never more than all of them pay.
 
-    Those that spend a same coin exclude each other: they form a group of which the largest counts. Which groups are
-    formed where they overlap is a choice, and any choice is an upper bound.
+    Those that spend a same coin exclude each other: they form a group of which the largest counts. Which
+    groups are formed where they overlap is a choice, and any choice is an upper bound.
     """
     left, total = list(spent), 0
     while left:
@@ -69,3 +77,66 @@ def worst_case(spent: Iterable[Spent]) -> int:
 
 def _rivals(outpoint: OutPoint, spent: Iterable[Spent]) -> list[Spent]:
     return [item for item in spent if outpoint in item.outpoints]
+
+
+EARLIEST = datetime(2009, 1, 3, tzinfo=UTC)
+# The device was asked, and this machine holds no signature all the same.
+UNSIGNED_AGAIN = frozenset({"device-not-ready", "interrupted", "verify-failed", "restarted"})
+
+
+@dataclass(frozen=True)
+class AskedSpend:
+    """A device was asked to sign payments of ``amount`` satoshis. ``signed``: it did."""
+
+    psbt_id: str
+    at: datetime
+    amount: int
+    signed: bool = False
+
+
+@dataclass
+class Ledger:
+    """``take`` each entry of the chain once, in order.
+
+    ``latest`` is the largest time seen so far, and it is what a signature is dated by: a clock that was set
+    back when something was signed dates nothing back, and what has left the longest window can be forgotten.
+    """
+
+    sequence: int = 0
+    latest: datetime = EARLIEST
+    _approved: dict[str, int] = field(default_factory=dict)
+    _asked: dict[str, AskedSpend] = field(default_factory=dict)
+
+    def take(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.sequence = entry.sequence
+            self.latest = max(self.latest, datetime.fromisoformat(entry.at))
+            self._take(entry)
+
+    def asked(self) -> tuple[AskedSpend, ...]:
+        """Those that may lie in a window that ends at ``latest`` or later, in the order in which they were
+        asked.
+        """
+        begin = self.latest - LONGEST_PERIOD
+        self._asked = {key: item for key, item in self._asked.items() if item.at > begin or not item.signed}
+        return tuple(self._asked.values())
+
+    def _take(self, entry: Entry) -> None:
+        psbt_id, facts = entry.note.subject, entry.note.facts
+        match entry.note.kind:
+            case "approved":
+                self._approved[psbt_id] = sum(amount for _script, amount in facts["payments"])
+            case "device-asked" | "signed":
+                self._forget(psbt_id)
+                self._asked.setdefault(psbt_id, self._item(psbt_id, signed=entry.note.kind == "signed"))
+            case kind if kind in UNSIGNED_AGAIN:
+                self._forget(psbt_id)
+
+    def _item(self, psbt_id: str, *, signed: bool) -> AskedSpend:
+        return AskedSpend(psbt_id, self.latest, self._approved[psbt_id], signed)
+
+    def _forget(self, psbt_id: str) -> None:
+        """A restart or a late failure does not take back a stored signature."""
+        item = self._asked.get(psbt_id)
+        if item is not None and not item.signed:
+            del self._asked[psbt_id]

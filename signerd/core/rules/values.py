@@ -1,12 +1,65 @@
-"""What a rule is: a condition, and whether what meets it is refused or asked about. Frozen, without anything to do."""
+"""What a rule is: a condition, and whether to refuse what meets it or to ask first; and the words in which it
+is shown.
+"""
 
+import re
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Self
+from zoneinfo import ZoneInfo
 
-from multisig import FeeRate, Fingerprint, Sats
-from signerd.core.rules.hours import Hours
+from multisig import FeeRate, Fingerprint, Network, Sats, encode_address
+from signerd.core.text import amount
+
+# As date.weekday() counts.
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+_CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+
+# The end of a day, which no clock shows; ISO 8601 writes it so.
+MIDNIGHT = "24:00"
+
+MINUTES_A_DAY = 24 * 60
+
+
+@dataclass(frozen=True)
+class Hours:
+    """From ``opens`` (included) to ``closes`` (excluded), both in minutes since midnight, on each of
+    ``weekdays``.
+
+    They are what a clock on the wall shows: an hour that summer time repeats counts twice, one that it skips
+    never.
+    """
+
+    zone: ZoneInfo
+    weekdays: frozenset[int]
+    opens: int
+    closes: int
+
+    def contain(self, moment: datetime) -> bool:
+        """``moment`` knows its own zone."""
+        local = moment.astimezone(self.zone)
+        minute = local.hour * 60 + local.minute
+        return local.weekday() in self.weekdays and self.opens <= minute < self.closes
+
+    def __str__(self) -> str:
+        days = ", ".join(day for number, day in enumerate(WEEKDAYS) if number in self.weekdays)
+        return f"{days} {clock_text(self.opens)} to {clock_text(self.closes)} {self.zone.key}"
+
+
+def minute_of_day(text: str) -> int:
+    """Minutes since midnight of "08:30". Raises ValueError."""
+    match = _CLOCK.fullmatch(text)
+    if text == MIDNIGHT:
+        return MINUTES_A_DAY
+    if match is None:
+        raise ValueError(f'"{text}" is no time of day: write it like "08:30", at most "{MIDNIGHT}"')
+    return int(match[1]) * 60 + int(match[2])
+
+
+def clock_text(minute: int) -> str:
+    return f"{minute // 60:02d}:{minute % 60:02d}"
 
 
 class Action(StrEnum):
@@ -75,7 +128,9 @@ class OfToken:
 
 @dataclass(frozen=True)
 class OffScreen:
-    """It makes or calls a token, this signer's device does not show all of the data, and none of ``seen_by`` has signed it."""
+    """It makes or calls a token, this signer's device does not show all of the data, and none of ``seen_by``
+    has signed it.
+    """
 
     seen_by: frozenset[Fingerprint] = frozenset()
 
@@ -94,7 +149,8 @@ Condition = (
 class Rule:
     """``vault``: as its section names it, for a person to read; None: for all vaults together.
 
-    ``codes``: the verification codes of the quorums that it bears on. No id of the platform's decides that (S26).
+    ``codes``: the verification codes of the quorums that it bears on. No id of the platform's decides that
+    (S26).
     """
 
     action: Action
@@ -104,7 +160,9 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """The verdict's stable name: a person names what they read. Two rules share it where two sections mean one quorum."""
+        """The verdict's stable name: a person names what they read. Two rules share it where two sections
+        mean one quorum.
+        """
         return rule_name(self.action, kind_of(self.condition), one_vault=self.vault is not None)
 
     def bears_on(self, code: str | None) -> bool:
@@ -126,7 +184,9 @@ class Rules:
         return {rule.vault: rule.codes for rule in self.rules if rule.vault is not None}
 
     def pinned(self, vault_id: str, code: str) -> Self:
-        """The same once a vault is pinned: a section that is named by an id bears on every quorum ever pinned under it."""
+        """The same once a vault is pinned: a section that is named by an id bears on every quorum ever pinned
+        under it.
+        """
         return replace(self, rules=tuple(_also(rule, vault_id, code) for rule in self.rules))
 
     @property
@@ -185,3 +245,31 @@ RULE_NAMES = tuple(
     for action in Action
     for kind in KINDS
 )
+
+
+def rule_words(rule: Rule, network: Network) -> str:
+    """``refuse: more than 0.50000000 BTC (50,000,000 sats) within 24 hours, from the vault v-1``."""
+    whose = "from all vaults together" if rule.vault is None else f"from the vault {rule.vault}"
+    return f"{rule.action}: {_condition(rule, network)}, {whose}"
+
+
+def _condition(rule: Rule, network: Network) -> str:  # noqa: PLR0911 - one for each condition
+    match rule.condition:
+        case AbovePerTransaction(limit):
+            return f"more than {amount(limit)} in one transaction"
+        case AboveWithin(period, limit):
+            return f"more than {amount(limit)} within {period.words}"
+        case AboveFeeRate(limit):
+            return f"a fee rate above {limit}"
+        case ExceptTo(scripts):
+            listed = sorted(encode_address(script, network) or script.hex() for script in scripts)
+            return f"a payment to anybody but {', '.join(listed)}"
+        case ExceptWithin(hours):
+            return f"at any time but {hours}"
+        case OfToken():
+            return "whatever makes or calls a token"
+        case OffScreen(seen_by):
+            unless = f" and that {', '.join(sorted(map(str, seen_by)))} did not sign" if seen_by else ""
+            return f"a token's data that this device does not show whole{unless}"
+        case Always():
+            return "every payment"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from signerd.endpoint import IPV4, require_own_socket, socket_path
 from signerd.errors import SocketUnusable
-from signerd.journal.folder import PRIVATE_FILE, make_private
+from signerd.journal.storage import PRIVATE_FILE, make_private
 from signerd.loopback.access.peers import Whose, teller
 
 # sockaddr_un's sun_path is 108 bytes on Linux and 104 on macOS, with its closing zero.

@@ -8,7 +8,7 @@ from signerd import shapes
 from signerd.callers import RIGHT_WORDS, granted
 from signerd.loopback.page.rendering import Live
 from signerd.loopback.page.request import PageRequest, Row, shaped
-from signerd.shapes.apps import DAYS, MAX_DAYS
+from signerd.shapes.account import DAYS, MAX_DAYS
 
 REQUESTS = Live("pairings", "apps/requests.html", "/apps/requests")
 PAIRED = Live("paired", "apps/paired.html", "/apps/paired")

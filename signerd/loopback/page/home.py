@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.loopback.page.rendering import Live
 from signerd.loopback.page.request import NOTES, PageRequest, Row
 from signerd.shapes import ProposalLine
-from signerd.words import ASKED, DELIVERED, ON_THE_WAY
 
 # Of those that came to an end the newest are of interest here; History has all of them.
 MOST_ENDED = 100

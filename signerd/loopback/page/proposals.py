@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from signerd import shapes
+from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.core.text import place_words, plain
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.feed import Line
@@ -16,7 +17,6 @@ from signerd.loopback.page.picture import Picture, picture_of
 from signerd.loopback.page.rendering import Live
 from signerd.loopback.page.request import PageRequest, Row, shaped
 from signerd.shapes import CheckView, MoneyView, ProposalView
-from signerd.words import ASKED, DELIVERED, ON_THE_WAY
 
 # Of the newest lines about a proposal, as many as tell what the device did from its first prompt on.
 MOST_LINES = 12

@@ -18,9 +18,9 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.responses import Response
 
+from signerd.core.states import network_words, state_words
 from signerd.loopback.access.answers import PAGE_POLICY
 from signerd.loopback.page import picture
-from signerd.words import network_words, state_words
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -1,7 +1,8 @@
 """How each file of the corpus is made: recipes by number. What is expected is written here by hand.
 
-To add an attack: a `Recipe` beside its honest neighbour, then `python -m tests.attacks.make`; a guard that no other attack has
-goes into `tests.attacks.guards`. Coins and payees follow from a recipe's name, so that nothing else changes.
+To add an attack: a `Recipe` beside its honest neighbour, then `python -m tests.attacks.make`; a guard that no
+other attack has goes into `tests.attacks.guards`. Coins and payees follow from a recipe's name, so that
+nothing else changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,12 +63,13 @@ PROPOSALS: Mapping[str, Sequence[Recipe]] = MappingProxyType(
         "S9": change.S9,
         "S10": outputs.S10,
         "S11": claims.S11,
-        "S12": (*claims.S12, *claims.FORWARDS, *tokens.TOKENS),
-        "S13": claims.S13,
+        "S12": (*claims.S12, outputs.NO_TOKENS_DATA, *claims.FORWARDS, *tokens.TOKENS),
+        "S13": (*claims.S13, *tokens.PAGE),
         "S14": claims.S14,
         "S15": quorum.S15,
         "S16": quorum.S16,
         "S17": quorum.S17,
+        "S19": coins.S19,
         "S23": S23,
         "S24": claims.S24,
         "S25": claims.S25,

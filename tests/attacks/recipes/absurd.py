@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tests.attacks.recipes.coins import COIN_TWICE
 from tests.attacks.recipes.outputs import locked
 from tests.attacks.recipes.scene import Recipe
 
@@ -12,7 +13,8 @@ MEBIBYTE = 1 << 20
 @dataclass(frozen=True)
 class Damage:
     """``outcome``: the parser's code, None where it is read as if nothing were there. ``off`` and ``then`` as in a recipe:
-    what stands without the guard, None where nothing does, "another" where it would be read as what it is not."""
+    what stands without the guard, None where nothing does, "another" where it would be read as what it is not.
+    """
 
     name: str
     rule: str
@@ -53,4 +55,5 @@ S23 = (
         findings=(("non-standard-version", "transaction"),),
         off="severity:non-standard-version",
     ),
+    COIN_TWICE,
 )

@@ -28,7 +28,9 @@ def disguised(name, psbt, findings=SCRIPT):
 
 
 def own_script_far_away(scene: Scene, index: int = FAR, chain: int = 1):
-    """To a key of our own device at a place where no wallet looks: only who knows the place can ask for a ransom."""
+    """To a key of our own device at a place where no wallet looks: only who knows the place can ask for a
+    ransom.
+    """
     path = ACCOUNT / f"{chain}/{index}"
     key = SEEDS[0].public_key(path)
     return with_output(
@@ -69,6 +71,8 @@ S2 = (
     pretended("change to a quorum where Mallory replaces us", lambda s: s.out(**change_to(MALLORYS))),
     pretended("change to two of only two", lambda s: s.out(**change_to(TWO_OF_TWO))),
     pretended("change to the same people's other account", lambda s: s.out(**change_to(OTHER_ACCOUNT))),
+    disguised("change with the script of one of the same three", lambda s: s.out(witness_script=ONE_OF_THREE.witness_script(1, 7))),
+    disguised("change with the origins of two of the cosigners", lambda s: s.out(derivations=dict(list(s.origins_of_change.items())[:2])), ORIGINS),
     pretended("change to one cosigner's own profile", lambda s: s.out(**change_to(BOB.profile()))),
     Recipe(
         name="change to the same people's quorum on mainnet",
@@ -77,7 +81,7 @@ S2 = (
         off="claims-of-payments",
         then=("wrong-network",),
     ),
-)
+)  # fmt: skip
 
 S9 = (
     Recipe(name="change a few hundred addresses further", psbt=lambda s: s.out(**change_to(VAULT, 1, 900)), honest=True, named=(0,)),

@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-from multisig import OutPoint, Psbt, TxOut, sats
+from multisig import OutPoint, Psbt, TxOut, build_psbt, sats
 from tests.attacks.people import ALICE, BOB, CAROL, MALLORY, MALLORYS, ONE_OF_THREE, OTHER_ACCOUNT
 from tests.attacks.recipes.scene import COIN, PAID, PAYMENT, Recipe, Scene
-from tests.support.wallets import foreign_script, with_input, with_inputs, with_output
+from tests.support.wallets import foreign_script, pay, with_input, with_inputs, with_output
 
-NOT_OURS = (("input-not-ours", "input 1"),)
 AMOUNT = (("amount-mismatch", "input 0"),)
 NOT_THE_ONE = (("previous-transaction-mismatch", "input 0"),)
 OPEN = (("sighash-not-all", "input 1"),)
@@ -16,8 +15,10 @@ BAD_SIGNATURE = (("bad-signature", "input 0"), ("bad-signature", "input 1"))
 UNCOUNTED = ("fee-recorded",)
 
 
-def foreign(name, psbt, **more):
-    return Recipe(name=name, psbt=psbt, findings=NOT_OURS, handover="refused", off="ownership", **more)
+def foreign(name, psbt, place="input 1"):
+    return Recipe(
+        name=name, psbt=psbt, findings=(("input-not-ours", place),), handover="refused", off="ownership"
+    )
 
 
 def claimed_coin_of_mallory(scene: Scene) -> Psbt:
@@ -26,12 +27,20 @@ def claimed_coin_of_mallory(scene: Scene) -> Psbt:
     return with_input(psbt, 1, derivations=ours.derivations, witness_script=ours.witness_script)
 
 
+def mallorys_alone(scene: Scene) -> Psbt:
+    policy = MALLORY.profile()
+    return replace(build_psbt(policy, [scene.coin(0, policy)], [pay(99_000, scene.name)], 0), xpubs=())
+
+
 def coin_twice(scene: Scene) -> Psbt:
     """Counted three times, two coins pay for what only three could."""
     inputs = scene.honest.inputs
     return with_output(with_inputs(scene.honest, *inputs, inputs[0]), PAYMENT, amount=sats(PAID + COIN))
 
 
+COIN_TWICE = Recipe(
+    name="the same coin twice", psbt=coin_twice, findings=(("duplicate-input", "input 2"),), off="coins-once"
+)
 S3 = (
     Recipe(name="coins of the vault only", honest=True),
     Recipe(name="coins of the vault, signed by a colleague", psbt=lambda s: BOB.sign(s.honest), honest=True),
@@ -41,7 +50,8 @@ S3 = (
     foreign("a coin of one cosigner's own profile", lambda s: s.with_input_of(CAROL.profile())),
     foreign("a coin of Mallory's under our origins", claimed_coin_of_mallory),
     foreign("a coin without origins", lambda s: with_input(s.honest, 1, derivations={})),
-    Recipe(name="the same coin twice", psbt=coin_twice, findings=(("duplicate-input", "input 2"),), off="coins-once"),
+    foreign("no coin but Mallory's", mallorys_alone, "input 0"),
+    COIN_TWICE,
     Recipe(name="a coin that is final already", psbt=lambda s: with_input(s.honest, 0, final_script_witness=(b"",)), findings=(("input-finalised", "input 0"),), handover="refused", off="how-it-is-signed"),
 )  # fmt: skip
 
@@ -57,8 +67,9 @@ def misstated(name, amount):
 
 
 def understated_twice(scene: Scene) -> tuple[Psbt, Psbt]:
-    """The attack of 2020: the same two coins, once with the one understated and once with the other; both halves are signed,
-    and put together they pay a fee that nobody saw."""
+    """The attack of 2020: the same two coins, once with the one understated and once with the other; both
+    halves are signed, and put together they pay a fee that nobody saw.
+    """
     first, second = (
         with_input(scene.honest, index, witness_utxo=_less(scene.honest, index)) for index in (0, 1)
     )
@@ -131,7 +142,9 @@ def asked_for(name, sighash):
 
 
 def given(name, sighash):
-    """A colleague's signature that leaves something open: with it, ours would complete what anybody may change."""
+    """A colleague's signature that leaves something open: with it, ours would complete what anybody may
+    change.
+    """
     return Recipe(
         name=name,
         psbt=lambda s: BOB.sign(s.honest, sighash),
@@ -156,3 +169,8 @@ S8 = (
     given("a colleague signed with ALL and ANYONECANPAY", 0x81),
     Recipe(name="our own signature that leaves the outputs open", psbt=lambda s: ALICE.sign(s.honest, 0x02), findings=BAD_SIGNATURE, handover="refused", off="signatures-of-others"),
 )  # fmt: skip
+
+S19 = (
+    Recipe(name="a colleague's device signed all of it", psbt=lambda s: BOB.sign(s.honest), honest=True),
+    given("a colleague's device signed something else", 0x83),
+)

@@ -1,4 +1,6 @@
-"""S18 to S22: devices that answer wrongly, are others, cannot be trusted for their nonces, or have a known flaw."""
+"""S18 to S22: devices that answer wrongly, are others, cannot be trusted for their nonces, or have a known
+flaw.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +16,9 @@ BAD, FOREIGN, OTHER, UNSIGNED = "bad-signature", "foreign-signature", "psbt-mism
 
 @dataclass(frozen=True)
 class Answer:
-    """What a device gives back for the scene's honest spend. ``outcome``: the error's code, None where it is taken."""
+    """What a device gives back for the scene's honest spend. ``outcome``: the error's code, None where it is
+    taken.
+    """
 
     name: str
     answer: Callable[[Scene], Psbt]

@@ -8,7 +8,7 @@ from tests.attacks.people import VAULT
 from tests.attacks.recipes.scene import COIN, FEE, PAID, Recipe, Scene, change_to
 from tests.support.wallets import fund, pay, with_inputs
 
-FAR = {"held": ("change-index",), "off": "check:change_index", "named": (0,)}
+FAR = {"held": ("change-index",), "off": "check:change-index", "named": (0,)}
 
 
 def split(scene: Scene, *indexes: int) -> Psbt:
@@ -21,7 +21,9 @@ def split(scene: Scene, *indexes: int) -> Psbt:
 
 
 def beside_dust(scene: Scene, index: int) -> Psbt:
-    """One of the coins is dust that was sent to the address before it, which is real and whose owner the vault is."""
+    """One of the coins is dust that was sent to the address before it, which is real and whose owner the
+    vault is.
+    """
     dust = fund(VAULT, 2_000, chain=CHANGE, index=index - 1, salt=len(scene.name))
     back = ChangeTo(sats(COIN + 2_000 - PAID - FEE), CHANGE, index)
     return build_psbt(VAULT, [scene.coin(0), dust], [pay(PAID, scene.name), back], 0)

@@ -1,4 +1,6 @@
-"""F: what a platform answers that is no proposal to sign: numbers that no column holds, bodies that grow while they are read."""
+"""F: what a platform answers that is no proposal to sign: numbers that no column holds, bodies that grow
+while they are read.
+"""
 
 from dataclasses import dataclass
 

@@ -20,7 +20,7 @@ from tests.attacks.people import (
 from tests.attacks.recipes.scene import Recipe, Scene
 from tests.support.wallets import with_input
 
-UNCHANGED = "check:unchanged"
+UNCHANGED = "check:vault-unchanged"
 XPUB = (("xpub-mismatch", "transaction"),)
 
 
@@ -52,8 +52,8 @@ WITH_IMPOSTOR = replace(VAULT, cosigners=(impostors_key(), *IMPOSTOR))
 
 S15 = (
     Recipe(name="our own key is in the vault", honest=True),
-    Recipe(name="our device's key is another one than in the vault", around={"own": str(ALICE.vault_key(account=1))}, checks=("own-key",), off="check:own_key_inside"),
-    Recipe(name="no key of ours is in the vault", around={"own": str(MALLORY.vault_key())}, checks=("own-key",), off="check:own_key_inside"),
+    Recipe(name="our device's key is another one than in the vault", around={"own": str(ALICE.vault_key(account=1))}, checks=("own-key",), off="check:own-key"),
+    Recipe(name="no key of ours is in the vault", around={"own": str(MALLORY.vault_key())}, checks=("own-key",), off="check:own-key"),
     Recipe(name="an account key in the PSBT is Mallory's", psbt=foreign_xpub, findings=XPUB, off="account-keys"),
     shown("the platform puts Mallory's key in the place of ours", MALLORYS.descriptor),
     shown("the platform puts Mallory's key under our name", WITH_IMPOSTOR.descriptor),
@@ -66,9 +66,10 @@ S16 = (
     shown("another cosigner", vault_of((ALICE, BOB, MALLORY)).descriptor),
     shown("another account of the same people", OTHER_ACCOUNT.descriptor),
     shown("a descriptor that is none", "wsh(sortedmulti(2))#00000000"),
-    Recipe(name="a vault that nobody pinned here", around={"pinned": False}, checks=("vault-pinned", "vault-unchanged", "own-key"), off="check:pinned", then=("vault-unchanged", "own-key")),
-    Recipe(name="a vault that was pinned in another workspace", around={"workspace": 2}, checks=("vault-pinned",), off="check:pinned"),
-    Recipe(name="a change that the platform took back and nobody looked at", around={"changes": ["It needs 1 signatures, not 2."]}, checks=("vault-alarm",), off="check:change_looked_at"),
+    Recipe(name="a vault that nobody pinned here", around={"pinned": False}, checks=("vault-pinned", "vault-unchanged", "own-key"), off="check:vault-pinned", then=("vault-unchanged", "own-key")),
+    Recipe(name="a vault that was pinned in another workspace", around={"workspace": 2}, checks=("vault-pinned",), off="check:vault-pinned"),
+    Recipe(name="an account key in the PSBT that is not the pinned one", psbt=second_account, findings=XPUB, off="account-keys"),
+    Recipe(name="a change that the platform took back and nobody looked at", around={"changes": ["It needs 1 signatures, not 2."]}, checks=("vault-alarm",), off="check:vault-alarm"),
 )  # fmt: skip
 
 
@@ -104,8 +105,9 @@ S17 = (
 
 @dataclass(frozen=True)
 class VaultRecipe:
-    """A quorum as a platform shows it to be pinned. ``outcome``: the error's code, None where it may be pinned; ``off``: the
-    guard without which it would be, but for ``then``."""
+    """A quorum as a platform shows it to be pinned. ``outcome``: the error's code, None where it may be
+    pinned; ``off``: the guard without which it would be, but for ``then``.
+    """
 
     name: str
     descriptor: str

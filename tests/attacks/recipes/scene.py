@@ -34,7 +34,9 @@ CHANGE_INDEX = 7
 
 
 class Scene:
-    """Two coins of the vault, one payment (output 0), change (output 1). Each name has coins and a payee of its own."""
+    """Two coins of the vault, one payment (output 0), change (output 1). Each name has coins and a payee of
+    its own.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -110,7 +112,8 @@ def change_to(policy: Policy, chain: int = CHANGE, index: int = CHANGE_INDEX) ->
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another proposal that is known already; ``signed`` here, or not. Its id is "other-0" and so on, in order.
+    """Another proposal that is known already; ``signed`` here, or not. Its id is "other-0" and so on, in
+    order.
 
     ``tells``: in what the platform's story of it differs from that of a plain payment.
     """

@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from custody.client import calls
 from custody.schemas.common import MAX_INT64, Few, Int64, Request
 from custody.schemas.errors import MAX_TOLD, FieldError, Problem
-from signerd.account import person
+from signerd.account import wire
 
 MODULES = [
     importlib.import_module(f"{calls.__name__}.{each.name}") for each in pkgutil.iter_modules(calls.__path__)
@@ -26,7 +26,7 @@ _ENDLESS = re.compile(r"(?<!\\)[*+]|\{[0-9]+,\}")
 def answers() -> Iterator[tuple[str, TypeAdapter[Any]]]:
     """Whatever a module of calls, or signerd beside them, may read an answer as."""
     yield "Problem", TypeAdapter(Problem)
-    for module in [*MODULES, person]:
+    for module in [*MODULES, wire]:
         for name, value in vars(module).items():
             if isinstance(value, TypeAdapter):
                 yield f"{module.__name__}.{name}", value

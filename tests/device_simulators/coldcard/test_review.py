@@ -45,6 +45,7 @@ from tests.support.wallets import (
 )
 
 PSBT = make_spend(VAULT)
+SIXTEENS = bytes(range(16)).hex()
 CHANGE = 1  # the output of `make_spend` that comes back
 
 
@@ -309,7 +310,7 @@ def test_s10_data_behind_the_first_push_is_hidden_by_the_older_release(release, 
     [
         (b"\x6a", ["null-data"]),
         (b"\x6a\x4c\x50" + bytes(80), ["00" * 80]),
-        (b"\x6a\x4d\x10\x01" + bytes(range(16)) * 17, [(bytes(range(16)) * 5).hex(), " ⋯", (bytes(range(16)) * 5).hex()]),
+        (b"\x6a\x4d\x10\x01" + bytes(range(16)) * 17, [SIXTEENS * 5, " ⋯", SIXTEENS * 5]),
     ],
 )  # fmt: skip
 def test_what_the_screen_shows_of_an_op_return(script, shown):
@@ -545,7 +546,8 @@ def test_the_screen_names_no_wallet(release):
     assert not any("Vault 0" in line or "Wallet" in line for line in lines)
     assert (lines[0], lines[-1]) == (
         "OK TO SEND?",
-        f"Press OK to approve and sign transaction. Press (2) to explore {RELEASES[release].explores}. X to abort.",
+        "Press OK to approve and sign transaction. "
+        f"Press (2) to explore {RELEASES[release].explores}. X to abort.",
     )
 
 

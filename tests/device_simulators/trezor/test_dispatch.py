@@ -429,7 +429,10 @@ async def test_a_passphrase_does_not_outlive_the_power_s18():
 @pytest.mark.parametrize(
     ("model", "shown"),
     [
-        ("1", [("1B5B324A", "Sign binary message?"), ("61E280AE62", "Sign binary message?"), ("", "Sign message?")]),
+        (
+            "1",
+            [("1B5B324A", "Sign binary message?"), ("61E280AE62", "Sign binary message?"), ("", "Sign message?")],
+        ),
         ("T", [("Sign TEST message", *lines) for lines in (("?[2J",), ("a?b",), ("",))]),
     ],
 )  # fmt: skip

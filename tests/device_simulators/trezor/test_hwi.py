@@ -282,7 +282,10 @@ async def test_op_return_data_is_shown_as_far_as_the_screen_goes_and_signed_whol
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"omni" + bytes(4) + (31).to_bytes(4, "big") + (150_000_000).to_bytes(8, "big"), "Simple send of 1.5 USDT"),
+        (
+            b"omni" + bytes(4) + (31).to_bytes(4, "big") + (150_000_000).to_bytes(8, "big"),
+            "Simple send of 1.5 USDT",
+        ),
         (b"omni and forty bytes that nobody gets to see", "Unknown transaction"),
     ],
 )  # fmt: skip

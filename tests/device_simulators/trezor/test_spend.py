@@ -381,7 +381,11 @@ async def test_a_fee_below_the_networks_threshold_is_not_asked_about():
     ("locktime", "sequence", "lines"),
     [
         (840_000, 0xFFFFFFFE, ("Locktime for this", "transaction is set to", "blockheight:", "840000")),
-        (1_700_000_000, 0, ("Locktime for this", "transaction is set to", "timestamp (UTC):", "2023-11-14 22:13:20")),
+        (
+            1_700_000_000,
+            0,
+            ("Locktime for this", "transaction is set to", "timestamp (UTC):", "2023-11-14 22:13:20"),
+        ),
         (840_000, 0xFFFFFFFF, ("Warning!", "Locktime is set but", "will have no effect.")),
     ],
 )  # fmt: skip

@@ -1,4 +1,6 @@
-"""Asking for what awaits the signer: a tag that spares the list, a long poll where one is wanted, workspaces side by side."""
+"""Asking for what awaits the signer: a tag that spares the list, a long poll where one is wanted, workspaces
+side by side.
+"""
 
 import asyncio
 import json
@@ -10,9 +12,9 @@ import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.core import quota
 from signerd.core.states import State
 from signerd.errors import UnknownProposal
+from signerd.journal import quota
 from signerd.journal.journal import RECONSIDERED
 from tests.support.daemons import daemon_at, make_config, prepare, until, until_state
 from tests.support.desk import snapshot_of, spend
@@ -125,7 +127,7 @@ async def test_a_changed_list_is_taken_though_a_tag_was_given(state: Path, watch
         await until(lambda: any(record.psbt_id == "p-2" for record in daemon.journal.records()))
 
 
-# --- several workspaces ----------------------------------------------------------------------------------------------
+# --- several workspaces -------------------------------------------------------------------------------------
 
 
 def several(*numbers: int) -> Callable[[httpx.Request], httpx.Response | None]:
@@ -187,7 +189,9 @@ async def test_a_workspace_that_comes_or_goes_is_noticed(state: Path, watched: W
 async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A flood from another workspace makes room for itself between two proposals that are judged anew, or matched with a device."""
+    """A flood from another workspace makes room for itself between two proposals that are judged anew, or
+    matched with a device.
+    """
     async with daemon_at(state, FakePlatform(tmp_path), FakeBridge(), sign_in=False) as daemon:
         journal, runner = daemon.journal, daemon.runner
         shown = [replace(snapshot_of(spend()), psbt_id=f"p-{number}") for number in (1, 2, 3)]

@@ -11,7 +11,7 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends import fail, null
 
-from signerd import lifeline
+from signerd import runtime
 from signerd.account import keyring_child, secrets
 from signerd.account.secrets import FileStore, KeyringStore, credential_passphrase
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
@@ -117,7 +117,7 @@ def test_systemd_hands_over_a_passphrase(tmp_path: Path) -> None:
     assert credential_passphrase(str(tmp_path)) == "from systemd"
 
 
-# --- the keyring -----------------------------------------------------------------------------------------------------
+# --- the keyring --------------------------------------------------------------------------------------------
 
 
 class Desktop(KeyringBackend):
@@ -182,7 +182,7 @@ def test_a_keyring_that_waits_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_p
     waiting = tmp_path / "waiting"
     waiting.write_text("#!/bin/sh\nexec sleep 30\n")
     waiting.chmod(0o700)
-    monkeypatch.setattr(lifeline.sys, "executable", str(waiting))
+    monkeypatch.setattr(runtime.sys, "executable", str(waiting))
     with pytest.raises(KeyringTimedOut):
         KeyringStore("state", 0.2).save("x")
 
@@ -191,7 +191,7 @@ def test_a_child_that_fails_or_takes_too_long_is_said_and_loses_nothing(tmp_path
     kept = store(tmp_path, "phrase")
     kept.save("kept")
     with monkeypatch.context() as broken:
-        broken.setattr(lifeline.sys, "executable", "/bin/false")
+        broken.setattr(runtime.sys, "executable", "/bin/false")
         with pytest.raises(SecretsLocked, match="cannot be used"):
             kept.save("another")
     with monkeypatch.context() as slow:

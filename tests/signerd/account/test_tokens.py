@@ -1,4 +1,6 @@
-"""Learning tokens from the platform: before a proposal is judged, within bounds, and without believing a word (S12, S13)."""
+"""Learning tokens from the platform: before a proposal is judged, within bounds, and without believing a word
+(S12, S13).
+"""
 
 from pathlib import Path
 
@@ -6,9 +8,8 @@ import httpx
 import pytest
 
 from firmware_bridge import DeviceState
-from signerd.core.screens import Screen
 from signerd.core.states import State
-from signerd.core.tokens import Published
+from signerd.core.tokens import Published, Screen
 from signerd.errors import NeedsAcknowledgement, StaleApproval
 from signerd.journal import quota
 from tests.support.daemons import approve, daemon_at, prepare, until, until_state

@@ -1,4 +1,6 @@
-"""What others signed before this machine looked, or without its being asked: heard, compared, and nothing else (S27)."""
+"""What others signed before this machine looked, or without its being asked: heard, compared, and nothing
+else (S27).
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,10 +10,10 @@ import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.core import quota
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement
+from signerd.journal import quota
 from tests.support.daemons import approve, daemon_at, prepare, until, until_state
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
@@ -166,7 +168,7 @@ async def test_a_list_of_many_pages_is_read_on_in_the_next_rounds(
     state: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("signerd.account.platform.PAGE", 2)
-    monkeypatch.setattr("signerd.account.unfollowed.MOST_LISTED", 4)
+    monkeypatch.setattr("signerd.account.others.MOST_LISTED", 4)
     platform.proposals = {
         f"p-{n:02}": shop((n,), psbt_id=f"p-{n:02}", status=ProposalStatus.EXPIRED) for n in range(10, 21)
     }
@@ -183,7 +185,7 @@ async def test_f_a_whole_list_without_an_end_keeps_nobody_waiting(
 ) -> None:
     """Every page is full of signed ones, and has another behind it: what is kept of them is bounded."""
     monkeypatch.setattr("signerd.account.platform.PAGE", 20)
-    monkeypatch.setattr("signerd.account.unfollowed.MOST_LISTED", 60)
+    monkeypatch.setattr("signerd.account.others.MOST_LISTED", 60)
     monkeypatch.setattr(quota, "MOST_UNFOLLOWED_BYTES", 20_000)
     monkeypatch.setattr("signerd.journal.quota.MOST_UNFOLLOWED_BYTES", 20_000)
     shape = platform._shape(PAID)
@@ -257,8 +259,10 @@ async def test_one_that_is_followed_since_is_named_once(state: Path, platform: F
 async def test_s27_copies_of_the_proposal_itself_push_nothing_out_of_what_is_compared(
     state: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They share its coins and hold nothing themselves: whatever their number, what others signed before is compared."""
-    monkeypatch.setattr("signerd.journal.unfollowed.MOST_COMPARED", 3)
+    """They share its coins and hold nothing themselves: whatever their number, what others signed before is
+    compared.
+    """
+    monkeypatch.setattr("signerd.journal.books.MOST_COMPARED", 3)
     for before in ("a", "z"):
         platform.proposals |= {
             f"{before}-{n}": replace(
@@ -277,7 +281,7 @@ async def test_a_list_behind_one_that_waits_is_read_to_its_end_in_the_next_round
     state: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("signerd.account.platform.PAGE", 2)
-    monkeypatch.setattr("signerd.account.unfollowed.MOST_LISTED", 4)
+    monkeypatch.setattr("signerd.account.others.MOST_LISTED", 4)
     platform.proposals = {"p-10": shop((10,), psbt_id="p-10")}
     platform.not_ours.add("p-10")
     platform.proposals |= {

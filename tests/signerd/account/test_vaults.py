@@ -21,7 +21,7 @@ from signerd.errors import (
     WrongCode,
 )
 from signerd.journal import Journal
-from signerd.journal.vaults import AtDevice
+from signerd.journal.keys import AtDevice
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, own_keys
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_vault
 
@@ -95,7 +95,7 @@ def test_each_vault_has_an_account_of_its_own(journal: Journal) -> None:
     assert pin_it(journal, "vault-3").own_key == ALICE.vault_key(account=1)
 
 
-# --- our key (S15), repeated keys (S17) ------------------------------------------------------------------------------
+# --- our key (S15), repeated keys (S17) ---------------------------------------------------------------------
 
 
 def test_s15_a_quorum_without_us_is_refused(journal: Journal) -> None:
@@ -158,7 +158,7 @@ def test_s16_a_record_that_contradicts_its_descriptor_is_not_pinned(journal: Jou
         pinnable(journal, "vault-2")
 
 
-# --- where the quorum is from ----------------------------------------------------------------------------------------
+# --- where the quorum is from -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", [Source.FILE, Source.PSBT])
@@ -194,7 +194,7 @@ def test_what_changes_while_the_person_is_at_the_device_is_not_pinned(journal: J
     assert journal.pins() == ()
 
 
-# --- codes, and looking at a change ----------------------------------------------------------------------------------
+# --- codes, and looking at a change -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("typed", [CODE, CODE.lower(), CODE.replace("-", " "), f" {CODE.replace('-', '')}\n"])

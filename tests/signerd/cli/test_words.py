@@ -6,10 +6,9 @@ from multisig import ChangeTo, TxOut, build_psbt, encode_address, op_return_scri
 from multisig.tokens import Function, encode_payload, token_script
 from signerd.cli.words import proposal_text
 from signerd.core.review import review
-from signerd.core.states import State
+from signerd.core.states import STATES, State, network_words, state_words
 from signerd.core.values import Neighbour, Record
 from signerd.daemon.proposal_views import proposal_view
-from signerd.words import STATES, network_words, state_words
 from tests.multisig.tokens.samples import CONTRACT, OWNER, call
 from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of, spend
 from tests.support.wallets import fund, pay

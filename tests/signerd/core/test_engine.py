@@ -8,17 +8,20 @@ import pytest
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Psbt, sats
 from signerd.core import events
-from signerd.core.effects import (
+from signerd.core.engine import decide
+from signerd.core.events import (
     AskPerson,
     Effect,
     FindDevice,
     Level,
     Notify,
     SignOnDevice,
+    Step,
     Submit,
     SubmitDecline,
+    due_effects,
 )
-from signerd.core.engine import Step, decide, due_effects, receive
+from signerd.core.following import receive
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Limits, Neighbour, Record, ReviewContext, Snapshot
@@ -112,7 +115,7 @@ def test_the_whole_way() -> None:
     assert decide(step.record, events.Polled(done), AROUND).record.state is State.CONFIRMED
 
 
-# --- approval --------------------------------------------------------------------------------------------------------
+# --- approval -----------------------------------------------------------------------------------------------
 
 
 def test_s24_an_approval_of_something_else_is_stale() -> None:
@@ -221,7 +224,7 @@ def test_declining_after_signing_is_refused(record: Record) -> None:
         decide(record, events.Refused("changed my mind"), AROUND)
 
 
-# --- the device ------------------------------------------------------------------------------------------------------
+# --- the device ---------------------------------------------------------------------------------------------
 
 
 def test_a_device_that_was_not_ready_keeps_the_approval() -> None:
@@ -282,7 +285,7 @@ def test_the_platforms_word_waits_for_the_device() -> None:
     assert Submit not in kinds(after.effects)
 
 
-# --- delivery --------------------------------------------------------------------------------------------------------
+# --- delivery -----------------------------------------------------------------------------------------------
 
 
 def test_a_proposal_that_ended_while_the_device_was_locked_is_not_asked_about_again() -> None:
@@ -330,7 +333,7 @@ def test_a_late_answer_does_not_undo_the_platforms_later_word(late: events.Event
     assert note_kinds(step) == ["late-answer"]
 
 
-# --- restarts --------------------------------------------------------------------------------------------------------
+# --- restarts -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -351,7 +354,7 @@ def test_a_restart_asks_again_only_where_the_device_may_have_been_asked(before: 
     assert step.record.signature == before.signature
 
 
-# --- the platform's word ---------------------------------------------------------------------------------------------
+# --- the platform's word ------------------------------------------------------------------------------------
 
 
 def test_the_same_word_again_changes_nothing() -> None:

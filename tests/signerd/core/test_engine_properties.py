@@ -1,4 +1,6 @@
-"""Whatever happens, in whatever order: nothing is signed without the person's yes to exactly what is signed."""
+"""Whatever happens, in whatever order: nothing is signed without the person's yes to exactly what
+is signed.
+"""
 
 from dataclasses import replace
 
@@ -8,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from signerd.core import events
-from signerd.core.effects import Effect, SignOnDevice, Submit, SubmitDecline
-from signerd.core.engine import decide, due_effects, receive
+from signerd.core.engine import decide
+from signerd.core.events import Effect, SignOnDevice, Submit, SubmitDecline, due_effects
+from signerd.core.following import receive
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Imported, Record, ReviewContext

@@ -1,4 +1,6 @@
-"""When one takes another's place: every pair of a small world, against rules that are written down a second time."""
+"""When one takes another's place: every pair of a small world, against rules that are written down a second
+time.
+"""
 
 from itertools import combinations, product
 

@@ -1,6 +1,10 @@
-"""Words from the platform never move a terminal's cursor or reorder what is read (L8)."""
+"""Text from the platform never moves a terminal's cursor or reorders what is read (L8); the line of a TOML
+key.
+"""
 
-from signerd.core.text import LONGEST_TEXT, amount, canonical, plain, said
+import pytest
+
+from signerd.core.text import LONGEST_TEXT, amount, canonical, line_of, plain, said
 
 
 def test_control_and_direction_characters_show_as_a_dot() -> None:
@@ -27,3 +31,42 @@ def test_a_sentence_ends_in_one_full_stop() -> None:
 
 def test_one_spelling_per_value() -> None:
     assert canonical({"b": 1, "a": ["ü", None]}) == '{"a":["ü",null],"b":1}'.encode()
+
+
+TEXT = """\
+a.b = 1
+[c]
+# d = 2
+d = 3
+[c.e]   # a section
+f = 4
+["g h".i]
+'j' = 5
+[[k]]
+l = 6
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        (("a", "b"), 1),
+        (("a",), 1),
+        (("c",), 2),
+        (("c", "d"), 4),
+        (("c", "d", "deeper"), 4),
+        (("c", "e", "f"), 6),
+        (("c", "e", "g"), 5),
+        (("g h", "i", "j"), 8),
+        (("g h", "i"), 7),
+        (("g h",), 7),
+        (("k", "l"), 10),
+        (("z",), None),
+    ],
+)
+def test_where_a_key_stands(key: tuple[str, ...], line: int | None) -> None:
+    assert line_of(TEXT, key) == line
+
+
+def test_what_no_parser_takes_is_no_key() -> None:
+    assert line_of('["\\q"]\n"\\q" = 1\n', ("q",)) is None

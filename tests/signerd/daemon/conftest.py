@@ -1,4 +1,6 @@
-"""A scripted platform that offers one proposal, a scripted device, and a state folder that nobody has used yet."""
+"""A scripted platform that offers one proposal, a scripted device, and a state folder that nobody has used
+yet.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""Accounts and addresses of this signer: derived here, shown by the device, and an alarm where the two differ."""
+"""Accounts and addresses of this signer: derived here, shown by the device, and an alarm where the two
+differ.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -54,7 +56,7 @@ def alarms(daemon: Daemon) -> list[Note]:
     return [entry.note for entry in daemon.journal.audit() if entry.note.kind == "address-differs"]
 
 
-# --- without a device ------------------------------------------------------------------------------------------------
+# --- without a device ---------------------------------------------------------------------------------------
 
 
 async def test_the_registered_keys_need_no_device(daemon: Daemon, bridge: FakeBridge) -> None:
@@ -100,7 +102,7 @@ async def test_somebody_who_has_registered_nothing_has_no_profile(
         assert (await daemon.addresses.accounts()).fingerprint is None
 
 
-# --- on the device ---------------------------------------------------------------------------------------------------
+# --- on the device ------------------------------------------------------------------------------------------
 
 
 async def test_the_device_shows_an_address_of_the_vault(daemon: Daemon, bridge: FakeBridge) -> None:
@@ -188,7 +190,7 @@ async def test_l5_a_device_tells_the_keys_of_the_two_standard_accounts_and_no_ot
     assert found.fingerprint == str(ALICE.fingerprint)
 
 
-# --- how often -------------------------------------------------------------------------------------------------------
+# --- how often ----------------------------------------------------------------------------------------------
 
 
 async def test_l6_an_app_has_one_turn_at_a_time_and_others_have_theirs(

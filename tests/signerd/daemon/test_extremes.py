@@ -1,4 +1,6 @@
-"""Numbers, texts and lists of the platform's at their extremes, and lists without an end: the daemon goes on (F)."""
+"""Numbers, texts and lists of the platform's at their extremes, and lists without an end: the daemon goes on
+(F).
+"""
 
 import json
 from dataclasses import replace
@@ -9,11 +11,10 @@ import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.account import listing, platform
-from signerd.account.person import MOST_WORKSPACES
-from signerd.core import quota
+from signerd.account import platform, wire
+from signerd.account.wire import MOST_WORKSPACES
 from signerd.core.states import State
-from signerd.journal import Journal
+from signerd.journal import Journal, quota
 from tests.support.daemons import approve, daemon_at, is_well, until, until_state
 from tests.support.desk import VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
@@ -169,5 +170,5 @@ async def test_f_an_entry_that_the_journal_cannot_take_ends_no_task(
 
 
 def test_a_thousand_proposals_are_within_every_bound() -> None:
-    assert platform.PAGE < 1_000 < listing.MOST_LISTED <= quota.MOST_OPEN
+    assert platform.PAGE < 1_000 < wire.MOST_LISTED <= quota.MOST_OPEN
     assert quota.MOST_WORDS_A_DAY >= 10 * 1_000

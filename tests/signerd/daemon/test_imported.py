@@ -1,4 +1,6 @@
-"""A PSBT that an app or the person brings: asked about, signed once, handed back, and never the platform's business."""
+"""A PSBT that an app or the person brings: asked about, signed once, handed back, and never the platform's
+business.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -115,7 +117,7 @@ async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, p
     assert not {"recipients", "amounts", "transaction-id", "fee-recorded", "replacement"} & told.keys()
 
 
-# --- who may what ----------------------------------------------------------------------------------------------------
+# --- who may what -------------------------------------------------------------------------------------------
 
 
 async def test_l13_an_app_that_may_approve_does_not_approve_what_it_brought(
@@ -160,7 +162,7 @@ async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge)
     assert first.psbt_id in {check.name: check.sentence for check in shown.checks}["conflict"]
 
 
-# --- how it may end --------------------------------------------------------------------------------------------------
+# --- how it may end -----------------------------------------------------------------------------------------
 
 
 async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, bridge) -> None:
@@ -209,7 +211,7 @@ async def test_a_device_that_fails_interrupts_it_and_the_person_is_asked_again(
     assert bridge.asked == 1
 
 
-# --- what is refused, or held ----------------------------------------------------------------------------------------
+# --- what is refused, or held -------------------------------------------------------------------------------
 
 
 async def refusals(daemon, psbt: Psbt) -> set[str]:
@@ -316,7 +318,7 @@ async def test_s6_a_brought_cancel_of_what_was_signed_is_held(
         assert bridge.asked == 1
 
 
-# --- L6 --------------------------------------------------------------------------------------------------------------
+# --- L6 -----------------------------------------------------------------------------------------------------
 
 
 async def test_l6_an_app_has_few_open_ones(prepared, platform, bridge) -> None:

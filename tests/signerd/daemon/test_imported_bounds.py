@@ -1,4 +1,6 @@
-"""How much an app may bring, so that the person is not worn out, the disk not filled, and everybody else served (L6)."""
+"""How much an app may bring, so that the person is not worn out, the disk not filled, and everybody else
+served (L6).
+"""
 
 from datetime import timedelta
 
@@ -6,7 +8,7 @@ import pytest
 
 from multisig import ChangeTo, build_psbt, sats
 from signerd.callers import TERMINAL
-from signerd.daemon import imported, reviews
+from signerd.daemon import imported
 from signerd.errors import TooManyBrought
 from signerd.shapes.proposals import MAX_PSBT_BYTES
 from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark
@@ -86,13 +88,13 @@ async def test_l6_outputs_are_weighed_as_inputs_are(prepared, platform, bridge, 
 @pytest.fixture
 def judged(monkeypatch):
     """The proposals of which a review was made to be shown."""
-    ids, real = [], reviews.review
+    ids, real = [], imported.review
 
     def counting(snapshot, around):
         ids.append(snapshot.psbt_id)
         return real(snapshot, around)
 
-    monkeypatch.setattr(reviews, "review", counting)
+    monkeypatch.setattr(imported, "review", counting)
     return ids
 
 
@@ -139,5 +141,5 @@ async def test_l6_what_apps_have_open_is_bounded_in_bytes(prepared, platform, br
 
 def test_l6_one_of_the_largest_has_room_and_the_reviews_of_all_that_apps_have_open() -> None:
     assert (
-        MAX_PSBT_BYTES <= imported.MOST_OPEN_BYTES_OF_AN_APP <= imported.MOST_OPEN_BYTES < reviews.MOST_BYTES
+        MAX_PSBT_BYTES <= imported.MOST_OPEN_BYTES_OF_AN_APP <= imported.MOST_OPEN_BYTES < imported.MOST_BYTES
     )

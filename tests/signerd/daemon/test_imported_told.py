@@ -1,4 +1,6 @@
-"""What is told of a PSBT that was brought: to the person by whom, to apps nothing of each other's and of the person's rules."""
+"""What is told of a PSBT that was brought: to the person by whom, to apps nothing of each other's and of the
+person's rules.
+"""
 
 from dataclasses import replace
 

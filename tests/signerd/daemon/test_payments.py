@@ -1,4 +1,6 @@
-"""Bumps, cancels and forwards through the whole daemon: from the platform's word to the signature it gets back."""
+"""Bumps, cancels and forwards through the whole daemon: from the platform's word to the signature it gets
+back.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -88,7 +90,7 @@ async def test_s6_a_platform_that_says_confirmed_of_the_first_lifts_no_hold(
     assert bridge.asked == 2
 
 
-# --- forwards --------------------------------------------------------------------------------------------------------
+# --- forwards -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""Pinning in the whole daemon: the device shows the address first, nothing is approved by it, and changes are alarms."""
+"""Pinning in the whole daemon: the device shows the address first, nothing is approved by it, and changes are
+alarms.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -71,7 +71,8 @@ async def test_whatever_moves_a_proposal_is_told_to_whoever_follows_it(
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
         platform.proposals["p-1"] = replace(HONEST, status=ProposalStatus.SIGNED, collected=2)
-        # Told with the first round after it was submitted, whenever that comes: the platform has counted our own.
+        # Told with the first round after it was submitted, whenever that comes: the platform has counted our
+        # own.
         await until(lambda: daemon.feed.since(0, "p-1")[-1].text.startswith("Signatures:"))
         for confirmations, status in (
             (0, ProposalStatus.BROADCASTING),
@@ -188,7 +189,8 @@ async def test_s24_an_altered_proposal_is_quarantined_and_alarmed(
 async def test_f_1000_pending_proposals(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
     platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(1_000)}
     async with daemon_at(prepared, platform, bridge) as daemon:
-        # Counted, not read: others are served while the list is judged, and reading a thousand each time would be all they do.
+        # Counted, not read: others are served while the list is judged, and reading a thousand each time
+        # would be all they do.
         await until(lambda: len(daemon.journal.ids([State.WAITING_PERSON])) == 1_000, patience=10 * PATIENCE)
         lines = await daemon.proposals(ended=False)
         assert len(lines) == 1_000

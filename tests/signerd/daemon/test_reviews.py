@@ -7,8 +7,8 @@ import pytest
 
 from signerd.core.tokens import Published
 from signerd.core.values import Record
-from signerd.daemon import reviews
-from signerd.daemon.reviews import Reviews
+from signerd.daemon import imported
+from signerd.daemon.imported import Reviews
 from tests.signerd.journal.test_journal import prepared
 from tests.support.desk import snapshot_of, spend
 from tests.support.tokens import gold, token_snapshot
@@ -19,13 +19,13 @@ from tests.support.wallets import foreign_script
 def judged(monkeypatch):
     """What was judged, in order."""
     ids: list[str] = []
-    real = reviews.review
+    real = imported.review
 
     def counting(snapshot, around):
         ids.append(snapshot.psbt_id)
         return real(snapshot, around)
 
-    monkeypatch.setattr(reviews, "review", counting)
+    monkeypatch.setattr(imported, "review", counting)
     return ids
 
 
@@ -58,7 +58,7 @@ def test_l6_a_list_that_is_longer_than_the_room_finds_the_half_of_it_again(three
 
 
 def test_what_nobody_asked_for_in_long_makes_room(three, judged: list[str], monkeypatch) -> None:
-    monkeypatch.setattr(reviews, "LONG_AGO", 3)
+    monkeypatch.setattr(imported, "LONG_AGO", 3)
     kept, (first, second, third) = three
     for record in (first, second, third, second, third, second, third):
         kept.of(record)

@@ -1,4 +1,6 @@
-"""A key that the platform says is revoked: told, not signed with, and nothing is taken away on the platform's word."""
+"""A key that the platform says is revoked: told, not signed with, and nothing is taken away on the platform's
+word.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -36,7 +36,9 @@ pytestmark = pytest.mark.anyio
 async def test_f_a_device_that_cannot_be_asked_is_asked_when_it_is_ready(
     prepared: Path, platform: FakePlatform, bridge: FakeBridge, hindered: DeviceState
 ) -> None:
-    """Unplugged, locked, with the wrong app, without its passphrase, in another program's hands: the approval waits."""
+    """Unplugged, locked, with the wrong app, without its passphrase, in another program's hands: the approval
+    waits.
+    """
     bridge.state = hindered
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)

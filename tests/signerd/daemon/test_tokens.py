@@ -1,4 +1,6 @@
-"""What the platform says of a vault's tokens: shown as its words, in proven decimals where the token is proven (S13)."""
+"""What the platform says of a vault's tokens: shown as its words, in proven decimals where the token is
+proven (S13).
+"""
 
 import pytest
 

@@ -197,7 +197,7 @@ def test_the_ended_states_are_those_that_nothing_is_expected_of():
     assert {State.CONFIRMED, State.DECLINED, State.WITHDRAWN} <= ENDED
 
 
-# --- devices, keys, vaults -----------------------------------------------------------------------------------------------
+# --- devices, keys, vaults ----------------------------------------------------------------------------------
 
 
 def test_every_state_but_ready_and_probing_comes_with_advice():
@@ -297,7 +297,7 @@ def test_a_vault_that_cannot_be_read_shows_why_and_no_figure():
     assert view.fault == "the checksum is wrong"
 
 
-# --- audit ---------------------------------------------------------------------------------------------------------------
+# --- audit --------------------------------------------------------------------------------------------------
 
 
 def chain():

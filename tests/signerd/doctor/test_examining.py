@@ -12,7 +12,7 @@ from signerd.doctor import machine, platform, state
 from signerd.doctor.examining import CHECKS, examine
 from signerd.doctor.finding import Check, Finding, Outcome, Patient, well
 from signerd.errors import SecretsLocked
-from signerd.journal.folder import StateFolder
+from signerd.journal.storage import StateFolder
 from tests.support.served import make_outer, served_daemon
 
 CONFIG = """network = "regtest"

@@ -1,4 +1,6 @@
-"""Paired apps in the journal: one transaction with its note, or nothing; what was granted is never widened."""
+"""Paired apps in the journal: one transaction with its note, or nothing; what was granted is
+never widened.
+"""
 
 import sqlite3
 from datetime import timedelta
@@ -8,10 +10,10 @@ import pytest
 
 from signerd.core.audit import first_fault
 from signerd.errors import JournalUnwritable
-from signerd.faults import FaultPoint
 from signerd.journal import Journal
 from signerd.journal.apps import App
 from signerd.journal.storage import JOURNAL
+from signerd.runtime import FaultPoint
 from tests.signerd.journal.test_journal import NOW, open_one
 
 SITE = "https://wallet.example"

@@ -11,12 +11,12 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import ChangeTo, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.effects import AskPerson, FindDevice, SignOnDevice, Submit
+from signerd.core.events import AskPerson, FindDevice, SignOnDevice, Submit
 from signerd.core.states import State
 from signerd.core.values import Limits, Snapshot
 from signerd.errors import IllegalEvent, JournalCorrupted, JournalUnwritable, UnknownProposal
 from signerd.journal import Journal
-from signerd.journal.vaults import AtDevice
+from signerd.journal.keys import AtDevice
 from tests.support.desk import (
     CLAIM,
     NETWORK,

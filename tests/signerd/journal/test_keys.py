@@ -1,4 +1,6 @@
-"""Our own keys in the journal: a device in the place of another, and the platform's word against the registered one."""
+"""Our own keys in the journal: a device in the place of another, and the platform's word against the
+registered one.
+"""
 
 import sqlite3
 from collections.abc import Iterator
@@ -10,8 +12,8 @@ import pytest
 
 from signerd.core import events
 from signerd.core.audit import GENESIS, Note, first_fault, link
-from signerd.core.effects import Notify, Submit
-from signerd.core.key_status import Revocation, Why
+from signerd.core.events import Notify, Submit
+from signerd.core.keys import Revocation, Why
 from signerd.core.states import State
 from signerd.core.values import OwnKey
 from signerd.journal import Journal
@@ -91,7 +93,9 @@ def test_when_a_device_was_replaced_is_kept_while_it_is(journal: Journal) -> Non
 
 
 def test_when_it_was_replaced_is_read_from_the_chain_of_an_earlier_version(tmp_path: Path) -> None:
-    """The first registration after the last one in which the key stands; nothing where the chain does not name it."""
+    """The first registration after the last one in which the key stands; nothing where the chain does not
+    name it.
+    """
     with closing(sqlite3.connect(tmp_path / JOURNAL, isolation_level=None)) as connection:
         migrate(connection, MIGRATIONS[:4])
         known, unknown = own_keys(MALLORY)
@@ -115,7 +119,7 @@ def test_when_it_was_replaced_is_read_from_the_chain_of_an_earlier_version(tmp_p
     assert dates == {known: datetime(2026, 3, 1, tzinfo=UTC), unknown: None}
 
 
-# --- the platform's word against the registered key ------------------------------------------------------------------
+# --- the platform's word against the registered key ---------------------------------------------------------
 
 
 def revoked(key_id: str = "key-1") -> Revocation:

@@ -1,7 +1,9 @@
-"""No sequence of events and crashes comes to *signing* without an allow and the person's yes to it, over a real journal.
+"""No sequence of events and crashes comes to *signing* without an allow and the person's yes to it, over a
+real journal.
 
-Two judges that know nothing of the engine: what the journal holds is compared with what was ever true here, and the chain of
-decisions must tell of every question to a device that it was judged, allowed and approved first.
+Two judges that know nothing of the engine: what the journal holds is compared with what was ever true here,
+and the chain of decisions must tell of every question to a device that it was judged, allowed and approved
+first.
 """
 
 import tempfile
@@ -19,8 +21,8 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Entry, Note, first_fault
-from signerd.core.effects import Effect, SignOnDevice, Submit
-from signerd.core.key_status import Revocation, Why
+from signerd.core.events import Effect, SignOnDevice, Submit
+from signerd.core.keys import Revocation, Why
 from signerd.core.states import State
 from signerd.core.values import Limits, Record, Snapshot
 from signerd.errors import DecisionError
@@ -95,7 +97,8 @@ class Life(RuleBasedStateMachine):
         journal = Journal(
             Path(self.place.name), network=NETWORK, limits=Limits(), now=lambda: NOW, fault=self._fault
         )
-        # Whether a commit outlives the power is another test's: here a process dies, and the system's memory stays.
+        # Whether a commit outlives the power is another test's: here a process dies, and the system's memory
+        # stays.
         journal._db.execute("PRAGMA synchronous = OFF")
         return journal
 
@@ -125,7 +128,7 @@ class Life(RuleBasedStateMachine):
     def the_next_write_kills(self, side: str) -> None:
         self.dies = side
 
-    # --- the platform ------------------------------------------------------------------------------------------------
+    # --- the platform ---------------------------------------------------------------------------------------
 
     @rule(psbt_id=st.sampled_from(IDS))
     def proposes_honestly(self, psbt_id: str) -> None:
@@ -156,7 +159,7 @@ class Life(RuleBasedStateMachine):
         key_id = self.journal.keys.platform_key_id() or ""
         self.attempt(lambda: self.journal.revoke(Revocation(key_id, "73c5da0a", Why.REVOKED, NOW)))
 
-    # --- the person --------------------------------------------------------------------------------------------------
+    # --- the person -----------------------------------------------------------------------------------------
 
     @rule(psbt_id=st.sampled_from(IDS))
     def approves_what_is_shown(self, psbt_id: str) -> None:
@@ -186,7 +189,9 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def puts_all_in_order(self) -> None:
-        """The person looked at what was wrong: our key is registered, and the vault pinned as the platform shows it."""
+        """The person looked at what was wrong: our key is registered, and the vault pinned as the platform
+        shows it.
+        """
         self.attempt(lambda: self.journal.learn(CLAIM))
         self.registers((ALICE, "key-1"))
         if self.journal.vault_changes(VAULT_ID):
@@ -209,7 +214,7 @@ class Life(RuleBasedStateMachine):
         signer, key_id = device
         self.attempt(lambda: self.journal.add_own_keys(own_keys(signer), key_id, Note("registered", key_id)))
 
-    # --- the device, and all else ------------------------------------------------------------------------------------
+    # --- the device, and all else ---------------------------------------------------------------------------
 
     @rule(psbt_id=st.sampled_from(IDS))
     def finds_the_device(self, psbt_id: str) -> None:
@@ -253,7 +258,7 @@ class Life(RuleBasedStateMachine):
     def known(self, psbt_id: str) -> Record | None:
         return next((record for record in self.journal.records() if record.psbt_id == psbt_id), None)
 
-    # --- what must hold ----------------------------------------------------------------------------------------------
+    # --- what must hold -------------------------------------------------------------------------------------
 
     def look_at(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -269,7 +274,9 @@ class Life(RuleBasedStateMachine):
                 assert len(self.signatures[effect.psbt_id]) == 1
 
     def is_sound(self, shown: Snapshot) -> bool:
-        """By what is stored, and no judgement of it: an honest story of the pinned vault, and a key that is ours."""
+        """By what is stored, and no judgement of it: an honest story of the pinned vault, and a key that is
+        ours.
+        """
         claim = self.journal.claim(VAULT_ID)
         return (
             replace(shown, status=ProposalStatus.PENDING) == HONEST[shown.psbt_id]

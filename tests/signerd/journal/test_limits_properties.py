@@ -1,4 +1,6 @@
-"""Rolling limits over a real journal, against a model that knows nothing of it: any clock, any ends, any restarts."""
+"""Rolling limits over a real journal, against a model that knows nothing of it: any clock, any ends, any
+restarts.
+"""
 
 import tempfile
 from dataclasses import dataclass, replace
@@ -38,13 +40,17 @@ class Signed:
 
 @cache
 def proposal(number: int, amount: int, coin: int) -> Snapshot:
-    """Every second one is brought by an app: what it pays counts as a proposal's does, and the other way round."""
+    """Every second one is brought by an app: what it pays counts as a proposal's does, and the other way
+    round.
+    """
     found = paying(amount, number, coin=coin)
     return replace(found, brought=NEVER_OVER) if number % 2 else found
 
 
 class World:
-    """The journal, and beside it the model: what was signed, by the largest time that anything was noted at."""
+    """The journal, and beside it the model: what was signed, by the largest time that anything
+    was noted at.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.desk = Desk(folder)
@@ -65,7 +71,9 @@ class World:
         return {name for name, (days, most) in names.items() if self.spent(days, amount, coin) > most}
 
     def spent(self, days: int, amount: int, coin: int) -> int:
-        """Each proposal spends one coin: of those that spend the same the largest counts, whatever is said of its end."""
+        """Each proposal spends one coin: of those that spend the same the largest counts, whatever is said of
+        its end.
+        """
         largest = dict.fromkeys(range(COINS), 0)
         for item in self.signed.values():
             if item.at > self.seen - timedelta(days=days):

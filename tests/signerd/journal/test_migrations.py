@@ -1,4 +1,6 @@
-"""Journals of every earlier version are brought forward with all that they hold (F: journal from an older version)."""
+"""Journals of every earlier version are brought forward with all that they hold (F: journal from an older
+version).
+"""
 
 import sqlite3
 from contextlib import closing
@@ -13,10 +15,10 @@ from signerd.core.claims import VaultClaim
 from signerd.core.states import State
 from signerd.core.values import Limits
 from signerd.journal import Journal
+from signerd.journal.keys import AtDevice
 from signerd.journal.rows import audit_entries, write_entry
 from signerd.journal.schema import MIGRATIONS, migrate
 from signerd.journal.storage import BORN, JOURNAL
-from signerd.journal.vaults import AtDevice
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of
 from tests.support.payments import spend_of
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
@@ -113,7 +115,9 @@ def test_s16_a_change_that_the_first_version_only_saw_is_an_alarm_at_the_next_lo
 
 
 def test_s26_what_an_earlier_version_signed_is_known_by_the_quorum_that_was_pinned_then(folder: Path) -> None:
-    """Also where that one was unpinned since, and its id is another vault's now: the chain of decisions tells."""
+    """Also where that one was unpinned since, and its id is another vault's now: the chain of decisions
+    tells.
+    """
     other = make_vault(account=1)
     with closing(sqlite3.connect(folder / JOURNAL, isolation_level=None)) as connection:
         migrate(connection, MIGRATIONS[:8])

@@ -1,4 +1,5 @@
-"""S6 over a real journal: whatever is proposed, signed, declared and lied about, nothing is paid twice unasked.
+"""S6 over a real journal: whatever is proposed, signed, declared and lied about, nothing is paid twice
+unasked.
 
 Beside the journal runs a model that knows of coins, payees and fees only, and no PSBT.
 """
@@ -63,7 +64,7 @@ class World:
         # In the order in which devices were asked, the last time each.
         self.asked: list[str] = []
 
-    # --- what happens ------------------------------------------------------------------------------------------------
+    # --- what happens ---------------------------------------------------------------------------------------
 
     def propose(self, coins: frozenset[int], paid: int, fee: int, replaces: int | None) -> None:
         psbt_id = f"p-{len(self.plans)}"
@@ -106,13 +107,14 @@ class World:
         self.journal = open_one(self.folder)
         self.journal.restart()
 
-    # --- what must hold ----------------------------------------------------------------------------------------------
+    # --- what must hold -------------------------------------------------------------------------------------
 
     def require_asked(self, psbt_id: str) -> None:
-        """Signed without a word of the person: no payment that a signed one may make beside it, and no odd rival of one.
+        """Signed without a word of the person: no payment that a signed one may make beside it, and no odd
+        rival of one.
 
-        Of two it is the one whose device was asked later that the person is asked about: the other counts from then on,
-        whichever device answers first.
+        Of two it is the one whose device was asked later that the person is asked about: the other counts
+        from then on, whichever device answers first.
         """
         for other in self.signed:
             first, second = sorted((psbt_id, other), key=self.asked.index)
@@ -150,7 +152,9 @@ class World:
         assert ("replacement" in refused) is self.lies_of_replacing(this, named)
 
     def leaving(self, psbt_id: str) -> set[str]:
-        """What may confirm: what was signed, for ever; what a device works on; what the others are said to have completed."""
+        """What may confirm: what was signed, for ever; what a device works on; what the others are said to
+        have completed.
+        """
         states = {record.psbt_id: record.state for record in self.journal.records()}
         return {
             name

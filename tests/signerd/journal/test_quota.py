@@ -1,4 +1,6 @@
-"""What a platform can make the journal keep has an end, and what this person decided has none of its own (F)."""
+"""What a platform can make the journal keep has an end, and what this person decided has none of
+its own (F).
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,16 +9,15 @@ from pathlib import Path
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.core import quota
 from signerd.core.audit import Note
 from signerd.core.events import Refused
 from signerd.core.following import identity_of
-from signerd.core.quota import Allowance
 from signerd.core.states import State
 from signerd.core.values import Limits, Snapshot
 from signerd.errors import PlatformFloods, UnknownProposal
-from signerd.journal import Journal
+from signerd.journal import Journal, quota
 from signerd.journal import quota as book
+from signerd.journal.quota import Allowance
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend
 
 HONEST = snapshot_of(spend())

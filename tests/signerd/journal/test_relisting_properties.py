@@ -1,7 +1,8 @@
-"""S26 over a real journal: the platform renames, splits, relists and reorders vaults, and the person unpins and pins again.
+"""S26 over a real journal: the platform renames, splits, relists and reorders vaults, and the person unpins
+and pins again.
 
-A model beside it knows quorums by number and no id. Whatever ids mean, no payment that was signed is forgotten, no limit
-begins anew, no rule of a vault is lost, and nothing is signed by another quorum's pin.
+A model beside it knows quorums by number and no id. Whatever ids mean, no payment that was signed is
+forgotten, no limit begins anew, no rule of a vault is lost, and nothing is signed by another quorum's pin.
 """
 
 import tempfile
@@ -56,7 +57,9 @@ def payment(quorum: int, payee: str, number: int) -> Psbt:
 
 
 class Relisting(RuleBasedStateMachine):
-    """``shown``: which vault each id is of today; ``signed``: (quorum, payee) of all that this machine signed."""
+    """``shown``: which vault each id is of today; ``signed``: (quorum, payee) of all that this machine
+    signed.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +82,7 @@ class Relisting(RuleBasedStateMachine):
         self.pins("v-a")
         self.journal.rules = written_rules(RULES, NETWORK).resolved(self.journal.pinned_codes())
 
-    # --- the platform ------------------------------------------------------------------------------------------------
+    # --- the platform ---------------------------------------------------------------------------------------
 
     @rule(
         vault_id=st.sampled_from(IDS),
@@ -87,7 +90,9 @@ class Relisting(RuleBasedStateMachine):
         turned=st.booleans(),
     )
     def lists(self, vault_id: str, vault: Vault, turned: bool = False) -> None:
-        """Under an id that is new or was another's: a rename, a split, an alarm; the keys in another order mean nothing."""
+        """Under an id that is new or was another's: a rename, a split, an alarm; the keys in another order
+        mean nothing.
+        """
         keys = tuple(reversed(vault.cosigners)) if turned else vault.cosigners
         shown = replace(vault, cosigners=keys)
         self.shown[vault_id] = vault
@@ -104,7 +109,9 @@ class Relisting(RuleBasedStateMachine):
     def is_asked_to_sign(
         self, quorum: int, payee: str, vault_id: str, status: ProposalStatus, device: bool
     ) -> None:
-        """The whole way, where anything lets it, or until a ``device`` is there: what must be named first, the model says too."""
+        """The whole way, where anything lets it, or until a ``device`` is there: what must be named first,
+        the model says too.
+        """
         psbt_id = f"p-{len(self.of)}"
         psbt = payment(quorum, payee, len(self.of))
         self.of[psbt_id] = quorum, payee
@@ -158,7 +165,7 @@ class Relisting(RuleBasedStateMachine):
             return False
         return pins.get(vault_id, pinned) == pinned and not self.journal.vault_changes(pinned.vault_id)
 
-    # --- the person --------------------------------------------------------------------------------------------------
+    # --- the person -----------------------------------------------------------------------------------------
 
     @rule(vault_id=st.sampled_from(IDS))
     def pins(self, vault_id: str) -> None:
@@ -198,7 +205,7 @@ class Relisting(RuleBasedStateMachine):
         self.journal.rules = written_rules(RULES, NETWORK).resolved(self.journal.pinned_codes())
         self.journal.restart()
 
-    # --- what must hold ----------------------------------------------------------------------------------------------
+    # --- what must hold -------------------------------------------------------------------------------------
 
     @invariant()
     def nothing_is_forgotten(self) -> None:

@@ -10,12 +10,21 @@ from custody.schemas.proposals import ProposalStatus
 from multisig import ChangeTo, build_psbt, sats
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.rules.reading import read_rules
 from signerd.core.states import State
 from signerd.core.values import Limits, Snapshot
 from signerd.errors import RefusedByChecks
 from signerd.journal import Journal
-from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, signed_by, snapshot_of
+from tests.support.desk import (
+    CLAIM,
+    NETWORK,
+    VAULT,
+    VAULT_ID,
+    make_pin,
+    own_keys,
+    read_rules,
+    signed_by,
+    snapshot_of,
+)
 from tests.support.wallets import ALICE, fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -147,7 +156,9 @@ def test_an_approval_beyond_a_limit_is_refused(desk: Desk) -> None:
 def test_s13_the_platforms_word_that_a_smaller_one_of_ours_confirmed_instead_frees_nothing(
     desk: Desk, status: ProposalStatus, confirmations: int
 ) -> None:
-    """A signer who signed both knows no more than that one of them confirms: the larger one, should the platform lie."""
+    """A signer who signed both knows no more than that one of them confirms: the larger one, should the
+    platform lie.
+    """
     desk.sign(paying(90_000, 1))
     smaller = paying(10_000, 2, coin=1, fee=2_000)
     assert desk.sign(smaller) is State.SIGNED

@@ -1,6 +1,11 @@
-"""A damaged or missing journal is reported and kept, never silently made anew (F: journal corrupted, older, newer)."""
+"""The state folder is ours alone, and one daemon's at a time (L12). A damaged or missing journal is reported
+and kept, never silently replaced (F: journal corrupted, older, newer; two daemons started at once).
+"""
 
 import sqlite3
+import stat
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,11 +14,25 @@ import pytest
 from multisig import Network
 from signerd.core.audit import Note, first_fault
 from signerd.core.values import Limits
-from signerd.errors import AlreadyConfigured, JournalCorrupted, JournalTooNew, JournalUnwritable
+from signerd.errors import (
+    AlreadyConfigured,
+    AlreadyRunning,
+    JournalCorrupted,
+    JournalTooNew,
+    JournalUnwritable,
+    UnsafeFolder,
+)
 from signerd.journal import Journal, storage
-from signerd.journal.folder import write_private
 from signerd.journal.schema import MIGRATIONS, migrate
-from signerd.journal.storage import BORN, JOURNAL, open_journal, open_to_read, start_over
+from signerd.journal.storage import (
+    BORN,
+    JOURNAL,
+    StateFolder,
+    open_journal,
+    open_to_read,
+    start_over,
+    write_private,
+)
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -111,7 +130,9 @@ def test_a_kill_while_the_first_journal_is_made_is_no_loss(tmp_path: Path) -> No
 
 
 def test_a_torn_write_ahead_log_loses_no_committed_entry(folder: Path) -> None:
-    """F: power loss. What the last checkpoint holds stays; the torn tail of the log is dropped by its checksums."""
+    """F: power loss. What the last checkpoint holds stays; the torn tail of the log is dropped by its
+    checksums.
+    """
     connection = open_journal(folder, NOW)
     (folder / f"{JOURNAL}-wal").write_bytes(b"\x37\x7f\x06\x82torn")
     connection.close()
@@ -120,7 +141,9 @@ def test_a_torn_write_ahead_log_loses_no_committed_entry(folder: Path) -> None:
 
 
 def written_ahead(folder: Path) -> tuple[dict[str, bytes], list[int]]:
-    """The files of a journal whose entries all stand in its log, and where in the log each one's commit ends."""
+    """The files of a journal whose entries all stand in its log, and where in the log each one's
+    commit ends.
+    """
     folder.mkdir()
     log, ends = folder / f"{JOURNAL}-wal", []
     with open_one(folder) as writer:
@@ -133,7 +156,9 @@ def written_ahead(folder: Path) -> tuple[dict[str, bytes], list[int]]:
 
 @pytest.mark.parametrize("torn", ["cut", "noise"])
 def test_f_power_loss_at_any_byte_of_the_log_keeps_a_whole_chain(tmp_path: Path, torn: str) -> None:
-    """Wherever the log ends, or turns into noise: what was committed before that place stays, and nothing else."""
+    """Wherever the log ends, or turns into noise: what was committed before that place stays, and nothing
+    else.
+    """
     files, ends = written_ahead(tmp_path / "live")
     log = files.pop(f"{JOURNAL}-wal")
     assert ends == sorted(set(ends))
@@ -216,3 +241,54 @@ def test_a_journal_that_another_program_holds_is_not_taken_for_damaged(
     assert list(folder.glob("damaged-*")) == []
     with open_one(folder) as journal:
         assert journal.head()[0] == 200
+
+
+def test_a_new_folder_is_private(tmp_path: Path) -> None:
+    with StateFolder.hold(tmp_path / "a" / "b") as folder:
+        assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+        assert stat.S_IMODE((folder.path / "lock").stat().st_mode) == 0o600
+
+
+def test_two_daemons_on_one_folder_cannot_start(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    with StateFolder.hold(path):
+        with pytest.raises(AlreadyRunning):
+            StateFolder.hold(path)
+        other = (
+            "from pathlib import Path; from signerd.journal import StateFolder; "
+            f"StateFolder.hold(Path({str(path)!r}))"
+        )
+        second = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=False)
+        assert "AlreadyRunning" in second.stderr
+    StateFolder.hold(path).release()
+
+
+def test_l12_a_folder_open_to_others_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.mkdir(mode=0o755)
+    with pytest.raises(UnsafeFolder, match="755"):
+        StateFolder.hold(path)
+
+
+def test_l12_a_linked_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(UnsafeFolder, match="link"):
+        StateFolder.hold(tmp_path / "link")
+
+
+def test_l12_a_linked_lock_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.mkdir(mode=0o700)
+    (path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnsafeFolder):
+        StateFolder.hold(path)
+
+
+def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:
+    target = tmp_path / "secret"
+    write_private(target, b"one")
+    write_private(target, b"two")
+    assert target.read_bytes() == b"two"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert [p.name for p in tmp_path.iterdir()] == ["secret"]

@@ -1,4 +1,6 @@
-"""A change of a pinned vault in the journal: marked once, told once, and standing until the person has looked (S16)."""
+"""A change of a pinned vault in the journal: marked once, told once, and standing until the person has looked
+(S16).
+"""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -8,7 +10,7 @@ import pytest
 
 from signerd.core import events
 from signerd.core.audit import Note, first_fault
-from signerd.core.effects import AskPerson, Level, Notify
+from signerd.core.events import AskPerson, Level, Notify
 from signerd.core.states import State
 from signerd.core.values import Limits
 from signerd.errors import IllegalEvent, RefusedByChecks
@@ -112,7 +114,9 @@ def test_a_change_of_a_vault_that_is_not_pinned_is_news_and_no_alarm(journal: Jo
 
 
 def test_s26_a_change_of_the_pinned_vault_under_another_id_is_an_alarm(journal: Journal) -> None:
-    """Also where its record contradicts the pin from the first look, and where it becomes another vault later."""
+    """Also where its record contradicts the pin from the first look, and where it becomes another vault
+    later.
+    """
     other = replace(CLAIM, vault_id="vault-2", name="Renamed")
     assert journal.learn(other).effects == ()
     (alarm, *_) = journal.learn(replace(FOREIGN, vault_id="vault-2")).effects

@@ -1,4 +1,6 @@
-"""What the shapes write down for themselves, so that a command starts without what it was written down from."""
+"""What the shapes write down for themselves, so that a command starts without what it was written
+down from.
+"""
 
 import multisig
 from signerd.shapes import vaults

@@ -1,4 +1,6 @@
-"""Whom a new token lists from the start: each address is shown, whole, and decided about by the person (S12)."""
+"""Whom a new token lists from the start: each address is shown, whole, and decided about by the
+person (S12).
+"""
 
 from dataclasses import replace
 
@@ -9,13 +11,13 @@ from hypothesis import strategies as st
 from multisig import RECEIVE, encode_address
 from multisig.tokens import MAX_WHITELIST, Bytecode
 from signerd.cli.words import proposal_text
-from signerd.core.checks.listed import MOST_NAMED
+from signerd.core.checks.case import Outcome, Verdict
+from signerd.core.checks.tokens import MOST_NAMED
 from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.text import LONGEST_TEXT
 from signerd.core.tokens import TokenClaim
 from signerd.core.values import Pin, Record, ReviewContext
-from signerd.core.verdicts import Outcome, Verdict
 from signerd.daemon.proposal_views import proposal_view
 from signerd.shapes import ProposalView, TokenView
 from tests.multisig.tokens.samples import HOLDERS

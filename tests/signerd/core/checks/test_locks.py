@@ -1,10 +1,13 @@
-"""Locks far ahead of the chain are held (S30, and beside S24); those that wallets set against fee sniping are not."""
+"""Locks far ahead of the chain are held (S30, and beside S24); those that wallets set against fee sniping are
+not.
+"""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from multisig import ChangeTo, Network, build_psbt, sats
+from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.locks import (
     BLOCKS_AHEAD,
     FINAL_SEQUENCE,
@@ -15,7 +18,6 @@ from signerd.core.checks.locks import (
 )
 from signerd.core.review import review
 from signerd.core.rules.spending import Moment
-from signerd.core.verdicts import Outcome, Verdict
 from tests.support.desk import VAULT, review_context, snapshot_of
 from tests.support.wallets import fund, pay
 

@@ -8,11 +8,11 @@ import pytest
 from custody.schemas.proposals import TxType
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, op_return_script, sats
 from multisig.tokens import Call, Function, token_amount, token_script
+from signerd.core.checks.case import Outcome
 from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.tokens import TokenClaim
 from signerd.core.values import Neighbour, ReviewContext, Snapshot
-from signerd.core.verdicts import Outcome
 from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of
 from tests.support.tokens import (
     CONTRACT,
@@ -136,7 +136,9 @@ REST, AWAY = ChangeTo(sats(37_000), RECEIVE, 0), pay(60_000)
 def test_s12_a_payment_that_is_called_a_version_that_takes_back_is_refused(
     kind: TxType, named: str, outputs: list[TxOut | ChangeTo]
 ) -> None:
-    """Whatever it says that it replaces, known here or not, and though its recipient and amount are recorded."""
+    """Whatever it says that it replaces, known here or not, and though its recipient and amount
+    are recorded.
+    """
     paying = build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)
     around = review_context(token=GOLD, neighbours=(signed(token_psbt(call())),))
     snapshot = snapshot_of(paying, kind=kind, replaces=named)
@@ -184,13 +186,18 @@ def test_s10_a_second_piece_of_data_is_refused() -> None:
     assert "op-return-multiple" in refused_by(token_snapshot(call(), psbt))
 
 
+UNDECODABLE = build_psbt(
+    VAULT, [fund(VAULT, 100_000)], [HOME, TxOut(sats(0), op_return_script(b"CPT\x12"))], 0
+)
+
+
 @pytest.mark.parametrize(
     ("kind", "psbt"),
     [
         (TxType.DEPLOY, token_psbt(call())),
         (TxType.CALL, token_psbt(GOLD.deployment)),
         (TxType.CALL, build_psbt(VAULT, [fund(VAULT, 100_000)], [HOME], 0)),
-        (TxType.CALL, build_psbt(VAULT, [fund(VAULT, 100_000)], [HOME, TxOut(sats(0), op_return_script(b"CPT\x12"))], 0)),
+        (TxType.CALL, UNDECODABLE),
     ],
     ids=["a call called a deployment", "a deployment called a call", "no data", "undecodable data"],
 )  # fmt: skip

@@ -4,7 +4,7 @@ import pytest
 
 from firmware_bridge import DeviceState, Question
 from signerd.core.audit import Note
-from signerd.daemon.unlocking import Questions, Unlocking
+from signerd.daemon.device_actions import Questions, Unlocking
 from signerd.errors import NoSuchQuestion
 from tests.support.daemons import daemon_at, prepare
 from tests.support.desk import snapshot_of, spend

@@ -1,0 +1,218 @@
+"""Before the inspection: is it the vault that the person pinned, whole, and is our key in it? Whose is an
+imported PSBT?
+
+No record of recipients, amounts, fee or transaction id comes with an imported PSBT, so the checks that
+compare them do not run, and one warning names them: only the person knows what it should do.
+"""
+
+from datetime import UTC, datetime
+
+from custody.schemas.proposals import TxType
+from multisig import MultisigError, Vault
+from multisig.tokens import Call, Deploy
+from signerd.core.checks.case import Answer, Case, allow, refuse, warn
+from signerd.core.claims import former_key_of, own_key_of, same_quorum
+from signerd.core.families import read_figures
+from signerd.core.keys import made_with_former
+from signerd.core.signing import signing_of
+from signerd.core.text import plain, said
+from signerd.core.tokens import payload_of, takes_back
+
+CHECKED_KINDS = {
+    TxType.SEND: "It is a plain payment from a vault.",
+    TxType.FORWARD: "It moves your own money into a vault.",
+    TxType.DEPLOY: "It makes a token.",
+    TxType.CALL: "It is a call of a token.",
+}
+# What the transaction of such a proposal carries; a plain payment that carries any is refused by ``data``.
+_CARRIES = {TxType.DEPLOY: Deploy, TxType.CALL: Call}
+
+
+def kind_known(case: Case) -> Answer:
+    """Only what this version can check in full may be signed, and only as what it is."""
+    kind = case.snapshot.kind
+    if kind not in CHECKED_KINDS:
+        return refuse(f"This version cannot check a proposal of the kind '{kind}'.", kind=kind.value)
+    if kind in _CARRIES and case.snapshot.replaces is not None and takes_back(case.psbt):
+        return _taken_back(case)
+    if kind in _CARRIES and not isinstance(payload_of(case.psbt), _CARRIES[kind]):
+        return refuse(
+            f"It is called a token's {kind.value}, and its transaction carries none that can be read.",
+            kind=kind.value,
+        )
+    return allow(CHECKED_KINDS[kind], kind=kind.value)
+
+
+def _taken_back(case: Case) -> Answer:
+    """Without data it calls nothing: it is what it is called only where all of it comes back to the pinned
+    vault.
+    """
+    kind, pin = case.snapshot.kind.value, case.around.pin
+    figures = None if pin is None else read_figures(case.snapshot.psbt, pin.vault)
+    if figures is None:
+        return refuse(
+            f"It is called a token's {kind} that takes another one back, and nothing proves that its coins "
+            "are a pinned "
+            "vault's and come back to it.",
+            kind=kind,
+        )
+    if not figures.takes_all_back:
+        return refuse(
+            f"It is called a token's {kind} that takes another one back, but not everything comes back: it "
+            "pays somebody.",
+            kind=kind,
+        )
+    return allow(
+        "It takes a token's transaction back: all of it comes back to the vault, and it carries no data.",
+        kind=kind,
+    )
+
+
+def pinned(case: Case) -> Answer:
+    """S16: a quorum known only from the platform is not known."""
+    pin = case.around.pin
+    if pin is None:
+        return refuse(
+            "The vault is not pinned on this machine. Compare it with the other signers, then pin it.",
+            vault_id=case.snapshot.vault_id,
+        )
+    if pin.workspace_id != case.snapshot.workspace_id:
+        return refuse(
+            f"The vault was pinned in workspace {pin.workspace_id}; the proposal comes from another."
+        )
+    return allow(f"The vault is the pinned '{pin.name}'.", code=pin.vault.verification_code)
+
+
+def unchanged(case: Case) -> Answer:
+    """S16: M, N, a cosigner or an account changed after the vault was pinned."""
+    pin, claimed = case.around.pin, case.around.claimed_descriptor
+    if pin is None:
+        return refuse("There is no pinned vault to compare with.")
+    if claimed is None:
+        return refuse("The platform has not shown the vault's descriptor yet.")
+    try:
+        same = same_quorum(Vault.from_descriptor(claimed, pin.vault.network), pin.vault)
+    except MultisigError as error:
+        return refuse(f"The platform's descriptor of the vault is not valid: {said(error)}")
+    if not same:
+        return refuse(
+            "ALARM: the platform shows other keys or another threshold than the vault that was pinned. "
+            "Do not sign; call the other signers.",
+        )
+    return allow("The platform shows the vault as it was pinned.")
+
+
+def network_agrees(case: Case) -> Answer:
+    """S14: a mainnet transaction under a testnet workspace, or the other way round.
+
+    An imported PSBT has no workspace to compare with; the inspection compares the network of its keys.
+    """
+    around, snapshot = case.around, case.snapshot
+    imported = snapshot.brought is not None
+    networks = {"configured": str(around.network)}
+    if not imported:
+        networks["workspace"] = snapshot.workspace_network
+        if around.network.api_name != snapshot.workspace_network:
+            return refuse(
+                f"The workspace is on {snapshot.workspace_network}, this signerd on {around.network}.",
+                **networks,
+            )
+    if around.pin is not None and around.pin.vault.network is not around.network:
+        return refuse(
+            f"The vault was pinned on {around.pin.vault.network}, not on {around.network}.", **networks
+        )
+    if imported:
+        return allow(f"It is judged as one of {around.network}; no workspace says so beside.", **networks)
+    return allow(f"Everything is on {around.network}.", **networks)
+
+
+def own_key_inside(case: Case) -> Answer:
+    """S15: our exact extended key at its exact account, as this machine's device gave it."""
+    pin = case.around.pin
+    own = None if pin is None else own_key_of(pin.vault, case.around.own_keys)
+    if pin is None or own is None:
+        former = None if pin is None else former_key_of(pin.vault, case.around.former_keys)
+        if former is not None:
+            return refuse(made_with_former(former), fingerprint=str(former.own.key.fingerprint))
+        return refuse("None of the keys of this vault is a registered key of your device.")
+    if own.key != pin.own_key:
+        return refuse("Your key in this vault is another than when it was pinned.")
+    return allow(
+        f"Your key {own.key.origin.fingerprint} signs with account {own.account}.",
+        fingerprint=str(own.key.origin.fingerprint),
+        account=own.account,
+    )
+
+
+def key_stands(case: Case) -> Answer:
+    """The platform takes no signature of a revoked key, and the revocation may have had a reason."""
+    told = case.around.revoked
+    if told:
+        return refuse(told)
+    return allow("The platform has said nothing against your registered key.")
+
+
+def change_looked_at(case: Case) -> Answer:
+    """S16: a change stays an alarm though the platform takes it back, until the person has looked and
+    unpinned.
+    """
+    told = case.around.vault_changes
+    if not told:
+        return allow("The platform has shown no change of the vault since it was pinned.")
+    return refuse(
+        "ALARM: the platform has shown the vault changed since it was pinned, and you have not looked at it "
+        "yet. "
+        f"{' '.join(told)} Do not sign; call the other signers. `signerd vaults` shows it.",
+        changes=len(told),
+    )
+
+
+def name_kept(case: Case) -> Answer:
+    """A name proves nothing, but a person may know the vault by it."""
+    pin, claimed = case.around.pin, case.around.claimed_name
+    if pin is None or claimed is None or claimed == pin.name:
+        return allow("The vault has the name under which it was pinned, which is a label only.")
+    return warn(
+        f"The platform calls the vault '{plain(claimed)}' now; you pinned it as '{plain(pin.name)}'. "
+        "A name is a label only: the keys are what counts.",
+    )
+
+
+def without_record(case: Case) -> Answer:
+    """S12, S13: there is no record to compare the bytes with."""
+    by = plain(case.snapshot.created_by)
+    return warn(
+        f"It is not the platform's: {by} brought it. Nobody recorded whom it should pay, how much and at "
+        "what fee, "
+        "and nothing is compared with it: look at where the money goes.",
+        brought_by=by,
+        not_compared=", ".join(case.not_compared),
+    )
+
+
+def in_time(case: Case) -> Answer:
+    """The app that imported it no longer waits, and prices and fees have changed."""
+    told = case.snapshot.brought
+    assert told is not None, "only imported PSBTs are judged by this"
+    until = f"{datetime.fromtimestamp(told.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
+    if case.around.lapsed:
+        return refuse(f"It could be approved until {until}, which is over.")
+    return allow(f"It may be approved until {until}.")
+
+
+def own_coins(case: Case) -> Answer:
+    """It spends from no pinned vault: then from the registered profile, or it is refused."""
+    signing = signing_of(case.snapshot, case.around)
+    if signing is None:
+        return refuse("Its coins are of no vault that is pinned here, and not of your registered profile.")
+    origin = signing.key.origin
+    return allow(f"It is from your own profile, {origin}.", fingerprint=str(origin.fingerprint))
+
+
+def from_profile(case: Case) -> Answer:
+    """Which of our keys the coins are of. That they are is proven by the inspection."""
+    signing = signing_of(case.snapshot, case.around)
+    if signing is None:
+        return refuse("It is a forward, but not from a profile that is registered with your device.")
+    origin = signing.key.origin
+    return allow(f"It is from your own profile, {origin}.", fingerprint=str(origin.fingerprint))

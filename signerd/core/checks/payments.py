@@ -1,0 +1,235 @@
+"""What the transaction pays: against the record (S12), against the limits of fees (S7), and where what comes
+back goes (S29).
+
+The record is the platform's claim; the bytes are the fact. The limits are this machine's configuration.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from multisig import RECEIVE, Change, MultisigError, Sats, Vault, decode_address
+from signerd.core.checks.case import Answer, InspectedCase, allow, hold, refuse, warn
+from signerd.core.places import GAP, NEW_POLICY, is_near, last_below, policy_code, with_coins
+from signerd.core.text import amount, place_words, said
+
+
+def proven(case: InspectedCase) -> Answer:
+    """Sums up the inspection; its findings follow, each under its own name."""
+    if not case.inspection.ok:
+        return refuse("The transaction's bytes do not prove what they claim.")
+    whose = "the vault's" if isinstance(case.policy, Vault) else "your own profile's"
+    return allow(f"Every input is {whose}, every amount is proven, and all change comes back to it.")
+
+
+def transaction_id(case: InspectedCase) -> Answer:
+    """The platform must speak of the same transaction."""
+    txid = case.psbt.tx.txid
+    if txid != case.snapshot.txid_expected:
+        return refuse(
+            "The platform names another transaction id than the PSBT's.",
+            said=case.snapshot.txid_expected,
+        )
+    return allow("The transaction id is the one that the platform names.", txid=txid)
+
+
+def payments_match(case: InspectedCase) -> Answer:
+    """Every payment goes to a recorded recipient, and every recipient is paid."""
+    try:
+        recorded = Counter(_recorded_scripts(case))
+    except MultisigError as error:
+        return refuse(f"A recorded recipient is not an address of this network: {said(error)}")
+    paid = Counter(payment.script_pubkey for payment in case.inspection.payments)
+    own = Counter(script for script, _amount in case.returning)
+    if paid - recorded:
+        return refuse("The transaction pays somebody whom the proposal does not name.")
+    # A recipient may be the vault itself: such an output is proven ours, and counts as the payment it was
+    # meant to be.
+    if (recorded - paid) - own:
+        return refuse("A recipient whom the proposal names is not paid.")
+    return allow("Exactly the recorded recipients are paid.", recipients=recorded.total())
+
+
+def amounts_match(case: InspectedCase) -> Answer:
+    """Each recipient gets the recorded amount. Says nothing where ``recipients`` already refuses."""
+    snapshot = case.snapshot
+    if len(snapshot.amounts) != len(snapshot.recipients):
+        return refuse("The proposal does not record one amount for each recipient.")
+    try:
+        recorded = Counter(zip(_recorded_scripts(case), snapshot.amounts, strict=True))
+    except MultisigError:
+        return refuse("The recorded amounts cannot be compared: a recipient is not an address.")
+    paid = Counter((payment.script_pubkey, int(payment.amount)) for payment in case.inspection.payments)
+    own = Counter(case.returning)
+    if paid - recorded or (recorded - paid) - own:
+        return refuse("An amount in the transaction differs from the one that the proposal records.")
+    total = Sats(sum(snapshot.amounts))
+    return allow(f"The amounts are the recorded ones, {amount(total)} in all.", total_sats=int(total))
+
+
+def data_matches(case: InspectedCase) -> Answer:
+    """OP_RETURN data is what the proposal records, none where it records none (S10), and no token's (S12).
+
+    The person acknowledges the data of an imported PSBT, which no record names. A token's call moves more
+    than its coins: as a plain payment it would be judged by the coins alone.
+    """
+    return _recorded_data(case) if case.snapshot.brought is None else _imported_data(case)
+
+
+def _recorded_data(case: InspectedCase) -> Answer:
+    recorded = case.snapshot.op_return
+    carried = [output.data for output in case.inspection.op_returns]
+    expected = [] if recorded is None else [_data_bytes(recorded)]
+    if carried != expected:
+        return refuse(
+            "The data in the transaction is not the data that the proposal records.",
+            carried=" ".join(data.hex() for data in carried) or "none",
+        )
+    if case.inspection.token_output is not None:
+        return refuse("The data is a token's, and the proposal does not say that it is about a token.")
+    sentence = (
+        "It carries no data." if not carried else f"It carries the recorded {len(carried[0])} bytes of data."
+    )
+    return allow(sentence)
+
+
+def _imported_data(case: InspectedCase) -> Answer:
+    carried = case.inspection.op_returns
+    if any(output.token is not None for output in carried):
+        return refuse("The data is a token's, and what is brought may be about coins only.")
+    if carried:
+        size = sum(len(output.data) for output in carried)
+        return hold(f"It carries {size} bytes of data, which nobody recorded beside it.", bytes=size)
+    return allow("It carries no data.")
+
+
+def fee_matches(case: InspectedCase) -> Answer:
+    """The fee is what the proposal records."""
+    fee = case.inspection.fee
+    if fee != case.snapshot.fee:
+        return refuse(
+            f"The transaction pays a fee of {amount(fee)}; the proposal records another.",
+            fee_sats=int(fee),
+            recorded_sats=case.snapshot.fee,
+        )
+    return allow(f"The fee is the recorded one, {amount(fee)}.", fee_sats=int(fee))
+
+
+def _recorded_scripts(case: InspectedCase) -> list[bytes]:
+    return [decode_address(text, case.around.network) for text in case.snapshot.recipients]
+
+
+def _data_bytes(recorded: str) -> bytes:
+    if recorded.startswith("0x"):
+        try:
+            return bytes.fromhex(recorded[2:])
+        except ValueError:
+            return b""
+    return recorded.encode()
+
+
+def total_fee_limit(case: InspectedCase) -> Answer:
+    fee, most = case.inspection.fee, case.around.limits.max_fee
+    figures = {"fee_sats": int(fee), "limit_sats": int(most)}
+    if fee > most:
+        return refuse(f"The fee of {amount(fee)} is above the limit of {amount(most)}.", **figures)
+    return allow(f"The fee is within the limit of {amount(most)}.", **figures)
+
+
+def fee_rate_limit(case: InspectedCase) -> Answer:
+    rate, most = case.inspection.fee_rate, case.around.limits.max_fee_rate
+    figures = {"sat_per_kvb": rate.sat_per_kvb, "limit_sat_per_kvb": most.sat_per_kvb}
+    if rate.sat_per_kvb > most.sat_per_kvb:
+        return refuse(
+            f"The fee rate of {rate.sat_per_vb} sat/vB is above the limit of {most.sat_per_vb}.",
+            **figures,
+        )
+    return allow(f"The fee rate is {rate.sat_per_vb} sat/vB.", **figures)
+
+
+def fee_share_limit(case: InspectedCase) -> Answer:
+    """The fee's share of all outputs, as a Coldcard measures it."""
+    limits = case.around.limits
+    fee, outputs = case.inspection.fee, case.inspection.total_out
+    share = _share(fee, outputs)
+    figures = {"fee_sats": int(fee), "outputs_sats": int(outputs), "limit_percent": limits.max_fee_percent}
+    if fee * 100 >= outputs * limits.max_fee_percent:
+        return refuse(f"The fee is {share} of what the transaction moves.", **figures)
+    if fee * 100 >= outputs * limits.warn_fee_percent:
+        return warn(f"The fee is {share} of what the transaction moves.", **figures)
+    return allow(f"The fee is {share} of what the transaction moves.", **figures)
+
+
+def _share(fee: Sats, outputs: Sats) -> str:
+    return f"{fee / outputs:.2%}" if outputs else "all"
+
+
+# How many a person is shown; the rest is counted.
+SHOWN = 3
+
+
+def change_index(case: InspectedCase) -> Answer:
+    """Held where an address lies further than the gap from every one that is known to be used.
+
+    The outputs of this transaction do not vouch for one another: each is measured from what was known before.
+    """
+    known = with_coins(case.around.places.get(policy_code(case.policy), NEW_POLICY), case.inspection)
+    far = [back for back in case.inspection.change if not is_near(known[back.chain], back.index)]
+    if not far:
+        return allow(f"What comes back goes to addresses that a wallet with a gap limit of {GAP:,} finds.")
+    furthest = max(far, key=lambda back: back.index)
+    below = last_below(known[furthest.chain], furthest.index)
+    seen = "none of that chain" if below is None else f"{below:,}"
+    return hold(
+        f"It sends {_told(far)}. The highest address below that this machine knows to be used is {seen}: a "
+        "wallet that "
+        f"restores the keys looks {GAP:,} addresses further and would not find this money. Approve it only "
+        "if you know "
+        "why it goes there, and write the index down.",
+        chain=furthest.chain,
+        address_index=furthest.index,
+        outputs=", ".join(str(back.output_index) for back in far),
+    )
+
+
+def _told(far: Sequence[Change]) -> str:
+    told = [f"{amount(back.amount)} to {place_words(back.chain, back.index)}" for back in far[:SHOWN]]
+    more = f", and {len(far) - SHOWN} more" if len(far) > SHOWN else ""
+    return f"{', '.join(told)}{more}"
+
+
+# A forward goes to the vault's next address, which each deposit moves on; how far it has got, only the chain
+# and the platform know. A wallet that restores the vault finds its coins with a gap limit of this at worst,
+# so none is out of reach (S9). All of them are derived in half a second, once, with the most keys that a
+# vault has.
+RECEIVE_ADDRESSES = GAP
+
+
+def into_vault(case: InspectedCase) -> Answer:
+    """S12: the only payment goes to an address that this machine derives from the pinned vault; the rest
+    comes back.
+    """
+    payments = case.inspection.payments
+    if case.inspection.op_returns:
+        return refuse("A forward carries no data, and this one does.")
+    if len(payments) != 1:
+        return refuse(
+            f"A forward pays the vault and nobody else; this one has {len(payments)} payments.",
+            payments=len(payments),
+        )
+    assert case.pin is not None, "a forward whose vault is not pinned is not inspected"
+    (paid,) = payments
+    index = receive_index(case.pin.vault, paid.script_pubkey)
+    if index is None:
+        to = paid.address or f"script {paid.script_pubkey.hex()}"
+        return refuse(f"It pays {to}, which is no receive address of the pinned vault.")
+    return allow(
+        f"All of {amount(paid.amount)} goes into the pinned vault, to its address {index}.",
+        address_index=index,
+    )
+
+
+def receive_index(vault: Vault, script: bytes) -> int | None:
+    """Which of the vault's first receive addresses has that script; None where none has."""
+    return next(
+        (index for index in range(RECEIVE_ADDRESSES) if vault.script_pubkey(RECEIVE, index) == script), None
+    )

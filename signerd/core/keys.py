@@ -1,0 +1,167 @@
+"""The signer's keys at the platform: how many accounts are registered, and whether the platform calls the key
+revoked.
+
+Each vault takes one BIP-48 account of each signer. Accounts are hardened, so the platform cannot derive the
+next one: the device gives it, and its person approves once for many. The platform's figures are not proven. A
+wrong one asks for too many keys or for too few; it never changes what is signed.
+
+Its word about a revocation is not proven either. It can stop a signature, and it is shown; it removes nothing
+that is known here, and a later word of the platform does not lift it: the person registers a device again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from custody.schemas.keys import MAX_ACCOUNT
+from signerd.core.text import plain
+from signerd.core.values import FormerKey, OwnKey
+
+# The platform's contract: the first eight, more later.
+FIRST_ACCOUNTS = 8
+# One approval registers keys for so many more vaults; the person is asked while keys for two vaults are left.
+MORE_ACCOUNTS = 32
+FEW_ACCOUNTS = 2
+ALL_ACCOUNTS = MAX_ACCOUNT + 1
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """``known``: how many accounts from 0 on this machine has; ``following``: the number above the highest
+    one that the platform has; ``free``: how many of those no vault uses. The platform may tell neither.
+    """
+
+    known: int = 0
+    following: int = 0
+    free: int | None = None
+
+    @property
+    def registered(self) -> int:
+        return min(max(self.known, self.following), ALL_ACCOUNTS)
+
+    @property
+    def run_out(self) -> bool:
+        """Few are free, and there are more paths."""
+        return self.free is not None and self.free <= FEW_ACCOUNTS and self.registered < ALL_ACCOUNTS
+
+    @property
+    def wanted(self) -> int:
+        """How many, from 0 on, a registration offers now."""
+        if self.run_out:
+            return min(self.registered + MORE_ACCOUNTS, ALL_ACCOUNTS)
+        return max(self.registered, FIRST_ACCOUNTS)
+
+    @property
+    def advice(self) -> str | None:
+        """What the person has to do, and why; the same sentence until it is done."""
+        if self.run_out:
+            return (
+                "The keys of your device for new vaults run out: each vault takes one. Connect it and run "
+                f"`signerd register`: one approval registers keys for up to {MORE_ACCOUNTS} more vaults."
+            )
+        if self.known < self.following:
+            return (
+                "Another desktop registered more keys of your device than this one knows. Connect it and run "
+                "`signerd register`, so that vaults with those keys can be pinned here."
+            )
+        return None
+
+
+_LABEL_LENGTH = 8
+
+
+@dataclass(frozen=True)
+class ListedKey:
+    """A key of this account's on this network, as the platform lists it."""
+
+    key_id: str
+    xpub: str
+    fingerprint: str
+    active: bool
+    # The platform's own word for why it was revoked; another platform may not say.
+    reason: str = ""
+
+
+class Why(StrEnum):
+    """As far as the platform's list of keys tells; where it gives no reason, another active key is taken for
+    one.
+    """
+
+    REPLACED = "replaced"
+    LOST = "lost"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True)
+class Revocation:
+    """The platform's word that the key registered from here is revoked. ``successor``: whose fingerprint took
+    its place.
+    """
+
+    key_id: str
+    fingerprint: str
+    why: Why
+    told: datetime
+    successor: str = ""
+
+    @property
+    def sentence(self) -> str:
+        first = _day(self.told)
+        return f"The platform says that your key {self.fingerprint} {self._how}, as first heard on {first}."
+
+    @property
+    def advice(self) -> str:
+        return (
+            "Nothing is signed with it, and all that is pinned stays. If you know nothing of this, call the "
+            "platform's operator "
+            "and the other signers. To go on, connect the device that you use now and run `signerd "
+            "register`; "
+            "with `--replace` it becomes your key where another one is."
+        )
+
+    @property
+    def _how(self) -> str:
+        if self.why is Why.LOST:
+            return "was marked lost there"
+        if self.why is Why.REVOKED:
+            return "was revoked there, as it is when a device is marked lost"
+        another = f"the device {self.successor}" if self.successor else "another device"
+        return f"was replaced by {another} from another desktop"
+
+
+def revocation_of(
+    registered: OwnKey, key_id: str, listed: Iterable[ListedKey], now: datetime
+) -> Revocation | None:
+    """What the list says against our registered key; None where it says nothing, or does not name it.
+
+    The same key under another id, registered from another desktop, is the same key.
+    """
+    known = tuple(listed)
+    if any(key.active and key.xpub == str(registered.key.xpub) for key in known):
+        return None
+    ours = next((key for key in known if key.key_id == key_id and not key.active), None)
+    if ours is None:
+        return None
+    others = [key.fingerprint for key in known if key.active]
+    why = Why.LOST if ours.reason == Why.LOST else Why.REPLACED if others else Why.REVOKED
+    successor = plain(others[0])[:_LABEL_LENGTH] if others else ""
+    return Revocation(key_id, str(registered.key.fingerprint), why, now, successor)
+
+
+def made_with_former(former: FormerKey) -> str:
+    """Why nothing of a vault is signed whose only key of ours is a former one, and what to do about it."""
+    when = "" if former.replaced is None else f" on {_day(former.replaced)}"
+    return (
+        f"This vault was made with your former key {former.own.key.fingerprint}, of a device of yours that "
+        f"was replaced{when}; "
+        "the registered key of your device now is not in it. Nothing of it is signed here: have its coins "
+        "moved on into a "
+        "vault with your new key. Where you still have the former device, connect it and run `signerd "
+        "register --replace`: "
+        "the platform takes its signature for that move."
+    )
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d}"

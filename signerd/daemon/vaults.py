@@ -1,0 +1,393 @@
+"""Addresses, accounts, pinning and tokens of vaults, as a person or a program asks for them.
+
+Addresses are derived on this machine and compared with what a device shows; before a pin is recorded, the
+device registers the vault and shows its first address (S13). A vault's tokens are the platform's word, for
+reading only: nothing is decided by them and nothing of them is kept.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from custody.schemas.asset_tokens import ContractCall, TokenBalance
+from firmware_bridge import Device, Progress
+from firmware_bridge.families import maker_of
+from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault, encode_address
+from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
+from signerd.account.follower import Follower
+from signerd.account.platform import Platform
+from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, require_code, seen_vault, unpin
+from signerd.account.wire import Workspace
+from signerd.callers import Caller
+from signerd.core.audit import Note
+from signerd.core.events import Effect
+from signerd.core.text import plain, said
+from signerd.core.values import Pin
+from signerd.daemon.device_actions import Prompts, asked_by
+from signerd.daemon.devices import FIRST, Devices, Place
+from signerd.daemon.views import account_keys
+from signerd.errors import (
+    AddressDiffers,
+    AddressNotShown,
+    DeviceError,
+    NoRegisteredKey,
+    NotPinned,
+    PlatformAnswersWrongly,
+    PlatformUnreachable,
+    UnknownVault,
+    VaultDiffers,
+)
+from signerd.feed import Feed
+from signerd.journal import Journal
+from signerd.journal.keys import AtDevice
+from signerd.shapes import (
+    AccountKeys,
+    AddressPage,
+    AddressShown,
+    AddressView,
+    BroughtQuorum,
+    HoldingView,
+    TokenCallView,
+    VaultTokens,
+)
+
+SAY_SO_HERE = "No button on it means no: if it is another one, say so on this computer."
+
+
+@dataclass(frozen=True)
+class Showing:
+    """One loop uses it. ``subject`` is the vault's id, or the device's for the profile: the feed tells under
+    it.
+    """
+
+    journal: Journal
+    devices: Devices
+    feed: Feed
+
+    async def show(self, device: Device, policy: Policy, place: Place, subject: str) -> str:
+        """The address, as the device's screen has it.
+
+        Raises:
+            AddressDiffers, journaled and told; AddressNotShown; DeviceFailed.
+        """
+        screen = on_screen(policy, place)
+        self.feed.add(subject, "progress", _to_compare(device, policy, place, screen))
+        try:
+            await self.devices.show_address(
+                device.id, policy, place, lambda note: self.feed.add(subject, "progress", plain(note.text))
+            )
+        except AddressDiffers as error:
+            self._alarm(device, policy, place, subject, error)
+            raise
+        except AddressNotShown as error:
+            self.feed.add(subject, "attention", plain(str(error)))
+            raise
+        return screen
+
+    def _alarm(
+        self, device: Device, policy: Policy, place: Place, subject: str, error: AddressDiffers
+    ) -> None:
+        facts = {
+            "address": policy.address(place.chain, place.index),
+            "descriptor": policy.descriptor if isinstance(policy, Vault) else str(policy.key),
+            "device": device.id,
+            "sentence": plain(str(error)),
+        }
+        self.journal.note(Note("address-differs", subject, facts))
+        self.feed.add(subject, "alarm", plain(str(error)))
+
+
+def on_screen(policy: Policy, place: Place) -> str:
+    """How devices write the address: none knows regtest's own form."""
+    network = Network.TESTNET4 if policy.network is Network.REGTEST else policy.network
+    address = encode_address(policy.script_pubkey(place.chain, place.index), network)
+    assert address is not None, "P2WSH and P2WPKH have an address on every network"
+    return address
+
+
+def _to_compare(device: Device, policy: Policy, place: Place, screen: str) -> str:
+    """What the person looks for on the device's screen."""
+    address = policy.address(place.chain, place.index)
+    form = "" if screen == address else f", which devices show as {screen}"
+    otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
+    return f"Your device shows {place.words}. It must be {address}{form}.{otherwise}"
+
+
+PROFILE = "your profile"
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """One loop uses it. Addresses are derived here, from what was pinned and registered; the platform is not
+    asked.
+    """
+
+    journal: Journal
+    devices: Devices
+    feed: Feed
+    prompts: Prompts
+
+    async def accounts(self) -> AccountKeys:
+        """The registered keys of this signer. No device is needed."""
+        return account_keys(self.journal.network, self.journal.own_keys())
+
+    async def of_vault(self, vault_id: str, chain: int, start: int, count: int) -> AddressPage:
+        """Raises UnknownVault, NotPinned."""
+        pin = self._pinned(vault_id)
+        return AddressPage(
+            network=str(self.journal.network),
+            vault_id=vault_id,
+            name=plain(pin.name),
+            addresses=await _derived(pin.vault, chain, start, count),
+            fault=seen_vault(self.journal, vault_id).fault,
+        )
+
+    async def of_profile(self, chain: int, start: int, count: int) -> AddressPage:
+        """Raises NoRegisteredKey."""
+        profile = self._profile()
+        return AddressPage(
+            network=str(self.journal.network),
+            vault_id=None,
+            name=PROFILE,
+            addresses=await _derived(profile, chain, start, count),
+        )
+
+    async def show_of_vault(self, vault_id: str, chain: int, index: int, caller: Caller) -> AddressShown:
+        """Have the device show it, compared with ours.
+
+        Raises:
+            UnknownVault, NotPinned, AddressDiffers, TooManyPrompts; leaves of DeviceError.
+        """
+        pin = self._pinned(vault_id)
+        device = await self.devices.of(pin.own_key.origin.fingerprint)
+        place = Place(chain, index, f"{_words(chain, index)} of the vault '{plain(pin.name)}'")
+        return await self._show(device, pin.vault, place, vault_id, caller)
+
+    async def show_of_profile(self, chain: int, index: int, caller: Caller) -> AddressShown:
+        """As ``show_of_vault``; NoRegisteredKey."""
+        profile = self._profile()
+        device = await self.devices.of(profile.key.origin.fingerprint)
+        place = Place(chain, index, f"{_words(chain, index)} of {PROFILE}")
+        return await self._show(device, profile, place, device.id, caller)
+
+    async def _show(
+        self, device: Device, policy: Policy, place: Place, subject: str, caller: Caller
+    ) -> AddressShown:
+        with self.prompts.turn(caller):
+            if caller.app_id is not None:
+                self.feed.add(subject, "progress", f"An address is shown{asked_by(caller)}.")
+            screen = await Showing(self.journal, self.devices, self.feed).show(device, policy, place, subject)
+        return AddressShown(
+            network=str(self.journal.network),
+            device_id=device.id,
+            chain=place.chain,
+            index=place.index,
+            address=policy.address(place.chain, place.index),
+            on_screen=screen,
+        )
+
+    def _pinned(self, vault_id: str) -> Pin:
+        """Raises UnknownVault, NotPinned: no address is given of a vault that the platform shows changed."""
+        pin = self.journal.pin(vault_id)
+        if pin is None:
+            seen_vault(self.journal, vault_id)
+            raise NotPinned("the vault is not pinned, so its addresses are not known to be right")
+        return pin
+
+    def _profile(self) -> Profile:
+        """Raises NoRegisteredKey."""
+        for own in self.journal.own_keys():
+            if own.purpose == "profile":
+                return Profile(self.journal.network, own.key)
+        raise NoRegisteredKey("no profile key of a device of yours is registered")
+
+
+async def _derived(policy: Policy, chain: int, start: int, count: int) -> tuple[AddressView, ...]:
+    """Fewer where the chain ends."""
+    found = []
+    for index in range(start, min(start + count, MAX_INDEX + 1)):
+        found.append(AddressView(chain=chain, index=index, address=policy.address(chain, index)))
+        # Other requests are served between two of them.
+        await asyncio.sleep(0)
+    return tuple(found)
+
+
+def _words(chain: int, index: int) -> str:
+    return f"{'change' if chain == CHANGE else 'receive'} address {index}"
+
+
+_DO_WITHOUT = "To pin without your device showing the first address: --without-device-address."
+
+
+def imported_quorum(given: BroughtQuorum | None, network: Network) -> Quorum | None:
+    """Raises VaultDiffers where what the person gives is no vault of this network."""
+    if given is None:
+        return None
+    try:
+        vault = Vault.from_descriptor(given.descriptor, network)
+    except MultisigError as error:
+        raise VaultDiffers(f"the vault from your {given.source} cannot be used: {said(error)}") from error
+    return Quorum(vault, Source(given.source))
+
+
+@dataclass(frozen=True)
+class Pinning:
+    """One loop uses it."""
+
+    journal: Journal
+    devices: Devices
+    feed: Feed
+
+    def preview(self, vault_id: str, given: BroughtQuorum | None) -> tuple[SeenVault, Source]:
+        """What pinning would pin. Raises as ``account.vaults.pinnable``."""
+        brought = imported_quorum(given, self.journal.network)
+        pinnable(self.journal, vault_id, brought)
+        return seen_vault(self.journal, vault_id), _source(brought)
+
+    async def pin(
+        self, vault_id: str, code: str, given: BroughtQuorum | None, *, without_device_address: bool
+    ) -> tuple[SeenVault, tuple[Effect, ...]]:
+        """Check, ask the device, check again and record.
+
+        Raises:
+            As ``account.vaults.pinnable``; WrongCode, AddressDiffers, leaves of DeviceError. Nothing is
+            pinned then.
+        """
+        brought = imported_quorum(given, self.journal.network)
+        wanted = pinnable(self.journal, vault_id, brought)
+        require_code(wanted.vault, code)
+        if without_device_address:
+            at_device = await self._enrolled_if_there(wanted)
+        else:
+            at_device = await self._shown(wanted)
+        pin(self.journal, wanted, _source(brought), at_device)
+        return seen_vault(self.journal, vault_id), self.journal.reconsider()
+
+    def unpin(self, vault_id: str, code: str) -> tuple[SeenVault, tuple[Effect, ...]]:
+        """Raises as ``account.vaults.unpin``."""
+        effects = unpin(self.journal, vault_id, code)
+        return seen_vault(self.journal, vault_id), effects
+
+    async def _shown(self, wanted: Pin) -> AtDevice:
+        try:
+            device = await self.devices.of(wanted.own_key.origin.fingerprint)
+        except DeviceError as error:
+            error.hint = f"{error.hint} {_DO_WITHOUT}"
+            raise
+        await self._enrol(device, wanted)
+        await Showing(self.journal, self.devices, self.feed).show(
+            device, wanted.vault, FIRST, wanted.vault_id
+        )
+        return AtDevice(enrolled=True, address_shown=True)
+
+    async def _enrolled_if_there(self, wanted: Pin) -> AtDevice:
+        device = await self.devices.ready(wanted.own_key.origin.fingerprint)
+        if device is None:
+            return AtDevice()
+        await self._enrol(device, wanted)
+        return AtDevice(enrolled=True)
+
+    async def _enrol(self, device: Device, wanted: Pin) -> None:
+        await self.devices.enrol(device.id, wanted.vault, wanted.name, self._teller(wanted.vault_id))
+
+    def _teller(self, subject: str) -> Callable[[Progress], None]:
+        return lambda progress: self.feed.add(subject, "progress", plain(progress.text))
+
+
+def _source(brought: Quorum | None) -> Source:
+    return Source.RECORD if brought is None else brought.source
+
+
+# A person looks at a page: they do not wait longer.
+LONGEST_SECONDS = 10.0
+MOST_TOKENS = 100
+MOST_CALLS = 20
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """Asks the platform each time. Nothing else uses what it answers."""
+
+    journal: Journal
+    platform: Platform
+    follower: Follower
+
+    async def of_vault(self, vault_id: str) -> VaultTokens:
+        """Raises UnknownVault, SignedOut, and leaves of PlatformError."""
+        workspace = self._workspace(vault_id)
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                balances = await self.platform.token_balances(workspace, vault_id)
+                calls = await self.platform.token_calls(workspace, vault_id)
+        except TimeoutError:
+            raise PlatformUnreachable(f"the platform did not answer within {LONGEST_SECONDS:.0f} s") from None
+        holdings, told = _each(balances.items[:MOST_TOKENS], self._holding)
+        return VaultTokens(
+            vault_id=vault_id,
+            network=str(self.journal.network),
+            holdings=holdings,
+            calls=tuple(_call(call) for call in reversed(calls.items[-MOST_CALLS:])),
+            more=not told
+            or bool(balances.unreadable or calls.unreadable)
+            or len(balances.items) > MOST_TOKENS
+            or len(calls.items) > MOST_CALLS,
+        )
+
+    def _workspace(self, vault_id: str) -> Workspace:
+        claim = self.journal.claim(vault_id)
+        if claim is None:
+            raise UnknownVault(f"the platform has shown no vault '{plain(vault_id)}'")
+        for workspace in self.follower.state.workspaces:
+            if workspace.id == claim.workspace_id:
+                return workspace
+        raise PlatformUnreachable("the platform has not told of this vault's workspace yet")
+
+    def _holding(self, balance: TokenBalance) -> HoldingView:
+        known = self._proven(balance.contract_address)
+        decimals = balance.decimals if known is None else known.decimals
+        return HoldingView(
+            contract=plain(balance.contract_address) or None,
+            name=plain(balance.name if known is None else known.name),
+            balance=_whole(balance.balance, decimals),
+            supply=_whole(balance.total_supply, decimals),
+            owned=balance.owned,
+            proven=known is not None,
+        )
+
+    def _proven(self, contract: str) -> Bytecode | None:
+        try:
+            return self.journal.tokens.bytecode(Call(contract_id=contract, function=Function.PAUSE))
+        except MultisigError:
+            return None
+
+
+def _each(
+    balances: Iterable[TokenBalance], make: Callable[[TokenBalance], HoldingView]
+) -> tuple[tuple[HoldingView, ...], bool]:
+    """Those whose figures can be told, and whether those are all."""
+    shown, all_told = [], True
+    for balance in balances:
+        try:
+            shown.append(make(balance))
+        except PlatformAnswersWrongly:
+            all_told = False
+    return tuple(shown), all_told
+
+
+def _whole(raw: str, decimals: int) -> str:
+    try:
+        return format_units(token_amount(int(raw)), decimals)
+    except (ValueError, MultisigError):
+        raise PlatformAnswersWrongly("the platform gives an amount of tokens that is none") from None
+
+
+def _call(call: ContractCall) -> TokenCallView:
+    return TokenCallView(
+        uid=call.uid,
+        function=call.function_name,
+        arguments=tuple(plain(str(argument.value)) for argument in call.args),
+        status=call.status.value,
+        created_at=plain(str(call.created_at)),
+        psbt_id=plain(call.psbt_id),
+        failure=None if call.failure_reason is None else plain(call.failure_reason),
+    )

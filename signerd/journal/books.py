@@ -1,0 +1,273 @@
+"""What the journal keeps beside proposals, each kind by its own book.
+
+Screens, used addresses and spending are read from the audit chain as it grows, each entry once. Tokens:
+bytecode by its hash and the contract it belongs to, proven before it is kept. Proposals that this machine
+never followed, and how far the platform's whole list was read (S27).
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from custody.schemas.proposals import ProposalStatus
+from multisig import Fingerprint, Transaction
+from multisig.tokens import Bytecode, Call, Deploy, Payload, bytecode_hash, parse_bytecode
+from signerd.core.audit import Note
+from signerd.core.places import NEW_POLICY, Places, joined
+from signerd.core.rules.spending import AskedSpend, Ledger, Moment, Spent
+from signerd.core.text import canonical
+from signerd.core.tokens import Published, Screen, payload_of_bytes, prove_blob, prove_token
+from signerd.core.values import Snapshot, Unfollowed
+from signerd.journal import rows
+
+KIND = "device-screen"
+
+
+class ScreenBook:
+    """Over the one connection that writes the journal."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self._read = 0
+        self._known: dict[str, Screen] = {}
+
+    def forget(self) -> None:
+        """Begin anew: a transaction was rolled back, and what was read within it never happened."""
+        self._read, self._known = 0, {}
+
+    def of(self, fingerprint: Fingerprint) -> Screen | None:
+        """None where no device with this master key was ever seen here."""
+        self._read, found = rows.facts_since(self._db, KIND, self._read)
+        self._known.update((subject, _screen(facts)) for subject, facts in found)
+        return self._known.get(str(fingerprint))
+
+
+def screen_note(fingerprint: Fingerprint, screen: Screen) -> Note:
+    """``whole`` is -1 where it is not known: facts are text and whole numbers."""
+    whole = -1 if screen.whole is None else screen.whole
+    return Note(KIND, str(fingerprint), {"first": screen.first, "model": screen.name, "whole": whole})
+
+
+def _screen(facts: Mapping[str, Any]) -> Screen:
+    return Screen(facts["model"], None if facts["whole"] < 0 else facts["whole"], facts["first"])
+
+
+class PlaceBook:
+    """Over the one connection that writes the journal."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self._read = 0
+        self._known: dict[str, Places] = {}
+
+    def forget(self) -> None:
+        """Begin anew: a transaction was rolled back, and what was read within it never happened."""
+        self._read, self._known = 0, {}
+
+    def of(self, codes: Iterable[str]) -> Mapping[str, Places]:
+        """By the policy's code; none for a policy of which nothing was signed here."""
+        self._read, found = rows.facts_since(self._db, "signed", self._read)
+        for _subject, facts in found:
+            self._take(facts)
+        return {code: self._known[code] for code in codes if code in self._known}
+
+    def _take(self, facts: Mapping[str, Any]) -> None:
+        # Entries of earlier versions do not say it.
+        if "places" not in facts:
+            return
+        code = facts["policy"]
+        receive, change = (tuple((first, last) for first, last in spans) for spans in facts["places"])
+        self._known[code] = joined(self._known.get(code, NEW_POLICY), (receive, change))
+
+
+class SpendingBook:
+    """Over the one connection that writes the journal."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self._ledger = Ledger()
+        self._read_at = -1
+        self._spent: tuple[Spent, ...] = ()
+
+    def forget(self) -> None:
+        """Begin anew: a transaction was rolled back, and what was read within it never happened."""
+        self._ledger, self._read_at = Ledger(), -1
+
+    def moment(self, now: datetime, *, to_the_minute: bool) -> Moment:
+        """Rounded down to the minute or the day: what was judged a second ago need not be judged again.
+
+        A window that ends a little early keeps what leaves it a little longer.
+        """
+        self._catch_up()
+        cut = _minute if to_the_minute else _day
+        return Moment(cut(now.astimezone(UTC)), cut(self._ledger.latest))
+
+    def spent(self) -> tuple[Spent, ...]:
+        """What was signed, or is at a device, and may lie in a window."""
+        self._catch_up()
+        # No other connection writes: where this one changed nothing, nothing has changed.
+        if self._read_at != self._db.total_changes:
+            self._spent = tuple(self._read(item) for item in self._ledger.asked())
+            self._read_at = self._db.total_changes
+        return self._spent
+
+    def _catch_up(self) -> None:
+        self._ledger.take(rows.audit_entries(self._db, self._ledger.sequence))
+
+    def _read(self, item: AskedSpend) -> Spent:
+        return read_spent(self._db, item)
+
+
+def read_spent(connection: sqlite3.Connection, item: AskedSpend) -> Spent:
+    """With the coins it spends, and the quorum that it was signed for."""
+    coins = frozenset(rows.read_coins(connection, item.psbt_id))
+    return Spent(item.psbt_id, rows.read_quorum(connection, item.psbt_id), item.at, item.amount, coins)
+
+
+def _minute(moment: datetime) -> datetime:
+    return moment.replace(second=0, microsecond=0)
+
+
+def _day(moment: datetime) -> datetime:
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+@dataclass(frozen=True)
+class TokenBook:
+    """Reads at any time; writes within the journal's transaction only."""
+
+    connection: sqlite3.Connection
+
+    def named_by(self, snapshot: Snapshot) -> Bytecode | None:
+        """That of the token which a proposal's payload names; None where it carries none, or this machine
+        cannot prove it.
+        """
+        payload = _payload(snapshot.psbt) if snapshot.is_of_token else None
+        return None if payload is None else self.bytecode(payload)
+
+    def bytecode(self, payload: Payload) -> Bytecode | None:
+        digest = payload.bytecode_hash if isinstance(payload, Deploy) else self._hash(payload.contract_id)
+        if digest is None:
+            return None
+        row = self.connection.execute("SELECT blob FROM bytecodes WHERE hash = ?", (digest,)).fetchone()
+        return None if row is None else _bytecode(row["blob"])
+
+    def _hash(self, contract_id: str) -> bytes | None:
+        query = "SELECT hash FROM tokens WHERE contract_id = ?"
+        row = self.connection.execute(query, (contract_id,)).fetchone()
+        return None if row is None else bytes(row["hash"])
+
+    def write(self, payload: Payload, published: Published) -> Bytecode:
+        """Keep what proves the payload's token; for good, for nothing else could. Raises NotProven."""
+        if isinstance(payload, Call):
+            proven = prove_token(payload.contract_id, published)
+        else:
+            proven = prove_blob(payload.bytecode_hash, published.bytecode)
+        digest = bytecode_hash(published.bytecode)
+        self.connection.execute("INSERT OR IGNORE INTO bytecodes VALUES (?,?)", (digest, published.bytecode))
+        if isinstance(payload, Call):
+            self.connection.execute(
+                "INSERT OR IGNORE INTO tokens VALUES (?,?,?)",
+                (payload.contract_id, digest, published.deployment),
+            )
+        return proven
+
+
+@lru_cache(maxsize=256)
+def _payload(psbt: bytes) -> Payload | None:
+    return payload_of_bytes(psbt)
+
+
+@lru_cache(maxsize=32)
+def _bytecode(blob: bytes) -> Bytecode:
+    """A list of a thousand addresses takes milliseconds to read; every look at a proposal asks for it."""
+    return parse_bytecode(blob)
+
+
+# A rent of eight years. Of more that pay the same the first are compared; a person reads three of them.
+MOST_COMPARED = 100
+
+# What spends a coin of the proposal's cannot be paid beside it, and is left out before the bound: else the
+# platform could push the others out of it with copies of the proposal itself. The first that were told stay
+# for the same reason.
+_PAYING_THE_SAME = """
+SELECT theirs.* FROM unfollowed theirs
+WHERE theirs.psbt_id IN (
+    SELECT unfollowed_outputs.psbt_id FROM outputs mine JOIN unfollowed_outputs USING (script, amount)
+    WHERE mine.psbt_id = :id
+  )
+  AND theirs.psbt_id <> :id AND (theirs.quorum = :quorum OR :brought)
+  AND NOT EXISTS (SELECT 1 FROM proposals p WHERE p.psbt_id = theirs.psbt_id AND p.collected > 0)
+  AND NOT EXISTS (
+    SELECT 1 FROM unfollowed_spends JOIN spends mine USING (txid, vout)
+    WHERE unfollowed_spends.psbt_id = theirs.psbt_id AND mine.psbt_id = :id
+  )
+ORDER BY theirs.rowid LIMIT :most
+"""
+
+
+@dataclass(frozen=True)
+class UnfollowedBook:
+    """Reads at any time; writes within the journal's transaction only."""
+
+    connection: sqlite3.Connection
+
+    def paying_the_same(self, psbt_id: str, quorum: str | None, *, brought: bool) -> tuple[Unfollowed, ...]:
+        """Those of the quorum that have an output of the proposal's; of any vault where it was imported
+        (``brought``).
+
+        One that is followed since counts here until its record has signatures of others itself.
+        """
+        named = {"id": psbt_id, "quorum": quorum, "brought": brought, "most": MOST_COMPARED}
+        return tuple(_read(row) for row in self.connection.execute(_PAYING_THE_SAME, named))
+
+    def heard_until(self, workspace_id: int, codes: frozenset[str]) -> str | None:
+        """The last proposal that need not be looked at again; None where none is, or one of these vaults was
+        pinned since.
+        """
+        query = "SELECT psbt_id, codes FROM heard WHERE workspace_id = ?"
+        row = self.connection.execute(query, (workspace_id,)).fetchone()
+        return None if row is None or not codes <= set(json.loads(row["codes"])) else row["psbt_id"]
+
+    def write_heard(self, workspace_id: int, codes: frozenset[str], psbt_id: str) -> None:
+        self.connection.execute(
+            "INSERT OR REPLACE INTO heard VALUES (?,?,?)",
+            (workspace_id, psbt_id, canonical(sorted(codes)).decode()),
+        )
+
+    def forget_heard(self, workspace_id: int) -> None:
+        self.connection.execute("DELETE FROM heard WHERE workspace_id = ?", (workspace_id,))
+
+    def knows(self, psbt_id: str) -> bool:
+        query = "SELECT 1 FROM unfollowed WHERE psbt_id = ?"
+        return self.connection.execute(query, (psbt_id,)).fetchone() is not None
+
+    def write(self, quorum: str, one: Unfollowed) -> None:
+        """The most signatures that were ever told of stay, and so does the transaction that was
+        told first.
+        """
+        if self.knows(one.psbt_id):
+            query = "UPDATE unfollowed SET status = ?, collected = max(collected, ?) WHERE psbt_id = ?"
+            self.connection.execute(query, (one.status.value, one.collected, one.psbt_id))
+            return
+        self.connection.execute(
+            "INSERT INTO unfollowed VALUES (?,?,?,?,?,?)",
+            (one.psbt_id, quorum, one.status.value, one.collected, one.required, one.tx.serialize()),
+        )
+        self.connection.executemany(
+            "INSERT INTO unfollowed_outputs VALUES (?,?,?)",
+            [(script, amount, one.psbt_id) for script, amount in one.payments],
+        )
+        self.connection.executemany(
+            "INSERT INTO unfollowed_spends VALUES (?,?,?)",
+            [(one.psbt_id, coin.txid, coin.vout) for coin in one.outpoints],
+        )
+
+
+def _read(row: sqlite3.Row) -> Unfollowed:
+    status, tx = ProposalStatus(row["status"]), Transaction.parse(row["tx"], witness=False)
+    return Unfollowed(row["psbt_id"], status, row["collected"], row["required"], tx)

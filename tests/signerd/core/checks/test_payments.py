@@ -1,0 +1,330 @@
+"""S29: change and self-payments far beyond every address that is known to be used are held; heavy use is not.
+S12: a forward spends only coins that are proven the profile's, and pays only the pinned vault.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from custody.schemas.proposals import TxType
+from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, inspect, op_return_script, sats
+from signerd.core.checks.case import Outcome, Verdict
+from signerd.core.checks.payments import RECEIVE_ADDRESSES
+from signerd.core.places import GAP, NEW_CHAIN, NEW_POLICY, is_near, joined, merged, policy_code, used_by
+from signerd.core.review import Review, review
+from signerd.core.signing import signing_of
+from signerd.core.states import State
+from signerd.core.values import Limits, ReviewContext
+from tests.support.desk import NETWORK, VAULT, make_pin, read_rules, review_context, snapshot_of
+from tests.support.payments import (
+    PROFILE,
+    forward_of,
+    forward_psbt,
+    neighbour_of,
+    profile_key,
+    spend_of,
+    with_profile,
+)
+from tests.support.wallets import (
+    ALICE,
+    BOB,
+    MALLORY,
+    fund,
+    make_vault,
+    pay,
+    with_input,
+    with_inputs,
+    with_output,
+)
+
+CODE = policy_code(VAULT)
+
+
+def spend(*back: tuple[int, int], coins: tuple[tuple[int, int], ...] = ((0, 0),)) -> Psbt:
+    """Coins of these places, one payment, and as much back to each of the others."""
+    inputs = [
+        fund(VAULT, 900_000, chain=chain, index=index, salt=n) for n, (chain, index) in enumerate(coins)
+    ]
+    outputs = [ChangeTo(sats(100_000), chain, index) for chain, index in back]
+    paid = len(coins) * 900_000 - 100_000 * len(back) - 2_000
+    return build_psbt(VAULT, inputs, [pay(paid), *outputs], 0)
+
+
+def judged(psbt: Psbt, known=NEW_POLICY) -> Verdict:
+    found = review(snapshot_of(psbt), review_context(places={CODE: known}))
+    (verdict,) = [v for v in found.verdicts if v.name == "change-index"]
+    return verdict
+
+
+def signed(psbt: Psbt, known=NEW_POLICY):
+    return joined(known, used_by(inspect(psbt, VAULT, network=NETWORK), known))
+
+
+@pytest.mark.parametrize("chain", [RECEIVE, CHANGE])
+def test_a_new_vault_reaches_to_the_gap_and_no_further(chain: int) -> None:
+    assert judged(spend((chain, 0), (chain, GAP - 1))).outcome is Outcome.ALLOW
+    held = judged(spend((chain, GAP), coins=((1 - chain, 0),)))
+    assert (held.outcome, held.acknowledge) == (Outcome.WARN, True)
+    assert held.figures["address_index"] == GAP
+    assert "address 1,000" in held.sentence
+    assert "none of that chain" in held.sentence
+
+
+@pytest.mark.parametrize("index", [987_654, 1_000_000])
+@pytest.mark.parametrize("chain", [RECEIVE, CHANGE])
+def test_s29_an_index_where_nobody_looks_is_held_and_named(chain: int, index: int) -> None:
+    held = judged(spend((chain, index)))
+    assert held.acknowledge
+    assert f"{'change' if chain else 'receive'} address {index:,}" in held.sentence
+    assert held.figures == {"chain": chain, "address_index": index, "outputs": "1"}
+
+
+def test_s29_outputs_of_one_transaction_do_not_vouch_for_one_another() -> None:
+    held = judged(spend(*((CHANGE, index) for index in (900, 1_800, 2_700, 3_600, 4_500))))
+    assert held.acknowledge
+    assert held.figures["outputs"] == "2, 3, 4, 5"
+    assert "and 1 more" in held.sentence
+
+
+def test_s29_dust_at_a_far_address_vouches_for_none() -> None:
+    assert judged(spend((CHANGE, 987_655), coins=((RECEIVE, 0), (CHANGE, 987_654)))).acknowledge
+
+
+def test_coins_within_the_gap_reach_on() -> None:
+    coins = ((CHANGE, 900), (CHANGE, 1_700), (CHANGE, 2_650))
+    assert not judged(spend((CHANGE, 3_600), coins=coins)).acknowledge
+    assert judged(spend((CHANGE, 3_600), coins=(*coins[:1], *coins[2:]))).acknowledge
+    assert judged(spend((RECEIVE, 3_600), coins=coins)).acknowledge
+
+
+def test_what_was_signed_here_is_known_from_then_on() -> None:
+    known = signed(spend((CHANGE, 999), (RECEIVE, 5)))
+    assert not judged(spend((CHANGE, 1_999)), known).acknowledge
+    held = judged(spend((CHANGE, 2_000)), known)
+    assert held.acknowledge
+    assert "is 999:" in held.sentence
+
+
+def test_an_address_far_away_that_was_approved_vouches_for_its_neighbours_alone() -> None:
+    """A machine that signs again after years: one question, and no more."""
+    known = signed(spend((CHANGE, 50_000)))
+    for index in (49_000, 50_001, 51_000, 0, 999):
+        assert not judged(spend((CHANGE, index)), known).acknowledge
+    for index in (1_000, 48_999, 51_001):
+        assert judged(spend((CHANGE, index)), known).acknowledge
+
+
+def test_a_signed_transaction_lets_no_dust_vouch_later() -> None:
+    known = signed(spend((CHANGE, 0), coins=((RECEIVE, 0), (CHANGE, 987_654))))
+    assert judged(spend((CHANGE, 987_655)), known).acknowledge
+
+
+def test_s29_coins_that_need_not_exist_reach_on_for_their_own_transaction_alone() -> None:
+    """A transaction of invented coins is signed and never mined: what it says of far addresses
+    must not stay.
+    """
+    coins = tuple((CHANGE, index) for index in range(900, 90_000, 900))
+    invented = spend((CHANGE, 89_500), coins=coins)
+    assert not judged(invented).acknowledge
+    known = signed(invented)
+    assert judged(spend((CHANGE, 89_501)), known).acknowledge
+    assert judged(spend((CHANGE, 2_000)), known).acknowledge
+    assert not judged(spend((CHANGE, 1_900)), known).acknowledge
+
+
+def test_another_policys_places_are_not_the_vaults() -> None:
+    far = ((0, 987_654),)
+    found = review(
+        snapshot_of(spend((CHANGE, 987_655))), review_context(places={"another": (NEW_CHAIN, far)})
+    )
+    assert "change-index" in found.to_acknowledge
+
+
+def test_a_vault_in_heavy_use_is_never_held() -> None:
+    """The platform gives each proposal the next change address, and at most 20 beyond the last that is used
+    on chain.
+    """
+    known = NEW_POLICY
+    for index in range(0, 5_000, 20):
+        psbt = spend((CHANGE, index))
+        assert not judged(psbt, known).acknowledge, index
+        known = signed(psbt, known)
+    assert known[CHANGE] == ((-1, 4_980),)
+
+
+@given(st.lists(st.integers(0, 20_000), max_size=12), st.integers(0, 20_000))
+def test_near_is_what_lies_within_the_gap_of_a_known_one_or_between_two_that_do(
+    used: list[int], index: int
+) -> None:
+    spans = merged([*NEW_CHAIN, *((one, one) for one in used)])
+    assert list(spans) == sorted(spans)
+    around = sorted({-1, *used})
+    close = any(abs(index - one) <= GAP for one in around)
+    between = any(a < index < b and b - a <= GAP for a, b in pairwise(around))
+    assert is_near(spans, index) is (close or between)
+
+
+AROUND = with_profile()
+HONEST = forward_of(forward_psbt())
+
+
+def refused_by(psbt: Psbt, around: ReviewContext = AROUND, **says: object) -> set[str]:
+    found = review(forward_of(psbt, **says), around)
+    assert not found.allowed
+    return {verdict.name for verdict in found.refusals}
+
+
+def told(found: Review, name: str) -> str:
+    (one,) = [verdict for verdict in found.verdicts if verdict.name == name]
+    return one.sentence
+
+
+@pytest.mark.parametrize("psbt", [forward_psbt(), forward_psbt(None), forward_psbt(None, coins=(1, 2, 3))])
+def test_an_honest_forward_is_allowed_by_every_check(psbt: Psbt) -> None:
+    found = review(forward_of(psbt), AROUND)
+    assert {verdict.outcome for verdict in found.verdicts} == {Outcome.ALLOW}
+    assert not found.to_acknowledge
+    assert "from your own profile" in told(found, "forward-profile")
+    assert "into the pinned vault, to its address 0" in told(found, "forward-destination")
+    assert "your own profile's" in told(found, "transaction")
+
+
+def test_what_is_left_of_a_fixed_amount_goes_back_to_the_profile_only() -> None:
+    found = review(HONEST, AROUND)
+    assert found.inspection is not None
+    assert [change.amount for change in found.inspection.change] == [39_000]
+    to_bob = forward_psbt(None, extra=(TxOut(sats(39_000), BOB.profile(NETWORK).script_pubkey(CHANGE, 3)),))
+    assert refused_by(to_bob) == {"forward-destination"}
+
+
+def test_s12_every_receive_address_that_a_wallet_would_find_is_the_vaults_and_nothing_else() -> None:
+    for index in (0, 1, RECEIVE_ADDRESSES - 1):
+        assert review(forward_of(forward_psbt(to=VAULT.script_pubkey(RECEIVE, index))), AROUND).allowed
+    for script in (
+        VAULT.script_pubkey(RECEIVE, RECEIVE_ADDRESSES),
+        VAULT.script_pubkey(CHANGE, 0),
+        make_vault(account=1).script_pubkey(RECEIVE, 0),
+        make_vault(threshold=1).script_pubkey(RECEIVE, 0),
+        pay(1, "thief").script_pubkey,
+    ):
+        assert refused_by(forward_psbt(to=script)) == {"forward-destination"}
+
+
+def test_s12_a_second_payment_a_payment_to_nobody_and_data_are_refused() -> None:
+    vault = VAULT.script_pubkey(RECEIVE, 1)
+    for extra in (pay(1_000, "thief"), TxOut(sats(1_000), vault)):
+        assert refused_by(forward_psbt(extra=(extra,))) == {"forward-destination"}
+    data = TxOut(sats(0), op_return_script(b"hello"))
+    assert refused_by(forward_psbt(extra=(data,))) == {"forward-destination"}
+    back = forward_psbt(to=PROFILE.script_pubkey(RECEIVE, 0))
+    assert "forward-destination" in refused_by(back)
+
+
+@pytest.mark.parametrize("keys", [(), (profile_key(MALLORY),), review_context().own_keys])
+def test_s15_a_forward_from_no_registered_profile_is_refused(keys: tuple[object, ...]) -> None:
+    assert "forward-profile" in refused_by(forward_psbt(), with_profile(own_keys=keys))
+
+
+def test_s15_somebody_elses_forward_is_not_ours_to_sign() -> None:
+    profile = BOB.profile(NETWORK)
+    found = review(forward_of(forward_psbt(profile=profile), profile=profile), AROUND)
+    assert [verdict.name for verdict in found.refusals] == ["forward-profile"]
+
+
+def test_s3_coins_of_another_wallet_among_the_profiles_are_refused() -> None:
+    ours, theirs = forward_psbt(coins=(1,)), forward_psbt(coins=(2,), profile=BOB.profile(NETWORK))
+    mixed = with_inputs(ours, *ours.inputs, *theirs.inputs)
+    assert {"transaction", "input-not-ours"} <= refused_by(mixed)
+
+
+def test_s3_the_vaults_own_coins_are_no_profiles() -> None:
+    psbt = spend_of((1,), ())
+    assert refused_by(psbt) == {"forward-profile"}
+    assert "input-not-ours" in {v.name for v in review(replace(HONEST, kind=TxType.SEND), AROUND).refusals}
+
+
+def test_s4_s5_s8_the_amounts_are_proven_and_all_is_signed() -> None:
+    psbt = forward_psbt()
+    assert "previous-transaction-missing" in refused_by(with_input(psbt, 0, non_witness_utxo=None))
+    wrong = TxOut(sats(1), PROFILE.script_pubkey(RECEIVE, 0))
+    assert "amount-mismatch" in refused_by(with_input(psbt, 0, witness_utxo=wrong))
+    assert "sighash-not-all" in refused_by(with_input(psbt, 0, sighash_type=0x81))
+
+
+def test_s1_change_that_only_says_that_it_is_the_profiles_is_refused() -> None:
+    stolen = with_output(forward_psbt(), 1, script_pubkey=pay(1, "thief").script_pubkey)
+    assert {"fake-change", "forward-destination"} <= refused_by(stolen)
+
+
+def test_s9_an_absurd_index_of_the_profile_is_refused() -> None:
+    psbt = forward_psbt()
+    item = psbt.inputs[0]
+    origins = {
+        key: replace(origin, path=type(origin.path)((*origin.path.indexes[:-1], 2_000_000)))
+        for key, origin in item.derivations.items()
+    }
+    assert "absurd-path" in refused_by(with_input(psbt, 0, derivations=origins))
+
+
+def test_s16_s14_the_vault_must_be_pinned_unchanged_and_on_this_network() -> None:
+    assert "vault-pinned" in refused_by(forward_psbt(), with_profile(pin=None))
+    assert "vault-unchanged" in refused_by(forward_psbt(), with_profile(claimed_descriptor=None))
+    assert "network" in refused_by(forward_psbt(), workspace_network="mainnet")
+    other = with_profile(pin=make_pin(make_vault((ALICE, BOB, MALLORY))))
+    assert "vault-unchanged" in refused_by(forward_psbt(), other)
+
+
+@pytest.mark.parametrize(
+    ("lie", "check"),
+    [
+        ({"recipients": (VAULT.address(RECEIVE, 1),)}, "recipients"),
+        ({"amounts": (60_001,)}, "amounts"),
+        ({"fee": 999}, "fee-recorded"),
+        ({"op_return": "hello"}, "data"),
+        ({"txid_expected": "00" * 32}, "transaction-id"),
+    ],
+)
+def test_s12_a_forward_that_differs_from_its_record_is_refused(lie: dict[str, object], check: str) -> None:
+    assert check in refused_by(forward_psbt(), **lie)
+
+
+def test_s7_the_fee_is_bounded_as_everywhere() -> None:
+    assert "fee-share" in refused_by(forward_psbt(fee=20_000))
+    tight = with_profile(limits=replace(Limits(), max_fee=sats(999)))
+    assert refused_by(forward_psbt(), tight) == {"fee-total"}
+
+
+def test_s6_a_second_forward_of_the_same_amount_is_held_and_a_bump_of_it_is_not() -> None:
+    first = neighbour_of(HONEST, State.SUBMITTED)
+    again = forward_of(forward_psbt(coins=(2,)), "f-2")
+    assert review(again, replace(AROUND, neighbours=(first,))).to_acknowledge == {"paid-twice"}
+    bump = forward_of(forward_psbt(fee=2_000), "f-2", replaces="f-1")
+    assert review(bump, replace(AROUND, neighbours=(first,))).allowed
+    assert not review(bump, replace(AROUND, neighbours=(first,))).to_acknowledge
+
+
+def test_a_forward_is_nothing_that_the_vault_pays() -> None:
+    """Its limits are those of money that leaves it; whom it pays is the vault. Hours and fees count as
+    everywhere.
+    """
+    text = (
+        '[refuse]\nabove_per_transaction = "1 sat"\nabove_per_day = "1 sat"\nexcept_to = ["{}"]\n'
+        '[ask]\nabove_fee_rate = "1 sat/vB"\n'
+    )
+    rules = read_rules(text.format(VAULT.address(CHANGE, 0)), NETWORK)
+    found = review(HONEST, replace(AROUND, rules=rules))
+    assert not {v.name for v in found.refusals} & {"rule-refuse-per-transaction", "rule-refuse-address"}
+    assert "rule-ask-fee-rate" in found.to_acknowledge
+
+
+def test_the_profile_signs_with_its_own_key() -> None:
+    signing = signing_of(HONEST, AROUND)
+    assert signing is not None
+    assert (signing.policy, signing.key) == (PROFILE, profile_key().key)
+    assert signing_of(replace(HONEST, psbt=b"garbage"), AROUND) is None
+    of_vault = signing_of(snapshot_of(spend_of((1,), ())), AROUND)
+    assert of_vault is not None
+    assert of_vault.policy == VAULT

@@ -1,0 +1,254 @@
+"""What the rules say of a proposal, of tokens too, and that no rule ever lets anything pass."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from multisig import RECEIVE, FeeRate, Network, OutPoint, sats
+from multisig.tokens import Function, Payload
+from signerd.core.checks.case import Outcome, Verdict
+from signerd.core.checks.table import LOWERABLE
+from signerd.core.review import review
+from signerd.core.rules.spending import Moment, Spent
+from signerd.core.rules.values import (
+    AboveFeeRate,
+    AbovePerTransaction,
+    AboveWithin,
+    Action,
+    Always,
+    Condition,
+    ExceptTo,
+    ExceptWithin,
+    OfToken,
+    Period,
+    Rule,
+    Rules,
+    rule_words,
+)
+from signerd.core.states import State
+from signerd.core.values import Neighbour, ReviewContext
+from tests.signerd.core.rules.test_values import hours
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, read_rules, review_context, snapshot_of, spend
+from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
+from tests.support.wallets import pay
+
+CODE = VAULT.verification_code
+OURS = frozenset({CODE})
+OTHER = frozenset({"another"})
+# A Friday.
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+NOW = Moment(NOON, NOON)
+# Pays 50,000 satoshis to a shop, out of 200,000.
+HONEST = snapshot_of(spend())
+SHOP = pay(50_000).script_pubkey
+
+
+def around(*rules: Rule, **changes: object) -> ReviewContext:
+    return review_context(**{"rules": Rules(rules), "moment": NOW, **changes})
+
+
+def said_by(rule: Rule, **changes: object) -> Verdict:
+    (verdict,) = [v for v in review(HONEST, around(rule, **changes)).verdicts if v.name == rule.name]
+    return verdict
+
+
+def spent(amount: int, quorum: str | None = CODE, hours_ago: int = 1) -> Spent:
+    return Spent(
+        f"signed-{amount}",
+        quorum,
+        NOON - timedelta(hours=hours_ago),
+        amount,
+        frozenset({OutPoint("11" * 32, amount)}),
+    )
+
+
+MET = {
+    "transaction": AbovePerTransaction(sats(49_999)),
+    "day": AboveWithin(Period.DAY, sats(49_999)),
+    "week": AboveWithin(Period.WEEK, sats(49_999)),
+    "fee rate": AboveFeeRate(FeeRate(1)),
+    "address": ExceptTo(frozenset({pay(1, "another shop").script_pubkey})),
+    "hours": ExceptWithin(hours(opens="12:01")),
+    "always": Always(),
+}
+NOT_MET = {
+    "transaction": AbovePerTransaction(sats(50_000)),
+    "day": AboveWithin(Period.DAY, sats(50_000)),
+    "week": AboveWithin(Period.WEEK, sats(50_000)),
+    "fee rate": AboveFeeRate(FeeRate(1_000_000)),
+    "address": ExceptTo(frozenset({SHOP})),
+    "hours": ExceptWithin(hours(closes="12:01")),
+}
+
+
+@pytest.mark.parametrize("vault_id", [None, VAULT_ID])
+@pytest.mark.parametrize("condition", MET.values(), ids=MET)
+def test_a_rule_whose_condition_is_met_refuses_or_holds(condition: object, vault_id: str | None) -> None:
+    refusing = said_by(Rule(Action.REFUSE, condition, vault_id, OURS))
+    assert refusing.outcome is Outcome.REFUSE
+    assert refusing.sentence.endswith("your rules refuse it.")
+    asking = said_by(Rule(Action.ASK, condition, vault_id, OURS))
+    assert (asking.outcome, asking.acknowledge) == (Outcome.WARN, True)
+    assert asking.sentence.endswith("your rules ask you first.")
+
+
+@pytest.mark.parametrize("action", Action)
+@pytest.mark.parametrize("condition", NOT_MET.values(), ids=NOT_MET)
+def test_a_rule_whose_condition_is_not_met_says_so(condition: object, action: Action) -> None:
+    verdict = said_by(Rule(action, condition))
+    assert verdict.outcome is Outcome.ALLOW
+    assert verdict.sentence.endswith(".")
+
+
+def test_a_rule_of_another_vault_says_nothing() -> None:
+    found = review(HONEST, around(Rule(Action.REFUSE, Always(), VAULT_ID, OTHER)))
+    assert found.allowed
+    assert found.digest == review(HONEST, around()).digest
+
+
+def test_a_limit_of_a_vault_counts_the_vault_and_the_common_one_counts_all() -> None:
+    paid = (spent(30_000), spent(20_000, "another"))
+    limit = AboveWithin(Period.DAY, sats(80_000))
+    ours = Rule(Action.REFUSE, limit, "treasury", OURS)
+    assert said_by(ours, spent=paid).outcome is Outcome.ALLOW
+    # Of what an older journal does not know the quorum counts for every vault.
+    assert said_by(ours, spent=(*paid, spent(1, None))).outcome is Outcome.REFUSE
+    common = said_by(Rule(Action.REFUSE, limit), spent=paid)
+    assert common.outcome is Outcome.REFUSE
+    assert common.figures == {"with_this_sats": 100_000, "paid_sats": 50_000, "limit_sats": 80_000}
+    assert "0.00100000 BTC (100,000 sats)" in common.sentence
+
+
+def test_the_week_reaches_further_than_the_day() -> None:
+    paid = (spent(1, hours_ago=25),)
+    assert (
+        said_by(Rule(Action.ASK, AboveWithin(Period.DAY, sats(50_000))), spent=paid).outcome is Outcome.ALLOW
+    )
+    assert (
+        said_by(Rule(Action.ASK, AboveWithin(Period.WEEK, sats(50_000))), spent=paid).outcome is Outcome.WARN
+    )
+
+
+@pytest.mark.parametrize(
+    "condition", [AboveWithin(Period.DAY, sats(10**9)), ExceptWithin(hours())], ids=["day", "hours"]
+)
+def test_where_the_time_is_not_known_what_hangs_on_it_refuses(condition: object) -> None:
+    assert said_by(Rule(Action.REFUSE, condition), moment=None).outcome is Outcome.REFUSE
+
+
+def test_a_fee_a_satoshi_above_the_rate_is_above_it() -> None:
+    vsize = review(HONEST, around()).inspection.vsize
+    rate = 1_000 * 1_000 // vsize
+    assert said_by(Rule(Action.REFUSE, AboveFeeRate(FeeRate(rate)))).outcome is Outcome.REFUSE
+    assert said_by(Rule(Action.REFUSE, AboveFeeRate(FeeRate(rate + 1)))).outcome is Outcome.ALLOW
+
+
+def test_s24_time_alone_does_not_undo_an_approval_and_a_payment_that_tips_a_limit_does() -> None:
+    rules = (Rule(Action.ASK, AboveWithin(Period.DAY, sats(60_000))), Rule(Action.ASK, ExceptWithin(hours())))
+    first = review(HONEST, around(*rules))
+    later = Moment(NOON + timedelta(minutes=7), NOON)
+    assert review(HONEST, around(*rules, moment=later)).digest == first.digest
+    assert review(HONEST, around(*rules, spent=(spent(10_001),))).digest != first.digest
+    night = Moment(NOON + timedelta(hours=9), NOON)
+    assert review(HONEST, around(*rules, moment=night)).digest != first.digest
+
+
+# --- never wider --------------------------------------------------------------------------------------------
+
+conditions = st.sampled_from([*MET.values(), *NOT_MET.values()])
+rule_sets = st.lists(
+    st.builds(
+        Rule,
+        st.sampled_from(Action),
+        conditions,
+        st.sampled_from([None, VAULT_ID]),
+        st.sampled_from([OURS, OTHER]),
+    ),
+    max_size=8,
+)
+RIVAL = Neighbour(
+    "p-0", State.SUBMITTED, signed=True, outpoints=frozenset(), payments=frozenset({(SHOP, 50_000)})
+)
+worlds = st.fixed_dictionaries(
+    {
+        "neighbours": st.sampled_from([(), (RIVAL,)]),
+        "claimed_descriptor": st.sampled_from([review_context().claimed_descriptor, None]),
+        "spent": st.lists(st.integers(1, 90_000).map(spent), max_size=3).map(tuple),
+        "lowered": st.sets(st.sampled_from(LOWERABLE)).map(frozenset),
+        "moment": st.sampled_from([NOW, Moment(NOON + timedelta(days=1), NOON), None]),
+    }
+)
+snapshots = st.sampled_from([HONEST, replace(HONEST, fee=999), snapshot_of(spend(fee=18_182))])
+
+
+@settings(max_examples=60, deadline=None)
+@given(snapshots, rule_sets, rule_sets, worlds)
+def test_no_rule_turns_a_refusal_into_an_allow_or_takes_an_acknowledgement_away(
+    snapshot: object, rules: list[Rule], more: list[Rule], world: dict[str, object]
+) -> None:
+    before = review(snapshot, around(*rules, **world))
+    after = review(snapshot, around(*rules, *more, **world))
+    assert {v.name for v in before.refusals} <= {v.name for v in after.refusals}
+    assert before.to_acknowledge <= after.to_acknowledge
+    assert after.allowed <= before.allowed
+    assert set(map(repr, before.verdicts)) <= set(map(repr, after.verdicts))
+
+
+def test_what_every_rule_says_has_a_name_of_its_own() -> None:
+    text = """
+    [refuse]
+    above_per_day = "1 BTC"
+    [ask]
+    above_per_day = "0 BTC"
+    [vaults.vault-1.refuse]
+    above_per_day = "1 BTC"
+    [vaults.vault-1.ask]
+    above_per_day = "0 BTC"
+    """
+    found = review(HONEST, around(*read_rules(text, Network.REGTEST, {VAULT_ID: OURS}).rules))
+    assert found.to_acknowledge == {"rule-ask-per-day", "rule-vault-ask-per-day"}
+    assert len({v.name for v in found.verdicts}) == len(found.verdicts)
+
+
+HOME = VAULT.script_pubkey(RECEIVE, 0)
+NOBODY = ExceptTo(frozenset({HOME}))
+GIVING = {Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP}
+
+
+def outcome(condition: Condition, payload: Payload | None) -> Outcome:
+    rule = Rule(Action.REFUSE, condition)
+    snapshot = snapshot_of(spend()) if payload is None else token_snapshot(payload)
+    found = review(snapshot, review_context(token=GOLD, rules=Rules((rule,))))
+    return next(verdict.outcome for verdict in found.verdicts if verdict.name == rule.name)
+
+
+@pytest.mark.parametrize("function", Function)
+def test_a_list_of_addresses_bears_on_whoever_gets_tokens_or_control(function: Function) -> None:
+    wanted = Outcome.REFUSE if function in GIVING else Outcome.ALLOW
+    assert outcome(NOBODY, call(function)) is wanted
+
+
+def test_who_is_on_the_list_and_the_vault_itself_may_get_them() -> None:
+    assert outcome(ExceptTo(frozenset({HOLDER})), call()) is Outcome.ALLOW
+    assert outcome(ExceptTo(frozenset({HOLDER})), call(to=HOME)) is Outcome.ALLOW
+
+
+def test_no_limit_in_bitcoin_counts_an_amount_of_tokens() -> None:
+    assert outcome(AbovePerTransaction(sats(0)), call(amount=10**9)) is Outcome.ALLOW
+
+
+def test_any_token_is_met_by_calls_and_deployments_and_by_nothing_else() -> None:
+    assert outcome(OfToken(), call(Function.PAUSE)) is Outcome.REFUSE
+    assert outcome(OfToken(), GOLD.deployment) is Outcome.REFUSE
+    assert outcome(OfToken(), None) is Outcome.ALLOW
+
+
+def test_it_is_written_and_read_back() -> None:
+    (rule,) = read_rules("[ask]\nany_token = true", Network.REGTEST).rules
+    assert rule == Rule(Action.ASK, OfToken())
+    assert rule.name == "rule-ask-token"
+    assert rule_words(rule, NETWORK) == "ask: whatever makes or calls a token, from all vaults together"
+    assert read_rules("[ask]\nany_token = false", Network.REGTEST).rules == ()

@@ -1,0 +1,157 @@
+"""The one table of checks: it lists what a review can say and nothing else, and what may be lowered is
+harmless.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from multisig import FindingCode
+from signerd.core.checks.case import Answer, Outcome, allow, hold, refuse, warn
+from signerd.core.checks.table import (
+    CHECKS,
+    LOWERABLE,
+    LOWERED,
+    UNTOUCHABLE,
+    Kind,
+    Stage,
+    lower,
+    not_compared,
+)
+from signerd.core.review import review
+from signerd.core.rules.values import RULE_NAMES
+from signerd.core.states import State
+from signerd.core.values import Imported, Neighbour, ReviewContext, Snapshot
+from tests.support.desk import review_context, snapshot_of, spend
+from tests.support.tokens import call, token_snapshot
+
+HONEST = snapshot_of(spend())
+
+
+IMPORTED = replace(HONEST, brought=Imported("App", "app-1", 0))
+OF_EVERY_KIND = {
+    Kind.PAYMENT: HONEST,
+    Kind.TOKEN: token_snapshot(call()),
+    Kind.IMPORTED: IMPORTED,
+    Kind.IMPORTED_OF_PROFILE: replace(IMPORTED, vault_id=""),
+}
+
+
+def names(verdicts) -> list[str]:
+    return [verdict.name for verdict in verdicts]
+
+
+def ran(kind: Kind, *stages: Stage) -> list[str]:
+    return [c.name for c in CHECKS.values() if c.run is not None and c.stage in stages and kind in c.of]
+
+
+@pytest.mark.parametrize("kind", OF_EVERY_KIND)
+def test_a_review_runs_the_rows_of_its_kind_in_their_order(kind: Kind) -> None:
+    found = review(OF_EVERY_KIND[kind], review_context())
+    stages = [Stage.BEFORE] if found.inspection is None else [Stage.BEFORE, Stage.INSPECTION, Stage.AFTER]
+    assert names(found.verdicts) == ran(kind, *stages)
+    assert (found.inspection is None) is (kind is Kind.IMPORTED_OF_PROFILE)
+
+
+def test_the_table_lists_exactly_what_a_review_can_say() -> None:
+    unreadable = names(review(snapshot_of(b"psbt?"), review_context()).verdicts)
+    lowered = review(HONEST, review_context(lowered=frozenset(LOWERABLE))).verdicts[-1].name
+    of_the_review = {*unreadable, lowered, *RULE_NAMES, *(code.value for code in FindingCode)}
+    assert (unreadable, lowered) == (["psbt-readable"], LOWERED)
+    assert {name for name, check in CHECKS.items() if check.run is None} == of_the_review
+    assert all(name == check.name for name, check in CHECKS.items())
+    assert max(Counter(check.run for check in CHECKS.values() if check.run).values()) == 1
+
+
+def test_what_compares_with_a_record_does_not_run_without_one() -> None:
+    compared = ("transaction-id", "recipients", "amounts", "fee-recorded", "replacement")
+    assert not_compared(Kind.IMPORTED) == not_compared(Kind.IMPORTED_OF_PROFILE) == compared
+    assert not_compared(Kind.PAYMENT) == not_compared(Kind.TOKEN) == ()
+
+
+def test_every_attack_is_one_of_the_list() -> None:
+    known = {f"S{number}" for number in range(1, 31)}
+    assert {attack for check in CHECKS.values() for attack in check.attacks} <= known
+    assert known >= UNTOUCHABLE
+
+
+def test_what_stands_against_an_attack_on_the_money_may_not_be_lowered() -> None:
+    assert {"S1", "S5", "S8", "S13", "S16", "S19", "S23", "S24"} <= UNTOUCHABLE
+    assert LOWERABLE == ("conflict", "fee-recorded", "fee-share", "locktime")
+    for number in UNTOUCHABLE:
+        with pytest.raises(ValueError, match="may not be lowered"):
+            replace(CHECKS["locktime"], attacks=("S30", number))
+
+
+@pytest.mark.parametrize("name", sorted(set(CHECKS) - set(LOWERABLE)))
+def test_what_may_not_be_lowered_stays_whatever_is_asked(name: str) -> None:
+    judged = (refuse("No.").under(name), hold("Hold.").under(name))
+    assert lower(judged, frozenset({name})) == judged
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("fee-share", refuse("No.", a=1), hold("No.", a=1)),
+        ("fee-share", warn("W."), warn("W.")),
+        ("locktime", allow("A."), allow("A.")),
+        ("locktime", hold("H."), warn("H.")),
+        ("conflict", refuse("R."), refuse("R.")),
+    ],
+)
+def test_lowering_goes_one_step_and_never_up(name: str, before: Answer, after: Answer) -> None:
+    assert lower((before.under(name),), frozenset(LOWERABLE))[0] == after.under(name)
+
+
+def rival() -> ReviewContext:
+    coins = frozenset(item.outpoint for item in spend().inputs)
+    first = Neighbour("p-0", State.SUBMITTED, signed=True, outpoints=coins, payments=frozenset())
+    return review_context(neighbours=(first,))
+
+
+@pytest.mark.parametrize(
+    ("name", "snapshot", "around"),
+    [
+        ("fee-share", snapshot_of(spend(fee=18_182)), review_context()),
+        ("fee-recorded", replace(HONEST, fee=999), review_context()),
+        ("conflict", HONEST, rival()),
+        ("locktime", snapshot_of(spend(locktime=200_000)), review_context()),
+    ],
+)
+def test_a_lowered_check_still_speaks_and_the_review_says_that_it_was_lowered(
+    name: str, snapshot: Snapshot, around: ReviewContext
+) -> None:
+    strict = review(snapshot, around)
+    assert not strict.allowed or name in strict.to_acknowledge
+    found = review(snapshot, replace(around, lowered=frozenset({name})))
+    assert found.allowed
+    (verdict,) = [v for v in found.verdicts if v.name == name]
+    assert verdict.outcome is Outcome.WARN
+    assert verdict.acknowledge is (CHECKS[name].lowered == "hold")
+    told = found.verdicts[-1]
+    assert (told.name, told.outcome, told.figures) == (LOWERED, Outcome.WARN, {"checks": name})
+    assert found.digest != strict.digest
+
+
+def test_s7_the_hard_limits_stand_above_what_is_lowered() -> None:
+    # Of inputs of 200,000 satoshis: more than half.
+    found = review(snapshot_of(spend(fee=100_001)), review_context(lowered=frozenset(LOWERABLE)))
+    assert {verdict.name for verdict in found.refusals} == {"transaction", "fee-above-limit"}
+
+
+def test_every_review_says_what_is_lowered_also_where_it_changes_nothing() -> None:
+    around = review_context(lowered=frozenset({"locktime", "fee-share"}))
+    for snapshot, surrounding in [
+        (HONEST, around),
+        (snapshot_of(b"garbage"), around),
+        (HONEST, replace(around, pin=None)),
+    ]:
+        assert review(snapshot, surrounding).verdicts[-1].figures == {"checks": "fee-share, locktime"}
+
+
+def test_nothing_is_said_where_nothing_is_lowered() -> None:
+    assert LOWERED not in {v.name for v in review(HONEST, review_context()).verdicts}
+    assert LOWERED not in {
+        v.name for v in review(HONEST, review_context(lowered=frozenset({"own-key"}))).verdicts
+    }

@@ -1,0 +1,144 @@
+"""How many vault accounts a registration offers, and what the platform's list of keys says against ours."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signerd.core.keys import (
+    ALL_ACCOUNTS,
+    FEW_ACCOUNTS,
+    FIRST_ACCOUNTS,
+    MORE_ACCOUNTS,
+    Accounts,
+    ListedKey,
+    Revocation,
+    Why,
+    made_with_former,
+    revocation_of,
+)
+from signerd.core.values import FormerKey
+from tests.support.desk import own_keys
+
+counts = st.integers(0, ALL_ACCOUNTS)
+any_accounts = st.builds(Accounts, counts, counts, st.none() | counts)
+
+
+def test_the_first_registration_offers_eight():
+    assert Accounts().wanted == FIRST_ACCOUNTS
+    assert Accounts().advice is None
+
+
+def test_enough_free_ones_ask_for_nothing():
+    enough = Accounts(known=8, following=8, free=FEW_ACCOUNTS + 1)
+    assert enough.wanted == 8
+    assert enough.advice is None
+
+
+def test_few_free_ones_are_topped_up_with_many():
+    few = Accounts(known=8, following=8, free=FEW_ACCOUNTS)
+    assert few.wanted == 8 + MORE_ACCOUNTS
+    assert "signerd register" in (few.advice or "")
+
+
+def test_every_path_in_use_asks_for_nothing_more():
+    """BIP-48 accounts 0 to 100 are the paths that every make takes without a warning."""
+    full = Accounts(known=ALL_ACCOUNTS, following=ALL_ACCOUNTS, free=0)
+    assert full.wanted == ALL_ACCOUNTS
+    assert full.advice is None
+
+
+def test_a_machine_that_knows_fewer_reads_them_all():
+    behind = Accounts(known=8, following=40, free=20)
+    assert behind.wanted == 40
+    assert "Another desktop" in (behind.advice or "")
+
+
+def test_a_platform_that_tells_no_figures_changes_nothing():
+    assert Accounts(known=8).wanted == 8
+    assert Accounts(known=8).advice is None
+
+
+@given(any_accounts)
+def test_whatever_the_platform_says_the_offer_is_bounded_and_loses_no_account(accounts):
+    assert max(accounts.known, FIRST_ACCOUNTS) <= accounts.wanted <= ALL_ACCOUNTS
+
+
+@given(any_accounts)
+def test_advice_ends_with_the_registration_that_it_asks_for(accounts):
+    """The platform then has what was offered, and what is new is free."""
+    fresh = accounts.wanted - accounts.registered
+    free = None if accounts.free is None else accounts.free + fresh
+    assert accounts.advice is None or Accounts(accounts.wanted, accounts.wanted, free).advice is None
+
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+OURS, _SECOND = own_keys()
+XPUB, LABEL = str(OURS.key.xpub), str(OURS.key.fingerprint)
+
+
+def listed(key_id: str = "key-1", xpub: str = XPUB, label: str = LABEL, *, active: bool = True) -> ListedKey:
+    return ListedKey(key_id, xpub, label, active)
+
+
+REVOKED = listed(active=False)
+
+
+def told(*keys: ListedKey) -> Revocation | None:
+    return revocation_of(OURS, "key-1", keys, NOW)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        (),
+        (listed(),),
+        (listed("key-9", "xpub-other", active=False),),
+        (listed("key-9", "xpub-other"),),
+        (REVOKED, listed("key-2")),
+    ],
+    ids=["no list", "active", "another one revoked", "another one active", "the same key under another id"],
+)
+def test_it_says_nothing_against_ours(keys: tuple[ListedKey, ...]) -> None:
+    assert told(*keys) is None
+
+
+def test_another_active_key_took_its_place() -> None:
+    found = told(REVOKED, listed("key-2", "xpub-other", "deadbeef"))
+    assert found == Revocation("key-1", LABEL, Why.REPLACED, NOW, "deadbeef")
+    assert f"your key {LABEL} was replaced by the device deadbeef from another desktop" in found.sentence
+
+
+def test_no_key_is_active_any_more() -> None:
+    found = told(REVOKED)
+    assert found is not None
+    assert found.why is Why.REVOKED
+    assert "marked lost" in found.sentence
+    assert "2026-01-02" in found.sentence
+
+
+@pytest.mark.parametrize(
+    "others", [(), (listed("key-2", "xpub-other", "deadbeef"),)], ids=["alone", "beside a new one"]
+)
+def test_the_platform_says_that_it_was_marked_lost(others: tuple[ListedKey, ...]) -> None:
+    found = told(ListedKey("key-1", XPUB, LABEL, active=False, reason="lost"), *others)
+    assert found is not None
+    assert found.why is Why.LOST
+    assert f"your key {LABEL} was marked lost there" in found.sentence
+
+
+def test_l8_the_platforms_label_is_made_plain_and_short() -> None:
+    found = told(REVOKED, listed("key-2", "xpub-other", "\x1b[2J" + "f" * 500))
+    assert found is not None
+    assert "\x1b" not in found.sentence
+    assert "f" * 9 not in found.sentence
+
+
+def test_a_former_key_is_named_with_its_day_where_that_is_known() -> None:
+    assert f"your former key {LABEL}, of a device of yours that was replaced;" in made_with_former(
+        FormerKey(OURS)
+    )
+    dated = made_with_former(FormerKey(OURS, NOW))
+    assert "was replaced on 2026-01-02;" in dated
+    assert "`signerd register --replace`" in dated

@@ -1,0 +1,182 @@
+"""S28: what the device cuts off is named before the approval, and judged by the device that is about to be
+asked.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from multisig.tokens import Function, Payload, encode_payload, payload_parts
+from signerd.core import events
+from signerd.core.audit import Note
+from signerd.core.checks.case import Outcome
+from signerd.core.events import AskPerson
+from signerd.core.review import review
+from signerd.core.states import State
+from signerd.core.tokens import Screen, hidden_parts, screen_words
+from signerd.core.values import Limits
+from signerd.journal import Journal
+from tests.support.desk import (
+    CLAIM,
+    NETWORK,
+    SCREEN,
+    VAULT,
+    VAULT_ID,
+    make_pin,
+    own_keys,
+    read_rules,
+    review_context,
+    signed_by,
+    snapshot_of,
+    spend,
+)
+from tests.support.tokens import GOLD, call, published, token_snapshot
+from tests.support.wallets import ALICE, BOB, CAROL, foreign_script
+
+ONE = Screen("Trezor One 1.14.1", 32, 31)
+MODEL_T = Screen("Trezor Model T 2.3.6", 44, 43)
+UNKNOWN = Screen("Jade 1.0.31", None)
+NAME = "token-not-on-screen"
+TRANSFER, PAUSE, DEPLOYMENT = call(), call(Function.PAUSE), GOLD.deployment
+
+
+def verdict(payload: Payload, screen: Screen | None):
+    found = review(token_snapshot(payload), review_context(token=GOLD, screen=screen))
+    return next(v for v in found.verdicts if v.name == NAME)
+
+
+@pytest.mark.parametrize("payload", [*map(call, Function), DEPLOYMENT], ids=lambda p: type(p).__name__)
+def test_the_parts_of_a_payload_are_all_of_it(payload: Payload) -> None:
+    assert b"".join(data for _name, data in payload_parts(payload)) == encode_payload(payload)
+
+
+@pytest.mark.parametrize(
+    ("payload", "screen", "hidden"),
+    [
+        (TRANSFER, SCREEN, ()),
+        (TRANSFER, ONE, ("contract", "amount", "recipient")),
+        (TRANSFER, MODEL_T, ("recipient",)),
+        (TRANSFER, UNKNOWN, ("function", "contract", "amount", "recipient")),
+        (TRANSFER, None, ("function", "contract", "amount", "recipient")),
+        (PAUSE, ONE, ("contract",)),
+        (PAUSE, MODEL_T, ()),
+        (DEPLOYMENT, MODEL_T, ("ticker",)),
+    ],
+)
+def test_what_a_screen_hides(payload: Payload, screen: Screen | None, hidden: tuple[str, ...]) -> None:
+    assert hidden_parts(payload, screen) == hidden
+
+
+def test_s28_two_transfers_that_look_the_same_on_a_trezor_one_are_held() -> None:
+    one, other = call(amount=1_250), call(amount=999_999, to=foreign_script("mallory"))
+    shown = {encode_payload(payload)[: ONE.shown(78)] for payload in (one, other)}
+    assert len(shown) == 1
+    for payload in (one, other):
+        held = verdict(payload, ONE)
+        assert held.acknowledge
+        assert "shows the first 31 of the " in held.sentence
+        assert "Not on its screen: the contract, the amount and the recipient." in held.sentence
+
+
+@pytest.mark.parametrize(
+    ("payload", "screen", "outcome", "held"),
+    [
+        (TRANSFER, SCREEN, Outcome.ALLOW, False),
+        (TRANSFER, MODEL_T, Outcome.WARN, True),
+        (TRANSFER, UNKNOWN, Outcome.WARN, True),
+        (TRANSFER, None, Outcome.WARN, True),
+        (PAUSE, ONE, Outcome.WARN, False),
+        (PAUSE, UNKNOWN, Outcome.WARN, True),
+        (DEPLOYMENT, MODEL_T, Outcome.WARN, True),
+    ],
+)
+def test_s28_a_figure_or_a_name_that_is_cut_off_is_named_by_the_person(
+    payload, screen, outcome, held
+) -> None:
+    found = verdict(payload, screen)
+    assert (found.outcome, found.acknowledge) == (outcome, held)
+
+
+def test_a_device_that_shows_all_is_said_to() -> None:
+    assert screen_words(TRANSFER, SCREEN).endswith("Compare them digit for digit.")
+    assert "not known" in screen_words(TRANSFER, UNKNOWN)
+    assert "has not seen your device" in screen_words(TRANSFER, None)
+
+
+# --- the rule -----------------------------------------------------------------------------------------------
+
+
+def judged(text: str, screen: Screen | None, signers=(), payload: Payload = TRANSFER) -> dict[str, Outcome]:
+    snapshot = token_snapshot(payload)
+    for signer in signers:
+        snapshot = replace(snapshot, psbt=signed_by(signer, snapshot))
+    around = review_context(token=GOLD, screen=screen, rules=read_rules(text, NETWORK))
+    return {v.name: v.outcome for v in review(snapshot, around).verdicts if v.name.startswith("rule-")}
+
+
+def test_a_rule_refuses_a_token_that_this_device_does_not_show_whole() -> None:
+    text = "[refuse]\ntoken_not_on_screen = true\n"
+    for screen in (ONE, MODEL_T, UNKNOWN, None):
+        assert judged(text, screen) == {"rule-refuse-token-screen": Outcome.REFUSE}
+    assert judged(text, SCREEN) == {"rule-refuse-token-screen": Outcome.ALLOW}
+
+
+def test_a_rule_lets_a_signature_of_a_device_that_shows_all_stand_for_it() -> None:
+    """What is believed is the signature: valid, by that cosigner's key, over this transaction, on every
+    input.
+    """
+    text = f'[vaults.{VAULT.verification_code}.refuse]\ntoken_not_on_screen = ["{BOB.fingerprint}"]\n'
+    name = "rule-vault-refuse-token-screen"
+    assert judged(text, ONE) == {name: Outcome.REFUSE}
+    assert judged(text, ONE, [CAROL]) == {name: Outcome.REFUSE}
+    assert judged(text, ONE, [BOB]) == {name: Outcome.ALLOW}
+    assert judged(text, ONE, [CAROL, BOB]) == {name: Outcome.ALLOW}
+    assert judged(text, SCREEN) == {name: Outcome.ALLOW}
+
+
+def test_the_rule_is_about_tokens_alone() -> None:
+    around = review_context(screen=None, rules=read_rules("[refuse]\ntoken_not_on_screen = true\n", NETWORK))
+    assert review(snapshot_of(spend()), around).allowed
+
+
+# --- the device that is asked -------------------------------------------------------------------------------
+
+
+def open_desk(folder: Path) -> Journal:
+    journal = Journal(folder, network=NETWORK, limits=Limits())
+    journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
+    journal.learn(CLAIM)
+    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+    journal.learn_token(TRANSFER, published(GOLD))
+    return journal
+
+
+def test_s28_an_approval_for_a_screen_that_shows_all_lapses_where_another_device_is_asked(
+    tmp_path: Path,
+) -> None:
+    with open_desk(tmp_path) as journal:
+        journal.see_screen(ALICE.fingerprint, SCREEN)
+        offered = token_snapshot(TRANSFER)
+        psbt_id = offered.psbt_id
+        journal.poll(offered)
+        found = journal.review(psbt_id)
+        assert found.to_acknowledge == frozenset()
+        journal.decide(psbt_id, events.Approved(found.digest))
+        # The same seed in a Trezor One.
+        journal.see_screen(ALICE.fingerprint, ONE)
+        step = journal.decide(psbt_id, events.DeviceFound("one"))
+        assert step.record.state is State.WAITING_PERSON
+        assert journal.review(psbt_id).to_acknowledge == {NAME}
+        (asked,) = [effect for effect in step.effects if isinstance(effect, AskPerson)]
+        assert "the first 31" in asked.screen
+
+
+def test_what_was_seen_outlives_a_restart_and_is_written_once(tmp_path: Path) -> None:
+    with open_desk(tmp_path) as journal:
+        journal.see_screen(ALICE.fingerprint, UNKNOWN)
+        entries = journal.head()
+        assert journal.see_screen(ALICE.fingerprint, UNKNOWN) == ()
+        assert journal.head() == entries
+    with Journal(tmp_path, network=NETWORK, limits=review_context().limits) as journal:
+        assert journal.review_context(token_snapshot(TRANSFER)).screen == UNKNOWN

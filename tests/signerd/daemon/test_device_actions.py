@@ -1,0 +1,226 @@
+"""Unlocking through the daemon: a question, an answer, the next step; and an end to it whatever
+nobody does.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import Busy, Device, DeviceState, Locked, Question
+from signerd.daemon.device_actions import ID_BYTES, NOBODY_ANSWERED, Questions, Unlocking
+from signerd.daemon.devices import UNFORESEEN
+from signerd.daemon.service import Daemon
+from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUnlocked
+from signerd.shapes import QuestionAnswer
+from tests.support.daemons import daemon_at, until
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+
+pytestmark = pytest.mark.anyio
+PIN = "7913"
+
+
+@pytest.fixture
+def bridge() -> FakeBridge:
+    return FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
+
+
+@pytest.fixture
+async def daemon(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> AsyncIterator[Daemon]:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        yield daemon
+
+
+def device_of(bridge: FakeBridge) -> str:
+    return bridge.device.id
+
+
+def told(daemon: Daemon, bridge: FakeBridge, kind: str) -> list[str]:
+    return [line.text for line in daemon.feed.since(0, device_of(bridge)) if line.kind == kind]
+
+
+def impatient(daemon: Daemon, seconds: float = 0.01) -> Unlocking:
+    """As the daemon's own, with a question's time cut short."""
+    questions = Questions(lambda: 0.0, bytes, seconds)
+    daemon.unlocking = Unlocking(daemon.doing, daemon.feed, questions)
+    return daemon.unlocking
+
+
+async def test_the_device_asks_and_the_right_pin_unlocks_it(daemon: Daemon, bridge: FakeBridge) -> None:
+    step = await daemon.unlocking.start(device_of(bridge))
+    assert (step.state, step.question.kind) == ("asks", "pin")
+    assert await daemon.unlocking.questions() == (step.question,)
+    done = await daemon.unlocking.answer(step.question.id, PIN)
+    assert (done.state, done.device.state) == ("unlocked", "ready")
+    assert await daemon.unlocking.questions() == ()
+    assert told(daemon, bridge, "question") == ["Fake device asks for its PIN."]
+
+
+async def test_one_question_after_the_other(daemon: Daemon, bridge: FakeBridge) -> None:
+    bridge.secrets[Question.PASSPHRASE] = ""
+    pin = await daemon.unlocking.start(device_of(bridge))
+    passphrase = await daemon.unlocking.answer(pin.question.id, PIN)
+    assert (passphrase.state, passphrase.question.kind) == ("asks", "passphrase")
+    assert passphrase.question.id != pin.question.id
+    assert (await daemon.unlocking.answer(passphrase.question.id, "")).state == "unlocked"
+
+
+async def test_a_pairing_is_asked_about_with_its_code(daemon: Daemon, bridge: FakeBridge) -> None:
+    bridge.secrets = {Question.PAIRING: "yes"}
+    step = await daemon.unlocking.start(device_of(bridge))
+    assert "ABCD EFGH" in step.question.text
+    assert (await daemon.unlocking.answer(step.question.id, "yes")).state == "unlocked"
+
+
+@pytest.mark.parametrize("given", ["1111", None], ids=["wrong", "left"])
+async def test_a_pin_that_is_wrong_or_left_to_the_device_is_told(
+    daemon: Daemon, bridge: FakeBridge, given: str | None
+) -> None:
+    step = await daemon.unlocking.start(device_of(bridge))
+    with pytest.raises(DeviceFailed, match="wrong"):
+        await daemon.unlocking.answer(step.question.id, given)
+    with pytest.raises(DeviceFailed, match="wrong"):
+        await daemon.unlocking.step(device_of(bridge))
+    again = await daemon.unlocking.start(device_of(bridge))
+    assert again.question.id != step.question.id
+    assert (await daemon.unlocking.answer(again.question.id, PIN)).state == "unlocked"
+
+
+async def test_nobody_answers_and_the_device_is_given_up(daemon: Daemon, bridge: FakeBridge) -> None:
+    unlocking = impatient(daemon)
+    step = await unlocking.start(device_of(bridge))
+    await until(lambda: bool(told(daemon, bridge, "attention")))
+    with pytest.raises(DeviceFailed, match=NOBODY_ANSWERED):
+        await unlocking.step(device_of(bridge))
+    assert bridge.cancels == 1
+    assert await unlocking.questions() == ()
+    with pytest.raises(NoSuchQuestion):
+        await unlocking.answer(step.question.id, PIN)
+
+
+async def test_the_page_goes_and_the_question_stays_for_the_next_one(
+    daemon: Daemon, bridge: FakeBridge
+) -> None:
+    first = asyncio.create_task(daemon.unlocking.start(device_of(bridge)))
+    await until(lambda: bool(told(daemon, bridge, "question")))
+    first.cancel()
+    step = await daemon.unlocking.step(device_of(bridge))
+    assert (await daemon.unlocking.answer(step.question.id, PIN)).state == "unlocked"
+
+
+async def test_two_tabs_see_the_same_question_and_one_answer_counts(
+    daemon: Daemon, bridge: FakeBridge
+) -> None:
+    one, two = await asyncio.gather(*(daemon.unlocking.start(device_of(bridge)) for _tab in range(2)))
+    assert one.question == two.question
+    assert (await daemon.unlocking.answer(one.question.id, PIN)).state == "unlocked"
+    with pytest.raises(NoSuchQuestion):
+        await daemon.unlocking.answer(two.question.id, PIN)
+
+
+async def test_a_cancel_ends_it(daemon: Daemon, bridge: FakeBridge) -> None:
+    step = await daemon.unlocking.start(device_of(bridge))
+    await daemon.handling.cancel(device_of(bridge))
+    await until(lambda: bool(told(daemon, bridge, "attention")))
+    with pytest.raises(DeviceFailed, match="cancelled"):
+        await daemon.unlocking.step(device_of(bridge))
+    with pytest.raises(NoSuchQuestion):
+        await daemon.unlocking.answer(step.question.id, PIN)
+
+
+async def test_a_device_at_work_is_waited_for_in_steps(daemon: Daemon, bridge: FakeBridge) -> None:
+    begun = asyncio.Event()
+
+    async def slow(*_args: object, **_given: object) -> Device:
+        await begun.wait()
+        return bridge.device
+
+    bridge.unlock = slow
+    daemon.unlocking = Unlocking(daemon.doing, daemon.feed, Questions(lambda: 0.0, bytes), step_seconds=0.01)
+    assert (await daemon.unlocking.start(device_of(bridge))).state == "works"
+    assert (await daemon.unlocking.step(device_of(bridge))).state == "works"
+    begun.set()
+    assert (await daemon.unlocking.step(device_of(bridge))).state == "unlocked"
+
+
+async def test_what_is_not_there_is_told_apart(daemon: Daemon, bridge: FakeBridge) -> None:
+    with pytest.raises(NoSuchDevice):
+        await daemon.unlocking.start("trezor-404")
+    with pytest.raises(NothingUnlocked):
+        await daemon.unlocking.step(device_of(bridge))
+    bridge.failures.append(Busy())
+    with pytest.raises(DeviceFailed, match="busy"):
+        await daemon.unlocking.start(device_of(bridge))
+
+
+async def test_a_daemon_that_stops_gives_an_open_question_up(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await daemon.unlocking.start(device_of(bridge))
+        running = daemon.unlocking._runs[device_of(bridge)].task
+    assert running.done()
+
+
+async def test_l7_a_questions_id_cannot_be_guessed(daemon: Daemon, bridge: FakeBridge) -> None:
+    step = await daemon.unlocking.start(device_of(bridge))
+    assert len(bytes.fromhex(step.question.id)) == ID_BYTES >= 16
+
+
+class Leaky(FakeBridge):
+    """A library whose mistake repeats what was typed."""
+
+    async def unlock(self, _device_id, ask, **_given):
+        raise ValueError(f"bad PIN {await ask(Question.PIN)}")
+
+
+def holding(folder: Path, text: bytes) -> list[Path]:
+    return [file for file in folder.iterdir() if file.is_file() and text in file.read_bytes()]
+
+
+async def test_l10_what_was_typed_is_in_no_log_no_error_no_line_and_no_entry(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    leaky = Leaky(state=DeviceState.LOCKED)
+    for device, expected in ((bridge, "wrong"), (leaky, UNFORESEEN)):
+        async with daemon_at(prepared, platform, device) as daemon:
+            step = await daemon.unlocking.start(device_of(device))
+            body = QuestionAnswer(answer="66666666")
+            with pytest.raises(DeviceFailed, match=expected) as refused:
+                await daemon.unlocking.answer(step.question.id, body.answer)
+            words = [
+                repr(body),
+                repr(daemon.unlocking.__dict__),
+                repr(daemon.unlocking._questions.__dict__),
+                str(refused.value),
+                refused.value.hint,
+                *(line.text for line in daemon.feed.since(0)),
+                *(str(entry) for entry in daemon.journal.audit()),
+                caplog.text,
+            ]
+            assert "66666666" not in "\n".join(words)
+            # A journal's file, too.
+            assert not holding(prepared, b"66666666")
+
+
+async def test_l10_an_answer_is_forgotten_once_it_was_used(daemon: Daemon, bridge: FakeBridge) -> None:
+    step = await daemon.unlocking.start(device_of(bridge))
+    asked = daemon.unlocking._questions.of(device_of(bridge))
+    await daemon.unlocking.answer(step.question.id, PIN)
+    assert daemon.unlocking._questions.all() == ()
+    assert PIN not in repr(asked)
+
+
+async def test_locked_is_what_the_bridge_says_when_its_pin_is_wrong() -> None:
+    """The fake keeps the library's contract: the leaf that every make has (device_simulators.conformance)."""
+    bridge = FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
+
+    async def wrong(_question: Question) -> str:
+        return "1"
+
+    with pytest.raises(Locked):
+        await bridge.unlock(bridge.device.id, wrong)
