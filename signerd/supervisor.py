@@ -5,28 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from custody.pace import Backoff
 from signerd.errors import SignerdError
 from signerd.feed import Troubles
-
-
-@dataclass
-class Backoff:
-    """``jitter`` gives 0 to 1. The pause is between half and all of first × 2ⁿ seconds, at most ``longest``."""
-
-    jitter: Callable[[], float]
-    first: float = 1.0
-    longest: float = 60.0
-    _failures: int = 0
-
-    def next(self) -> float:
-        # 2**32 is beyond any cap: the exponent must not grow for ever.
-        ceiling = min(self.longest, self.first * 2.0 ** min(self._failures, 32))
-        self._failures += 1
-        return ceiling * (0.5 + self.jitter() / 2)
-
-    def reset(self) -> None:
-        self._failures = 0
-
 
 Sleep = Callable[[float], Awaitable[None]]
 # Begun again and still going after this long, it is taken to be well.

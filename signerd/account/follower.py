@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
+from custody.pace import Backoff
 from signerd.account.listing import UNFORESEEN, Listed, Unreadable
 from signerd.account.platform import Platform
 from signerd.account.sink import Sink
@@ -35,7 +36,7 @@ from signerd.feed import Troubles
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
 from signerd.journal.keys_and_vaults import Learnt
-from signerd.supervisor import Backoff, unforeseen
+from signerd.supervisor import unforeseen
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from custody.pace import Backoff
 from custody.schemas.keys import Key
 from multisig import Fingerprint
 from signerd.account.platform import Platform
@@ -22,7 +23,7 @@ from signerd.core.values import OwnKey
 from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut, SignerdError
 from signerd.feed import Troubles
 from signerd.journal import Journal
-from signerd.supervisor import Backoff, unforeseen
+from signerd.supervisor import unforeseen
 
 Sleep = Callable[[float], Awaitable[None]]
 KEYS_EVERY_SECONDS = 600.0

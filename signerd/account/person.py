@@ -10,7 +10,8 @@ from itertools import islice
 from pydantic import TypeAdapter, ValidationError
 
 from custody.client import BadAnswer
-from custody.client.flow import Core, Plan, call
+from custody.client.flow import Core, call
+from custody.exchange import Plan
 from custody.schemas.common import Int64
 from custody.schemas.users import WorkspaceInfo
 from signerd.account.listing import Listed, Unreadable, loosely, read_each
@@ -29,8 +30,8 @@ class Person:
 
 def read_person(core: Core) -> Plan[Person]:
     """Raises what the client raises; BadAnswer without an id."""
-    response = yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)
-    found = loosely(response)
+    reply = yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)
+    found = loosely(reply)
     try:
         user_id = _UUID.validate_python(found.get("UUID") if isinstance(found, dict) else None, strict=True)
     except ValidationError:

@@ -18,7 +18,7 @@ from signerd.cli.output import Exit, answer, aside, say
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
-    from signerd.client.waiting import Following
+    from signerd.client.clients import Following
     from signerd.shapes import PageEntry
 
 # It posts itself; where scripts are off, the button does.

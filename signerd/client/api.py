@@ -1,10 +1,11 @@
-"""Every call, described once: which of its arguments goes where. ``DaemonClient`` and ``AsyncDaemonClient`` inherit these."""
+"""Every call, described once: which of its arguments goes where. ``DaemonClient`` and ``AsyncDaemonClient`` inherit
+these.
+"""
 
 from collections.abc import Collection
 
 from signerd import shapes
-from signerd.client.flow import CallArguments, row
-from signerd.client.pairing import PairingCalls
+from signerd.client.flow import CallArguments, PairingCalls, row
 from signerd.shapes import calls
 
 

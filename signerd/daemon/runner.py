@@ -8,6 +8,7 @@ signed any more. A mistake in the device library ends none: it is told, and what
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
+from custody.pace import Backoff
 from firmware_bridge import Progress
 from multisig import Fingerprint
 from signerd.account.platform import Platform
@@ -31,7 +32,7 @@ from signerd.errors import DeviceError, IllegalEvent, UnknownProposal
 from signerd.feed import WAITS, Feed, Troubles
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
-from signerd.supervisor import Backoff, Supervisor
+from signerd.supervisor import Supervisor
 
 Sleep = Callable[[float], Awaitable[None]]
 # After a device said that it was not ready: its own state decides when it is asked again, but never at once.

@@ -1,10 +1,11 @@
 """The platform: whether it is reached, whether it is who it should be, the clock, the session, the secret of it."""
 
-import ssl
 from email.utils import parsedate_to_datetime
 
 import httpx
 
+from custody.exchange import NoAnswer, Reply, Request
+from custody.transports import WaitingTransport, trust
 from signerd.doctor.finding import Finding, Outcome, Patient, well
 from signerd.errors import KeyringTimedOut, SecretsError
 
@@ -16,36 +17,30 @@ KEYRING_SECONDS = 30.0
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
-def _ask(patient: Patient) -> httpx.Response:
-    """As the daemon asks: no proxy, no redirect, the same authorities. Its body is not read. Raises httpx.HTTPError."""
+def _ask(patient: Patient) -> Reply | NoAnswer:
+    """As the daemon asks: no proxy, no redirect, the same authorities."""
     platform = patient.config.platform
-    trust = True if platform.ca_file is None else ssl.create_default_context(cafile=platform.ca_file)
-    with (
-        httpx.Client(verify=trust, timeout=ANSWER_SECONDS, trust_env=False) as client,
-        client.stream("GET", platform.url) as response,
-    ):
-        return response
+    with httpx.Client(verify=trust(platform.ca_file), trust_env=False) as client:
+        return WaitingTransport(client)(Request("GET", platform.url, ANSWER_SECONDS, ANSWER_SECONDS))
 
 
 def reach(patient: Patient) -> Finding:
     url = patient.config.platform.url
-    try:
-        _ask(patient)
-    except httpx.HTTPError as error:
-        return Finding(
-            Outcome.TROUBLE, f"{url} is not reached: {error}.", _why(error), _advice(patient, error)
-        )
-    return well(f"{url} answers.")
+    outcome = _ask(patient)
+    if isinstance(outcome, Reply):
+        return well(f"{url} answers.")
+    error = str(outcome.cause)
+    return Finding(Outcome.TROUBLE, f"{url} is not reached: {error}.", _why(error), _advice(patient, error))
 
 
-def _why(error: httpx.HTTPError) -> str:
-    if "CERTIFICATE" in str(error).upper():
+def _why(error: str) -> str:
+    if "CERTIFICATE" in error.upper():
         return "Something answers that cannot prove to be the platform; nothing is sent to it."
     return "Proposals come from there. What was approved waits, and is not lost."
 
 
-def _advice(patient: Patient, error: httpx.HTTPError) -> str:
-    if "CERTIFICATE" in str(error).upper():
+def _advice(patient: Patient, error: str) -> str:
+    if "CERTIFICATE" in error.upper():
         return "Set the clock; for a private authority name [platform] ca_file. Never accept it unseen."
     if any(patient.environment.get(name) for name in PROXIES):
         return (
@@ -56,10 +51,11 @@ def _advice(patient: Patient, error: httpx.HTTPError) -> str:
 
 def clock(patient: Patient) -> Finding:
     """By the platform's ``Date`` (RFC 9110, section 6.6.1), which is to the second."""
+    outcome = _ask(patient)
     try:
-        told = _ask(patient).headers.get("date", "")
+        told = outcome.headers.get("date", "") if isinstance(outcome, Reply) else ""
         theirs = parsedate_to_datetime(told).timestamp()
-    except (httpx.HTTPError, ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError):
         return Finding(Outcome.UNKNOWN, "The platform does not tell the time.")
     off = patient.now() - theirs
     if abs(off) <= MOST_SECONDS_OFF:

@@ -6,9 +6,10 @@ from typing import Any
 from multisig import DerivationPath, ExtendedPublicKey, InvalidPath, MultisigError, Network, checksum
 from multisig.keys import HARDENED
 from multisig.vault import account_of, multisig_account_path, profile_account_path
+from signerd.asking import segment
 from signerd.endpoint import PERSON_SECONDS
 from signerd.hwi.codes import Code, HwiError
-from signerd.hwi.connection import DaemonConnection, identifier
+from signerd.hwi.connection import DaemonConnection
 from signerd.hwi.listing import Chosen, present
 from signerd.hwi.values import Accounts, Key, read
 
@@ -93,7 +94,7 @@ def _account_key(daemon: DaemonConnection, chosen: Chosen, purpose: str, account
     known = chosen.accounts.find(purpose, account) if chosen.registered else None
     if known is not None:
         return known
-    device = identifier(present(chosen).id)
+    device = segment(present(chosen).id)
     told = daemon.post(f"/devices/{device}/accounts", {"account": account}, seconds=PERSON_SECONDS)
     key = read(Accounts.read, told).find(purpose, account)
     if key is None:

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from signerd.asking import segment
 from signerd.errors import DeviceFailed
 from signerd.hwi.codes import Code, HwiError, device_code
-from signerd.hwi.connection import DaemonConnection, identifier
+from signerd.hwi.connection import DaemonConnection
 from signerd.hwi.listing import PIN_AT_THE_HOST, Chosen, present
 from signerd.hwi.values import Device, Step, read, read_all
 
@@ -28,7 +29,7 @@ def prompt(
     daemon: DaemonConnection, chosen: Chosen, clock: Callable[[], float] = time.monotonic
 ) -> dict[str, bool]:
     device = _locked(chosen)
-    path = f"/devices/{identifier(device.id)}/unlock"
+    path = f"/devices/{segment(device.id)}/unlock"
     step = _settled(daemon, path, read(Step.read, daemon.post(path)), clock)
     if step.state == "unlocked":
         raise _unlocked()
@@ -47,8 +48,8 @@ def send(
         raise HwiError("a PIN is sent as the places of its digits, 1 to 9", Code.BAD_ARGUMENT)
     question = _open_question(daemon, device)
     try:
-        step = read(Step.read, daemon.post(f"/questions/{identifier(question)}", {"answer": pin}))
-        step = _settled(daemon, f"/devices/{identifier(device.id)}/unlock", step, clock)
+        step = read(Step.read, daemon.post(f"/questions/{segment(question)}", {"answer": pin}))
+        step = _settled(daemon, f"/devices/{segment(device.id)}/unlock", step, clock)
     except DeviceFailed as error:
         if device_code(str(error)) is _LOCKED:
             return {"success": False}

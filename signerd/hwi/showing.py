@@ -23,10 +23,11 @@ from multisig import (
 )
 from multisig.descriptor import MAX_CHARACTERS, strip_checksum
 from multisig.keys import HARDENED
+from signerd.asking import segment
 from signerd.endpoint import PERSON_SECONDS
 from signerd.errors import DaemonFailed
 from signerd.hwi.codes import Code, HwiError
-from signerd.hwi.connection import DaemonConnection, identifier
+from signerd.hwi.connection import DaemonConnection
 from signerd.hwi.keys import PROFILE, parsed, require_native
 from signerd.hwi.listing import Chosen
 from signerd.hwi.values import PinnedVault, read, read_all
@@ -123,7 +124,7 @@ def _quorum(
     for vault in read_all(PinnedVault.read, daemon.get("/vaults")):
         if _script(vault, network, chain, index) == script:
             expected = encode_address(p2wsh(script), network)
-            return _shown(daemon, f"/vaults/{identifier(vault.vault_id)}", chain, index, expected)
+            return _shown(daemon, f"/vaults/{segment(vault.vault_id)}", chain, index, expected)
     raise HwiError(
         "the descriptor is of no vault that is pinned here: compare the vault with the other signers and "
         "pin it first, with `signerd pin`",

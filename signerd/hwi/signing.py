@@ -7,10 +7,11 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Final
 
+from signerd.asking import segment
 from signerd.core.text import amount, plain
 from signerd.errors import SignerdError
 from signerd.hwi.codes import Code, HwiError, device_code
-from signerd.hwi.connection import DaemonConnection, identifier
+from signerd.hwi.connection import DaemonConnection
 from signerd.hwi.listing import Chosen
 from signerd.hwi.values import Imported, read, read_all
 
@@ -83,7 +84,7 @@ def _awaited(daemon: DaemonConnection, brought: Imported, deadline: float, clock
 
 
 def _look(daemon: DaemonConnection, brought: Imported) -> Imported:
-    return read(Imported.read, daemon.get(f"/psbts/{identifier(brought.psbt_id)}"))
+    return read(Imported.read, daemon.get(f"/psbts/{segment(brought.psbt_id)}"))
 
 
 def _outcome(now: Imported, *, attempted: bool) -> str | None:
@@ -109,4 +110,4 @@ def _tell(brought: Imported) -> None:
 def _take_back(daemon: DaemonConnection, brought: Imported) -> None:
     """What cannot be taken back, because a device is being asked or the daemon has gone, ends by itself: at last in a day."""
     with suppress(SignerdError):
-        daemon.delete(f"/psbts/{identifier(brought.psbt_id)}")
+        daemon.delete(f"/psbts/{segment(brought.psbt_id)}")

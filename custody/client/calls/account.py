@@ -1,11 +1,9 @@
 """Signing in and out, and one's own account: its password, second factor, sessions."""
 
-import httpx
 from pydantic import SecretStr, TypeAdapter
 
-from custody.client.flow import Core, Plan, attempt, call, checked, read, refresh_token_of
-from custody.client.method import Sent, method, row
-from custody.client.session import Session
+from custody.client.flow import Core, Sent, Session, attempt, call, checked, read, refresh_token_of, row
+from custody.exchange import Plan, Reply, method
 from custody.schemas.auth import (
     ChangePasswordRequest,
     LoginRequest,
@@ -43,16 +41,16 @@ class SignInCalls:
     ) -> Plan[LoginResponse]:
         """``POST /auth/login``. Where ``requires_2fa``, go on with ``otp_validate``."""
         body = LoginRequest(email=email, password=SecretStr(password), device=device, location=location)
-        response = yield from attempt(core, core.build("POST", "/auth/login", body), repeatable=False)
-        return _signed_in(core, response)
+        reply = yield from attempt(core, core.build("POST", "/auth/login", body), repeatable=False)
+        return _signed_in(core, reply)
 
     @method
     @staticmethod
     def otp_validate(core: Core, token_2fa: str, otp: str) -> Plan[LoginResponse]:
         """``POST /auth/otp-validate``. Not repeated: each try counts."""
         body = OtpValidateRequest(token_2fa=token_2fa, otp=otp)
-        response = yield from attempt(core, core.build("POST", "/auth/otp-validate", body), repeatable=False)
-        return _signed_in(core, response)
+        reply = yield from attempt(core, core.build("POST", "/auth/otp-validate", body), repeatable=False)
+        return _signed_in(core, reply)
 
     @method
     @staticmethod
@@ -121,10 +119,10 @@ class SignInAccountCalls:
         return Sent(RevokeSessionsRequest(all_others=True))
 
 
-def _signed_in(core: Core, response: httpx.Response) -> LoginResponse:
-    answer = read(checked(response), LoginResponse)
+def _signed_in(core: Core, reply: Reply) -> LoginResponse:
+    answer = read(checked(reply), LoginResponse)
     if not answer.requires_2fa:
-        refresh_token = refresh_token_of(response)
+        refresh_token = refresh_token_of(core, reply)
         core.set_session(
             Session(answer.sid, answer.token, refresh_token, core.now() + (answer.expires_in or 0))
         )

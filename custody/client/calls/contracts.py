@@ -2,7 +2,7 @@
 
 from pydantic import TypeAdapter
 
-from custody.client.method import Sent, row
+from custody.client.flow import Sent, row
 from custody.schemas.asset_tokens import (
     CallContractRequest,
     CallContractResponse,

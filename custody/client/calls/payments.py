@@ -1,13 +1,13 @@
 """Keys and vaults, proposals and forwards, limits and the address book."""
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TypedDict, Unpack
 
-import httpx
 from pydantic import TypeAdapter
 
-from custody.client.flow import Core, Plan, call, read
-from custody.client.method import Sent, method, row
+from custody.client.flow import Core, Sent, call, read, row
+from custody.exchange import Plan, Request, method
 from custody.schemas.address_book import (
     AddWhitelistAddressRequest,
     RemoveWhitelistAddressRequest,
@@ -150,11 +150,11 @@ class ProposalCalls:
         """``GET /api/v1/psbt?workspace_id=``, newest last. With ``etag`` and ``wait_seconds`` a long poll
         (RFC 7240).
         """
-        response = yield from call(core, proposals_request(core, workspace_id, **filters), repeatable=True)
-        etag = response.headers.get("etag", filters.get("etag"))
-        if response.status_code == httpx.codes.NOT_MODIFIED:
+        reply = yield from call(core, proposals_request(core, workspace_id, **filters), repeatable=True)
+        etag = reply.headers.get("etag", filters.get("etag"))
+        if reply.status == HTTPStatus.NOT_MODIFIED:
             return ProposalList((), etag, not_modified=True)
-        items = read(response, _PROPOSALS)
+        items = read(reply, _PROPOSALS)
         return ProposalList(tuple(items), etag)
 
     @row("POST", "/api/v1/sign-psbt", SignPsbtResponse, repeatable=True)
@@ -245,7 +245,7 @@ class AddressBookCalls:
         return Sent(body)
 
 
-def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalFilters]) -> httpx.Request:
+def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalFilters]) -> Request:
     """What ``proposals`` asks, for a reader of its own."""
     query = {
         "workspace_id": workspace_id,
@@ -259,5 +259,5 @@ def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalF
     if not wait_seconds:
         return core.build("GET", "/api/v1/psbt", query=query, headers=headers)
     headers["Prefer"] = f"wait={wait_seconds}"
-    timeout = wait_seconds + LONG_POLL_MARGIN_SECONDS
-    return core.build("GET", "/api/v1/psbt", query=query, headers=headers, timeout=timeout)
+    silence = wait_seconds + LONG_POLL_MARGIN_SECONDS
+    return core.build("GET", "/api/v1/psbt", query=query, headers=headers, silence=silence)

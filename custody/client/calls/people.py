@@ -2,7 +2,7 @@
 
 from pydantic import TypeAdapter
 
-from custody.client.method import Sent, row
+from custody.client.flow import Sent, row
 from custody.schemas.common import Done, Few, Many
 from custody.schemas.invitations import (
     Invitation,

@@ -9,8 +9,8 @@ import httpx
 from pydantic import TypeAdapter
 
 from custody.client.errors import BadAnswer
-from custody.client.flow import Core, Plan, call, read
-from custody.client.method import Sent, method, row
+from custody.client.flow import Core, Sent, call, read, row
+from custody.exchange import Plan, Reply, method
 from custody.schemas.common import Done, Few
 from custody.schemas.logs import MAX_PAGE_SIZE, AuditLogEntry, ExportedLogs, LogsPage
 from custody.schemas.purchases import MAX_PURCHASES, PurchaseTransaction
@@ -194,11 +194,11 @@ def _purchases(core: Core, after: str | None, limit: int | None) -> Plan[Page[Pu
     return _counted((yield from call(core, request, repeatable=True)), _PURCHASES)
 
 
-def _counted(response: httpx.Response, items: TypeAdapter[list[Item]]) -> Page[Item]:
-    read_items = read(response, items)
-    total = response.headers.get("x-total-count", "")
+def _counted(reply: Reply, items: TypeAdapter[list[Item]]) -> Page[Item]:
+    read_items = read(reply, items)
+    total = reply.headers.get("x-total-count", "")
     return Page(
         tuple(read_items),
         int(total) if _COUNT.fullmatch(total) else len(read_items),
-        "next" in response.links,
+        "next" in httpx.Response(reply.status, headers=reply.headers).links,
     )

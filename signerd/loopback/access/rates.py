@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
+from custody.pace import Bucket
 from signerd.errors import TooManyRequests
 
 
@@ -56,11 +57,8 @@ Request = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass
-class _Bucket:
-    """``left`` is below 0 where a request cost more than there was."""
-
-    left: float
-    at: float
+class _App:
+    bucket: Bucket
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
 
@@ -71,12 +69,12 @@ class Rates:
     clock: Callable[[], float]
     per_second: float = PER_SECOND
     burst: float = BURST
-    _buckets: dict[str, _Bucket] = field(default_factory=dict)
+    _apps: dict[str, _App] = field(default_factory=dict)
 
     def take(self, who: str) -> None:
         """Raises TooManyRequests, with the whole seconds after which there is one again."""
         self._require(who, 1)
-        self._filled(who).left -= 1
+        self._of(who).bucket.level -= 1
 
     async def in_turn(self, who: str, request: Request) -> None:
         """Answer a request for which ``take`` took a token, after those of the same app that came before it.
@@ -84,7 +82,7 @@ class Rates:
         What it cost beyond its token is taken afterwards; so however many came at once, they cost what an app may. Raises
         TooManyRequests where those before it have used up what there was.
         """
-        async with self._filled(who).turns:
+        async with self._of(who).turns:
             self._require(who, 0)
             metered = Metered(request(), self.clock)
             try:
@@ -94,18 +92,17 @@ class Rates:
 
     def _require(self, who: str, tokens: float) -> None:
         """Raises TooManyRequests."""
-        bucket = self._filled(who)
-        if bucket.left < tokens:
-            seconds = math.ceil((tokens - bucket.left) / self.per_second)
-            raise TooManyRequests("this app asks too often, or for too much", seconds=seconds)
+        if wait := self._of(who).bucket.seconds_until(tokens):
+            raise TooManyRequests("this app asks too often, or for too much", seconds=math.ceil(wait))
 
     def _charge(self, who: str, tokens: float) -> None:
-        bucket = self._filled(who)
-        bucket.left = max(-DEEPEST, bucket.left - max(0.0, tokens))
+        bucket = self._of(who).bucket
+        bucket.level = max(-DEEPEST, bucket.level - max(0.0, tokens))
 
-    def _filled(self, who: str) -> _Bucket:
+    def _of(self, who: str) -> _App:
         now = self.clock()
-        bucket = self._buckets.setdefault(who, _Bucket(self.burst, now))
-        bucket.left = min(self.burst, bucket.left + (now - bucket.at) * self.per_second)
-        bucket.at = now
-        return bucket
+        if who not in self._apps:
+            self._apps[who] = _App(Bucket.full(self.burst, self.per_second, now))
+        app = self._apps[who]
+        app.bucket.fill(now)
+        return app

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from custody.client.api import Api
+from custody.client.clients import Api
 from custody.server.web.table import ENDPOINTS
 
 # Another program's, with a signature of its own in the place of a sign-in; and what a client does by itself.

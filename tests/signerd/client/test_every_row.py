@@ -4,11 +4,12 @@ import inspect
 
 import pytest
 
-from signerd.client import AsyncDaemonClient, DaemonClient, events
-from signerd.client.flow import method
+from custody.exchange import method
+from signerd.client import AsyncDaemonClient, DaemonClient
 from signerd.loopback.endpoints import ROUTES
+from signerd.shapes import calls as table
 
-STREAM = ("GET", events.PATH)
+STREAM = ("GET", table.EVENTS.path)
 SHELLS = (DaemonClient, AsyncDaemonClient)
 
 
@@ -17,7 +18,7 @@ def calls(shell):
 
 
 def places(shell):
-    rows = [one.call for one in calls(shell).values() if one.call is not None]
+    rows = [one.row for one in calls(shell).values() if one.row is not None]
     return {(row.method, row.path) for row in rows} | {STREAM}
 
 
@@ -46,5 +47,6 @@ def test_the_stream_is_there(shell):
 @pytest.mark.parametrize("name", calls(DaemonClient))
 def test_a_call_shows_what_it_takes(name):
     """help() and a notebook read it from there; the answer of a row's own function is what it puts where."""
-    shown = inspect.signature(getattr(object.__new__(DaemonClient), name))
+    with DaemonClient.at("http://127.0.0.1:9") as client:
+        shown = inspect.signature(getattr(client, name))
     assert "args" not in shown.parameters

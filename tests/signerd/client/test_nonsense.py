@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from signerd.client import DaemonClient, flow
+from signerd.client import DaemonClient
 from signerd.endpoint import socket_path
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, UnsafeFolder
 
@@ -124,12 +124,6 @@ def test_a_stream_that_breaks_off_is_an_error_and_not_an_end(state):
         pytest.raises(DaemonFailed),
     ):
         list(lines)
-
-
-def test_a_mute_daemon_is_given_up(state, monkeypatch):
-    monkeypatch.setattr(flow, "QUICK_SECONDS", 0.05)
-    with answering(state, None), DaemonClient(state) as client, pytest.raises(DaemonFailed, match="in time"):
-        client.status()
 
 
 def test_neither_a_proxy_nor_a_redirect_takes_the_words_elsewhere(state, monkeypatch):

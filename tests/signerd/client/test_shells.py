@@ -11,7 +11,7 @@ import pytest
 
 from signerd import shapes
 from signerd.client import AsyncDaemonClient, DaemonClient
-from signerd.client.events import Resumption
+from signerd.client.clients import Resumption
 from signerd.errors import (
     DaemonFailed,
     DaemonNotRunning,

@@ -10,7 +10,7 @@ from firmware_bridge.usb_models import USB_MODELS
 from signerd import errors as e
 from signerd import shapes
 from signerd.core.states import State
-from signerd.hwi import codes, connection, listing, signing, values
+from signerd.hwi import codes, listing, signing, values
 from signerd.hwi.codes import Code, code_of
 from signerd.hwi.keys import MAX_ACCOUNT
 from signerd.hwi.signing import ENDS
@@ -104,12 +104,6 @@ def test_every_path_that_is_asked_is_a_row_of_the_api():
         ("DELETE", "/psbts/{psbt_id}"),
         ("GET", "/events"),
     }
-
-
-@pytest.mark.parametrize("text", ["", "..", "a/b", "a?b", "a b", "x" * 101])
-def test_an_id_that_could_lead_elsewhere_is_none(text):
-    with pytest.raises(e.InvalidRequest):
-        connection.identifier(text)
 
 
 @pytest.mark.parametrize(

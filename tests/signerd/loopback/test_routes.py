@@ -7,10 +7,11 @@ import re
 import httpx
 import pytest
 
+from custody.exchange import Reply
 from multisig import Network
 from signerd import shapes
+from signerd.asking import refusal
 from signerd.callers import TERMINAL
-from signerd.client.flow import Reply, refusal
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Record
@@ -213,7 +214,7 @@ def sent(daemon, verb: str, path: str, **given) -> httpx.Response:
     with httpx.Client(transport=transport, trust_env=False) as http:
         answer = http.request(verb, f"http://{HOST}{PREFIX}{path}", **given)
     if answer.is_error:
-        raise refusal(Reply(answer.status_code, answer.content))
+        raise refusal(Reply(answer.status_code, answer.headers, answer.content))
     return answer
 
 

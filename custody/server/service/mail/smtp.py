@@ -13,8 +13,8 @@ from typing import Final, Literal
 import structlog
 from pydantic import SecretStr
 
+from custody.deadlines import Deadline
 from custody.server.domain.errors import MailRefused, MailUnavailable
-from custody.server.service.cutting import Deadline
 from custody.server.service.mail.mailer import CannotMail, Letterhead, Mail, address_of
 
 log = structlog.get_logger()

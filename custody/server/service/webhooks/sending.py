@@ -11,8 +11,8 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
 
+from custody.deadlines import Deadline
 from custody.server.domain.webhook_urls import WebhookUrl, is_public_text
-from custody.server.service.cutting import Deadline
 
 # For all of an attempt: the name, the connection, TLS, and the answer's status.
 ATTEMPT_SECONDS: Final = 10.0

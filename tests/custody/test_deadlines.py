@@ -8,10 +8,10 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from custody.server.chain import deadlines
+from custody import deadlines
+from custody.deadlines import ExchangeDeadlines
 from custody.server.chain.core import Password
 from custody.server.chain.core.rpc import Call, Rpc
-from custody.server.chain.deadlines import ExchangeDeadlines
 from custody.server.domain.errors import ChainUnavailable
 from tests.support.certificates import certificate_for
 from tests.support.receiver import Receiver, receiver
