@@ -13,10 +13,9 @@ from email.utils import parsedate_to_datetime
 from enum import Enum
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar, overload
 from urllib.parse import urlsplit
 
-from custody.pace import Backoff
 from custody.schemas.measure import has_more_values
 
 # A page of 500 proposals with PSBTs of a hundred kilobytes each is fifty million bytes.
@@ -39,7 +38,9 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Request:
-    """``silence``: seconds between two pieces of the answer. ``whole``: seconds for all of the exchange.
+    """Yielded by a plan, it is sent, and a ``Reply`` or a ``NoAnswer`` comes back.
+
+    ``silence``: seconds between two pieces of the answer. ``whole``: seconds for all of the exchange.
 
     A body or a header may hold a secret, and stays out of ``repr``.
     """
@@ -79,8 +80,7 @@ class Why(Enum):
     UNFIT = "unfit"
 
 
-@dataclass(frozen=True)
-class NoAnswer:
+class NoAnswer(NamedTuple):
     """``cause``: what the transport raised, or ``Unfit``."""
 
     why: Why
@@ -114,35 +114,26 @@ class Body:
         return bytes(self._bytes)
 
 
-@dataclass(frozen=True)
-class Send:
-    """Send this; a ``Reply`` or a ``NoAnswer`` comes back."""
-
-    request: Request
-
-
-@dataclass(frozen=True)
-class Wait:
+class Wait(NamedTuple):
     """Wait before the next step."""
 
     seconds: float
 
 
-@dataclass(frozen=True)
-class Exclusive:
+class Exclusive(NamedTuple):
     """Run this plan while no other plan of the same client runs one."""
 
     plan: "Plan[None]"
 
 
 Outcome = Reply | NoAnswer
-Step = Send | Wait | Exclusive
+Step = Request | Wait | Exclusive
 Plan = Generator[Step, Outcome | None, Answer]
 
 
 def exchange(request: Request) -> Plan[Outcome]:
     """The request, sent once."""
-    outcome = yield Send(request)
+    outcome = yield request
     assert outcome is not None, "something was sent"
     return outcome
 
@@ -151,6 +142,9 @@ def attempt(
     request: Request, *, repeatable: bool, jitter: Callable[[], float], now: Callable[[], float]
 ) -> Plan[Outcome]:
     """The request; where that is safe, sent again after a pause while the server is busy or silent."""
+    # Here: ``signerd-hwi`` repeats nothing.
+    from custody.pace import Backoff
+
     backoff = Backoff(jitter, first=FIRST_BACKOFF_SECONDS)
     for _ in range(TRIES - 1 if repeatable else 0):
         outcome = yield from exchange(request)
@@ -209,8 +203,8 @@ class Waiting(Generic[Core]):
                 return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the plan's type
             outcome = None
             match step:
-                case Send(request):
-                    outcome = self._perform(request)
+                case Request():
+                    outcome = self._perform(step)
                 case Wait(seconds):
                     self._sleep(seconds)
                 case Exclusive(inner):
@@ -245,8 +239,8 @@ class Awaiting(Generic[Core]):
                 return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the plan's type
             outcome = None
             match step:
-                case Send(request):
-                    outcome = await self._perform(request)
+                case Request():
+                    outcome = await self._perform(step)
                 case Wait(seconds):
                     await self._sleep(seconds)
                 case Exclusive(inner):

@@ -21,7 +21,7 @@ from signerd.problems import error_from
 # Twice the heartbeat of the daemon's events, and some.
 SILENCE_SECONDS = 35.0
 # Numbers alone: a name is looked up, and what answers may lie.
-_ADDRESS = re.compile(r"http://(?P<host>127\.0\.0\.1|\[::1\]):(?P<port>[0-9]{1,5})/?")
+_ADDRESS = r"http://(?P<host>127\.0\.0\.1|\[::1\]):(?P<port>[0-9]{1,5})/?"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 MAX_PORT = 65_535
 
@@ -45,7 +45,7 @@ class DaemonAddress:
     @classmethod
     def of_address(cls, url: str, token: str | None) -> Self:
         """Raises InvalidRequest for anything but a port of this machine: a token goes nowhere else (L10)."""
-        found = _ADDRESS.fullmatch(url)
+        found = re.fullmatch(_ADDRESS, url)
         if found is None or int(found["port"]) > MAX_PORT:
             raise InvalidRequest(
                 f"'{url}' is not an address of the daemon",

@@ -32,9 +32,9 @@ def _plain_run(arguments: list[str]) -> tuple[str | None, bool] | None:
 
 
 def _run(state: str | None, as_json: bool) -> NoReturn:
-    from signerd.lean import leave_out_programs
+    from signerd.lean import COMMAND_LINES, leave_out
 
-    leave_out_programs()
+    leave_out(COMMAND_LINES)
     from pathlib import Path
 
     from signerd.account.config import default_state_folder

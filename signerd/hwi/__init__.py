@@ -8,6 +8,9 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The ``signerd-hwi`` program."""
+    from signerd.lean import TLS, leave_out
+
+    leave_out(TLS)
     from signerd.hwi.program import program
 
     program()
