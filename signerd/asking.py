@@ -1,7 +1,8 @@
-"""What a client asks of the daemon, where, and what it makes of the answer: without I/O, and with the standard library.
+"""What a client asks of the daemon, where, and what it makes of the answer: without I/O, and with the
+standard library.
 
-``signerd.client`` and ``signerd.hwi`` share it. The second starts anew for each question, and goes without httpx and
-pydantic: together they cost half a second of a processor.
+``signerd.client`` and ``signerd.hwi`` share it. The second starts anew for each question, and goes without
+httpx and pydantic: together they cost half a second of a processor.
 """
 
 import json
@@ -39,7 +40,9 @@ class DaemonAddress:
 
     @classmethod
     def of_folder(cls, state: Path) -> Self:
-        """Raises DaemonNotRunning, UnsafeFolder: nothing is sent to a socket that another user could have made (L12)."""
+        """Raises DaemonNotRunning, UnsafeFolder: nothing is sent to a socket that another user could have
+        made (L12).
+        """
         return cls(f"http://{HOST}", trusted_socket(state))
 
     @classmethod
@@ -58,7 +61,9 @@ class DaemonAddress:
         return self.url if self.socket is None else str(self.socket)
 
     def require_answering(self) -> None:
-        """Raises DaemonNotRunning where no process listens. A dead daemon's socket is told from a live one's at once."""
+        """Raises DaemonNotRunning where no process listens. A dead daemon's socket is told from a live one's
+        at once.
+        """
         if self.socket is None:
             return
         with socket.socket(socket.AF_UNIX) as attempt:
@@ -89,7 +94,8 @@ class DaemonAddress:
 
 
 def ask(address: DaemonAddress, request: Request) -> Plan[Reply]:
-    """The daemon's answer. Nothing is sent twice: the daemon is on this machine, and either answers or does not.
+    """The daemon's answer. Nothing is sent twice: the daemon is on this machine, and either answers or does
+    not.
 
     Raises:
         DaemonNotRunning, DaemonFailed; the leaf of SignerdError that the daemon answers with.

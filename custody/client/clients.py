@@ -11,9 +11,8 @@ from typing import Self
 
 import httpx
 
-from custody.client.calls.account import SignInAccountCalls, SignInCalls
-from custody.client.calls.contracts import TokenCalls
-from custody.client.calls.payments import (
+from custody.client.flow import Core, Session, check_url
+from custody.client.payments import (
     AddressBookCalls,
     ForwardCalls,
     KeyCalls,
@@ -21,9 +20,15 @@ from custody.client.calls.payments import (
     ProposalCalls,
     VaultCalls,
 )
-from custody.client.calls.people import InvitationCalls, OnboardingCalls, PeopleCalls, RoleCalls
-from custody.client.calls.records import LogCalls, PurchaseCalls, WebhookCalls
-from custody.client.flow import Core, Session, check_url
+from custody.client.people import (
+    InvitationCalls,
+    OnboardingCalls,
+    PeopleCalls,
+    RoleCalls,
+    SignInAccountCalls,
+    SignInCalls,
+)
+from custody.client.records import LogCalls, PurchaseCalls, TokenCalls, WebhookCalls
 from custody.exchange import Awaiting, Waiting
 from custody.transports import AwaitingTransport, WaitingTransport, trust
 

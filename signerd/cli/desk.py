@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from signerd.cli.answers import Answers
+from signerd.cli.terminal import Answers
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
@@ -35,7 +35,7 @@ class Desk:
         """Raises DaemonNotRunning, UnsafeFolder."""
         from signerd.lean import COMMAND_LINES, leave_out
 
-        # A quarter of what a command's start takes, for colours that nobody sees.
+        # A quarter of what a command's start takes, for colours that are not shown.
         leave_out(COMMAND_LINES)
         from signerd.client import DaemonClient
 

@@ -39,7 +39,8 @@ def _address(at: Path | DaemonAddress) -> DaemonAddress:
 class DaemonClient(Api, Waiting[DaemonAddress]):
     """One connection pool to one daemon. Use as a context manager; one thread at a time.
 
-    ``DaemonClient(state_folder)`` is the person's, over the private socket; ``DaemonClient.at(url, token)`` an app's.
+    ``DaemonClient(state_folder)`` is the person's, over the private socket; ``DaemonClient.at(url, token)``
+    an app's.
     """
 
     def __init__(self, at: Path | DaemonAddress, *, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -51,7 +52,9 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
 
     @classmethod
     def at(cls, url: str, token: str | None = None) -> Self:
-        """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another machine."""
+        """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another
+        machine.
+        """
         return cls(DaemonAddress.of_address(url, token))
 
     def __enter__(self) -> Self:
@@ -64,14 +67,17 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
         self._http.close()
 
     def follow(self, *, after: int | None = None, subject: str | None = None) -> "Following":
-        """What happens after the position ``after`` (None: from now on). Use the answer as a context manager."""
+        """What happens after the position ``after`` (None: from now on). Use the answer as a
+        context manager.
+        """
         return Following(self.address, _stream(self.address, subject, after=after))
 
     def changes(self, subject: str, *, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
-        """When to look how ``subject`` stands, for ever: now, after each event about it, and when the daemon is back.
+        """When to look how ``subject`` stands, for ever: now, after each event about it, and when the daemon
+        is back.
 
-        What happened before a restart is in no event: a program that looks only at these misses nothing. Raises as
-        ``events``.
+        What happened before a restart is in no event: a program that looks only at these misses nothing.
+        Raises as ``events``.
         """
         with contextlib.closing(self._heard(subject, Resumption(None, patience))) as heard:
             for _line in heard:
@@ -82,7 +88,8 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
     ) -> Iterator[Happened]:
         """What happens, for ever: a stream that breaks off is taken up where it was.
 
-        Raises, as the daemon answers; DaemonNotRunning or DaemonFailed where it was away for ``patience`` seconds.
+        Raises, as the daemon answers; DaemonNotRunning or DaemonFailed where it was away for ``patience``
+        seconds.
         """
         with contextlib.closing(self._heard(subject, Resumption(after, patience))) as heard:
             for line in heard:
@@ -120,7 +127,9 @@ class AsyncDaemonClient(Api, Awaiting[DaemonAddress]):
 
     @classmethod
     def at(cls, url: str, token: str | None = None) -> Self:
-        """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another machine."""
+        """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another
+        machine.
+        """
         return cls(DaemonAddress.of_address(url, token))
 
     async def __aenter__(self) -> Self:
@@ -133,7 +142,9 @@ class AsyncDaemonClient(Api, Awaiting[DaemonAddress]):
         await self._http.aclose()
 
     def follow(self, *, after: int | None = None, subject: str | None = None) -> "AsyncFollowing":
-        """What happens after the position ``after`` (None: from now on). Use the answer as an async context manager."""
+        """What happens after the position ``after`` (None: from now on). Use the answer as an async context
+        manager.
+        """
         return AsyncFollowing(self.address, _stream(self.address, subject, after=after))
 
     async def changes(self, subject: str, *, patience: float = PATIENCE_SECONDS) -> AsyncIterator[None]:
@@ -171,8 +182,8 @@ class AsyncDaemonClient(Api, Awaiting[DaemonAddress]):
 class Following:
     """An open stream on a connection of its own: iterate it in any one thread, ``stop`` it from any other.
 
-    Yields each line as it happens, and None now and then while nothing does. Ends when the daemon ends it. Raises as
-    DaemonClient does.
+    Yields each line as it happens, and None now and then while nothing does. Ends when the daemon ends it.
+    Raises as DaemonClient does.
     """
 
     def __init__(self, address: DaemonAddress, request: Request) -> None:
@@ -214,7 +225,9 @@ class Following:
 
 
 class AsyncFollowing:
-    """An open stream on a connection of its own. Yields, ends and raises as ``Following``; leave it to stop it."""
+    """An open stream on a connection of its own. Yields, ends and raises as ``Following``; leave it to stop
+    it.
+    """
 
     def __init__(self, address: DaemonAddress, request: Request) -> None:
         self._address = address

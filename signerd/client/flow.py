@@ -1,5 +1,5 @@
-"""How a call of the daemon's table is sent and its answer read, without I/O (see ``custody.exchange``); and pairing,
-which takes several: ask, show the code, wait for the person, keep what was granted (ADR 19).
+"""How a call of the daemon's table is sent and its answer read, without I/O (see ``custody.exchange``); and
+pairing, which takes several: ask, show the code, wait for the person, keep what was granted (ADR 19).
 """
 
 import os
@@ -96,14 +96,14 @@ class PairingCalls:
         show: Callable[[str, int], None],
         store: Path | None = None,
     ) -> Plan[Granted]:
-        """Ask to be paired, and wait for the person's answer. ``show`` gets the code to show and how long it is good, in
-        seconds.
+        """Ask to be paired, and wait for the person's answer. ``show`` gets the code to show and how long it
+        is good, in seconds.
 
         ``store``: a file for the token, which no other user can read (0600); what stood there is replaced.
 
         Raises:
-            NotAllowed: the person said no. UnknownPairing: no answer came in time. UnsafeFolder: the token cannot be
-            stored; the app is paired then, and can be revoked. Those of ``ask_pairing`` beside.
+            NotAllowed: the person said no. UnknownPairing: no answer came in time. UnsafeFolder: the token
+            cannot be stored; the app is paired then, and can be revoked. Those of ``ask_pairing`` beside.
         """
         body = {"name": name, "rights": sorted(rights)}
         asked = yield from _called(address, calls.ASK_PAIRING, CallArguments(body=body))

@@ -1,6 +1,7 @@
 """``signerd-hwi``: HWI's command line, and Bitcoin Core's ``-signer=``, answered by the running daemon.
 
-It starts quickly, because Core starts it for each question: nothing is imported here that a command does not need.
+It starts quickly, because Core starts it for each question: nothing is imported here that a command does not
+need.
 """
 
 from typing import NoReturn

@@ -1,4 +1,6 @@
-"""A server that never comes to an end is left, whatever it drips: over TLS as an explorer, in the clear as a node."""
+"""A server that never comes to an end is left, whatever it drips: over TLS as an explorer, in the clear as a
+node.
+"""
 
 import socket
 import ssl

@@ -1,4 +1,6 @@
-"""A server that never comes to an end is left in time, whatever it drips, by each client that waits or awaits."""
+"""A server that never comes to an end is left in time, whatever it drips, by each client that waits or
+awaits.
+"""
 
 import asyncio
 import contextlib

@@ -6,8 +6,7 @@ import time
 import httpx
 import pytest
 
-from custody.client import BadAnswer, Client, Session
-from custody.client.calls import records
+from custody.client import BadAnswer, Client, Session, records
 from custody.exchange import MAX_ANSWER_VALUES, Body, Unfit
 from custody.schemas.logs import ExportedLogs
 from tests.custody.client.test_clients import FRESH, client

@@ -4,7 +4,7 @@ import pytest
 
 from firmware_bridge import AddressMismatch, DeviceState
 from multisig import Profile, profile_account_path
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
 from tests.support.command import signerd

@@ -6,7 +6,7 @@ import pytest
 
 from signerd import shapes
 from signerd.cli import apps
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
 from tests.support.command import is_tame, signerd
 from tests.support.served import make_outer, served_daemon
 

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
 from signerd.core.audit import Note
 from signerd.core.values import Limits
 from signerd.journal import Journal
@@ -86,7 +86,7 @@ def test_no_journal_at_all(tmp_path):
     assert signerd("audit", "verify", state=tmp_path / "nowhere").status == Exit.STATE
 
 
-# --- start-over ----------------------------------------------------------------------------------------------------------
+# --- start-over ---------------------------------------------------------------------------------------------
 
 
 def test_a_journal_that_is_there_is_never_begun_anew(state):

@@ -12,7 +12,7 @@ import pytest
 
 from signerd import app
 from signerd.cli import foreground
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
 from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
 from signerd.journal import StateFolder
@@ -173,7 +173,7 @@ def test_while_a_folder_is_held_nothing_else_works_on_it(state):
             assert signerd(*command, state=state, typed="phrase\n").status == Exit.STATE
 
 
-# --- status --------------------------------------------------------------------------------------------------------------
+# --- status -------------------------------------------------------------------------------------------------
 
 
 def test_status_says_what_there_is_and_what_is_missing(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from firmware_bridge import DeviceState, RefusedByPerson
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
 from signerd.shapes import DeviceView
 from tests.support.command import is_tame, signerd
 from tests.support.served import make_outer, served_daemon, served_script

@@ -1,4 +1,6 @@
-"""The program as a whole: every command without a daemon, its help, its statuses, and how quickly it starts."""
+"""The program as a whole: every command without a daemon, its help, its statuses, and how quickly
+it starts.
+"""
 
 import json
 import re
@@ -9,9 +11,8 @@ import pytest
 
 from signerd import errors
 from signerd.account.config import default_state_folder
-from signerd.cli.answers import answers
 from signerd.cli.desk import Desk
-from signerd.cli.output import Exit, answer, status_of, table
+from signerd.cli.terminal import Exit, answer, answers, status_of, table
 from signerd.problems import leaves
 from tests.signerd.test_problems import made
 from tests.support.command import is_tame, signerd
@@ -130,7 +131,7 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path):
     assert b"Traceback" not in said
 
 
-# --- output --------------------------------------------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------------------------
 
 
 def test_l8_a_table_is_tame_whatever_is_in_it(capsys):

@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from signerd.cli import opening
-from signerd.cli.output import Exit
+from signerd.cli import apps
+from signerd.cli.terminal import Exit
 from tests.support.command import signerd
 from tests.support.ported import ported, secret_in
 from tests.support.served import served_script
@@ -55,7 +55,7 @@ def test_l10_the_browser_gets_a_private_file_which_is_gone_when_the_page_was_ent
     port, runtime, monkeypatch
 ):
     browser = Browser(port)
-    monkeypatch.setattr(opening.webbrowser, "open", browser.open)
+    monkeypatch.setattr(apps.webbrowser, "open", browser.open)
     ended = signerd("open", state=port.daemon.state)
     assert ended.status == Exit.OK, ended.err
     assert browser.modes == [0o600]
@@ -66,7 +66,7 @@ def test_l10_the_browser_gets_a_private_file_which_is_gone_when_the_page_was_ent
 
 
 def test_a_file_that_nobody_used_is_gone_when_its_time_is_over(port, runtime, monkeypatch):
-    monkeypatch.setattr(opening.webbrowser, "open", Browser(port, posts=False).open)
+    monkeypatch.setattr(apps.webbrowser, "open", Browser(port, posts=False).open)
     monkeypatch.setattr("signerd.loopback.endpoints.ENTRY_SECONDS", 0)
     ended = signerd("open", state=port.daemon.state)
     assert ended.status == Exit.FAILED
@@ -75,7 +75,7 @@ def test_a_file_that_nobody_used_is_gone_when_its_time_is_over(port, runtime, mo
 
 
 def test_without_a_browser_it_says_what_else_to_do(port, runtime, monkeypatch):
-    monkeypatch.setattr(opening.webbrowser, "open", lambda _url: False)
+    monkeypatch.setattr(apps.webbrowser, "open", lambda _url: False)
     ended = signerd("open", state=port.daemon.state)
     assert ended.status == Exit.FAILED
     assert "signerd open --print" in ended.err
@@ -109,4 +109,4 @@ def test_l12_a_folder_that_is_not_ours_alone_gets_no_file(tmp_path, monkeypatch,
         folder.mkdir(mode=0o755)
         folder.chmod(0o755)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
-    assert opening._folder(tmp_path / "s") == tmp_path / "s"
+    assert apps._folder(tmp_path / "s") == tmp_path / "s"

@@ -1,4 +1,6 @@
-"""At the terminal: the word that says that a device shows another address, while the command waits for the device."""
+"""At the terminal: the word that says that a device shows another address, while the command waits for the
+device.
+"""
 
 import contextlib
 import os
@@ -8,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from signerd.cli.otherwise import OFFER, may_say_another
+from signerd.cli.progress import OFFER, may_say_another
 from signerd.errors import AddressNotShown
 
 PATIENCE = 10.0

@@ -3,7 +3,7 @@
 import pytest
 
 from firmware_bridge import DeviceState, Question
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
 from tests.support.command import signerd
 from tests.support.served import make_outer, served_daemon
 from tests.support.wallets import ALICE, BOB

@@ -4,7 +4,7 @@ import pytest
 
 from firmware_bridge import AddressMismatch, Disconnected, Unsupported
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
 from signerd.errors import VaultDiffers
 from signerd.shapes import VaultView
 from tests.support.command import is_tame, signerd
@@ -109,7 +109,7 @@ def test_a_device_that_cannot_show_addresses_is_done_without_by_a_flag_only(desk
     assert outer.bridge.shown == []
 
 
-# --- from a file, from a PSBT ----------------------------------------------------------------------------------------
+# --- from a file, from a PSBT -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_one_source_at_a_time(desk, tmp_path):
     assert "together" in ended.err
 
 
-# --- after the pin ---------------------------------------------------------------------------------------------------
+# --- after the pin ------------------------------------------------------------------------------------------
 
 
 def test_s16_a_change_is_shown_and_only_the_old_code_ends_the_alarm(desk, outer):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from signerd.cli import virtual
+from signerd.cli import devices
 from signerd.demo import story
 from tests.support.command import signerd
 from tests.support.rigs import short_folder
@@ -52,9 +52,9 @@ def test_the_names_on_the_command_line_are_those_of_the_library():
     from device_simulators.cli import SCRIPTS, TEST_NETWORKS
     from device_simulators.fleet import FAMILIES
 
-    assert {family.value for family in virtual.Family} == {str(family) for family in FAMILIES}
-    assert {decision.value for decision in virtual.Decision} == {name for name in SCRIPTS if name}
-    assert {name.value for name in virtual.TestNetwork} == {str(network) for network in TEST_NETWORKS}
+    assert {family.value for family in devices.Family} == {str(family) for family in FAMILIES}
+    assert {decision.value for decision in devices.Decision} == {name for name in SCRIPTS if name}
+    assert {name.value for name in devices.TestNetwork} == {str(network) for network in TEST_NETWORKS}
 
 
 @pytest.mark.parametrize(("arguments", "auto"), [(["--auto"], True), ([], False)])

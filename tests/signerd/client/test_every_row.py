@@ -1,4 +1,6 @@
-"""Every row of the daemon's table has a call, and the call is there for programs that wait and for those that await."""
+"""Every row of the daemon's table has a call, and the call is there for programs that wait and for those that
+await.
+"""
 
 import inspect
 

@@ -1,4 +1,6 @@
-"""Both shells on a real socket: the same calls, the same errors, and events that go on after the daemon was started anew."""
+"""Both shells on a real socket: the same calls, the same errors, and events that go on after the daemon was
+started anew.
+"""
 
 import asyncio
 import contextlib

@@ -9,7 +9,7 @@ import pytest
 
 from custody.exchange import NoAnswer, Reply, Why
 from signerd.client import DaemonClient
-from signerd.doctor import machine, platform, state
+from signerd.doctor import machine, platform
 from signerd.doctor.examining import CHECKS, examine
 from signerd.doctor.finding import Check, Finding, Outcome, Patient, well
 from signerd.errors import SecretsLocked
@@ -90,25 +90,25 @@ def test_a_broken_configuration_is_told_once(patient):
 
 
 def test_l12_a_folder_that_others_can_enter(patient):
-    assert state.folder(patient).outcome is Outcome.WELL
+    assert platform.folder(patient).outcome is Outcome.WELL
     patient.state.chmod(0o755)
-    found = state.folder(patient)
+    found = platform.folder(patient)
     assert found.outcome is Outcome.TROUBLE
     assert "0755" in found.found
     assert "chmod 700" in found.do
 
 
 def test_a_full_disk(patient, monkeypatch):
-    assert state.disk(patient).outcome is Outcome.WELL
-    monkeypatch.setattr(state, "LEAST_FREE_BYTES", 2**62)
-    assert state.disk(patient).outcome is Outcome.TROUBLE
+    assert platform.disk(patient).outcome is Outcome.WELL
+    monkeypatch.setattr(platform, "LEAST_FREE_BYTES", 2**62)
+    assert platform.disk(patient).outcome is Outcome.TROUBLE
 
 
 def test_two_daemons(patient):
-    assert state.daemon(patient).outcome is Outcome.NOTE
+    assert platform.daemon(patient).outcome is Outcome.NOTE
     with StateFolder.hold(patient.state):
-        assert state.daemon(patient).outcome is Outcome.TROUBLE
-    assert state.daemon(patient).outcome is Outcome.NOTE
+        assert platform.daemon(patient).outcome is Outcome.TROUBLE
+    assert platform.daemon(patient).outcome is Outcome.NOTE
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may open every device")

@@ -8,7 +8,8 @@ import pytest
 
 PROGRAM = """
 import atexit, json, sys
-atexit.register(lambda: print(json.dumps([name for name in sys.modules if sys.modules[name]]), file=sys.stderr))
+loaded = lambda: [name for name in sys.modules if sys.modules[name]]
+atexit.register(lambda: print(json.dumps(loaded()), file=sys.stderr))
 from signerd.hwi import main
 main()
 """

@@ -1,4 +1,6 @@
-"""Every row against the OpenAPI document that the daemon itself serves: as the person, as an app, as nobody (L2, L13)."""
+"""Every row against the OpenAPI document that the daemon itself serves: as the person, as an app, as nobody
+(L2, L13).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 from signerd.callers import Right
 from signerd.core.states import State
 from signerd.endpoint import HOST, PREFIX, socket_path
-from signerd.loopback.access.rates import Rates
+from signerd.loopback.access.gates import Rates
 from signerd.loopback.binding import arguments
 from signerd.loopback.description import describe
 from signerd.loopback.endpoints import ROUTES, Route

@@ -19,7 +19,7 @@ from signerd.daemon.proposal_views import proposal_line, proposal_view
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, StaleApproval
 from signerd.loopback.endpoints import ROUTES
-from signerd.loopback.routes import interface
+from signerd.loopback.serve import interface
 from signerd.problems import leaves
 from tests.signerd.test_problems import made
 from tests.support.desk import review_context, snapshot_of, spend
@@ -209,7 +209,9 @@ BAD_BODIES = [
 
 
 def sent(daemon, verb: str, path: str, **given) -> httpx.Response:
-    """A request that no client of ours would make, over the socket. Raises what the daemon's problem speaks of."""
+    """A request that no client of ours would make, over the socket. Raises what the daemon's problem speaks
+    of.
+    """
     transport = httpx.HTTPTransport(uds=str(socket_path(daemon.state)))
     with httpx.Client(transport=transport, trust_env=False) as http:
         answer = http.request(verb, f"http://{HOST}{PREFIX}{path}", **given)

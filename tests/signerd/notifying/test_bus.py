@@ -1,4 +1,6 @@
-"""A real private bus, a small desktop on it, and the child that tells it; and what there may be instead of a desktop."""
+"""A real private bus, a small desktop on it, and the child that tells it; and what there may be instead of a
+desktop.
+"""
 
 import asyncio
 import contextlib
@@ -10,8 +12,7 @@ from dbus_fast.aio import MessageBus
 from dbus_fast.service import ServiceInterface, dbus_method
 
 from signerd.notifying import child
-from signerd.notifying.bus import session_bus, show
-from signerd.notifying.words import Notice
+from signerd.notifying.notifier import Notice, session_bus, show
 
 pytestmark = pytest.mark.anyio
 BUS = pytest.mark.skipif(
@@ -21,7 +22,8 @@ NOTICE = Notice("A payment waits for your decision.", "", urgent=False)
 CONFIGURATION = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig><type>session</type><listen>unix:path={path}</listen>
-<policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy></busconfig>
+<policy context="default"><allow send_destination="*"/>
+<allow receive_sender="*"/><allow own="*"/></policy></busconfig>
 """
 
 

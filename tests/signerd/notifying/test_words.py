@@ -1,10 +1,12 @@
-"""What a desktop is told: counts in plain words, and what it is about only where the person asked for that."""
+"""What a desktop is told: counts in plain words, and what it is about only where the person asked
+for that.
+"""
 
 import pytest
 
 from signerd.core.states import State
 from signerd.feed import WAITS, Line
-from signerd.notifying.words import LONGEST_DETAIL, NOT_ON_SCREEN, Kind, kind_of, notice_of
+from signerd.notifying.notifier import LONGEST_DETAIL, NOT_ON_SCREEN, Kind, kind_of, notice_of
 
 
 def line(subject, kind, text="x", number=1):

@@ -6,9 +6,8 @@ import anyio
 import pytest
 
 from signerd.callers import Caller, Kind, Right
-from signerd.loopback.access.gates import SocketGate
+from signerd.loopback.access.gates import AT_ONCE, Rates, SocketGate
 from signerd.loopback.access.guard import Guard
-from signerd.loopback.access.rates import AT_ONCE, Rates
 from tests.support.served import ScriptedTokens
 
 GATE = SocketGate(ScriptedTokens(), Rates(time.monotonic))

@@ -34,7 +34,9 @@ def test_both_addresses_of_this_machine_and_no_other_at_one_port():
 
 
 def test_an_answer_does_not_wait_for_the_last_ones_receipt():
-    """asyncio turns Nagle's waiting off for what it knows to be TCP; an answer in two parts takes 40 ms otherwise."""
+    """asyncio turns Nagle's waiting off for what it knows to be TCP; an answer in two parts takes 40 ms
+    otherwise.
+    """
     with listening_ports(0) as found:
         assert {one.proto for one in found.sockets} == {socket.IPPROTO_TCP}
 

@@ -51,7 +51,7 @@ def ask(state, method: str, path: str, headers: dict[str, str], body: bytes = b"
     return exchange(state, "\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 
 
-# --- the socket ----------------------------------------------------------------------------------------------------------
+# --- the socket ---------------------------------------------------------------------------------------------
 
 
 def test_l12_the_socket_is_for_its_owner_only_and_goes_with_the_daemon(state):
@@ -136,7 +136,7 @@ def test_l12_a_place_that_cannot_be_looked_at_is_not_trusted(tmp_path):
         trusted_socket(blocked / "inside")
 
 
-# --- the peer ------------------------------------------------------------------------------------------------------------
+# --- the peer -----------------------------------------------------------------------------------------------
 
 
 def test_l12_the_kernel_says_who_is_on_the_other_side():
@@ -160,7 +160,7 @@ def test_a_system_that_does_not_tell_the_peer_lets_nobody_in(monkeypatch):
         peer_uid(ours)
 
 
-# --- the door ------------------------------------------------------------------------------------------------------------
+# --- the door -----------------------------------------------------------------------------------------------
 
 BROWSER_LIKE = [
     {"Host": "127.0.0.1:8080"},

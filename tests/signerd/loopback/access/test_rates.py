@@ -5,13 +5,15 @@ import asyncio
 import pytest
 
 from signerd.errors import TooManyRequests
-from signerd.loopback.access.rates import AT_ONCE, DEEPEST, TOKEN_SECONDS, Rates
+from signerd.loopback.access.gates import AT_ONCE, DEEPEST, TOKEN_SECONDS, Rates
 
 pytestmark = pytest.mark.anyio
 
 
 class Desk:
-    """Rates under a clock that a request moves by what it costs. ``done``: the requests that were answered."""
+    """Rates under a clock that a request moves by what it costs. ``done``: the requests that were
+    answered.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from signerd.loopback.access.rates import Metered
+from signerd.loopback.access.gates import Metered
 
 pytestmark = pytest.mark.anyio
 

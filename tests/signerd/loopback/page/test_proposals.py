@@ -17,7 +17,8 @@ from tests.support.paged import Markup
 
 pytestmark = pytest.mark.anyio
 
-# Markup, an attribute that ends, an override of the reading direction, a zero-width space, a template's own marks, and a lot of it.
+# Markup, an attribute that ends, an override of the reading direction, a zero-width space, a template's own
+# marks, and a lot of it.
 HOSTILE = (
     "<script>alert(1)</script>\"'><img src=x onerror=alert(2)> \u202egnp.exe\u200b {{ 7*7 }}{% raw %} "
     + "W" * 800

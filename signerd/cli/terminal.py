@@ -1,18 +1,81 @@
-"""The exit statuses, which scripts may rely on."""
+"""Questions to the person, answers to their programs, and the exit statuses, which scripts may rely on.
 
+Passwords, codes and passphrases come from a terminal or from standard input, one line for each: a command
+line is in the process list and in the shell's history. The daemon asks for a passphrase when it starts: no
+library is needed for that.
+"""
+
+import getpass
 import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from pydantic import BaseModel
 
 from signerd import errors as e
 from signerd.core.text import plain
-from signerd.errors import SignerdError
+from signerd.errors import AnswerMissing, SignerdError
+
+
+class Answers(Protocol):
+    """Each raises AnswerMissing where no answer comes."""
+
+    def line(self, question: str) -> str: ...
+
+    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
+        """``fresh``: a typing error would lock its owner out, or open another wallet. ``empty``:
+        nothing is an answer, too.
+        """
+        ...
+
+    def yes(self, question: str) -> bool: ...
+
+
+class Person:
+    """A person at a terminal. Questions go to standard error: standard output is the command's answer."""
+
+    def line(self, question: str) -> str:
+        import typer
+
+        return str(typer.prompt(question, err=True))
+
+    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
+        while True:
+            given = getpass.getpass(f"{question}: ", sys.stderr)
+            if not given and not empty:
+                continue
+            if not fresh or getpass.getpass("Repeat for confirmation: ", sys.stderr) == given:
+                return given
+            print("These were two different ones.", file=sys.stderr)
+
+    def yes(self, question: str) -> bool:
+        import typer
+
+        return typer.confirm(question, default=False, err=True)
+
+
+class Script:
+    """Standard input that is no terminal."""
+
+    def line(self, question: str) -> str:
+        given = sys.stdin.readline()
+        if not given:
+            raise AnswerMissing(f"nobody answered the question: {question}")
+        return given.rstrip("\r\n")
+
+    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:  # noqa: ARG002 - a pipe makes no typing errors
+        return self.line(question)
+
+    def yes(self, question: str) -> bool:
+        return self.line(question).strip().lower() in {"y", "yes"}
+
+
+def answers() -> Answers:
+    return Person() if sys.stdin.isatty() else Script()
 
 
 class Exit(IntEnum):
@@ -27,13 +90,17 @@ class Exit(IntEnum):
     NOT_RUNNING = 3
     """No daemon answers."""
     SIGNED_OUT = 4
-    """Nobody is signed in to the platform, signing in failed, or the secret of the session cannot be had."""
+    """No account is signed in to the platform, signing in failed, or the secret of the session
+    cannot be had.
+    """
     DEVICE = 5
     """A device is missing, not ready, or failed."""
     PLATFORM = 6
     """The platform is out of reach, or said no."""
     NOT_DECIDED = 7
-    """What was asked cannot be decided as things stand: refused by a check, changed since it was shown, unknown."""
+    """What was asked cannot be decided as things stand: refused by a check, changed since it was shown,
+    unknown.
+    """
     DECLINED = 8
     """The person answered no. Nothing was changed."""
     NOT_SIGNED = 9
@@ -77,7 +144,7 @@ _GAP = "  "
 
 
 def put(text: str, *, err: bool = False) -> None:
-    """A line as it is, at once: whoever follows a log or a pipe does not wait for a buffer."""
+    """A line as it is, at once: a reader of a log or a pipe does not wait for a buffer."""
     print(text, file=sys.stderr if err else sys.stdout, flush=True)
 
 
@@ -92,7 +159,7 @@ def aside(text: str) -> None:
 
 
 def answer(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
-    """As JSON, in ASCII: no control character of anybody's gets to a terminal."""
+    """As JSON, in ASCII: no control character from outside gets to a terminal."""
     put(json.dumps(_ready(value), indent=2))
 
 
@@ -143,7 +210,7 @@ def end_with(work: Callable[[], object]) -> NoReturn:
         put("", err=True)
         sys.exit(Exit.FAILED)
     except BrokenPipeError:
-        # Whoever read the output has gone; the interpreter must not stumble over it again when it flushes.
+        # The reader of the output has gone; the interpreter must not fail on it again when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Exit.FAILED)
     sys.exit(Exit.OK)
