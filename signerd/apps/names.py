@@ -94,8 +94,8 @@ def warning_of(origin: str | None) -> str | None:
     if origin is None or origin.startswith("https://"):
         return None
     if _HERE.fullmatch(origin):
-        return "Whatever program of this machine has that port is this app."
-    return "It is not encrypted: whoever is on the network between you and it can be this app."
+        return "Any program of this machine that has that port is this app."
+    return "It is not encrypted: any machine on the network between you and it can be this app."
 
 
 def _host(text: str) -> str:

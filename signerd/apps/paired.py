@@ -81,7 +81,7 @@ class PairedApps:
         self._requests = Requests(clock, entropy)
         self._tokens = Tokens(journal)
 
-    # --- for the doors --------------------------------------------------------------------------------------
+    # --- for the gates --------------------------------------------------------------------------------------
 
     def caller(self, token: str, origin: str | None) -> Caller:
         """Whose token this is. ``origin``: the request's ``Origin``, to the byte; None where it has none.
@@ -140,7 +140,7 @@ class PairedApps:
     async def me(self, caller: Caller) -> Me:
         """Raises NotPaired for a stranger."""
         if caller.kind is Kind.STRANGER:
-            raise NotPaired("nobody let you in")
+            raise NotPaired("you were not let in")
         app = None if caller.app_id is None else self._app(caller.app_id)
         return Me(
             kind=caller.kind.value,

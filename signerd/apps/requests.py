@@ -70,7 +70,7 @@ class PairingRequest:
 
     @property
     def asker(self) -> str:
-        """Who counts as the same one: the origin, where a browser vouches for it, else whoever
+        """Which requests count as the same app's: the origin, where a browser vouches for it, else all that
         uses the name.
         """
         return f"program {folded(self.name)}" if self.origin is None else self.origin

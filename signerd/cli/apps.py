@@ -258,7 +258,7 @@ From another machine, forward the very same port, and open the same address ther
 Every user of that machine reaches a forwarded port: docs/page.md says what that means."""
 _NO_BROWSER = "No browser could be started from here. Run `signerd open --print` for a code to type."
 _NOT_ENTERED = (
-    "Nobody entered the page in time. Where the browser may not read the file (snap, flatpak), "
+    "The page was not entered in time. Where the browser may not read the file (snap, flatpak), "
     "run `signerd open --print` for a code to type."
 )
 

@@ -184,7 +184,7 @@ Given = Annotated[
 
 
 def inspect(context: typer.Context, file: Given, as_json: Json = False) -> None:
-    """Show what signing a PSBT would do, and every check. Nothing is stored, and nobody is asked."""
+    """Show what signing a PSBT would do, and every check. Nothing is stored; no approval is asked for."""
     psbt = _read_psbt(file)
     with desk_of(context).daemon() as daemon:
         view = daemon.inspect_psbt(psbt)
@@ -213,7 +213,7 @@ def sign(
     # What was written to a pipe cannot be asked for an answer.
     if file == STANDARD and not yes:
         raise AnswerMissing(
-            "a PSBT from standard input leaves nobody to ask",
+            "a PSBT from standard input leaves no input for your answer",
             hint="Give a file, or look first and add --yes.",
         )
     if out is not None and lexists(out):
@@ -245,7 +245,7 @@ def _hand_out(brought: "BroughtView", out: Path | None, *, as_json: bool) -> Non
     else:
         say(f"Signed: {out}")
     if not as_json and brought.final is not None:
-        aside(f"It is complete. Nobody has sent it; the transaction: {brought.final}")
+        aside(f"It is complete. It was not sent; the transaction: {brought.final}")
 
 
 def _write(out: Path, psbt: str) -> None:

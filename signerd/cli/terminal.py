@@ -64,7 +64,7 @@ class Script:
     def line(self, question: str) -> str:
         given = sys.stdin.readline()
         if not given:
-            raise AnswerMissing(f"nobody answered the question: {question}")
+            raise AnswerMissing(f"no answer to the question: {question}")
         return given.rstrip("\r\n")
 
     def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:  # noqa: ARG002 - a pipe makes no typing errors

@@ -125,7 +125,7 @@ def folder(patient: Patient) -> Finding:
     return Finding(
         Outcome.TROUBLE,
         wrong,
-        "Whoever can enter it could read what you sign, or put another socket there.",
+        "A user who can enter it could read what you sign, or put another socket there.",
         f"Look at what is in it, then: chmod 700 {patient.state}",
     )
 

@@ -25,7 +25,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "restore": f"the words of a seed are typed nowhere but into the device. {_BY_ITS_OWNER}",
         "backup": f"a backup of a seed is made where no program watches. {_BY_ITS_OWNER}",
         "togglepassphrase": (
-            "it changes which wallet the device opens, and whoever does not expect that finds an empty one. "
+            "it changes which wallet the device opens, and without knowing that, you find an empty one. "
             + _BY_ITS_OWNER
         ),
         "signmessage": (

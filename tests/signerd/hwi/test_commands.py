@@ -383,7 +383,7 @@ def test_signtx_that_is_interrupted_is_taken_back(desk, hwi, monkeypatch):
 
 
 def test_signtx_that_is_told_to_end_takes_back_what_it_brought(desk):
-    """The real program: whoever stops it is not asked for any more."""
+    """The real program: a person who stops it is not asked for any more."""
     command = [sys.executable, "-m", "signerd.hwi", "--state", str(desk.state), *NAMED, "signtx"]
     with subprocess.Popen(
         [*command, bill().to_base64()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -44,7 +44,7 @@ def test_a_question_loads_neither_hwi_nor_a_client_nor_the_core(tmp_path, argume
 
 @pytest.mark.parametrize(
     ("module", "without"),
-    [("signing", (*NEVER, *NOT_FOR_A_QUESTION)), ("pin", NOT_FOR_A_QUESTION), ("showing", NEVER)],
+    [("signing", (*NEVER, *NOT_FOR_A_QUESTION)), ("keys", NEVER)],
 )
 def test_what_a_command_itself_loads(module, without):
     code = f"import json, sys, signerd.hwi.{module}; print(json.dumps([*sys.modules]))"

@@ -1,4 +1,4 @@
-"""The door itself: what it reads of a request, and what it does to an answer."""
+"""The guard: what it reads of a request, and what it does to an answer."""
 
 import time
 

@@ -42,7 +42,7 @@ async def test_every_page_is_whole_html_under_the_policy(daemon, path):
 
 @pytest.mark.parametrize("path", PAGES)
 async def test_no_page_holds_a_script_or_style_of_its_own_nor_points_outside(daemon, path):
-    """L8: what the policy forbids is not there either, so that nobody is tempted to loosen it."""
+    """L8: what the policy forbids is not there either, so that there is no reason to loosen it."""
     async with paged(daemon) as browser:
         html = Markup((await browser.get(path)).text)
     for tag in html.tags:

@@ -1,4 +1,6 @@
-"""The limits through the SDK, against the real platform; and what of its answers is refused."""
+"""The limits through the SDK, against the real platform; and what of its answers is refused. A forward
+through the SDK, from the balance to the broadcast, and a vault's export: plain and awaited.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from custody.client import ApiError, BadAnswer, Client
+from custody.client import ApiError, AsyncClient, BadAnswer, Client
+from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.limits import (
     AssetLimits,
     LimitError,
@@ -14,10 +17,13 @@ from custody.schemas.limits import (
     UpdateVaultRequest,
     VaultLimits,
 )
+from custody.schemas.proposals import ProposalStatus, SignPsbtRequest, TxType
+from multisig import Network, Psbt, vault_of_file
 from tests.custody.client.test_clients import client, scripted
-from tests.support.custody import Desk, open_desk
+from tests.support.custody import Desk, open_desk, sign
 from tests.support.platform import PASSWORD
 from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
+from tests.support.profiles import grant, pay_profile, policy_of
 from tests.support.token_desk import BOB, TokenDesk
 
 
@@ -120,3 +126,65 @@ def test_a_vault_with_both_or_neither_is_no_answer(desk: Desk, both: bool) -> No
     handler, _ = scripted(httpx.Response(200, json=[vault]))
     with pytest.raises(BadAnswer, match="either detailed_vault_limits or limit_error"):
         client(handler).list_wallets(1)
+
+
+@pytest.fixture
+def funded(tmp_path: Path) -> Iterator[Desk]:
+    with open_desk(tmp_path / "state") as opened:
+        grant(opened, "Signer", "PAYMENT_INIT")
+        pay_profile(opened, "alice", 100_000)
+        yield opened
+
+
+def asked(funded: Desk, **changes: object) -> ForwardToVaultRequest:
+    return ForwardToVaultRequest(
+        workspace_id=funded.workspace_id,
+        vault_id=funded.vault["id"],
+        network="testnet",
+        fee_sats=1_000,
+        **({"sweep": True} | changes),
+    )
+
+
+def signed(funded: Desk, psbt_base64: str) -> str:
+    psbt, policy = Psbt.parse(psbt_base64), policy_of(funded.devices["alice"])
+    return sign(funded.devices["alice"], psbt, policy).to_base64()
+
+
+def test_plain(funded: Desk) -> None:
+    now = funded.world.clock().timestamp
+    with Client("http://127.0.0.1", transport=funded.world.http._transport, now=now) as alice:
+        alice.login("alice@example.org", PASSWORD)
+        profile = alice.signing_profile_address("testnet")
+        assert (profile.confirmed_sats, profile.unconfirmed_sats, profile.locked_sats) == (100_000, 0, 0)
+        body = asked(funded, wallet_address=profile.wallet_address)
+        made = alice.forward_to_vault(body, idempotency_key="once")
+        assert alice.forward_to_vault(body, idempotency_key="once") == made
+        (waiting,) = alice.proposals(funded.workspace_id, awaiting_me=True).items
+        assert (waiting.psbt_id, waiting.tx_type) == (made.psbt_id, TxType.FORWARD)
+        approval = SignPsbtRequest(
+            psbt_id=made.psbt_id,
+            workspace_id=funded.workspace_id,
+            psbt_base64=signed(funded, made.psbt_base64),
+        )
+        assert alice.sign_psbt(approval).status is ProposalStatus.SIGNED
+        assert alice.signing_profile_address("testnet", key_id=profile.key_id).locked_sats == 100_000
+        exported = alice.vault_export(funded.workspace_id, funded.vault["id"], "bsms")
+        assert vault_of_file(exported.text, Network.REGTEST) == funded.policy
+
+
+@pytest.mark.anyio
+async def test_awaited(funded: Desk) -> None:
+    transport = httpx.ASGITransport(funded.world.platform.asgi, client=("192.0.2.9", 50_000))
+    async with AsyncClient(
+        "http://127.0.0.1", transport=transport, now=funded.world.clock().timestamp
+    ) as alice:
+        await alice.login("alice@example.org", PASSWORD)
+        with pytest.raises(ApiError) as refused:
+            await alice.forward_to_vault(asked(funded, wallet_address=funded.vault["address"]))
+        assert refused.value.problem.code == "WALLET_ADDRESS_MISMATCH"
+        made = await alice.forward_to_vault(asked(funded))
+        assert (await alice.proposal(made.psbt_id)).amounts_sats == [99_000]
+        assert (await alice.vault_export(funded.workspace_id, funded.vault["id"])).text == funded.vault[
+            "descriptor"
+        ]
