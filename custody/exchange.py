@@ -72,10 +72,11 @@ class Reply:
 
 
 class Why(Enum):
-    """Why there is no answer."""
+    """Why there is no answer. ``ENDLESS``: the whole exchange took too long, and would again."""
 
     NO_CONNECTION = "no connection"
     LATE = "late"
+    ENDLESS = "endless"
     BROKEN = "broken"
     UNFIT = "unfit"
 
@@ -153,7 +154,7 @@ def attempt(
             if outcome.status not in BUSY_STATUSES:
                 return outcome
             asked = retry_after(outcome, now()) or 0.0
-        elif outcome.why is Why.UNFIT:
+        elif outcome.why in {Why.UNFIT, Why.ENDLESS}:
             return outcome
         if asked > LONGEST_RETRY_SECONDS:
             return outcome

@@ -46,7 +46,8 @@ class WaitingTransport:
                     response.close()
             return Reply(response.status_code, response.headers, body.whole(), request.path)
         except (httpx.TransportError, Unfit) as error:
-            return no_answer(error)
+            is_over = isinstance(error, httpx.TimeoutException) and time.monotonic() > ends
+            return NoAnswer(Why.ENDLESS, error) if is_over else no_answer(error)
 
 
 class AwaitingTransport:
@@ -71,7 +72,7 @@ class AwaitingTransport:
                     await response.aclose()
             return Reply(response.status_code, response.headers, body.whole(), request.path)
         except TimeoutError:
-            return no_answer(httpx.ReadTimeout("The answer has no end."))
+            return NoAnswer(Why.ENDLESS, httpx.ReadTimeout("The answer has no end."))
         except (httpx.TransportError, Unfit) as error:
             return no_answer(error)
 

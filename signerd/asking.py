@@ -117,7 +117,7 @@ def failure(address: DaemonAddress, outcome: NoAnswer) -> SignerdError:
         case Why.NO_CONNECTION:
             reason = getattr(outcome.cause, "strerror", None)
             return DaemonNotRunning(f"no signerd answers at {address}" + (f": {reason}" if reason else ""))
-        case Why.LATE:
+        case Why.LATE | Why.ENDLESS:
             return DaemonFailed("the daemon gave no answer in time")
         case Why.BROKEN:
             return DaemonFailed(f"the connection to the daemon ended early: {outcome.cause}")
