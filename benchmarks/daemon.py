@@ -18,8 +18,7 @@ from pathlib import Path
 
 from benchmarks.idle import cpu_ms, memory_mb, parent_of, wake_ups
 from signerd.demo import story
-from signerd.demo.buttons import DemoDevice, start_device
-from signerd.demo.people import Signer, new_account
+from signerd.demo.people import DemoDevice, Signer, new_account, start_device
 from signerd.demo.programs import Programs
 
 FAMILIES = ("ledger", "coldcard", "trezor")

@@ -88,7 +88,7 @@ async def bare() -> None:
 
 async def daemon(folder: Path, endpoint: str) -> None:
     """Does what it reads: ``line`` adds one to the feed, ``sign`` begins to sign without an end, ``rest`` stops that, ``plug`` is the system's word."""
-    from signerd.loopback.access.rates import Rates
+    from signerd.loopback.access.gates import Rates
     from signerd.loopback.access.sessions import Sessions
     from signerd.loopback.serve import serving
     from tests.support.daemons import daemon_at, prepare

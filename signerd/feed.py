@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from custody.pace import Backoff
 from signerd.errors import SignerdError
 
 # A watcher that is further behind has lost interest; the audit chain has what matters.
@@ -122,27 +123,6 @@ def _shown(sentences: tuple[str, ...]) -> tuple[str, ...]:
 
 def _more(count: int) -> str:
     return f"And {count} more of this kind."
-
-
-@dataclass
-class Backoff:
-    """``jitter`` gives 0 to 1. The pause is between half and all of first × 2ⁿ seconds, at most
-    ``longest``.
-    """
-
-    jitter: Callable[[], float]
-    first: float = 1.0
-    longest: float = 60.0
-    _failures: int = 0
-
-    def next(self) -> float:
-        # 2**32 is beyond any cap: the exponent must not grow for ever.
-        ceiling = min(self.longest, self.first * 2.0 ** min(self._failures, 32))
-        self._failures += 1
-        return ceiling * (0.5 + self.jitter() / 2)
-
-    def reset(self) -> None:
-        self._failures = 0
 
 
 Sleep = Callable[[float], Awaitable[None]]

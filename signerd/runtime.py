@@ -13,7 +13,6 @@ passes a hook that kills the process at the n-th point it is told of.
 """
 
 import os
-import runpy
 import signal
 import sys
 import threading
@@ -53,6 +52,8 @@ def _watch(end: int) -> None:
 
 def main() -> None:
     """In the child: ``END MODULE ARGUMENTS``."""
+    import runpy
+
     end, module = int(sys.argv[1]), sys.argv[2]
     threading.Thread(target=_watch, args=(end,), name="lifeline", daemon=True).start()
     sys.argv[:3] = [module]
@@ -61,14 +62,17 @@ def main() -> None:
 
 # httpx imports its own command line where that can be, and with it a terminal's colours and a highlighter of
 # syntax: nine megabytes. It goes without where the import fails.
-_PROGRAMS = ("httpx._main",)
+COMMAND_LINES = ("httpx._main",)
+# http.client goes without it where there is none; a private socket needs none, and it takes a tenth of a
+# short program.
+TLS = ("ssl",)
 
 
-def leave_out_programs() -> None:
+def leave_out(names: tuple[str, ...]) -> None:
     """Before anything else is imported. An entry of None makes an import fail (Python's reference, "The
     module cache").
     """
-    for name in _PROGRAMS:
+    for name in names:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 

@@ -2,11 +2,10 @@
 call.
 """
 
-from custody.client.api import Api
-from custody.client.calls.payments import ProposalList
-from custody.client.clients import AsyncClient, Client
+from custody.client.clients import Api, AsyncClient, Client
 from custody.client.errors import ApiError, BadAnswer, ClientError, InsecureUrl, SignedOut, Unreachable
-from custody.client.session import Session
+from custody.client.flow import Session
+from custody.client.payments import ProposalList
 
 __all__ = [
     "Api",

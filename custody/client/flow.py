@@ -1,60 +1,52 @@
-"""One call as a conversation without I/O: a plan yields what to do and is sent what came back.
+"""What a call to the platform sends, and what its answer means, without I/O (see ``custody.exchange``).
 
-Both clients drive the same plans, so that retrying, renewing the session and reading errors exist once.
+The session is renewed, errors are read and rows of the platform's table become calls here, for both clients.
 """
 
 import json
 import re
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from custody import exchange
 from custody.client.errors import ApiError, BadAnswer, InsecureUrl, SignedOut, Unreachable
-from custody.client.session import Session
+from custody.exchange import Exclusive, Plan, Reply, Request, Why, is_success, method, retry_after
 from custody.schemas.auth import REFRESH_COOKIE, RefreshRequest, RefreshResponse
 from custody.schemas.errors import Problem
 
 Answer = TypeVar("Answer")
+P = ParamSpec("P")
 LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-TRIES: Final = 4
-# RFC 9110 lets a server name any delay; we wait no longer than this before telling the caller.
-LONGEST_RETRY_SECONDS: Final = 30.0
-FIRST_BACKOFF_SECONDS: Final = 0.25
+# Between two pieces of an answer.
+SILENCE_SECONDS: Final = 20.0
+# From the first piece of an answer to its last: 64 MiB at three megabits a second.
+TRANSFER_SECONDS: Final = 180.0
+# Renew a session this long before its end, so that a call under way does not meet it.
+RENEW_BEFORE_SECONDS: Final = 60.0
 # RFC 6265, section 4.1.1.
 _CARRIED: Final = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{0,4000}")
-BUSY_STATUSES: Final = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True)
-class Send:
-    """Send this; a response or an httpx.TransportError comes back."""
+class Session:
+    """A short access token, and what renews it. Secrets stay out of repr.
 
-    request: httpx.Request
-
-
-@dataclass(frozen=True)
-class Wait:
-    """Wait before the next try."""
-
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Exclusive:
-    """Run this plan while no other plan of the same client runs one: two concurrent renewals would look like
-    a stolen refresh token.
+    ``ends_at`` is in the caller's clock, seconds.
     """
 
-    plan: "Plan[None]"
+    sid: str
+    access_token: str = field(default="", repr=False)
+    refresh_token: str = field(default="", repr=False)
+    ends_at: float = 0.0
 
-
-Step = Send | Wait | Exclusive
-Plan = Generator[Step, "httpx.Response | httpx.TransportError | None", Answer]
+    def is_due(self, now: float) -> bool:
+        return not self.access_token or now >= self.ends_at - RENEW_BEFORE_SECONDS
 
 
 @dataclass
@@ -78,21 +70,21 @@ class Core:
         body: BaseModel | None = None,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> httpx.Request:
+        silence: float = SILENCE_SECONDS,
+    ) -> Request:
+        """``silence``: how long the platform may say nothing, seconds."""
         sent = {"Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})}
         content = None
         if body is not None:
             content = json.dumps(wire(body)).encode()
             sent["Content-Type"] = "application/json"
         params = {k: v for k, v in (query or {}).items() if v is not None}
-        extensions = {} if timeout is None else {"timeout": httpx.Timeout(timeout).as_dict()}
-        url = self.base_url.join(path)
-        return httpx.Request(method, url, content=content, params=params, headers=sent, extensions=extensions)
+        url = self.base_url.join(path).copy_merge_params(params)
+        return Request(method, str(url), silence, silence + TRANSFER_SECONDS, sent, content)
 
 
 def wire(body: BaseModel) -> dict[str, Any]:
-    """A body as the platform reads it, secrets revealed: this is the one place where they are."""
+    """A body as the platform reads it. Secrets are revealed here alone."""
     shown: dict[str, Any] = body.model_dump(mode="json", by_alias=True, exclude_none=True)
     for name in type(body).model_fields:
         value = getattr(body, name)
@@ -117,48 +109,79 @@ def check_url(url: str) -> httpx.URL:
     )
 
 
-def read(response: httpx.Response, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
-    """The answer in its shape.
+@dataclass(frozen=True)
+class Sent:
+    """What a call sends: a body, a query (None is left out), the ids in its path, an ``Idempotency-Key``.
+
+    A body may hold a password, and stays out of ``repr``.
+    """
+
+    body: BaseModel | None = field(default=None, repr=False)
+    query: Mapping[str, Any] = field(default_factory=dict)
+    path: Mapping[str, int] = field(default_factory=dict)
+    key: str | None = None
+
+
+def row(
+    verb: str,
+    path: str,
+    answers: type[Answer] | TypeAdapter[Answer],
+    *,
+    repeatable: bool | None = None,
+    signed_in: bool = True,
+) -> Callable[[Callable[P, Sent]], method[Core, P, Answer]]:
+    """A call that is one row of the platform's table: the function says what of its arguments is sent where.
+
+    ``repeatable``: whether it is sent again where no answer came; None: only with an idempotency key.
+    """
+
+    def described(given: Callable[P, Sent]) -> method[Core, P, Answer]:
+        def plan(core: Core, /, *args: P.args, **kwargs: P.kwargs) -> Plan[Answer]:
+            sent = given(*args, **kwargs)
+            headers = {} if sent.key is None else {"Idempotency-Key": sent.key}
+            request = core.build(verb, path.format_map(sent.path), sent.body, sent.query, headers)
+            again = sent.key is not None if repeatable is None else repeatable
+            if signed_in:
+                reply = yield from call(core, request, repeatable=again)
+            else:
+                reply = checked((yield from attempt(core, request, repeatable=again)))
+            return read(reply, answers)
+
+        plan.__doc__ = f"``{verb} {path}``" + (f": {given.__doc__}" if given.__doc__ else ".")
+        return method(plan, given)
+
+    return described
+
+
+def call(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
+    """Send with the session; renew it when it is due or when the platform says that it ended.
 
     Raises:
-        BadAnswer: where a required field is missing or of another type.
-    """
-    adapter = shape if isinstance(shape, TypeAdapter) else TypeAdapter(shape)
-    try:
-        return adapter.validate_json(response.content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(str(part) for part in first["loc"])
-        raise BadAnswer(f"{response.request.url.path}: {place or 'the body'}: {first['msg']}") from None
-
-
-def call(core: Core, request: httpx.Request, *, repeatable: bool) -> Plan[httpx.Response]:
-    """Send with the session; renew it when due or when the platform says it ended; repeat only what
-    is safe.
+        SignedOut, Unreachable, BadAnswer, ApiError.
     """
     if core.session is None:
         raise SignedOut("nobody is signed in")
     if core.session.is_due(core.now()):
         yield Exclusive(renew(core, stale=core.session))
     used = core.session
-    response = yield from attempt(core, _with_token(core, request), repeatable=repeatable)
-    if response.status_code == httpx.codes.UNAUTHORIZED:
+    reply = yield from attempt(core, _with_token(core, request), repeatable=repeatable)
+    if reply.status == HTTPStatus.UNAUTHORIZED:
         yield Exclusive(renew(core, stale=used))
-        response = yield from attempt(core, _with_token(core, request), repeatable=repeatable)
-    return checked(response)
+        reply = yield from attempt(core, _with_token(core, request), repeatable=repeatable)
+    return checked(reply)
 
 
-def _with_token(core: Core, request: httpx.Request) -> httpx.Request:
+def _with_token(core: Core, request: Request) -> Request:
     if core.session is None:
         raise SignedOut("the session has ended")
-    headers = {**request.headers, "authorization": f"Bearer {core.session.access_token}"}
-    return httpx.Request(
-        request.method, request.url, headers=headers, content=request.content, extensions=request.extensions
-    )
+    headers = {**request.headers, "Authorization": f"Bearer {core.session.access_token}"}
+    return replace(request, headers=headers)
 
 
 def renew(core: Core, *, stale: Session) -> Plan[None]:
     """Exchange the refresh cookie for a new access token, unless another call did since ``stale`` was read.
+
+    Run it alone (``Exclusive``): two renewals at once would look like a stolen refresh token.
 
     Raises:
         SignedOut: on the platform's own word only; an unreachable platform ends no session.
@@ -168,78 +191,70 @@ def renew(core: Core, *, stale: Session) -> Plan[None]:
         return
     if session is None or not session.refresh_token:
         raise SignedOut("the session has ended")
-    request = core.build("POST", "/auth/refresh", RefreshRequest(sid=session.sid))
-    request.headers["cookie"] = f"{REFRESH_COOKIE}={session.refresh_token}"
+    cookie = {"Cookie": f"{REFRESH_COOKIE}={session.refresh_token}"}
+    request = core.build("POST", "/auth/refresh", RefreshRequest(sid=session.sid), headers=cookie)
     # Safe to repeat: the previous refresh token stays valid until its successor is first used.
-    response = yield from attempt(core, request, repeatable=True)
-    if response.status_code == httpx.codes.UNAUTHORIZED:
+    reply = yield from attempt(core, request, repeatable=True)
+    if reply.status == HTTPStatus.UNAUTHORIZED:
         core.set_session(None)
         raise SignedOut("the platform ended the session")
-    answer = read(checked(response), RefreshResponse)
-    refresh_token = refresh_token_of(response) or session.refresh_token
+    answer = read(checked(reply), RefreshResponse)
+    refresh_token = refresh_token_of(core, reply) or session.refresh_token
     core.set_session(Session(answer.sid, answer.token, refresh_token, core.now() + answer.expires_in))
 
 
-def refresh_token_of(response: httpx.Response) -> str:
+def refresh_token_of(core: Core, reply: Reply) -> str:
     """The cookie; empty where there is none. Raises BadAnswer where no header could carry it back."""
+    request = httpx.Request("POST", core.base_url.join(reply.path))
     try:
-        token = response.cookies.get(REFRESH_COOKIE) or ""
+        cookies = httpx.Response(reply.status, headers=reply.headers, request=request).cookies
+        token = cookies.get(REFRESH_COOKIE) or ""
     except httpx.CookieConflict:
-        raise BadAnswer(f"{response.request.url.path}: two sessions at once") from None
+        raise BadAnswer(f"{reply.path}: two sessions at once") from None
     if not _CARRIED.fullmatch(token):
-        raise BadAnswer(f"{response.request.url.path}: a session that cannot be sent back")
+        raise BadAnswer(f"{reply.path}: a session that cannot be sent back")
     return token
 
 
-def attempt(core: Core, request: httpx.Request, *, repeatable: bool) -> Plan[httpx.Response]:
+def attempt(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
     """One request, repeated with back-off where that is safe.
 
     Raises:
-        Unreachable: no answer in the tries allowed.
+        Unreachable: no answer in the tries allowed. BadAnswer: one that is compressed or too large.
     """
-    delay = FIRST_BACKOFF_SECONDS
-    for remaining in reversed(range(TRIES if repeatable else 1)):
-        result = yield Send(request)
-        if isinstance(result, httpx.Response):
-            if result.status_code not in BUSY_STATUSES or not remaining:
-                return result
-            pause = max(retry_after(result, core.now()) or 0.0, delay)
-            if pause > LONGEST_RETRY_SECONDS:
-                return result
-        else:
-            if not remaining:
-                raise Unreachable(f"{request.url.host}: {type(result).__name__}") from result
-            pause = delay
-        yield Wait(pause * (1.0 + core.jitter()))
-        delay *= 2
-    raise AssertionError("unreachable: the last try returns or raises")
+    outcome = yield from exchange.attempt(request, repeatable=repeatable, jitter=core.jitter, now=core.now)
+    if isinstance(outcome, Reply):
+        return outcome
+    if outcome.why is Why.UNFIT:
+        raise BadAnswer(str(outcome.cause)) from None
+    raise Unreachable(f"{core.base_url.host}: {type(outcome.cause).__name__}") from outcome.cause
 
 
-def retry_after(response: httpx.Response, now: float) -> float | None:
-    """Seconds to wait, from either form of ``Retry-After`` (RFC 9110, section 10.2.3)."""
-    text = response.headers.get("retry-after", "").strip()
-    if not text:
-        return None
-    if text.isascii() and text.isdigit():
-        return float(text)
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def checked(response: httpx.Response) -> httpx.Response:
-    """The response where it is a success or a 304; else the platform's own words.
+def checked(reply: Reply) -> Reply:
+    """The answer where it is a success or a 304; else the platform's own words.
 
     Raises:
         ApiError: a problem document. BadAnswer: anything else.
     """
-    if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
-        return response
+    if is_success(reply):
+        return reply
     try:
-        problem = Problem.model_validate_json(response.content)
+        problem = Problem.model_validate_json(reply.content)
     except ValidationError:
-        raise BadAnswer(
-            f"{response.request.url.path}: status {response.status_code} without a problem document"
-        ) from None
-    raise ApiError(problem, retry_after_seconds=retry_after(response, 0.0))
+        raise BadAnswer(f"{reply.path}: status {reply.status} without a problem document") from None
+    raise ApiError(problem, retry_after_seconds=retry_after(reply, 0.0))
+
+
+def read(reply: Reply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
+    """The answer in its shape.
+
+    Raises:
+        BadAnswer: where a required field is missing or of another type.
+    """
+    adapter = shape if isinstance(shape, TypeAdapter) else TypeAdapter(shape)
+    try:
+        return adapter.validate_json(reply.content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "/".join(str(part) for part in first["loc"])
+        raise BadAnswer(f"{reply.path}: {place or 'the body'}: {first['msg']}") from None

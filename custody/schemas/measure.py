@@ -6,7 +6,8 @@ import re
 
 # A text, or what stands between two values. A text without an end is one, too, so that every byte is looked
 # at once; the possessive marks keep no memory for a way back.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?|[,\[{]', re.DOTALL)
+# Not compiled here: that takes a millisecond, and few answers are large enough to be counted so.
+_TOKEN = rb'(?s:"(?:[^"\\]++|\\.?)*+"?|[,\[{])'
 
 
 def has_more_values(body: bytes | bytearray, most: int) -> bool:
@@ -18,7 +19,7 @@ def has_more_values(body: bytes | bytearray, most: int) -> bool:
     # Some of them may stand inside a text, as in an export. An object's member has two texts beside its
     # comma.
     separators = 0
-    for number, token in enumerate(_TOKEN.finditer(body)):
+    for number, token in enumerate(re.finditer(_TOKEN, body)):
         separators += not token[0].startswith(b'"')
         if separators > most or number > 3 * most:
             return True

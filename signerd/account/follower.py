@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
+from custody.pace import Backoff
 from signerd.account.others import OthersHeard, TokensLearnt
 from signerd.account.platform import Platform, Sink
 from signerd.account.wire import UNFORESEEN, Listed, Unreadable, Workspace
@@ -28,7 +29,7 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.feed import Backoff, Troubles, unforeseen
+from signerd.feed import Troubles, unforeseen
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
 from signerd.journal.keys_and_vaults import Learnt

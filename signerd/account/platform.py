@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from custody.client import ApiError, AsyncClient, BadAnswer, Unreachable
 from custody.client import SignedOut as ClientSignedOut
-from custody.client.calls.payments import proposals_request
+from custody.client.payments import proposals_request
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest

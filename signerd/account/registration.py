@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, cast
 
+from custody.pace import Backoff
 from custody.schemas.challenge import ChallengeLine, offered_digest
 from custody.schemas.common import ApiNetwork
 from custody.schemas.errors import ErrorCode
@@ -52,7 +53,7 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
-from signerd.feed import Backoff, Troubles, unforeseen
+from signerd.feed import Troubles, unforeseen
 from signerd.journal import Journal
 
 # What the challenge is signed at, below the key that is registered: Trezor forbids the bare account path.

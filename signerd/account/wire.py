@@ -12,14 +12,15 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-import httpx
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from custody.client import BadAnswer
-from custody.client.flow import Core, Plan, call
+from custody.client.flow import Core, call
+from custody.exchange import Plan, Reply, Request
 from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import Int64, TextId
 from custody.schemas.proposals import DecodedCall, Proposal
@@ -167,30 +168,30 @@ class Entries:
     size: int
 
 
-def entries(core: Core, request: httpx.Request) -> Plan[Entries | None]:
+def entries(core: Core, request: Request) -> Plan[Entries | None]:
     """A list that is not looked into; None where it is still the one of the request's ``If-None-Match``.
 
     Raises what the client raises; BadAnswer where it is no list.
     """
-    response = yield from call(core, request, repeatable=True)
-    etag = response.headers.get("etag", request.headers.get("if-none-match"))
-    if response.status_code == httpx.codes.NOT_MODIFIED:
+    reply = yield from call(core, request, repeatable=True)
+    etag = reply.headers.get("etag", request.headers.get("If-None-Match"))
+    if reply.status == HTTPStatus.NOT_MODIFIED:
         return None
-    found = loosely(response)
+    found = loosely(reply)
     if not isinstance(found, list):
-        raise BadAnswer(f"{request.url.path}: the body is no list")
-    return Entries(tuple(found), etag, len(response.content))
+        raise BadAnswer(f"{request.path}: the body is no list")
+    return Entries(tuple(found), etag, len(reply.content))
 
 
-def loosely(response: httpx.Response) -> Any:
+def loosely(reply: Reply) -> Any:
     """The JSON of an answer, whatever stands in it. Raises BadAnswer where it is none.
 
     Half a character and a number of a thousand digits are some entry's fault, and not the list's.
     """
     try:
-        return json.loads(response.content, parse_int=_whole)
+        return json.loads(reply.content, parse_int=_whole)
     except (ValueError, RecursionError) as error:
-        raise BadAnswer(f"{response.request.url.path}: no JSON ({type(error).__name__})") from None
+        raise BadAnswer(f"{reply.path}: no JSON ({type(error).__name__})") from None
 
 
 def _whole(text: str) -> int | float:
@@ -253,8 +254,8 @@ class Person:
 
 def read_person(core: Core) -> Plan[Person]:
     """Raises what the client raises; BadAnswer without an id."""
-    response = yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)
-    found = loosely(response)
+    reply = yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)
+    found = loosely(reply)
     try:
         user_id = _UUID.validate_python(found.get("UUID") if isinstance(found, dict) else None, strict=True)
     except ValidationError:

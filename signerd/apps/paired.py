@@ -1,4 +1,6 @@
-"""The use cases of pairing: each change is recorded, and then told. A method that raises has changed nothing."""
+"""The use cases of pairing: each change is recorded, and then told. A method that raises has
+changed nothing.
+"""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Set as AbstractSet
@@ -6,9 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from signerd.apps.names import clean_name, exact_origin, folded, warning_of
+from signerd.apps.names import PREFIX, Tokens, clean_name, exact_origin, folded, token_hash, warning_of
 from signerd.apps.requests import LIFE_SECONDS, Answer, Clock, Entropy, PairingRequest, Requests, Stage
-from signerd.apps.tokens import PREFIX, Tokens, token_hash
 from signerd.callers import Caller, Kind, app_words, granted
 from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
@@ -80,7 +81,7 @@ class PairedApps:
         self._requests = Requests(clock, entropy)
         self._tokens = Tokens(journal)
 
-    # --- for the doors -----------------------------------------------------------------------------------------------
+    # --- for the gates --------------------------------------------------------------------------------------
 
     def caller(self, token: str, origin: str | None) -> Caller:
         """Whose token this is. ``origin``: the request's ``Origin``, to the byte; None where it has none.
@@ -90,18 +91,24 @@ class PairedApps:
         return self._tokens.caller(token, origin)
 
     def origins(self) -> AbstractSet[str]:
-        """Those that may send requests from a browser now: let in by the person, with an open request, or with a live app."""
-        # Whoever asked while it was let in may hear the answer.
+        """Those that may send requests from a browser now: let in by the person, with an open request, or
+        with a live app.
+        """
+        # An app that asked while the site was let in may hear the answer.
         return self._tokens.origins() | self._requests.origins()
 
     async def gone(self, app_id: str) -> None:
-        """Returns as soon as the app may ask nothing any more: revoked, or over. What it left open ends with it."""
+        """Returns as soon as the app may ask nothing any more: revoked, or over. What it left open ends with
+        it.
+        """
         await self._tokens.gone(app_id)
 
-    # --- for an app --------------------------------------------------------------------------------------------------
+    # --- for an app -----------------------------------------------------------------------------------------
 
     async def ask(self, name: str, rights: AbstractSet[str], origin: str | None) -> Pairing:
-        """Raises InvalidRequest (the name), NotAllowed (an origin that the person has not let in), AlreadyAsking, NameTaken, TooManyPairings."""
+        """Raises InvalidRequest (the name), NotAllowed (an origin that the person has not let in),
+        AlreadyAsking, NameTaken, TooManyPairings.
+        """
         if origin is not None and origin not in self._tokens.let_in_now():
             raise NotAllowed(
                 "the person has not let this site in",
@@ -133,7 +140,7 @@ class PairedApps:
     async def me(self, caller: Caller) -> Me:
         """Raises NotPaired for a stranger."""
         if caller.kind is Kind.STRANGER:
-            raise NotPaired("nobody let you in")
+            raise NotPaired("you were not let in")
         app = None if caller.app_id is None else self._app(caller.app_id)
         return Me(
             kind=caller.kind.value,
@@ -145,7 +152,7 @@ class PairedApps:
             expires=None if app is None else stamp(app.expires),
         )
 
-    # --- for the person: requests ------------------------------------------------------------------------------------
+    # --- for the person: requests ---------------------------------------------------------------------------
 
     async def open_requests(self) -> tuple[OpenPairing, ...]:
         """Those that wait for the person, and those that were accepted and not collected yet."""
@@ -154,7 +161,9 @@ class PairedApps:
     async def accept(
         self, pairing_id: str, code: str, *, rights: AbstractSet[str] | None, days: int
     ) -> OpenPairing:
-        """Grant what was asked for, or less. Raises UnknownPairing, InvalidRequest (more rights), WrongPairingCode."""
+        """Grant what was asked for, or less. Raises UnknownPairing, InvalidRequest (more rights),
+        WrongPairingCode.
+        """
         asked = self._requests.to_answer(pairing_id, Answer.YES)
         given = asked.rights if rights is None else frozenset(granted(rights))
         if not given or not given <= asked.rights:
@@ -175,7 +184,7 @@ class PairedApps:
         self._tell("info", f"'{asked.name}' was refused.")
         return self._view(self._requests.answer(asked, Answer.NO))
 
-    # --- for the person: apps and origins ----------------------------------------------------------------------------
+    # --- for the person: apps and origins -------------------------------------------------------------------
 
     async def list(self) -> tuple[AppView, ...]:
         """Every app that was ever paired, the oldest first."""
@@ -211,7 +220,7 @@ class PairedApps:
         self._tell("info", f"{exact} is shut out.")
         return self._origin(exact)
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------
 
     def _require_new(self, name: str, origin: str | None) -> None:
         """L8: of two apps of one name the person could not say which one asks. Raises NameTaken."""
@@ -220,7 +229,9 @@ class PairedApps:
             raise NameTaken(f"an app '{name}' is paired already")
 
     def _require_code(self, asked: PairingRequest, code: str) -> None:
-        """Raises WrongPairingCode; the third time the request is over, and the app is told that it was refused."""
+        """Raises WrongPairingCode; the third time the request is over, and the app is told that it was
+        refused.
+        """
         typed = code.replace(" ", "").encode()
         if compare_digest(typed, asked.code.encode()):
             return

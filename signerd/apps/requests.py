@@ -1,4 +1,6 @@
-"""Requests to be paired, from the question to the answer: in memory, for minutes, and few of them (L6, L7)."""
+"""Requests to be paired, from the question to the answer: in memory, for minutes, and few of them
+(L6, L7).
+"""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +14,7 @@ from signerd.errors import AlreadyAsking, NameTaken, TooManyPairings, UnknownPai
 
 # The person has to look at two places and type six digits; what is forgotten is over soon.
 LIFE_SECONDS = 120.0
-# More than anybody answers side by side; whoever asks for nothing fills a page with no more than these.
+# More than a person answers side by side; requests without a purpose fill a page with no more than these.
 MAX_OPEN = 3
 # A prompt each ten seconds is already a nuisance.
 MAX_PER_MINUTE = 6
@@ -40,7 +42,8 @@ class Answer(StrEnum):
     MISTYPED_TOO_OFTEN = "mistyped-too-often"
 
 
-# A yes can be taken back while nothing came of it. From every other stage nothing leads on: a request goes when it is collected or over.
+# A yes can be taken back while nothing came of it. From every other stage nothing leads on: a request goes
+# when it is collected or over.
 TABLE = {
     (Stage.WAITING, Answer.YES): Stage.ACCEPTED,
     (Stage.WAITING, Answer.NO): Stage.REFUSED,
@@ -67,7 +70,9 @@ class PairingRequest:
 
     @property
     def asker(self) -> str:
-        """Who counts as the same one: the origin, where a browser vouches for it, else whoever uses the name."""
+        """Which requests count as the same app's: the origin, where a browser vouches for it, else all that
+        uses the name.
+        """
         return f"program {folded(self.name)}" if self.origin is None else self.origin
 
 
@@ -104,7 +109,9 @@ class Requests:
         return tuple(asked for asked in self._kept.values() if asked.stage is Stage.WAITING)
 
     def open(self) -> tuple[PairingRequest, ...]:
-        """Those out of which a token may still come, the oldest first: also accepted ones that were not collected yet."""
+        """Those out of which a token may still come, the oldest first: also accepted ones that were not
+        collected yet.
+        """
         self._forget_what_is_over()
         return tuple(asked for asked in self._kept.values() if asked.stage is not Stage.REFUSED)
 
@@ -143,7 +150,7 @@ class Requests:
         del self._kept[asked.pairing_id]
 
     def drop(self, origin: str) -> None:
-        """Whatever this origin asked for, answered or not."""
+        """Everything this origin asked for, answered or not."""
         self._kept = {key: asked for key, asked in self._kept.items() if asked.origin != origin}
 
     def origins(self) -> set[str]:
@@ -169,7 +176,7 @@ class Requests:
             raise TooManyPairings(f"apps asked {MAX_PER_MINUTE} times within a minute")
 
     def _require_new(self, asked: PairingRequest) -> None:
-        """L8: a site may ask again under its name, which nobody else can use. Raises NameTaken."""
+        """L8: a site may ask again under its name, which no other app can use. Raises NameTaken."""
         kept = (one for one in self._kept.values() if one.stage is not Stage.REFUSED)
         taken = (one for one in kept if folded(one.name) == folded(asked.name))
         if any(asked.origin is None or one.origin != asked.origin for one in taken):

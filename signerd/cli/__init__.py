@@ -1,4 +1,6 @@
-"""The command line: a thin layer over ``signerd.client``, quick to start because it imports what a command needs."""
+"""The command line: a thin layer over ``signerd.client``, quick to start because it imports what a command
+needs.
+"""
 
 import os
 import sys
@@ -16,10 +18,12 @@ def main() -> NoReturn:
 
 
 def _plain_run(arguments: list[str]) -> tuple[str | None, bool] | None:
-    """The state folder and whether to write JSON, of ``[--state DIR] run [--json]``; None for everything else.
+    """The state folder and whether to write JSON, of ``[--state DIR] run [--json]``; None for everything
+    else.
 
-    So a daemon is started by people and service managers, and so it goes without the library that reads a command line, which
-    it would keep in memory for weeks. Whatever is written otherwise takes the long way to the same daemon.
+    So a daemon is started by people and service managers, and so it goes without the library that reads a
+    command line, which it would keep in memory for weeks. Whatever is written otherwise takes the long way to
+    the same daemon.
     """
     match arguments:
         case ["--state", given, "run", *options]:
@@ -32,15 +36,14 @@ def _plain_run(arguments: list[str]) -> tuple[str | None, bool] | None:
 
 
 def _run(state: str | None, as_json: bool) -> NoReturn:
-    from signerd.runtime import leave_out_programs
+    from signerd.runtime import COMMAND_LINES, leave_out
 
-    leave_out_programs()
+    leave_out(COMMAND_LINES)
     from pathlib import Path
 
     from signerd.account.config import default_state_folder
-    from signerd.cli.answers import answers
     from signerd.cli.foreground import run_daemon
-    from signerd.cli.output import end_with
+    from signerd.cli.terminal import answers, end_with
 
     folder = default_state_folder() if state is None else Path(state).absolute()
     end_with(lambda: run_daemon(folder, answers(), as_json=as_json))

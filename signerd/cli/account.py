@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from signerd.cli.answers import Answers
 from signerd.cli.desk import Desk, Json, desk_of
-from signerd.cli.output import answer, say
+from signerd.cli.terminal import Answers, answer, say
 from signerd.shapes import SignedIn
 
 if TYPE_CHECKING:
@@ -49,12 +48,13 @@ def login(
 ) -> None:
     """Sign in to the platform.
 
-    Asks for the e-mail address, the password and, where the platform wants one, the one-time code; first for the
-    passphrase of the secrets file where there is one. They are typed, or read from standard input one a line.
+    Asks for the e-mail address, the password and, where the platform wants one, the one-time code; first for
+    the passphrase of the secrets file where there is one. They are typed, or read from standard input one a
+    line.
     """
     desk = desk_of(context)
     if platform is not None:
-        from signerd.cli.setup import write_config
+        from signerd.cli.foreground import write_config
 
         write_config(
             desk.state,
@@ -65,7 +65,7 @@ def login(
             secrets=secrets.value,
         )
     if device:
-        from signerd.cli.setup import require_endpoints
+        from signerd.cli.foreground import require_endpoints
 
         require_endpoints(desk.state, device)
     done = _through_daemon(desk) if desk.running() else _directly(desk)
@@ -88,7 +88,7 @@ def _credentials(answers: Answers) -> tuple[str, str]:
 def _directly(desk: Desk) -> SignedIn:
     from signerd.account.config import find_config, load_config
     from signerd.app import Outside, open_account, open_journal
-    from signerd.cli.setup import opened_store
+    from signerd.cli.foreground import opened_store
     from signerd.core.audit import Note
     from signerd.journal.storage import StateFolder
 
@@ -124,7 +124,7 @@ def logout(context: typer.Context, as_json: Json = False) -> None:
 def _leave(desk: Desk) -> None:
     from signerd.account.config import find_config, load_config
     from signerd.app import Outside, open_account, open_journal
-    from signerd.cli.setup import opened_store
+    from signerd.cli.foreground import opened_store
     from signerd.core.audit import Note
     from signerd.journal.storage import StateFolder
 
@@ -139,6 +139,3 @@ def _leave(desk: Desk) -> None:
         with open_journal(config, desk.state, Outside()) as journal:
             asyncio.run(sign_out(config))
             journal.note(Note("signed-out", "account"))
-
-
-COMMANDS = (login, logout)

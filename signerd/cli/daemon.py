@@ -1,12 +1,23 @@
-"""run, status."""
+"""run, status, doctor, audit, completion."""
 
-from typing import Annotated
+import os
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from signerd.cli.desk import Json, desk_of
-from signerd.cli.output import answer, say
+from signerd.cli.desk import Desk, Json, Yes, desk_of
+from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.core.states import network_words
+from signerd.shapes import AuditReport
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+    from signerd.doctor.finding import Finding
+    from signerd.shapes import Status
 
 
 def run(
@@ -45,4 +56,145 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         say(f"! {note}")
 
 
-COMMANDS = (run, status)
+_MARKS = {"well": "ok", "note": "note", "trouble": "TROUBLE", "unknown": "?"}
+
+
+def doctor(context: typer.Context, as_json: Json = False) -> None:
+    """Find the common trouble and say what to do. Changes nothing; exit status 1 where there is trouble, else
+    0.
+    """
+    from signerd.doctor.examining import examine
+    from signerd.doctor.finding import Outcome, Patient
+
+    desk = desk_of(context)
+    patient = Patient(desk.state, Path("/"), os.environ, time.time, _status(desk))
+    found = examine(patient, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
+    if as_json:
+        answer({name: _value(finding) for name, finding in found.items()})
+    else:
+        for name, finding in found.items():
+            _show(name, finding)
+    troubled = any(finding.outcome is Outcome.TROUBLE for finding in found.values())
+    raise typer.Exit(Exit.FAILED if troubled else Exit.OK)
+
+
+def _status(desk: Desk) -> "Status | None":
+    from signerd.errors import SignerdError
+
+    try:
+        with desk.daemon() as daemon:
+            return daemon.status()
+    except SignerdError:
+        return None
+
+
+def _value(finding: "Finding") -> dict[str, str]:
+    return {
+        "outcome": finding.outcome.value,
+        "found": finding.found,
+        "why": finding.why,
+        "do": finding.do,
+    }
+
+
+def _show(name: str, finding: "Finding") -> None:
+    say(f"{_MARKS[finding.outcome]:<8} {name:<14} {finding.found}")
+    for text in (finding.why, f"→ {finding.do}" if finding.do else ""):
+        if text and finding.outcome != "well":
+            say(f"{'':<24}{text}")
+
+
+audit_app = typer.Typer(help="The chain of decisions.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@audit_app.callback()
+def audit() -> None:
+    """The chain of decisions."""
+
+
+@audit_app.command()
+def verify(context: typer.Context, as_json: Json = False) -> None:
+    """Check that no entry of the journal's chain was edited, removed or put elsewhere."""
+    desk = desk_of(context)
+    if desk.running():
+        with desk.daemon() as daemon:
+            report = daemon.verify_audit()
+    else:
+        report = _from_journal(desk.state)
+    if as_json:
+        answer(report)
+    elif report.fault is None:
+        say(f"Whole: {report.entries} entries. Head: {report.head}")
+        say("A tail that was cut off shows only by comparing this with a head that you wrote down before.")
+    else:
+        say(f"NOT WHOLE: {report.fault}.")
+    raise typer.Exit(Exit.OK if report.fault is None else Exit.AUDIT)
+
+
+@audit_app.command("start-over")
+def begin_anew(context: typer.Context, yes: Yes = False, as_json: Json = False) -> None:
+    """Begin with an empty journal, where the old one is lost or was set aside as damaged."""
+    from signerd.journal.storage import StateFolder, start_over
+
+    desk, tell = desk_of(context), aside if as_json else say
+    with StateFolder.hold(desk.state):
+        tell(
+            "What was signed before will be unknown here: a payment that was made already is not recognised."
+        )
+        tell(
+            "Registered keys and pinned vaults are forgotten too. A journal that was set aside stays where "
+            "it is."
+        )
+        if not yes and not desk.answers.yes("Begin with an empty journal?"):
+            raise typer.Exit(Exit.DECLINED)
+        start_over(desk.state)
+    tell("The next start begins with an empty journal.")
+    if as_json:
+        answer({"begun_anew": True})
+
+
+def _from_journal(state: Path) -> AuditReport:
+    """Without a daemon: only read, so that a damaged journal stays where it is."""
+    from contextlib import closing
+
+    from signerd.journal.storage import fault_of, open_to_read
+
+    with closing(open_to_read(state)) as journal:
+        fault = fault_of(journal)
+        report = _chain(journal)
+    return report if report.fault is not None else report.model_copy(update={"fault": fault})
+
+
+def _chain(journal: "Connection") -> AuditReport:
+    """What the chain says of itself; of one that cannot be read, nothing: the journal's own fault stands
+    then.
+    """
+    from sqlite3 import DatabaseError
+
+    from signerd.daemon.views import audit_report
+    from signerd.journal.rows import audit_entries
+
+    try:
+        return audit_report(tuple(audit_entries(journal)))
+    except (DatabaseError, ValueError, KeyError, TypeError):
+        return AuditReport(entries=0, head="", at=None, fault=None)
+
+
+THIS_PROGRAM = "signerd"
+# As typer reads it from the environment.
+VARIABLE = "_SIGNERD_COMPLETE"
+
+
+class Shell(StrEnum):
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(shell: Shell) -> None:
+    """Print what completes commands in your shell; it writes no file. For bash: eval "$(signerd completion
+    bash)".
+    """
+    from typer._completion_shared import get_completion_script
+
+    put(get_completion_script(prog_name=THIS_PROGRAM, complete_var=VARIABLE, shell=shell.value))

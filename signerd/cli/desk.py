@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from signerd.cli.answers import Answers
+from signerd.cli.terminal import Answers
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
@@ -33,10 +33,10 @@ class Desk:
 
     def daemon(self) -> "DaemonClient":
         """Raises DaemonNotRunning, UnsafeFolder."""
-        from signerd.runtime import leave_out_programs
+        from signerd.runtime import COMMAND_LINES, leave_out
 
-        # A quarter of what a command's start takes, for colours that nobody sees.
-        leave_out_programs()
+        # A quarter of what a command's start takes, for colours that are not shown.
+        leave_out(COMMAND_LINES)
         from signerd.client import DaemonClient
 
         return DaemonClient(self.state)

@@ -1,11 +1,14 @@
-"""devices, and what is done with one by hand; register."""
+"""devices, register; device virtual, demo: virtual signing devices, for trying things out and for tests."""
 
+import sys
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from signerd.cli.desk import Json, Yes, desk_of
-from signerd.cli.output import Exit, answer, aside, say, table
+from signerd.cli.terminal import Exit, answer, aside, say, table
 from signerd.core.states import network_words
 from signerd.errors import NoSuchDevice
 
@@ -25,7 +28,8 @@ OTHER_KEYS = (
     "Nothing is signed with it."
 )
 REPLACING = (
-    "\n  This device takes the place of the one that is registered now, for good. A vault keeps the keys it was made with:\n"
+    "\n  This device takes the place of the one that is registered now, for good. A vault keeps the keys it "
+    "was made with:\n"
     "  of those that hold the former device's key nothing is signed here any more. Have their coins moved on."
 )
 # A severity that a newer daemon knows is a known flaw here.
@@ -33,10 +37,10 @@ _STOP, _FLAW = "STOP USING IT", "KNOWN FLAW"
 _WORDS = {"stop-using": _STOP}
 
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+devices_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 
-@app.callback()
+@devices_app.callback()
 def devices(context: typer.Context, as_json: Json = False) -> None:
     """List the devices that are connected, and what each needs; or do something with one."""
     if context.invoked_subcommand is not None:
@@ -51,7 +55,7 @@ def devices(context: typer.Context, as_json: Json = False) -> None:
         table(("ID", "MODEL", "FIRMWARE", "FINGERPRINT", "STATE", ""), [_row(device) for device in found])
 
 
-@app.command()
+@devices_app.command()
 def unlock(
     context: typer.Context,
     device: DeviceId = None,
@@ -61,7 +65,7 @@ def unlock(
     as_json: Json = False,
 ) -> None:
     """Give a device its PIN, its passphrase or its password; nothing of it stands in the command line."""
-    from signerd.cli.unlocking import follow_to_its_end
+    from signerd.cli.progress import follow_to_its_end
 
     desk, tell = desk_of(context), aside if as_json else say
     with desk.daemon() as daemon:
@@ -76,10 +80,10 @@ def unlock(
         say(OTHER_KEYS.format(registered=registered))
 
 
-@app.command()
+@devices_app.command()
 def identify(context: typer.Context, device: DeviceId = None, as_json: Json = False) -> None:
     """Have a device show something harmless, so that you see which one it is."""
-    from signerd.cli.follow import told
+    from signerd.cli.progress import told
 
     with desk_of(context).daemon() as daemon:
         chosen = _chosen(daemon.devices(), device, READY)
@@ -89,7 +93,7 @@ def identify(context: typer.Context, device: DeviceId = None, as_json: Json = Fa
         answer({"device_id": chosen.id, "shown": True})
 
 
-@app.command()
+@devices_app.command()
 def cancel(context: typer.Context, device: DeviceId = None, as_json: Json = False) -> None:
     """Give up what runs on a device."""
     with desk_of(context).daemon() as daemon:
@@ -99,9 +103,11 @@ def cancel(context: typer.Context, device: DeviceId = None, as_json: Json = Fals
         answer({"device_id": chosen.id, "cancelled": True})
 
 
-@app.command("another-address")
+@devices_app.command("another-address")
 def another_address(context: typer.Context, device: DeviceId = None, as_json: Json = False) -> None:
-    """Say that a device shows another address than this machine: its question ends at once, and that is written down."""
+    """Say that a device shows another address than this machine: its question ends at once, and that is
+    written down.
+    """
     with desk_of(context).daemon() as daemon:
         chosen = _chosen(daemon.devices(), device, SHOWING)
         daemon.another_address(chosen.id)
@@ -141,7 +147,8 @@ def _flaws(device: "DeviceView") -> str | None:
     """By name; `register` tells them whole. The worst comes first."""
     if not device.advisories:
         return None
-    return f"{_WORDS.get(device.advisories[0].severity, _FLAW)}: {', '.join(flaw.id for flaw in device.advisories)}."
+    names = ", ".join(flaw.id for flaw in device.advisories)
+    return f"{_WORDS.get(device.advisories[0].severity, _FLAW)}: {names}."
 
 
 def register(
@@ -152,7 +159,7 @@ def register(
     as_json: Json = False,
 ) -> None:
     """Register the keys of your device with the platform, once, after you compared the fingerprint."""
-    from signerd.cli.follow import told
+    from signerd.cli.progress import told
 
     desk, tell = desk_of(context), aside if as_json else say
     with desk.daemon() as daemon:
@@ -199,4 +206,72 @@ def _warnings(preview: "RegistrationPreview") -> list[str]:
     return [*lines, *([""] if preview.notes else []), *(f"  {note}" for note in preview.notes)]
 
 
-COMMANDS = (register,)
+device_app = typer.Typer(help="Signing devices.", no_args_is_help=True, rich_markup_mode=None)
+
+
+class Family(StrEnum):
+    TREZOR = "trezor"
+    COLDCARD = "coldcard"
+    LEDGER = "ledger"
+
+
+class Decision(StrEnum):
+    APPROVE = "approve"
+    REFUSE = "refuse"
+
+
+class TestNetwork(StrEnum):
+    """Never mainnet: a virtual device keeps its seed on the machine that it is to guard against."""
+
+    TESTNET4 = "testnet4"
+    SIGNET = "signet"
+    REGTEST = "regtest"
+
+
+@device_app.callback()
+def device() -> None:
+    """Signing devices."""
+
+
+@device_app.command()
+def virtual(
+    family: Annotated[Family, typer.Argument(help="Whose wire protocol it speaks.")],
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="host:port, or a socket's path (Coldcard); default: a free one."
+        ),
+    ] = None,
+    seed_file: Annotated[
+        Path | None, typer.Option(help="BIP-39 words; made if missing. Default: a new seed each time.")
+    ] = None,
+    auto: Annotated[Decision | None, typer.Option(help="Decide without a person.")] = None,
+    network: Annotated[TestNetwork, typer.Option()] = TestNetwork.REGTEST,
+    wallets_file: Annotated[
+        Path | None, typer.Option(help="Coldcard: where enrolled vaults are kept.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Speak to a program, a JSON object a line.")
+    ] = False,
+) -> None:
+    """Run a virtual device: its screen on standard output, its buttons on standard input.
+
+    `python -m device_simulators` has more options: a PIN, a passphrase, another app.
+    """
+    from device_simulators.cli import Options, run
+    from device_simulators.fleet import Settings
+    from firmware_bridge import model
+    from multisig import Network
+
+    settings = Settings(network=Network(network.value), listen=listen, wallets_file=wallets_file)
+    options = Options(settings, seed_file=seed_file, auto=None if auto is None else auto.value, json=as_json)
+    raise typer.Exit(run(model.Family(family.value), options, sys.stdin, sys.stdout))
+
+
+def demo(
+    auto: Annotated[bool, typer.Option("--auto", help="Press every button without a person.")] = False,
+) -> None:
+    """Run the main job end to end on this machine: the platform, three signers, three virtual devices."""
+    from signerd.demo import story
+
+    raise typer.Exit(story.main(auto=auto))

@@ -1,29 +1,15 @@
-"""The program: its commands, its global options, and the one place where an error becomes words and a status."""
+"""The program: its commands, its global options, and the one place where an error becomes words
+and a status.
+"""
 
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from signerd.cli import (
-    account,
-    addresses,
-    apps,
-    audit,
-    completion,
-    daemon,
-    devices,
-    doctor,
-    opening,
-    proposals,
-    psbts,
-    rules,
-    vaults,
-    virtual,
-)
-from signerd.cli.answers import answers
+from signerd.cli import account, apps, daemon, devices, proposals, rules, vaults
 from signerd.cli.desk import Desk
-from signerd.cli.output import Exit, end_with
+from signerd.cli.terminal import Exit, answers, end_with
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}" for status in Exit
@@ -63,16 +49,35 @@ def common(
     context.obj = Desk(None if state is None else state.absolute(), answers())
 
 
-for module in (daemon, account, devices, vaults, addresses, proposals, psbts, apps, doctor, completion):
-    for command in module.COMMANDS:
-        app.command()(command)
-app.add_typer(devices.app, name="devices")
+for command in (
+    daemon.run,
+    daemon.status,
+    account.login,
+    account.logout,
+    devices.register,
+    vaults.vaults,
+    vaults.pin,
+    vaults.unpin,
+    vaults.addresses,
+    vaults.accounts,
+    proposals.proposals,
+    proposals.show,
+    proposals.approve,
+    proposals.reject,
+    proposals.inspect,
+    proposals.sign,
+    apps.pair,
+    daemon.doctor,
+    daemon.completion,
+):
+    app.command()(command)
+app.add_typer(devices.devices_app, name="devices")
 app.add_typer(apps.app, name="apps")
-app.add_typer(audit.app, name="audit")
+app.add_typer(daemon.audit_app, name="audit")
 app.add_typer(rules.app, name="rules")
-app.add_typer(virtual.app, name="device")
-app.command("open")(opening.open_page)
-app.command()(virtual.demo)
+app.add_typer(devices.device_app, name="device")
+app.command("open")(apps.open_page)
+app.command()(devices.demo)
 
 
 def program() -> NoReturn:

@@ -7,7 +7,7 @@ import typer
 from pydantic import BaseModel
 
 from signerd.cli.desk import Desk, Json, desk_of
-from signerd.cli.output import answer, say, table
+from signerd.cli.terminal import answer, say, table
 from signerd.core.text import amount
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ app = typer.Typer(
 
 
 class RuleView(BaseModel):
-    """``vault_id``: as the file names it; None: for all vaults together. ``codes``: the verification codes of the vaults that it
-    bears on. ``name`` is that of the verdict in a proposal.
+    """``vault_id``: as the file names it; None: for all vaults together. ``codes``: the verification codes of
+    the vaults that it bears on. ``name`` is that of the verdict in a proposal.
     """
 
     name: str
@@ -34,10 +34,11 @@ class RuleView(BaseModel):
 
 
 class PastView(BaseModel):
-    """``decided``: signed, approved, declined, refused-by-a-check, not-decided. ``answer``: pass, ask, refuse, not-judged.
+    """``decided``: signed, approved, declined, refused-by-a-check, not-decided. ``answer``: pass, ask,
+    refuse, not-judged.
 
-    ``at`` is RFC 3339 UTC. ``paid_sats`` is None where the proposal cannot be judged: unreadable, or of a vault that is
-    not pinned here. ``because``: the sentence of each rule that refuses or asks.
+    ``at`` is RFC 3339 UTC. ``paid_sats`` is None where the proposal cannot be judged: unreadable, or of a
+    vault that is not pinned here. ``because``: the sentence of each rule that refuses or asks.
     """
 
     psbt_id: str
@@ -100,7 +101,8 @@ def try_out(
 ) -> None:
     """Show what would have happened to past proposals under the rules of FILE.
 
-    Each is judged at the moment when it was decided. One that the rules refuse is taken as not signed from there on.
+    Each is judged at the moment when it was decided. One that the rules refuse is taken as not signed from
+    there on.
     """
     from signerd.account.config import load_rules
     from signerd.core.replay import replay

@@ -1,4 +1,4 @@
-"""A vault in words: what is compared before it is pinned, and what is known of it afterwards."""
+"""vaults, pin, unpin, addresses, accounts."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,12 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from signerd.cli.desk import Json, desk_of
-from signerd.cli.output import answer, aside, say
+from signerd.cli.terminal import answer, aside, say
 from signerd.core.states import network_words
 from signerd.errors import InvalidRequest, UnknownVault
 
 if TYPE_CHECKING:
-    from signerd.shapes import BroughtQuorum, CosignerView, PinPreview, VaultView
+    from signerd.client import DaemonClient
+    from signerd.shapes import (
+        AccountKeys,
+        AddressPage,
+        AddressShown,
+        BroughtQuorum,
+        CosignerView,
+        PinPreview,
+        VaultView,
+    )
+
 
 SOURCES = {"record": "the platform's record", "file": "your file", "psbt": "the PSBT's account keys"}
 
@@ -121,11 +131,10 @@ def pin(
 ) -> None:
     """Pin a vault after you compared it with the other signers; from then on this machine knows it.
 
-    Your device is made to know the vault and shows its first address. With --from or --psbt the vault that you bring must
-    be the one in the platform's record. Pinning approves no proposal.
+    Your device is made to know the vault and shows its first address. With --from or --psbt the vault that
+    you bring must be the one in the platform's record. Pinning approves no proposal.
     """
-    from signerd.cli.follow import told
-    from signerd.cli.otherwise import may_say_another
+    from signerd.cli.progress import may_say_another, told
 
     desk, tell = desk_of(context), aside if as_json else say
     with desk.daemon() as daemon:
@@ -151,7 +160,9 @@ def unpin(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Forget a pinned vault, after an alarm that you have looked into; nothing of it is signed until it is pinned again."""
+    """Forget a pinned vault, after an alarm that you have looked into; nothing of it is signed until it is
+    pinned again.
+    """
     desk, tell = desk_of(context), aside if as_json else say
     with desk.daemon() as daemon:
         tell(vault_text(_one_of(daemon.vaults(), vault_id)))
@@ -215,8 +226,94 @@ def _text(data: bytes) -> str:
         raise InvalidRequest("the file is no text", hint="A PSBT is given with --psbt.") from error
 
 
-COMMANDS = (
-    vaults,
-    pin,
-    unpin,
-)
+OF_PROFILE = "profile"
+
+Whose = Annotated[
+    str, typer.Argument(metavar="VAULT|profile", help="A pinned vault, as `signerd vaults` lists it.")
+]
+
+
+def addresses(
+    context: typer.Context,
+    whose: Whose,
+    start: Annotated[int, typer.Option(min=0, help="The first one's number.")] = 0,
+    count: Annotated[int, typer.Option(min=1, max=50)] = 10,
+    change: Annotated[bool, typer.Option("--change", help="Those for change.")] = False,
+    show: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Have your device show this one instead.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Addresses of a pinned vault or of your profile, derived on this machine from what was pinned.
+
+    With --show your device shows the address as well, and the two are compared.
+    """
+    from signerd.cli.progress import may_say_another, told
+
+    desk, chain, tell = desk_of(context), int(change), aside if as_json else say
+    with desk.daemon() as daemon:
+        if show is None:
+            page = _page(daemon, whose, chain, start, count)
+            answer(page) if as_json else say(_page_text(page))
+            return
+        with told(daemon, _subject(daemon, whose), tell), may_say_another(desk.daemon, tell):
+            shown = _shown(daemon, whose, chain, show)
+    answer(shown) if as_json else say(_shown_text(shown))
+
+
+def _page(daemon: "DaemonClient", whose: str, chain: int, start: int, count: int) -> "AddressPage":
+    if whose == OF_PROFILE:
+        return daemon.profile_addresses(chain=chain, start=start, count=count)
+    return daemon.vault_addresses(whose, chain=chain, start=start, count=count)
+
+
+def _shown(daemon: "DaemonClient", whose: str, chain: int, index: int) -> "AddressShown":
+    if whose == OF_PROFILE:
+        return daemon.show_profile_address(index=index, chain=chain)
+    return daemon.show_vault_address(whose, index=index, chain=chain)
+
+
+def _subject(daemon: "DaemonClient", whose: str) -> str:
+    """Under what the feed tells of it: the vault, or the device that holds the registered key."""
+    if whose != OF_PROFILE:
+        return whose
+    registered = daemon.status().fingerprint
+    return next((device.id for device in daemon.devices() if device.fingerprint == registered), whose)
+
+
+def _page_text(page: "AddressPage") -> str:
+    head = f"{page.name}    {network_words(page.network)}"
+    lines = [
+        f"  {'change' if one.chain else 'receive'} {one.index:>7}  {one.address}" for one in page.addresses
+    ]
+    return "\n".join([head, *([f"  {page.fault}"] if page.fault else []), *lines])
+
+
+def _shown_text(shown: "AddressShown") -> str:
+    form = "" if shown.on_screen == shown.address else f" (on its screen: {shown.on_screen})"
+    return f"Your device shows the same address: {shown.address}{form}."
+
+
+def accounts(
+    context: typer.Context,
+    device: Annotated[
+        str | None, typer.Option(metavar="ID", help="Read them from this device; else the registered ones.")
+    ] = None,
+    number: Annotated[int, typer.Option(min=0, max=100, help="With --device: which account.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """The public keys of your standard accounts: for vaults (BIP-48) and for your profile (BIP-84)."""
+    with desk_of(context).daemon() as daemon:
+        keys = daemon.accounts() if device is None else daemon.device_accounts(device, number)
+    if as_json:
+        answer(keys)
+    else:
+        say(_keys_text(keys))
+
+
+def _keys_text(keys: "AccountKeys") -> str:
+    if keys.fingerprint is None:
+        return "No device of yours is registered. Connect it and run `signerd register`."
+    lines = [f"{keys.fingerprint}    {network_words(keys.network)}"]
+    lines += [f"  {key.path:<16}  {key.purpose:<8}  account {key.account}  {key.xpub}" for key in keys.keys]
+    return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""A proposal in words: where the money goes, and each check in a sentence. Amounts in both units, the network on top."""
+"""A proposal in words: where the money goes, and each check in a sentence. Amounts in both units, the network
+on top.
+"""
 
 from signerd.core.states import ASKED, network_words, state_words
 from signerd.core.text import amount, place_words
@@ -98,7 +100,7 @@ def _on_screen(token: TokenView) -> str:
 
 
 def _listed(token: TokenView) -> list[str]:
-    """Each line bears its number, so that nobody takes the end of a long list for all of it."""
+    """Each line bears its number, so that the end of a long list is not taken for all of it."""
     if not token.listed:
         return []
     count, named = (
@@ -131,9 +133,10 @@ def check_lines(checks: tuple[CheckView, ...]) -> list[str]:
 def _claims(view: ProposalView) -> list[str]:
     if view.brought_by:
         return ["The platform says nothing about it: it does not know it, and is not told."]
+    collected = f"{view.collected} of {view.required} signatures"
     lines = [
         "What the platform says (not believed)",
-        f"  {view.kind}, made by {view.created_by}, {view.platform_status}: {view.collected} of {view.required} signatures",
+        f"  {view.kind}, made by {view.created_by}, {view.platform_status}: {collected}",
     ]
     if view.description:
         lines.append(f'  "{view.description}"')
@@ -159,7 +162,7 @@ def standing_words(line: ProposalLine) -> str:
 
 
 def psbt_text(view: PsbtReview) -> str:
-    """What signing a PSBT would do, before anybody is asked."""
+    """What signing a PSBT would do, before the person is asked."""
     whose = f"the vault '{view.vault_name}'" if view.vault_id else PROFILE
     head = [f"A PSBT that the platform says nothing about    {network_words(view.network)}"]
     if view.proposal_id is not None:

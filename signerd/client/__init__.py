@@ -1,21 +1,15 @@
-"""The daemon, for another program of the same person: its interface as typed calls, sync and async from one description.
+"""The daemon, for another program of the same person: its interface as typed calls, sync and async from one
+description.
 
 ::
 
     with DaemonClient(state_folder) as daemon:
         for line in daemon.proposals():
             print(line.psbt_id, line.state)
-
-The awaiting shell is imported when it is first named: a command that waits starts without an event loop.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from signerd.client.pairing import Granted, store_token, stored_token
-from signerd.client.waiting import DaemonClient, Following
-
-if TYPE_CHECKING:
-    from signerd.client.awaiting import AsyncDaemonClient, AsyncFollowing
+from signerd.client.clients import AsyncDaemonClient, AsyncFollowing, DaemonClient, Following
+from signerd.client.flow import Granted, store_token, stored_token
 
 __all__ = [
     "AsyncDaemonClient",
@@ -26,11 +20,3 @@ __all__ = [
     "store_token",
     "stored_token",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from signerd.client import awaiting
-
-        return getattr(awaiting, name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

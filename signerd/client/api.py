@@ -1,17 +1,20 @@
-"""Every call, described once: which of its arguments goes where. ``DaemonClient`` and ``AsyncDaemonClient`` inherit these."""
+"""Every call, described once: which of its arguments goes where. ``DaemonClient`` and ``AsyncDaemonClient``
+inherit these.
+"""
 
 from collections.abc import Collection
 
 from signerd import shapes
-from signerd.client.flow import CallArguments, row
-from signerd.client.pairing import PairingCalls
+from signerd.client.flow import CallArguments, PairingCalls, row
 from signerd.shapes import calls
 
 
 class Api(PairingCalls):
-    """The calls. Each raises DaemonNotRunning, DaemonFailed, and the leaves of SignerdError that the daemon answers with."""
+    """The calls. Each raises DaemonNotRunning, DaemonFailed, and the leaves of SignerdError that the daemon
+    answers with.
+    """
 
-    # --- status, and the account at the platform ---------------------------------------------------------------------
+    # --- status, and the account at the platform ------------------------------------------------------------
 
     @row(calls.STATUS)
     @staticmethod
@@ -33,7 +36,7 @@ class Api(PairingCalls):
     def sign_out() -> CallArguments:
         return CallArguments()
 
-    # --- devices, what they do by hand, and registering the keys of one ----------------------------------------------
+    # --- devices, what they do by hand, and registering the keys of one -------------------------------------
 
     @row(calls.DEVICES)
     @staticmethod
@@ -75,12 +78,14 @@ class Api(PairingCalls):
         """Answers when the person has confirmed on the device; ``follow`` "registration" meanwhile."""
         return CallArguments(body={"device_id": device_id, "digest": digest, "replace": replace})
 
-    # --- unlocking a device, and what it asks the person meanwhile ---------------------------------------------------
+    # --- unlocking a device, and what it asks the person meanwhile ------------------------------------------
 
     @row(calls.START_UNLOCKING)
     @staticmethod
     def start_unlocking(device_id: str) -> CallArguments:
-        """Begin, or join what has begun. Answer what the step asks, and ask for the next one while the device works."""
+        """Begin, or join what has begun. Answer what the step asks, and ask for the next one while the device
+        works.
+        """
         return CallArguments({"device_id": device_id})
 
     @row(calls.UNLOCKING_STEP)
@@ -99,7 +104,7 @@ class Api(PairingCalls):
         """None leaves it to the device where that can be, and else gives up."""
         return CallArguments({"question_id": question_id}, body={"answer": answer})
 
-    # --- vaults and their pins ---------------------------------------------------------------------------------------
+    # --- vaults and their pins ------------------------------------------------------------------------------
 
     @row(calls.VAULTS)
     @staticmethod
@@ -114,7 +119,9 @@ class Api(PairingCalls):
     @row(calls.PREVIEW_PIN)
     @staticmethod
     def preview_pin(vault_id: str, brought: shapes.BroughtQuorum | None = None) -> CallArguments:
-        """What to compare before pinning; a vault brought from elsewhere must be the one in the platform's record."""
+        """What to compare before pinning; a vault brought from elsewhere must be the one in the platform's
+        record.
+        """
         return CallArguments({"vault_id": vault_id}, body={"brought": _dumped(brought)})
 
     @row(calls.PIN)
@@ -126,7 +133,9 @@ class Api(PairingCalls):
         *,
         without_device_address: bool = False,
     ) -> CallArguments:
-        """Answers when the device knows the vault and has shown its first address; follow the vault's id meanwhile."""
+        """Answers when the device knows the vault and has shown its first address; follow the vault's id
+        meanwhile.
+        """
         body = {
             "code": code,
             "brought": _dumped(brought),
@@ -139,7 +148,7 @@ class Api(PairingCalls):
     def unpin(vault_id: str, code: str) -> CallArguments:
         return CallArguments({"vault_id": vault_id}, body={"code": code})
 
-    # --- accounts and addresses of this signer, and their addresses on the device's screen ---------------------------
+    # --- accounts and addresses of this signer, and their addresses on the device's screen ------------------
 
     @row(calls.ACCOUNTS)
     @staticmethod
@@ -165,7 +174,9 @@ class Api(PairingCalls):
     @row(calls.SHOW_VAULT_ADDRESS)
     @staticmethod
     def show_vault_address(vault_id: str, index: int, chain: int = 0) -> CallArguments:
-        """Answers when the device has shown it, and the same one as this machine derives; follow the vault's id meanwhile."""
+        """Answers when the device has shown it, and the same one as this machine derives; follow the vault's
+        id meanwhile.
+        """
         return CallArguments({"vault_id": vault_id}, body={"chain": chain, "index": index})
 
     @row(calls.SHOW_PROFILE_ADDRESS)
@@ -174,7 +185,7 @@ class Api(PairingCalls):
         """As ``show_vault_address``; what happens meanwhile is told under the device's id."""
         return CallArguments(body={"chain": chain, "index": index})
 
-    # --- proposals: seen, approved, declined -------------------------------------------------------------------------
+    # --- proposals: seen, approved, declined ----------------------------------------------------------------
 
     @row(calls.PROPOSALS)
     @staticmethod
@@ -199,12 +210,12 @@ class Api(PairingCalls):
     def reject(psbt_id: str, reason: str = "") -> CallArguments:
         return CallArguments({"psbt_id": psbt_id}, body={"reason": reason})
 
-    # --- pSBTs that a program brings: looked at, asked about, fetched signed -----------------------------------------
+    # --- pSBTs that a program brings: looked at, asked about, fetched signed --------------------------------
 
     @row(calls.INSPECT_PSBT)
     @staticmethod
     def inspect_psbt(psbt: str) -> CallArguments:
-        """What signing this PSBT (base64) would do. Nobody is asked."""
+        """What signing this PSBT (base64) would do. The person is not asked."""
         return CallArguments(body={"psbt": psbt})
 
     @row(calls.BRING_PSBT)
@@ -227,10 +238,10 @@ class Api(PairingCalls):
     @row(calls.WITHDRAW_PSBT)
     @staticmethod
     def withdraw_psbt(psbt_id: str) -> CallArguments:
-        """Take back what this program brought, where nobody has decided about it."""
+        """Take back what this program brought, where no decision was made about it."""
         return CallArguments({"psbt_id": psbt_id})
 
-    # --- pairing: asking and collecting, for an app; answering, for the person; who is paired, and which sites may ask ---
+    # --- pairing: for an app and for the person; the apps that are paired, and the sites that may ask -------
 
     @row(calls.ASK_PAIRING)
     @staticmethod
@@ -299,14 +310,14 @@ class Api(PairingCalls):
         """Its pages may not ask any more, and its apps are revoked."""
         return CallArguments(query={"origin": origin})
 
-    # --- what this machine was told to do ----------------------------------------------------------------------------
+    # --- what this machine was told to do -------------------------------------------------------------------
 
     @row(calls.SETTINGS)
     @staticmethod
     def settings() -> CallArguments:
         return CallArguments()
 
-    # --- what happened. What happens is a stream, and each shell's own: ``follow`` and ``events`` --------------------
+    # --- what happened. What happens is a stream, and each shell's own: ``follow`` and ``events`` -----------
 
     @row(calls.VERIFY_AUDIT)
     @staticmethod
@@ -321,10 +332,12 @@ class Api(PairingCalls):
         search: str | None = None,
         limit: int | None = None,
     ) -> CallArguments:
-        """The newest first, from below ``before`` where given; with ``after`` in the chain's order from there."""
+        """The newest first, from below ``before`` where given; with ``after`` in the chain's order from
+        there.
+        """
         return CallArguments(query={"after": after, "before": before, "search": search, "limit": limit})
 
-    # --- the way to the page -----------------------------------------------------------------------------------------
+    # --- the way to the page --------------------------------------------------------------------------------
 
     @row(calls.ENTER_PAGE)
     @staticmethod
@@ -332,7 +345,7 @@ class Api(PairingCalls):
         """A code to enter the page with, good once and for half a minute. Over the private socket alone."""
         return CallArguments()
 
-    # --- figures -----------------------------------------------------------------------------------------------------
+    # --- figures --------------------------------------------------------------------------------------------
 
     @row(calls.METRICS)
     @staticmethod

@@ -1,26 +1,25 @@
-"""One call as a conversation without I/O: a plan yields what to do and is sent what came back (ADR 7).
-
-Nothing here is repeated by itself, and nobody's session is renewed: the daemon is on this machine, and either answers or does not.
+"""How a call of the daemon's table is sent and its answer read, without I/O (see ``custody.exchange``); and
+pairing, which takes several: ask, show the code, wait for the person, keep what was granted (ADR 19).
 """
 
-import re
-from collections.abc import Callable, Coroutine, Generator, Mapping
+import os
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from pathlib import Path
 from types import NoneType
-from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from signerd.endpoint import QUICK_SECONDS
-from signerd.errors import DaemonFailed, InvalidRequest, SignerdError
-from signerd.problems import error_from
-from signerd.shapes import ID_PATTERN
+from custody.exchange import Plan, Reply, Request, Wait, method
+from signerd import shapes
+from signerd.asking import DaemonAddress, ask, segment
+from signerd.errors import DaemonFailed, NotAllowed, UnsafeFolder
+from signerd.shapes import calls
 from signerd.shapes.calls import Call
 
-T = TypeVar("T")
-
-_FIRST_ERROR: Final = 400
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -35,55 +34,32 @@ class CallArguments:
     body: Mapping[str, Any] | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True)
-class Send:
-    """Send this; a ``Reply`` comes back. ``path``: below ``/v1``, its ids filled in."""
+def row(call: Call[R]) -> Callable[[Callable[P, CallArguments]], method[DaemonAddress, P, R]]:
+    """A call that is one row of the table: the function says what of its arguments goes where."""
 
-    verb: str
-    path: str
-    query: Mapping[str, str | int] = field(default_factory=dict)
-    body: Mapping[str, Any] | None = field(default=None, repr=False)
-    seconds: float = QUICK_SECONDS
+    def described(given: Callable[P, CallArguments]) -> method[DaemonAddress, P, R]:
+        def plan(address: DaemonAddress, /, *args: P.args, **kwargs: P.kwargs) -> Plan[R]:
+            return (yield from _called(address, call, given(*args, **kwargs)))
 
+        plan.__doc__ = given.__doc__
+        return method(plan, given, call)
 
-@dataclass(frozen=True)
-class Reply:
-    status: int
-    content: bytes = field(repr=False)
+    return described
 
 
-@dataclass(frozen=True)
-class Wait:
-    """Wait before the next step."""
-
-    seconds: float
+def _called(address: DaemonAddress, call: Call[R], given: CallArguments) -> Plan[R]:
+    return read((yield from ask(address, to_send(address, call, given))), call)
 
 
-Plan = Generator[Send | Wait, Reply | None, T]
-
-
-def to_send(call: Call[Any], asked: CallArguments) -> Send:
+def to_send(address: DaemonAddress, call: Call[Any], given: CallArguments) -> Request:
     """Raises InvalidRequest for an id that could lead elsewhere than its row."""
-    path = call.path.format_map({name: segment(text) for name, text in asked.path.items()})
-    query = {name: value for name, value in asked.query.items() if value is not None}
-    return Send(call.method, path, query, asked.body, call.seconds)
+    path = call.path.format_map({name: segment(text) for name, text in given.path.items()})
+    query = {name: value for name, value in given.query.items() if value is not None}
+    return address.request(call.method, path, call.seconds, query=query, body=given.body)
 
 
-def segment(text: str) -> str:
-    """An id as a part of the path: one that could lead elsewhere is no id. Raises InvalidRequest."""
-    if not re.fullmatch(ID_PATTERN, text):
-        raise InvalidRequest(f"'{text}' cannot be the id of anything", hint="Copy it as it is listed.")
-    return text
-
-
-def read(reply: Reply, call: Call[T]) -> T:
-    """The answer in its shape; ``str``: its text as it is.
-
-    Raises:
-        DaemonFailed: it makes no sense. The leaf of SignerdError that a problem document speaks of.
-    """
-    if reply.status >= _FIRST_ERROR:
-        raise refusal(reply)
+def read(reply: Reply, call: Call[R]) -> R:
+    """The answer in its shape; ``str``: its text as it is. Raises DaemonFailed where it makes no sense."""
     shape = call.answer
     if shape is NoneType:
         return None  # type: ignore[return-value]  # the shape was None's
@@ -95,66 +71,89 @@ def read(reply: Reply, call: Call[T]) -> T:
         raise DaemonFailed(f"the daemon's answer to {call.path} makes no sense") from None
 
 
-def refusal(reply: Reply) -> SignerdError:
-    """The daemon's no, as the error that it was there."""
+# A person looks for the page and compares six digits: a second more is not noticed.
+ASK_AGAIN_SECONDS = 1.0
+PRIVATE_FILE = 0o600
+
+
+@dataclass(frozen=True)
+class Granted:
+    """``rights``: what the person left of those that were asked for. ``expires``: RFC 3339, UTC."""
+
+    token: str = field(repr=False)
+    app_id: str
+    rights: tuple[str, ...]
+    expires: str
+
+
+class PairingCalls:
+    @method
+    @staticmethod
+    def pair(
+        address: DaemonAddress,
+        name: str,
+        rights: Collection[str],
+        show: Callable[[str, int], None],
+        store: Path | None = None,
+    ) -> Plan[Granted]:
+        """Ask to be paired, and wait for the person's answer. ``show`` gets the code to show and how long it
+        is good, in seconds.
+
+        ``store``: a file for the token, which no other user can read (0600); what stood there is replaced.
+
+        Raises:
+            NotAllowed: the person said no. UnknownPairing: no answer came in time. UnsafeFolder: the token
+            cannot be stored; the app is paired then, and can be revoked. Those of ``ask_pairing`` beside.
+        """
+        body = {"name": name, "rights": sorted(rights)}
+        asked = yield from _called(address, calls.ASK_PAIRING, CallArguments(body=body))
+        show(asked.code, asked.seconds)
+        granted = yield from _answer(address, asked)
+        if store is not None:
+            store_token(store, granted.token)
+        return granted
+
+
+def _answer(address: DaemonAddress, asked: shapes.Pairing) -> Plan[Granted]:
+    """The daemon forgets a request in time, and says so: this ends."""
+    given = CallArguments({"pairing_id": asked.id}, body={"secret": asked.secret})
+    while True:
+        found = yield from _called(address, calls.COLLECT_PAIRING, given)
+        if found.state == "refused":
+            raise NotAllowed("the person did not let this app in")
+        if found.state == "accepted":
+            return _granted(found)
+        yield Wait(ASK_AGAIN_SECONDS)
+
+
+def _granted(found: shapes.Collected) -> Granted:
+    return Granted(found.token or "", found.app_id or "", found.rights, found.expires or "")
+
+
+def store_token(path: Path, token: str) -> None:
+    """Whole or not at all, and never readable by others, not even for a moment. Raises UnsafeFolder."""
+    beside = path.with_name(f".{path.name}.new")
     try:
-        body = TypeAdapter(dict[str, Any]).validate_json(reply.content)
-    except ValidationError:
-        return DaemonFailed(f"the daemon answered {reply.status} and no more")
-    return error_from(body)
+        beside.unlink(missing_ok=True)
+        made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_FILE)
+        with os.fdopen(made, "w") as file:
+            file.write(token + "\n")
+        beside.replace(path)
+    except OSError as error:
+        raise UnsafeFolder(f"the token cannot be stored at {path}: {error.strerror}") from error
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class PlainShell:
-    """Its calls return their answers: ``DaemonClient``."""
-
-
-class AwaitingShell:
-    """Its calls are awaited: ``AsyncDaemonClient``."""
-
-
-class method(Generic[P, R]):  # noqa: N801 - reads as the decorator that it is
-    """A plan as a method. ``call``: the row of the table that it asks, where it asks a single one."""
-
-    def __init__(self, plan: Callable[P, Plan[R]], call: Call[R] | None = None) -> None:
-        self._plan = plan
-        self.call = call
-        self.__doc__ = plan.__doc__
-
-    @overload
-    def __get__(self, client: "PlainShell", owner: type | None = None) -> Callable[P, R]: ...
-    @overload
-    def __get__(
-        self, client: "AwaitingShell", owner: type | None = None
-    ) -> Callable[P, Coroutine[Any, Any, R]]: ...
-    def __get__(self, client: Any, owner: type | None = None) -> Any:
-        if client is None:
-            return self
-
-        def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return client.run(self._plan(*args, **kwargs))
-
-        bound.__doc__ = self.__doc__
-        # So that help() and a notebook show what the call takes.
-        bound.__wrapped__ = partial(self._plan)  # type: ignore[attr-defined]  # a function's own attribute
-        return bound
-
-
-def row(call: Call[R]) -> Callable[[Callable[P, CallArguments]], method[P, R]]:
-    """A call that is one row of the table: the function says what of its arguments goes where."""
-
-    def described(given: Callable[P, CallArguments]) -> method[P, R]:
-        def plan(*args: P.args, **kwargs: P.kwargs) -> Plan[R]:
-            asked = given(*args, **kwargs)
-            reply = yield to_send(call, asked)
-            assert reply is not None, "something was sent"
-            return read(reply, call)
-
-        plan.__doc__ = given.__doc__
-        plan.__wrapped__ = given  # type: ignore[attr-defined]  # inspect.signature shows the call's own arguments
-        return method(plan, call)
-
-    return described
+def stored_token(path: Path) -> str | None:
+    """None where there is none. Raises UnsafeFolder for one that others may have read."""
+    try:
+        found = path.stat()
+        if found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise UnsafeFolder(
+                f"{path} belongs to another user, or is open to others",
+                hint="Revoke the app on the page, remove the file and pair again.",
+            )
+        return path.read_text().strip()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UnsafeFolder(f"{path} cannot be read: {error.strerror}") from error

@@ -140,7 +140,7 @@ STATES = {
     "signed": "signed, not submitted yet",
     "submitting": "being submitted",
     "submitted": "the platform has your signature",
-    "handed-over": "signed, and ready for whoever brought it",
+    "handed-over": "signed, and ready for the program that brought it",
     "broadcast": "out of your hands: complete, or on the network",
     "confirmed": "confirmed",
     "declined": "declined",

@@ -9,6 +9,7 @@ tried again, later each time.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
+from custody.pace import Backoff
 from firmware_bridge import Progress
 from multisig import Fingerprint
 from signerd.account.platform import Platform
@@ -29,7 +30,7 @@ from signerd.core.text import plain, said
 from signerd.core.values import Record
 from signerd.daemon.devices import Devices, screen_of
 from signerd.errors import DeviceError, IllegalEvent, UnknownProposal
-from signerd.feed import WAITS, Backoff, Feed, Supervisor, Troubles
+from signerd.feed import WAITS, Feed, Supervisor, Troubles
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
 

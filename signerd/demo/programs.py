@@ -1,4 +1,6 @@
-"""The programs that the demo starts: each in a process of its own, its output in a log, stopped at the end."""
+"""The programs that the demo starts: each in a process of its own, its output in a log, stopped
+at the end.
+"""
 
 import asyncio
 import contextlib
@@ -11,7 +13,8 @@ from pathlib import Path
 
 from signerd import runtime
 
-# For programs of ours that hang: on a busy machine each takes many times its second. One that ends is noticed at once.
+# For programs of ours that hang: on a busy machine each takes many times its second. One that ends is noticed
+# at once.
 STOP_SECONDS = 60.0
 COMMAND_SECONDS = 900.0
 # The last lines of a log are what a person needs to see why a program ended.
@@ -80,7 +83,9 @@ class Programs:
         talk: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> Program:
-        """Start a module. With ``talk`` its standard input and output are ours, else its output goes to the log."""
+        """Start a module. With ``talk`` its standard input and output are ours, else its output goes to the
+        log.
+        """
         log = self._logs / f"{name.replace(' ', '-')}.log"
         with log.open("ab") as sink:
             process = await asyncio.create_subprocess_exec(
@@ -106,9 +111,11 @@ class Programs:
         answers: Sequence[str | Answer] = (),
         env: Mapping[str, str] | None = None,
     ) -> str:
-        """Run a command to its end with ``answers`` as the lines that a person would type; its standard output.
+        """Run a command to its end with ``answers`` as the lines that a person would type; its standard
+        output.
 
-        An answer that has to be fetched first (a mailed code) is a function that gives it when its turn comes.
+        An answer that has to be fetched first (a mailed code) is a function that gives it when its turn
+        comes.
 
         Raises:
             DemoFailed: where it exits with another status than 0, or does not end in time.
@@ -148,7 +155,9 @@ class Programs:
 
 
 def _reason(out: str, err: str) -> str:
-    """What a command that failed says to a person: its error's sentence and hint, else why a proposal went no further."""
+    """What a command that failed says to a person: its error's sentence and hint, else why a proposal went no
+    further.
+    """
     for text in (err.strip().rpartition("\n")[2], out):
         with contextlib.suppress(ValueError, TypeError, KeyError):
             said = json.loads(text)

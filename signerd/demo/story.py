@@ -17,8 +17,7 @@ from custody.client import AsyncClient, ClientError
 from custody.schemas.proposals import CreatePsbtRequest, Proposal, ProposalStatus
 from custody.schemas.vaults import CreateWalletRequest, Vault
 from multisig import Network, encode_address, format_btc, p2wpkh, sats
-from signerd.demo.buttons import Finger, start_device
-from signerd.demo.people import Account, Mailbox, Signer, new_account
+from signerd.demo.people import Account, Finger, Mailbox, Signer, new_account, start_device
 from signerd.demo.programs import DemoFailed, Programs, tail
 from signerd.demo.tokens import TokenStory
 
@@ -27,7 +26,7 @@ START_SECONDS = 300.0
 STEP_SECONDS = 900.0
 FUNDED_BTC = "0.5"
 PAID_SATS = 12_345_678
-# The generator point's public key: nobody's coins, the same address in every run.
+# The generator point's public key: no wallet's coins, the same address in every run.
 PAYEE_KEY = bytes.fromhex("0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
 MAKERS = ("ledger", "coldcard", "trezor")
 NAMES = ("first", "second", "third")
@@ -172,7 +171,9 @@ async def _desks(demo: Demo) -> None:
 
 
 async def _pages(demo: Demo) -> None:
-    """Where each signer's page is while the demo runs. Its door wants a code, which ``signerd open`` fetches."""
+    """Where each signer's page is while the demo runs. It wants a code, which ``signerd
+    open`` fetches.
+    """
     program = Path(sys.executable).parent / "signerd"
     for signer in demo.signers:
         status = await signer.run("look at the status", "status")
@@ -186,7 +187,8 @@ async def _desk(demo: Demo, name: str, maker: str) -> Signer:
     placed = json.loads(
         await demo.custody(
             f"add the {name} signer",
-            "admin", "add-member", "--workspace-id", str(demo.workspace_id), "--email", account.email, "--json",
+            "admin", "add-member", "--workspace-id", str(demo.workspace_id),
+            "--email", account.email, "--json",
             password=account.password,
         )
     )  # fmt: skip
@@ -224,12 +226,13 @@ def _person(title: str, lines: list[str]) -> bool:
     try:
         return typer.confirm("Press the device's button?", default=None)
     except typer.Abort:
-        return False  # Nobody is there to press it.
+        return False  # No person is there to press it.
 
 
 async def _register(demo: Demo, signer: Signer) -> None:
     demo.tell(
-        f"Registering the key of {signer.name}: {signer.device.title}, fingerprint {signer.device.fingerprint}"
+        f"Registering the key of {signer.name}: {signer.device.title}, fingerprint "
+        f"{signer.device.fingerprint}"
     )
     await signer.run("register the key", "register", "--yes")
 
@@ -264,7 +267,9 @@ async def _vault(demo: Demo, owner: AsyncClient) -> Vault:
 
 
 async def _pin(demo: Demo, signer: Signer, vault_id: str) -> str:
-    """Pin the vault at one desk, its device showing the first address; its code, which people compare by telephone."""
+    """Pin the vault at one desk, its device showing the first address; its code, which people compare by
+    telephone.
+    """
     deadline = time.monotonic() + STEP_SECONDS
     while time.monotonic() < deadline:
         for vault in await signer.run("list the vaults", "vaults"):
@@ -337,7 +342,7 @@ async def _approve(demo: Demo, psbt_id: str) -> None:
 
 
 async def _approve_side_by_side(demo: Demo, psbt_id: str, acknowledged: tuple[str, ...]) -> None:
-    """Where nobody presses the buttons, nobody has to read one desk after the other."""
+    """Where no person presses the buttons, none has to read one screen after the other."""
     if not demo.auto:
         for signer in demo.signers[:2]:
             await _approve_at(demo, signer, psbt_id, acknowledged)

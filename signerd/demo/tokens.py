@@ -19,7 +19,8 @@ from signerd.demo.programs import DemoFailed
 
 NAME, TICKER, DECIMALS = "Gold of the House", "GOLD", 2
 FIRST_SUPPLY, MOST = "100000", "500000"
-# Below the vault's limit of one whole token in a transaction: until a token has limits of its own, the vault's count for it.
+# Below the vault's limit of one whole token in a transaction: until a token has limits of its own, the
+# vault's count for it.
 SENT, BURNT = 40, 10
 # What a token's transactions cost here, many times over.
 COIN_BTC = "0.01"
@@ -33,7 +34,9 @@ Confirm = Callable[[str], Awaitable[str]]
 
 @dataclass
 class TokenStory:
-    """``approve`` has two signers sign a proposal, naming the checks that hold it; ``confirm`` mines it; ``fund`` sends a coin."""
+    """``approve`` has two signers sign a proposal, naming the checks that hold it; ``confirm`` mines it;
+    ``fund`` sends a coin.
+    """
 
     owner: AsyncClient
     workspace_id: int
@@ -95,7 +98,9 @@ class TokenStory:
         await self.confirm(proposed.psbt_id)
 
     async def _proposed(self, what: str, propose: Callable[[], Awaitable[Made]]) -> Made:
-        """What a block did, to coins and to tokens, is known a moment after the block is: until then it is refused."""
+        """What a block did, to coins and to tokens, is known a moment after the block is: until then it is
+        refused.
+        """
         deadline = time.monotonic() + STEP_SECONDS
         while True:
             try:

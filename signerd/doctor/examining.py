@@ -1,4 +1,6 @@
-"""All checks beside each other, each with a deadline: a keyring, a disk or a network that hangs keeps none of the others waiting."""
+"""All checks beside each other, each with a deadline: a keyring, a disk or a network that hangs keeps none of
+the others waiting.
+"""
 
 import logging
 import queue
@@ -6,27 +8,27 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from signerd.doctor import devices, machine, platform, state
+from signerd.doctor import machine, platform
 from signerd.doctor.finding import Check, Finding, Outcome, Patient, of_error
 from signerd.errors import ConfigError, SignerdError
 
 CHECKS = (
-    Check("configuration", state.configuration),
-    Check("state-folder", state.folder),
-    Check("disk", state.disk),
-    Check("daemon", state.daemon),
-    Check("journal", state.journal),
+    Check("configuration", platform.configuration),
+    Check("state-folder", platform.folder),
+    Check("disk", platform.disk),
+    Check("daemon", platform.daemon),
+    Check("journal", platform.journal),
     Check("libraries", machine.libraries),
     Check("permissions", machine.permissions),
-    Check("devices", devices.readiness),
-    Check("firmware", devices.firmware),
+    Check("devices", machine.readiness),
+    Check("firmware", machine.firmware),
     Check("secrets", platform.secrets),
     Check("session", platform.session),
     Check("platform", platform.reach),
     Check("clock", platform.clock),
     Check("port", machine.port),
     Check("desktop", machine.desktop),
-    Check("notes", devices.notes),
+    Check("notes", machine.notes),
 )
 # The longest of them waits thirty seconds for a keyring that is locked.
 SECONDS = 45.0

@@ -41,7 +41,9 @@ def of_error(error: SignerdError, why: str) -> Finding:
 
 @dataclass
 class Patient:
-    """``root``: of the file system. ``now``: seconds of the clock that is looked at. ``status``: None where no daemon answers."""
+    """``root``: of the file system. ``now``: seconds of the clock that is looked at. ``status``: None where
+    no daemon answers.
+    """
 
     state: Path
     root: Path

@@ -1,4 +1,4 @@
-"""The machine: its libraries, who may open a device, the port of the page, the desktop."""
+"""The machine: libraries, permissions, the port, the desktop; and the devices as the daemon sees them."""
 
 import errno
 import os
@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from signerd.client import DaemonClient
 from signerd.doctor.finding import Finding, Outcome, Patient, well
-from signerd.notifying.bus import session_bus
+from signerd.notifying.notifier import session_bus
+from signerd.shapes import DeviceView
 
 LIBRARIES = ("usb1", "hid", "serial", "hwilib")
 RULE_FOLDERS = ("etc/udev/rules.d", "run/udev/rules.d", "usr/lib/udev/rules.d", "lib/udev/rules.d")
 ADDRESSES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 _VENDOR = re.compile(r'ATTRS?\{idVendor\}=="([0-9a-f]{4})"')
-# The vendors of ``udev/``, each by its file. A Jade is left out: the chips that it is seen by are in other things too.
+# The vendors of ``udev/``, each by its file. A Jade is left out: the chips that it is seen by are in other
+# things too.
 MAKERS = {
     "d13e": "20-coldcard.rules",
     "2b24": "20-keepkey.rules",
@@ -136,3 +139,52 @@ def desktop(patient: Patient) -> Finding:
         "Nothing is shown when a payment waits.",
         "Look at the page or at `signerd proposals`; or start signerd in your desktop's session.",
     )
+
+
+# States in which there is nothing for the person to do.
+AT_WORK = frozenset({"ready", "busy"})
+_SEEN = "Devices are seen while signerd runs."
+
+
+def _devices(patient: Patient) -> tuple[DeviceView, ...]:
+    with DaemonClient(patient.state) as daemon:
+        return daemon.devices()
+
+
+def readiness(patient: Patient) -> Finding:
+    if patient.status is None:
+        return Finding(Outcome.UNKNOWN, _SEEN)
+    found = _devices(patient)
+    if not found:
+        return Finding(Outcome.NOTE, "No device is connected.")
+    waiting = [one for one in found if one.state not in AT_WORK]
+    if not waiting:
+        return well(f"{len(found)} ready.")
+    return Finding(
+        Outcome.TROUBLE,
+        " ".join(f"{one.model} is {one.state}{f': {one.detail}' if one.detail else ''}." for one in waiting),
+        "An approved payment waits until its device is ready.",
+        " ".join(dict.fromkeys(one.advice for one in waiting if one.advice)),
+    )
+
+
+def firmware(patient: Patient) -> Finding:
+    if patient.status is None:
+        return Finding(Outcome.UNKNOWN, _SEEN)
+    flawed = [(one, flaw) for one in _devices(patient) for flaw in one.advisories]
+    if not flawed:
+        return well("Nothing is known to be wrong with the devices that are connected.")
+    return Finding(
+        Outcome.TROUBLE,
+        " ".join(f"{one.model} {one.firmware or ''}: {flaw.id}. {flaw.text}" for one, flaw in flawed),
+        "A flaw in a device's firmware can cost the keys in it.",
+        " ".join(dict.fromkeys(flaw.advice for _one, flaw in flawed)),
+    )
+
+
+def notes(patient: Patient) -> Finding:
+    if patient.status is None:
+        return Finding(Outcome.UNKNOWN, "Known while signerd runs.")
+    if not patient.status.notes:
+        return well("signerd misses nothing.")
+    return Finding(Outcome.NOTE, " ".join(patient.status.notes), "", "signerd status")

@@ -1,12 +1,19 @@
-"""The platform: whether it is reached, whether it is who it should be, the clock, the session, the secret of it."""
+"""The platform, the clock and the session; the state folder, the journal in it and the disk below it."""
 
-import ssl
+import fcntl
+import os
+import shutil
+import stat
+from contextlib import closing
 from email.utils import parsedate_to_datetime
 
 import httpx
 
-from signerd.doctor.finding import Finding, Outcome, Patient, well
-from signerd.errors import KeyringTimedOut, SecretsError
+from custody.exchange import NoAnswer, Reply, Request
+from custody.transports import WaitingTransport, trust
+from signerd.doctor.finding import Finding, Outcome, Patient, of_error, well
+from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
+from signerd.journal.storage import LOCK
 
 # RFC 6238, section 5.2: an authenticator's step is 30 seconds.
 MOST_SECONDS_OFF = 30.0
@@ -16,36 +23,30 @@ KEYRING_SECONDS = 30.0
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
-def _ask(patient: Patient) -> httpx.Response:
-    """As the daemon asks: no proxy, no redirect, the same authorities. Its body is not read. Raises httpx.HTTPError."""
+def _ask(patient: Patient) -> Reply | NoAnswer:
+    """As the daemon asks: no proxy, no redirect, the same authorities."""
     platform = patient.config.platform
-    trust = True if platform.ca_file is None else ssl.create_default_context(cafile=platform.ca_file)
-    with (
-        httpx.Client(verify=trust, timeout=ANSWER_SECONDS, trust_env=False) as client,
-        client.stream("GET", platform.url) as response,
-    ):
-        return response
+    with httpx.Client(verify=trust(platform.ca_file), trust_env=False) as client:
+        return WaitingTransport(client)(Request("GET", platform.url, ANSWER_SECONDS, ANSWER_SECONDS))
 
 
 def reach(patient: Patient) -> Finding:
     url = patient.config.platform.url
-    try:
-        _ask(patient)
-    except httpx.HTTPError as error:
-        return Finding(
-            Outcome.TROUBLE, f"{url} is not reached: {error}.", _why(error), _advice(patient, error)
-        )
-    return well(f"{url} answers.")
+    outcome = _ask(patient)
+    if isinstance(outcome, Reply):
+        return well(f"{url} answers.")
+    error = str(outcome.cause)
+    return Finding(Outcome.TROUBLE, f"{url} is not reached: {error}.", _why(error), _advice(patient, error))
 
 
-def _why(error: httpx.HTTPError) -> str:
-    if "CERTIFICATE" in str(error).upper():
+def _why(error: str) -> str:
+    if "CERTIFICATE" in error.upper():
         return "Something answers that cannot prove to be the platform; nothing is sent to it."
     return "Proposals come from there. What was approved waits, and is not lost."
 
 
-def _advice(patient: Patient, error: httpx.HTTPError) -> str:
-    if "CERTIFICATE" in str(error).upper():
+def _advice(patient: Patient, error: str) -> str:
+    if "CERTIFICATE" in error.upper():
         return "Set the clock; for a private authority name [platform] ca_file. Never accept it unseen."
     if any(patient.environment.get(name) for name in PROXIES):
         return (
@@ -56,10 +57,11 @@ def _advice(patient: Patient, error: httpx.HTTPError) -> str:
 
 def clock(patient: Patient) -> Finding:
     """By the platform's ``Date`` (RFC 9110, section 6.6.1), which is to the second."""
+    outcome = _ask(patient)
     try:
-        told = _ask(patient).headers.get("date", "")
+        told = outcome.headers.get("date", "") if isinstance(outcome, Reply) else ""
         theirs = parsedate_to_datetime(told).timestamp()
-    except (httpx.HTTPError, ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError):
         return Finding(Outcome.UNKNOWN, "The platform does not tell the time.")
     off = patient.now() - theirs
     if abs(off) <= MOST_SECONDS_OFF:
@@ -99,3 +101,94 @@ def secrets(patient: Patient) -> Finding:
             error.hint,
         )
     return well("The desktop's keyring answers.")
+
+
+# A journal of years is a tenth of it; SQLite needs room to write beside.
+LEAST_FREE_BYTES = 100 * 1024 * 1024
+_MEMORY = "The journal is signerd's memory: without it nothing is signed."
+
+
+def configuration(patient: Patient) -> Finding:
+    try:
+        config = patient.config
+    except SignerdError as error:
+        return of_error(error, "Without a configuration signerd does not start.")
+    return well(f"{config.platform.url} on {config.network}")
+
+
+def folder(patient: Patient) -> Finding:
+    if not patient.state.exists():
+        return Finding(Outcome.NOTE, f"There is no {patient.state} yet.", "", "The first sign-in makes it.")
+    wrong = _wrong_mode(patient)
+    if wrong is None:
+        return well(f"{patient.state} is yours alone.")
+    return Finding(
+        Outcome.TROUBLE,
+        wrong,
+        "A user who can enter it could read what you sign, or put another socket there.",
+        f"Look at what is in it, then: chmod 700 {patient.state}",
+    )
+
+
+def _wrong_mode(patient: Patient) -> str | None:
+    found = patient.state.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{patient.state} is not a folder, or is a link to one."
+    if found.st_uid != os.getuid():
+        return f"{patient.state} belongs to another user."
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        return f"{patient.state} has the mode {stat.S_IMODE(found.st_mode):04o}."
+    return None
+
+
+def disk(patient: Patient) -> Finding:
+    place = patient.state
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free >= LEAST_FREE_BYTES:
+        return well(f"{free // 2**20} MiB are free.")
+    return Finding(Outcome.TROUBLE, f"{free // 2**20} MiB are free at {place}.", _MEMORY, "Free some space.")
+
+
+def daemon(patient: Patient) -> Finding:
+    if patient.status is not None:
+        return well(f"signerd {patient.status.version} answers.")
+    if _held(patient):
+        return Finding(
+            Outcome.TROUBLE,
+            f"Another program works on {patient.state}, and no socket answers there.",
+            "One signerd works on a state folder at a time; a second one does not start.",
+            "It may be starting. Else find it with: pgrep -af signerd",
+        )
+    return Finding(Outcome.NOTE, "signerd does not run.", "Devices are seen by the daemon.", "signerd run")
+
+
+def _held(patient: Patient) -> bool:
+    """Tries for a moment to share the lock, which fails while another process holds it alone."""
+    try:
+        with (patient.state / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def journal(patient: Patient) -> Finding:
+    from signerd.daemon.views import audit_report
+    from signerd.journal.rows import audit_entries
+    from signerd.journal.storage import JOURNAL, fault_of, open_to_read
+
+    if not (patient.state / JOURNAL).exists() and patient.status is None:
+        return Finding(Outcome.NOTE, "There is no journal yet.")
+    with closing(open_to_read(patient.state)) as opened:
+        damage = fault_of(opened)
+        report = None if damage else audit_report(tuple(audit_entries(opened)))
+    fault = damage if report is None else report.fault
+    if fault is not None or report is None:
+        return Finding(
+            Outcome.TROUBLE, f"The journal is not whole: {fault}.", _MEMORY, "signerd audit verify"
+        )
+    return well(f"The chain of {report.entries} decisions is whole.")

@@ -1,6 +1,7 @@
 """``signerd-hwi``: HWI's command line, and Bitcoin Core's ``-signer=``, answered by the running daemon.
 
-It starts quickly, because Core starts it for each question: nothing is imported here that a command does not need.
+It starts quickly, because Core starts it for each question: nothing is imported here that a command does not
+need.
 """
 
 from typing import NoReturn
@@ -8,6 +9,9 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The ``signerd-hwi`` program."""
+    from signerd.runtime import TLS, leave_out
+
+    leave_out(TLS)
     from signerd.hwi.program import program
 
     program()

@@ -41,8 +41,9 @@ class HwiError(Exception):
         self.code = code
 
 
-# A device or a daemon that cannot be reached; a transaction that nobody here would sign; what the person has to put right
-# first (as a device that is not ready); what is not done here at all; what should not have been asked so.
+# A device or a daemon that cannot be reached; a transaction that no device here would sign; what the person
+# has to put right first (as a device that is not ready); what is not done here at all; what should not have
+# been asked so.
 CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
     {
         e.IllegalEvent: Code.UNAVAILABLE_ACTION,

@@ -1,16 +1,34 @@
-"""getxpub, getmasterxpub, getdescriptors: the standard accounts, and what lies below them."""
+"""getxpub, getmasterxpub, getdescriptors; displayaddress: of the registered account or of a pinned vault."""
 
+import re
 from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from multisig import DerivationPath, ExtendedPublicKey, InvalidPath, MultisigError, Network, checksum
+from multisig import (
+    DerivationPath,
+    ExtendedPublicKey,
+    InvalidPath,
+    KeyOrigin,
+    MultisigError,
+    Network,
+    checksum,
+    encode_address,
+    multisig_script,
+    p2wpkh,
+    p2wsh,
+    profile_account_path,
+)
+from multisig.descriptor import MAX_CHARACTERS, strip_checksum
 from multisig.keys import HARDENED
-from multisig.vault import account_of, multisig_account_path, profile_account_path
+from multisig.vault import account_of, multisig_account_path
+from signerd.asking import segment
 from signerd.endpoint import PERSON_SECONDS
+from signerd.errors import DaemonFailed
 from signerd.hwi.codes import Code, HwiError
-from signerd.hwi.connection import DaemonConnection, identifier
+from signerd.hwi.connection import Accounts, DaemonConnection, Key, PinnedVault, read, read_all
 from signerd.hwi.listing import Chosen, present
-from signerd.hwi.values import Accounts, Key, read
 
 # As the interface bounds it (``shapes.addresses``), whose shapes are not loaded for a number.
 MAX_ACCOUNT = 100
@@ -93,7 +111,7 @@ def _account_key(daemon: DaemonConnection, chosen: Chosen, purpose: str, account
     known = chosen.accounts.find(purpose, account) if chosen.registered else None
     if known is not None:
         return known
-    device = identifier(present(chosen).id)
+    device = segment(present(chosen).id)
     told = daemon.post(f"/devices/{device}/accounts", {"account": account}, seconds=PERSON_SECONDS)
     key = read(Accounts.read, told).find(purpose, account)
     if key is None:
@@ -111,3 +129,144 @@ def _details(key: ExtendedPublicKey) -> dict[str, Any]:
         "chaincode": key.chain_code.hex(),
         "pubkey": key.public_key.hex(),
     }
+
+
+_SINGLE = re.compile(r"wpkh\(([^(),]+)\)")
+_QUORUM = re.compile(r"wsh\((sortedmulti|multi)\(([1-9][0-9]?),([^()]+)\)\)", re.ASCII)
+_KEY = re.compile(r"\[([0-9a-fA-F]{8}(?:/[0-9]+['hH]?)*)\]([0-9A-Za-z]+)((?:/[0-9]+)*)", re.ASCII)
+_PUBLIC_KEY = re.compile(r"0[23][0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class KeyAt:
+    """One key of one address. ``origin``: with the whole path to it."""
+
+    origin: KeyOrigin
+    public_key: bytes
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its chain and index."""
+        chain, index = self.origin.path.indexes[-2:]
+        return chain, index
+
+
+def address(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, str]:
+    chosen.require_registered()
+    if args.path is not None:
+        require_native(args.addr_type)
+        return _of_path(daemon, chosen, parsed(args.path))
+    return _of_descriptor(daemon, chosen, args.desc)
+
+
+def _of_path(daemon: DaemonConnection, chosen: Chosen, path: DerivationPath) -> dict[str, str]:
+    network, account = _profile(chosen)
+    chain, index = _place_below(path, profile_account_path(network))
+    expected = encode_address(p2wpkh(account.derive_public_key(chain, index)), network)
+    return _shown(daemon, "/profile", chain, index, expected)
+
+
+def _of_descriptor(daemon: DaemonConnection, chosen: Chosen, text: str) -> dict[str, str]:
+    network = Network(chosen.accounts.network)
+    try:
+        body = strip_checksum(text[: MAX_CHARACTERS + 1], strict=False)
+        if len(body) > MAX_CHARACTERS:
+            raise HwiError("the descriptor is too long", Code.BAD_ARGUMENT)
+        if (single := _SINGLE.fullmatch(body)) is not None:
+            return _single(daemon, chosen, _key(single[1], network))
+        if (quorum := _QUORUM.fullmatch(body)) is not None:
+            keys = [_key(expression, network) for expression in quorum[3].split(",")]
+            return _quorum(daemon, network, int(quorum[2]), keys, is_sorted=quorum[1] == "sortedmulti")
+    except MultisigError as error:
+        raise HwiError(str(error), Code.BAD_ARGUMENT) from None
+    raise HwiError(
+        "signerd shows addresses of the form wpkh([…]…) and wsh(sortedmulti(…)), each at one place, without "
+        "*",
+        Code.UNAVAILABLE_ACTION,
+    )
+
+
+def _key(expression: str, network: Network) -> KeyAt:
+    """Raises MultisigError, HwiError."""
+    match = _KEY.fullmatch(expression)
+    if match is None:
+        raise HwiError("a key of the descriptor is not of the form [fingerprint/path]key", Code.BAD_ARGUMENT)
+    origin, below = KeyOrigin.parse(match[1]), DerivationPath.parse(match[3].removeprefix("/"))
+    if _PUBLIC_KEY.fullmatch(match[2]) is None:
+        public_key = ExtendedPublicKey.parse(match[2], network).derive(below).public_key
+    elif not below.indexes:
+        public_key = bytes.fromhex(match[2])
+    else:
+        raise HwiError("nothing can be derived below a plain public key", Code.BAD_ARGUMENT)
+    whole = KeyOrigin(origin.fingerprint, origin.path / below)
+    if len(whole.path) < 2 or any(index >= HARDENED for index in whole.path.indexes[-2:]):
+        raise HwiError("a key of the descriptor is at no chain and index", Code.BAD_ARGUMENT)
+    return KeyAt(whole, public_key)
+
+
+def _single(daemon: DaemonConnection, chosen: Chosen, key: KeyAt) -> dict[str, str]:
+    if str(key.origin.fingerprint) != chosen.fingerprint:
+        raise HwiError("Descriptor fingerprint does not match device", Code.BAD_ARGUMENT)
+    network, account = _profile(chosen)
+    chain, index = _place_below(key.origin.path, profile_account_path(network))
+    if account.derive_public_key(chain, index) != key.public_key:
+        raise HwiError("Key in descriptor does not match device", Code.BAD_ARGUMENT)
+    return _shown(daemon, "/profile", chain, index, encode_address(p2wpkh(key.public_key), network))
+
+
+def _quorum(
+    daemon: DaemonConnection, network: Network, threshold: int, keys: Sequence[KeyAt], *, is_sorted: bool
+) -> dict[str, str]:
+    """Matched by the whole script: the same keys in the same places, and nothing else."""
+    public_keys = [key.public_key for key in keys]
+    script = multisig_script(threshold, sorted(public_keys) if is_sorted else public_keys)
+    chain, index = keys[0].place
+    for vault in read_all(PinnedVault.read, daemon.get("/vaults")):
+        if _script(vault, network, chain, index) == script:
+            expected = encode_address(p2wsh(script), network)
+            return _shown(daemon, f"/vaults/{segment(vault.vault_id)}", chain, index, expected)
+    raise HwiError(
+        "the descriptor is of no vault that is pinned here: compare the vault with the other signers and "
+        "pin it first, with `signerd pin`",
+        Code.UNAVAILABLE_ACTION,
+    )
+
+
+def _script(vault: PinnedVault, network: Network, chain: int, index: int) -> bytes:
+    cosigners = (ExtendedPublicKey.parse(xpub, network) for _fingerprint, _path, xpub in vault.keys)
+    keys = sorted(key.derive_public_key(chain, index) for key in cosigners)
+    return multisig_script(vault.threshold, keys)
+
+
+def _profile(chosen: Chosen) -> tuple[Network, ExtendedPublicKey]:
+    """Raises HwiError."""
+    key = chosen.accounts.find(PROFILE, 0)
+    if key is None:
+        raise HwiError("no BIP-84 account of this device is registered", Code.UNAVAILABLE_ACTION)
+    network = Network(chosen.accounts.network)
+    return network, ExtendedPublicKey.parse(key.xpub, network)
+
+
+def _place_below(path: DerivationPath, account: DerivationPath) -> tuple[int, int]:
+    """Raises HwiError."""
+    if len(path) != len(account) + 2 or not path.starts_with(account):
+        raise HwiError(
+            f"signerd shows addresses of the registered account {account}; {path} is none of it",
+            Code.UNAVAILABLE_ACTION,
+        )
+    chain, index = path.indexes[-2:]
+    if chain >= HARDENED or index >= HARDENED:
+        raise HwiError(f"{path} is at no chain and index", Code.BAD_ARGUMENT)
+    return chain, index
+
+
+def _shown(
+    daemon: DaemonConnection, place: str, chain: int, index: int, expected: str | None
+) -> dict[str, str]:
+    """What is answered is the address that was asked for: Core compares it too."""
+    body = {"chain": chain, "index": index}
+    told = daemon.post(f"{place}/addresses/show", body, seconds=PERSON_SECONDS)
+    shown: str = read(lambda answer: answer["address"], told)
+    if shown != expected:
+        raise DaemonFailed(f"the daemon showed {shown}, which is not the address that was asked for")
+    return {"address": shown}

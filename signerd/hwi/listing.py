@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from signerd.errors import SignerdError
 from signerd.hwi.codes import Code, HwiError, code_of, in_words
-from signerd.hwi.connection import DaemonConnection
-from signerd.hwi.values import Accounts, Device, read, read_all
+from signerd.hwi.connection import Accounts, DaemonConnection, Device, read, read_all
 
 # HWI's words for models: our own name of the model, as the bus or the device tells it, in its spelling.
 MODELS: Mapping[str, str] = MappingProxyType(
@@ -28,7 +27,8 @@ MODELS: Mapping[str, str] = MappingProxyType(
 )
 # An emulator tells nothing but its app, and HWI takes it for this one.
 _EMULATED_LEDGER: Final = "ledger_nano_s"
-# HWI's names of networks, and ours. Testnet 3 and 4 have the same keys and addresses, and devices know one testnet.
+# HWI's names of networks, and ours. Testnet 3 and 4 have the same keys and addresses, and devices know one
+# testnet.
 NETWORKS: Mapping[str, str] = MappingProxyType(
     {"main": "mainnet", "test": "testnet4", "testnet4": "testnet4", "signet": "signet", "regtest": "regtest"}
 )
@@ -48,7 +48,8 @@ _STATES: Mapping[str, Code] = MappingProxyType(
         "ready": Code.UNKNOWN_ERROR,
     }
 )
-# Whose paths begin with the name of their transport, beside all of udp and webusb (``get_path`` of trezorlib; SIMULATOR_PATH).
+# Whose paths begin with the name of their transport, beside all of udp and webusb (``get_path`` of trezorlib;
+# SIMULATOR_PATH).
 _NAMED: Final = frozenset({("tcp", "ledger"), ("tcp", "jade"), ("hid", "trezor"), ("hid", "keepkey")})
 _UNKNOWN: Final = "Could not open client or get fingerprint information:"
 
@@ -84,7 +85,9 @@ class Chosen:
 
 
 def listed(daemon: DaemonConnection, args: Namespace) -> list[dict[str, Any]]:
-    """HWI's rows. With ``--fingerprint``, that device alone: Core cannot choose between two, and gives up at an error's row."""
+    """HWI's rows. With ``--fingerprint``, that device alone: Core cannot choose between two, and gives up at
+    an error's row.
+    """
     try:
         devices = _devices(daemon)
     except SignerdError as error:

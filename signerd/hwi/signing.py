@@ -1,5 +1,6 @@
-"""signtx: a PSBT is brought, the person is told where to approve it, and its end is waited for."""
+"""signtx; promptpin and sendpin: the places of a PIN's digits in a matrix that only the device shows."""
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -7,17 +8,18 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Final
 
+from signerd.asking import segment
 from signerd.core.text import amount, plain
-from signerd.errors import SignerdError
+from signerd.errors import DeviceFailed, SignerdError
 from signerd.hwi.codes import Code, HwiError, device_code
-from signerd.hwi.connection import DaemonConnection, identifier
-from signerd.hwi.listing import Chosen
-from signerd.hwi.values import Imported, read, read_all
+from signerd.hwi.connection import DaemonConnection, Device, Imported, Step, read, read_all
+from signerd.hwi.listing import PIN_AT_THE_HOST, Chosen, present
 
 Clock = Callable[[], float]
 _INTERRUPTED: Final = "interrupted"
-# How what was brought may end without a signature, and what HWI would say. What was interrupted at the device could be
-# approved again; but who called waits for one attempt, as with HWI, and may call again: for another attempt.
+# How what was brought may end without a signature, and what HWI would say. What was interrupted at the device
+# could be approved again; but who called waits for one attempt, as with HWI, and may call again: for another
+# attempt.
 ENDS: Final = {
     "declined": Code.ACTION_CANCELED,
     "withdrawn": Code.ACTION_CANCELED,
@@ -43,7 +45,7 @@ def signed(
     text = "".join(psbt.split())
     before = read_all(lambda line: line["psbt_id"], daemon.get("/psbts"))
     brought = read(Imported.read, daemon.post("/psbts", {"psbt": text}))
-    # Somebody else of the same person may wait for the same transaction.
+    # Another program of the same person may wait for the same transaction.
     ours = brought.psbt_id not in before
     try:
         found = _awaited(daemon, brought, clock() + seconds, clock)
@@ -58,7 +60,8 @@ def _awaited(daemon: DaemonConnection, brought: Imported, deadline: float, clock
     if brought.signed_psbt is not None:
         return brought.signed_psbt
     _tell(brought)
-    # An attempt before this call is no end of it: what was interrupted waits for the person, who is asked again.
+    # An attempt before this call is no end of it: what was interrupted waits for the person, who is asked
+    # again.
     attempted = brought.state != _INTERRUPTED
     while clock() < deadline:
         try:
@@ -83,7 +86,7 @@ def _awaited(daemon: DaemonConnection, brought: Imported, deadline: float, clock
 
 
 def _look(daemon: DaemonConnection, brought: Imported) -> Imported:
-    return read(Imported.read, daemon.get(f"/psbts/{identifier(brought.psbt_id)}"))
+    return read(Imported.read, daemon.get(f"/psbts/{segment(brought.psbt_id)}"))
 
 
 def _outcome(now: Imported, *, attempted: bool) -> str | None:
@@ -107,6 +110,99 @@ def _tell(brought: Imported) -> None:
 
 
 def _take_back(daemon: DaemonConnection, brought: Imported) -> None:
-    """What cannot be taken back, because a device is being asked or the daemon has gone, ends by itself: at last in a day."""
+    """What cannot be taken back, because a device is being asked or the daemon has gone, ends by itself: at
+    last in a day.
+    """
     with suppress(SignerdError):
-        daemon.delete(f"/psbts/{identifier(brought.psbt_id)}")
+        daemon.delete(f"/psbts/{segment(brought.psbt_id)}")
+
+
+# A device takes seconds to compare a PIN, and longer after wrong ones.
+WORKS_SECONDS: Final = 60.0
+_PLACES: Final = re.compile(r"[1-9]{1,50}", re.ASCII)
+_LOCKED: Final = Code.DEVICE_NOT_READY
+_MATRIX: Final = """Use 'sendpin' to provide the number positions for the PIN as displayed on \
+your device's screen
+The layout:
+    7 8 9
+    4 5 6
+    1 2 3
+"""
+
+
+def prompt(
+    daemon: DaemonConnection, chosen: Chosen, clock: Callable[[], float] = time.monotonic
+) -> dict[str, bool]:
+    device = _locked(chosen)
+    path = f"/devices/{segment(device.id)}/unlock"
+    step = _settled(daemon, path, read(Step.read, daemon.post(path)), clock)
+    if step.state == "unlocked":
+        raise _unlocked()
+    if step.kind != "pin":
+        _left_to_the_page(step)
+    sys.stderr.write(_MATRIX)
+    return {"success": True}
+
+
+def send(
+    daemon: DaemonConnection, chosen: Chosen, pin: str, clock: Callable[[], float] = time.monotonic
+) -> dict[str, bool]:
+    """``success`` is false where the device says that it was wrong."""
+    device = _locked(chosen)
+    if _PLACES.fullmatch(pin) is None:
+        raise HwiError("a PIN is sent as the places of its digits, 1 to 9", Code.BAD_ARGUMENT)
+    question = _open_question(daemon, device)
+    try:
+        step = read(Step.read, daemon.post(f"/questions/{segment(question)}", {"answer": pin}))
+        step = _settled(daemon, f"/devices/{segment(device.id)}/unlock", step, clock)
+    except DeviceFailed as error:
+        if device_code(str(error)) is _LOCKED:
+            return {"success": False}
+        raise
+    if step.state == "asks":
+        _left_to_the_page(step)
+    return {"success": True}
+
+
+def _locked(chosen: Chosen) -> Device:
+    """Raises HwiError."""
+    device = present(chosen)
+    if device.family not in PIN_AT_THE_HOST:
+        raise HwiError(f"a {device.family} does not need a PIN sent from the host", Code.UNAVAILABLE_ACTION)
+    if device.state == "ready":
+        raise _unlocked()
+    return device
+
+
+def _unlocked() -> HwiError:
+    return HwiError("The PIN has already been sent to this device", Code.DEVICE_ALREADY_UNLOCKED)
+
+
+def _open_question(daemon: DaemonConnection, device: Device) -> str:
+    """Raises HwiError."""
+    asked = read_all(
+        lambda answer: answer["id"] if (answer["device_id"], answer["kind"]) == (device.id, "pin") else None,
+        daemon.get("/questions"),
+    )
+    if not asked:
+        raise HwiError("the device does not ask for a PIN now: begin with 'promptpin'", _LOCKED)
+    found: str = asked[0]
+    return found
+
+
+def _settled(daemon: DaemonConnection, path: str, step: Step, clock: Callable[[], float]) -> Step:
+    """Past the device's own work; each request waits for some seconds of it."""
+    deadline = clock() + WORKS_SECONDS
+    while step.state == "works":
+        if clock() >= deadline:
+            raise HwiError("the device did not finish in time", Code.DEVICE_CONN_ERROR)
+        step = read(Step.read, daemon.get(path))
+    return step
+
+
+def _left_to_the_page(step: Step) -> None:
+    """A passphrase is no business of a caller's. Raises HwiError, so that it is not sent as a PIN."""
+    raise HwiError(
+        f"the device asks for its {step.kind}: answer on signerd's page or with `signerd devices unlock`",
+        Code.NO_PASSWORD,
+    )

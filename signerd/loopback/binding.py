@@ -1,6 +1,7 @@
 """From a request to an endpoint's arguments and from its answer to bytes, by the endpoint's own annotations.
 
-Starlette and pydantic alone: the larger framework that reads such annotations too costs the daemon six megabytes for weeks.
+Starlette and pydantic alone: the larger framework that reads such annotations too costs the daemon six
+megabytes for weeks.
 """
 
 import inspect
@@ -16,7 +17,7 @@ from starlette.responses import Response
 
 from signerd.callers import STRANGER, Caller, Right
 from signerd.errors import InvalidRequest
-from signerd.loopback.access.request_head import SCOPE_KEY
+from signerd.loopback.access.headers import SCOPE_KEY
 
 JSON = "application/json"
 Endpoint = Callable[..., Awaitable[Any]]
@@ -32,7 +33,7 @@ class In(StrEnum):
     BODY = "body"
     # Not in the request: the application's own, by the argument's name.
     STATE = "state"
-    # Not in the request either: who asks, as the door found it out.
+    # Not in the request either: who asks, as the guard found it out.
     CALLER = "caller"
 
 
@@ -54,7 +55,9 @@ class Argument:
         return self.default is inspect.Parameter.empty
 
     def read(self, request: Request, body: bytes) -> Any:
-        """Raises InvalidRequest, which names the field and the rule, never what was sent: it may have been a password (L10)."""
+        """Raises InvalidRequest, which names the field and the rule, never what was sent: it may have been a
+        password (L10).
+        """
         try:
             if self.place is In.BODY:
                 return self.adapter.validate_json(body)
@@ -95,7 +98,9 @@ def answer_of(endpoint: Endpoint) -> TypeAdapter[Any] | None:
 
 
 def bind(endpoint: Endpoint, needs: Right) -> Called:
-    """The endpoint as Starlette calls one. Who may not ask is told so before anything of the request is read."""
+    """The endpoint as Starlette calls one. Who may not ask is told so before anything of the
+    request is read.
+    """
     asked, adapter = arguments(endpoint), answer_of(endpoint)
     given = {name: _place(one.annotation) for name, one in inspect.signature(endpoint).parameters.items()}
     owned = tuple(name for name, place in given.items() if place is In.STATE)
@@ -117,7 +122,9 @@ def bind(endpoint: Endpoint, needs: Right) -> Called:
 
 
 async def _body(request: Request) -> bytes:
-    """Raises InvalidRequest for a body that does not say that it is JSON: no form of a web page can be one."""
+    """Raises InvalidRequest for a body that does not say that it is JSON: no form of a web page
+    can be one.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise InvalidRequest(f"body: send it as {JSON}")

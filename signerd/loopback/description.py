@@ -1,4 +1,4 @@
-"""The table of routes as an OpenAPI 3.1 document, made when somebody asks for it."""
+"""The table of routes as an OpenAPI 3.1 document, made when it is first asked for."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,9 @@ def describe(table: Sequence[Route[Any]], prefix: str) -> dict[str, Any]:
 
 
 def _problems() -> dict[str, Any]:
-    """Each status that an error of ours has. What is not there is known by its code, not by its status alone."""
+    """Each status that an error of ours has. What is not there is known by its code, not by its
+    status alone.
+    """
     content = {CONTENT_TYPE: {"schema": {"$ref": _REFERENCE.format(model="Problem")}}}
     return {
         str(status.value): {"description": status.phrase, "content": content}

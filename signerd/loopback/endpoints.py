@@ -1,7 +1,8 @@
-"""The endpoints: each takes a request apart, calls the daemon, and answers in the shape that ``shapes.calls`` names.
+"""The endpoints: each takes a request apart, calls the daemon, and answers in the shape that ``shapes.calls``
+names.
 
-A device is told nothing that a caller has put into words: each row names an operation, and its arguments are numbers and
-ids (L5).
+A device is told nothing that a caller has put into words: each row names an operation, and its arguments are
+numbers and ids (L5).
 """
 
 from collections.abc import Awaitable, Callable
@@ -36,7 +37,9 @@ QueryId = Annotated[shapes.Id | None, In.QUERY]
 
 @dataclass(frozen=True)
 class Route(Generic[R]):
-    """A row of the table with the endpoint that answers it; one of another answer than its row's does not pass mypy."""
+    """A row of the table with the endpoint that answers it; one of another answer than its row's does not
+    pass mypy.
+    """
 
     call: Call[R]
     endpoint: Callable[..., Awaitable[R | Response]]
@@ -58,7 +61,7 @@ class Route(Generic[R]):
         return self.call.summary
 
 
-# --- status, and the account at the platform -------------------------------------------------------------------------
+# --- status, and the account at the platform ----------------------------------------------------------------
 
 
 async def status(service: Service) -> shapes.Status:
@@ -77,7 +80,7 @@ async def sign_out(service: Service) -> None:
     await service.sign_out()
 
 
-# --- devices, what they do by hand, and registering the keys of one --------------------------------------------------
+# --- devices, what they do by hand, and registering the keys of one -----------------------------------------
 
 
 async def devices(service: Service) -> tuple[shapes.DeviceView, ...]:
@@ -110,7 +113,7 @@ async def register(service: Service, body: shapes.RegisterRequest) -> shapes.Reg
     return await service.register(body.device_id, body.digest, replace=body.replace)
 
 
-# --- unlocking a device, and what it asks the person meanwhile -------------------------------------------------------
+# --- unlocking a device, and what it asks the person meanwhile ----------------------------------------------
 
 
 async def start_unlocking(service: Service, device_id: PathId) -> shapes.UnlockStep:
@@ -131,11 +134,13 @@ async def answer_question(
     return await service.unlocking.answer(question_id, body.answer)
 
 
-# --- vaults and their pins -------------------------------------------------------------------------------------------
+# --- vaults and their pins ----------------------------------------------------------------------------------
 
 
 async def vaults(service: Service, caller: By) -> tuple[shapes.VaultView, ...]:
-    """Whoever knows all keys of a vault can derive all of its addresses: they are for those who may read keys."""
+    """A program that knows all keys of a vault can derive all of its addresses: they are for those who may
+    read keys.
+    """
     found = await service.vaults(sparing=caller.app_id is not None)
     if Right.XPUB in caller.rights:
         return found
@@ -163,7 +168,7 @@ async def tokens(service: Service, vault_id: PathId) -> shapes.VaultTokens:
     return await service.tokens.of_vault(vault_id)
 
 
-# --- accounts and addresses of this signer, and their addresses on the device's screen -------------------------------
+# --- accounts and addresses of this signer, and their addresses on the device's screen ----------------------
 
 QueryChain = Annotated[shapes.Chain, In.QUERY]
 
@@ -210,7 +215,7 @@ async def show_profile_address(
     return await service.addresses.show_of_profile(body.chain, body.index, caller)
 
 
-# --- proposals: seen, approved, declined -----------------------------------------------------------------------------
+# --- proposals: seen, approved, declined --------------------------------------------------------------------
 
 
 async def proposals(
@@ -240,7 +245,7 @@ async def reject(
     return await service.reject(psbt_id, body.reason, caller)
 
 
-# --- pSBTs that are brought by an app or by the person, which the platform knows nothing of --------------------------
+# --- pSBTs that are brought by an app or by the person, which the platform knows nothing of -----------------
 
 
 async def inspect_psbt(service: Service, caller: By, body: shapes.PsbtRequest) -> shapes.PsbtReview:
@@ -263,7 +268,7 @@ async def withdraw_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes
     return await service.imported.withdraw(psbt_id, caller)
 
 
-# --- pairing: an app asks and collects, the person answers; the apps that are paired, and the origins that may ask ---
+# --- pairing: an app asks and collects, the person answers; paired apps, and the origins that may ask -------
 
 # As the browser sends it; a program has none.
 Origin = Annotated[str | None, In.HEADER]
@@ -316,14 +321,14 @@ async def shut_out(service: Service, origin: QueryOrigin) -> shapes.OriginView:
     return await service.apps.shut_out(origin)
 
 
-# --- what this machine was told to do --------------------------------------------------------------------------------
+# --- what this machine was told to do -----------------------------------------------------------------------
 
 
 async def settings(service: Service) -> shapes.SettingsView:
     return await service.settings.shown()
 
 
-# --- what happened, and what happens ---------------------------------------------------------------------------------
+# --- what happened, and what happens ------------------------------------------------------------------------
 
 # A line each nanosecond for three centuries.
 MAX_POSITION = 2**63 - 1
@@ -385,13 +390,13 @@ def _hidden_from(service: Service, caller: Caller, subject: str) -> bool:
     return caller.app_id is not None and service.imported.hides(caller, subject)
 
 
-# --- the way to the page, for whoever is at the terminal -------------------------------------------------------------
+# --- the way to the page, for the person at the terminal ----------------------------------------------------
 
 
 async def enter_page(
     service: Service, sessions: Annotated[Sessions, In.STATE], caller: By
 ) -> shapes.PageEntry:
-    """A page that could let others in would do so for whoever sits before it for a moment."""
+    """A page that could let others in would do so for any person who sits before it for a moment."""
     if caller.kind is not Kind.TERMINAL:
         raise NotAllowed("the page is opened at the command line alone", hint="Run `signerd open`.")
     url = service.page_address.url
@@ -400,7 +405,7 @@ async def enter_page(
     return shapes.PageEntry(url=url, code=sessions.entry(), seconds=ENTRY_SECONDS)
 
 
-# --- figures, for a program that collects them -----------------------------------------------------------------------
+# --- figures, for a program that collects them --------------------------------------------------------------
 
 
 async def metrics(

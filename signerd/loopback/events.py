@@ -29,7 +29,9 @@ GiveBack = Callable[[], None]
 
 @dataclass
 class Streams:
-    """The open streams of one server. ``close`` ends them all, so that a shutdown need not wait for readers."""
+    """The open streams of one server. ``close`` ends them all, so that a shutdown need not wait
+    for readers.
+    """
 
     most: int = MAX_STREAMS
     most_of_an_app: int = MAX_STREAMS_OF_AN_APP
@@ -48,7 +50,8 @@ class Streams:
     def admit(self, app_id: str | None = None) -> GiveBack:
         """Take a place, before anything of the stream is sent: of many that ask at once only so many get one.
 
-        ``app_id``: None for the person. Returns what gives the place back, to be called once. Raises TooManyStreams.
+        ``app_id``: None for the person. Returns what gives the place back, to be called once. Raises
+        TooManyStreams.
         """
         if app_id is not None and self._of[app_id] >= self.most_of_an_app:
             raise TooManyStreams(f"this app follows the events {self.most_of_an_app} times already")
@@ -67,7 +70,8 @@ class Streams:
     ) -> AsyncIterator[str]:
         """Every line after ``after``, and then each as it comes, until the reader or the daemon goes.
 
-        ``gone`` returns when the reader may be told nothing any more (L13). ``hides``: of which subjects it is told nothing.
+        ``gone`` returns when the reader may be told nothing any more (L13). ``hides``: of which subjects it
+        is told nothing.
         """
         # A number from before a restart of the daemon is ahead of its feed: everything is news then.
         position = after if after <= feed.last else 0
@@ -117,7 +121,9 @@ class Streams:
 
 
 class Following(StreamingResponse):
-    """A stream with its place, which it gives back however it ends: also where its reader was gone before the first line."""
+    """A stream with its place, which it gives back however it ends: also where its reader was gone before the
+    first line.
+    """
 
     def __init__(self, lines: AsyncIterator[str], give_back: GiveBack) -> None:
         super().__init__(lines, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})

@@ -1,4 +1,6 @@
-"""Figures as Prometheus reads them. Imported when somebody first asks: a daemon that nobody watches does without the library."""
+"""Figures as Prometheus reads them. Imported when they are first asked for: a daemon without monitoring does
+without the library.
+"""
 
 from collections.abc import Iterable, Iterator
 

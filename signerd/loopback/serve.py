@@ -1,37 +1,47 @@
-"""Serve the application on the private socket, and on a port for the page and for apps, inside the daemon's own event loop."""
+"""The loopback interface: the application over the table, on the private socket and on the port."""
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette import routing
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from signerd.callers import Right
 from signerd.daemon.service import Daemon
 from signerd.endpoint import PREFIX, socket_path
-from signerd.loopback.access.gates import Gate, PortGate, SocketGate
-from signerd.loopback.access.guard import Guard
+from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
+from signerd.loopback.access.gates import Gate, PortGate, Rates, SocketGate
+from signerd.loopback.access.guard import Guard, Refused
 from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
-from signerd.loopback.access.rates import Rates
 from signerd.loopback.access.sessions import Sessions
+from signerd.loopback.binding import JSON, Called, bind
 from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.events import Streams
-from signerd.loopback.routes import make_app
+from signerd.loopback.page import entering
+from signerd.loopback.page.entering import PageMount
+from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
 
 # What a row of the table says that its body may have more than others.
 LARGER = {
     (row.method, PREFIX + row.path): row.call.max_body for row in ROUTES if row.call.max_body is not None
 }
-# Enough for a hundred event streams and a burst of commands beside them (L11). The port has as many of its own: what
-# floods it does not keep the person's command line out.
+# Enough for a hundred event streams and a burst of commands beside them (L11). The port has as many of its
+# own: what floods it does not keep the person's command line out.
 MAX_CONNECTIONS = 128
 # The longest request line and headers that a program of ours sends are under 1 KiB.
 MAX_HEADER_BYTES = 16 * 1024
@@ -43,7 +53,9 @@ GRACE_SECONDS = 3
 
 
 def seconds_awake_or_not() -> float:
-    """A session of the page ends while the machine sleeps, too; Linux's monotonic clock stands still then, macOS's goes on."""
+    """A session of the page ends while the machine sleeps, too; Linux's monotonic clock stands still then,
+    macOS's goes on.
+    """
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
 
@@ -59,8 +71,9 @@ async def serving(
 ) -> AsyncIterator[Path]:
     """Answer while the body runs; at its end every stream is ended and every answer is finished.
 
-    The caller holds the state folder. Yields the socket's path. ``port``: of TCP, 0 for any free one, None for none; where
-    it cannot be served, the socket is, and ``service.page_address`` says why. ``sessions``: of the page; None: new ones.
+    The caller holds the state folder. Yields the socket's path. ``port``: of TCP, 0 for any free one, None
+    for none; where it cannot be served, the socket is, and ``service.page_address`` says why. ``sessions``:
+    of the page; None: new ones.
 
     Raises:
         UnsafeFolder, SocketUnusable: as ``private_socket``.
@@ -89,7 +102,8 @@ async def _answering(servers: "Sequence[_Server]", streams: Streams) -> AsyncIte
             await server.ready.wait()
         yield
     finally:
-        # All of them before a stream ends: its reader would be back at once, and find a server that is about to go.
+        # All of them before a stream ends: its reader would be back at once, and find a server that is about
+        # to go.
         for server in servers:
             server.leave()
         streams.close()
@@ -110,7 +124,8 @@ def _config(app: Starlette, gate: Gate, whose: Whose) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        # Nobody needs the time from the program beside them, and it would have to be kept right every second.
+        # No caller needs the time from a program on the same machine, and it would have to be kept right
+        # every second.
         date_header=False,
         proxy_headers=False,
         limit_concurrency=MAX_CONNECTIONS,
@@ -121,7 +136,8 @@ def _config(app: Starlette, gate: Gate, whose: Whose) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its hold on the process: signals are the daemon's, and whoever waits is told of the start.
+    """uvicorn without its hold on the process: signals are the daemon's, and a caller that waits is told of
+    the start.
 
     It sleeps until it is told to leave; uvicorn itself looks ten times a second, all day long.
     """
@@ -153,7 +169,7 @@ class _Server(uvicorn.Server):
 
 
 class OwnerProtocol(H11Protocol):
-    """HTTP for one user: a connection of anybody else is dropped before a byte of it is read (L12)."""
+    """HTTP for one user: a connection of another user is dropped before a byte of it is read (L12)."""
 
     def __init__(self, *args: Any, owner: int, whose: Whose, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -172,7 +188,8 @@ class OwnerProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # What came after an answer is no whole request yet, and uvicorn would wait for the rest of it for ever.
+        # What came after an answer is no whole request yet, and uvicorn would wait for the rest of it for
+        # ever.
         cycle = self.cycle
         if cycle is not None and cycle.response_complete and cycle is not self._last:
             self._await_a_request(cycle)
@@ -188,9 +205,76 @@ class OwnerProtocol(H11Protocol):
             self.transport.abort()
 
     def _get_upgrade(self) -> bytes | None:
-        # The gate refuses whoever asks for one; uvicorn would write two lines into the log for each.
+        # The gate refuses a request for one; uvicorn would write two lines into the log for each.
         return None
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._refused:
             super().connection_lost(exc)
+
+
+_NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
+
+
+async def interface() -> Response:
+    return Response(_described(), media_type=JSON)
+
+
+@cache
+def _described() -> bytes:
+    """Made when a person who writes a program first asks, in some tenths of a second, and kept: any caller
+    may ask again and again (L11).
+    """
+    from signerd.loopback.description import describe
+
+    return json.dumps(describe(ROUTES, PREFIX), separators=(",", ":")).encode()
+
+
+def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette:
+    """The application over one daemon; an ``access.guard.Guard`` stands before it."""
+    app = Starlette(
+        routes=[
+            *(_row(row.method, PREFIX + row.path, bind(row.endpoint, row.needs)) for row in ROUTES),
+            _row("GET", f"{PREFIX}/openapi.json", bind(interface, Right.ANYONE)),
+            *entering.ROUTES,
+            PageMount(service),
+        ],
+        exception_handlers={
+            SignerdError: _known,
+            HTTPException: _not_served,
+            Exception: _unknown,
+        },
+    )
+    app.router.redirect_slashes = False
+    app.state.service, app.state.streams, app.state.sessions = service, streams, sessions
+    app.state.refused = Refused()
+    return app
+
+
+def _row(method: str, path: str, endpoint: Called) -> routing.Route:
+    row = routing.Route(path, endpoint, methods=[method])
+    # Starlette adds HEAD to every GET; the table does not have it.
+    row.methods = {method}
+    return row
+
+
+def _answer(error: SignerdError) -> JSONResponse:
+    return JSONResponse(problem(error), status_of(error), headers_of(error), CONTENT_TYPE)
+
+
+async def _known(request: Request, error: Exception) -> Response:
+    assert isinstance(error, SignerdError)
+    request.app.state.refused.count(error.code)
+    return _answer(error)
+
+
+async def _not_served(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code in _NOT_IN_THE_TABLE:
+        return _answer(NoSuchRoute(f"{request.method} on this path: {HTTPStatus(error.status_code).phrase}"))
+    return _answer(InvalidRequest("the request cannot be read"))
+
+
+async def _unknown(_request: Request, _error: Exception) -> Response:
+    """A bug. Starlette raises it again after this answer, so that the log has it whole."""
+    return _answer(DaemonFailed("the daemon met an error that it has no name for"))

@@ -1,1 +1,3 @@
-"""Telling the desktop what needs the person: gathered, in plain words, by a child that lives for one sentence."""
+"""Telling the desktop what needs the person: gathered, in plain words, by a child that lives for one
+sentence.
+"""

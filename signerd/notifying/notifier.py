@@ -1,20 +1,172 @@
-"""Following the feed for the person who does not look: gathered for a moment, told once, and never more often than a person can bear."""
+"""From the feed to the desktop: which lines are worth a notice, how often, in which words, and by which
+process.
+
+A lock screen shows a notice to anyone who walks by: it has no amount and no name, unless that was asked for.
+"""
 
 import asyncio
 import contextlib
+import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum, unique
+from pathlib import Path
 
-from signerd.feed import Feed
-from signerd.notifying.bus import show
-from signerd.notifying.words import Notice, notice_of
+from signerd import runtime
+from signerd.core.text import plain
+from signerd.feed import WAITS, Feed, Line
+
+PAIRING = "pairing"
+# Two lines of a desktop's bubble.
+LONGEST_DETAIL = 160
+NOT_ON_SCREEN = "Your device will not show all of it."
+# What some desktops read as markup in a body (Desktop Notifications Specification 1.2, "Markup").
+_MARKUP = str.maketrans("", "", "<>&")
+
+
+@unique
+class Kind(Enum):
+    """One and many, in the order of what cannot wait; ``urgent``: stays until it is dismissed."""
+
+    ALARM = ("signerd warns you", "signerd warns you of {count} matters", True)
+    QUESTION = ("A device asks you something", "Devices ask you {count} things", True)
+    PAIRING = ("An app asks to be paired", "Apps ask to be paired, {count} times", False)
+    PROPOSAL = ("A payment waits for your decision", "{count} payments wait for your decision", False)
+    DEVICE = (
+        "An approved payment waits for its device",
+        "{count} approved payments wait for a device",
+        False,
+    )
+    REFUSED = ("A payment was refused by a check", "{count} payments were refused by checks", False)
+    BROADCAST = ("A payment was sent to the network", "{count} payments were sent to the network", False)
+
+    @property
+    def urgent(self) -> bool:
+        return bool(self.value[2])
+
+    def words(self, count: int) -> str:
+        one, many, _urgent = self.value
+        return str(one) if count == 1 else str(many).format(count=count)
+
+
+@dataclass(frozen=True)
+class Notice:
+    """``body`` may be empty."""
+
+    title: str
+    body: str
+    urgent: bool
+
+
+_STATES = {
+    "waiting-for-device": Kind.DEVICE,
+    "refused": Kind.REFUSED,
+    "broadcast": Kind.BROADCAST,
+}
+
+
+def kind_of(line: Line) -> Kind | None:
+    """None for what can wait until a person looks."""
+    match line.kind:
+        case "alarm":
+            return Kind.ALARM
+        case "question":
+            return Kind.QUESTION
+        case "ask":
+            return Kind.PAIRING if line.subject == PAIRING else Kind.PROPOSAL
+        case "state":
+            return _STATES.get(line.text)
+        case _:
+            return None
+
+
+def notice_of(lines: Iterable[Line], *, details: bool) -> Notice | None:
+    """One notice for all of them, the most pressing kind as its title; None where nothing of it is for the
+    person.
+
+    What happened twice to the same subject is told once.
+    """
+    found: dict[Kind, dict[str, Line]] = {}
+    for line in lines:
+        kind = kind_of(line)
+        if kind is not None:
+            found.setdefault(kind, {})[line.subject] = line
+    if not found:
+        return None
+    pressing = [kind for kind in Kind if kind in found]
+    title, *others = [kind.words(len(found[kind])) for kind in pressing]
+    body = [f"{other}." for other in others]
+    if any(line.text.startswith(f"{WAITS} ") for line in found.get(Kind.PROPOSAL, {}).values()):
+        body.append(NOT_ON_SCREEN)
+    if details:
+        body.append(_details([line for kind in pressing for line in found[kind].values()]))
+    return Notice(f"{title}.", " ".join(body), any(kind.urgent for kind in found))
+
+
+def _details(lines: Sequence[Line]) -> str:
+    """Of a single line its words; of several, what they are about, the most pressing first: the end may be
+    cut.
+    """
+    if len(lines) == 1:
+        text = lines[0].text if lines[0].kind != "state" else lines[0].subject
+    else:
+        text = ", ".join(line.subject for line in lines)
+    text = plain(text).translate(_MARKUP)
+    return text if len(text) <= LONGEST_DETAIL else text[: LONGEST_DETAIL - 1] + "…"
+
+
+# For a child that hangs. The child itself gives the desktop its time (``child.SECONDS``), from when it runs.
+DEADLINE_SECONDS = 120.0
+_CHILD = "signerd.notifying.child"
+
+
+def session_bus(environment: Mapping[str, str] = os.environ) -> str | None:
+    """The address of the person's bus, as the desktop gives it (sd-bus(3), D-Bus specification); None where
+    there is none.
+    """
+    given = environment.get("DBUS_SESSION_BUS_ADDRESS")
+    if given:
+        return given
+    folder = environment.get("XDG_RUNTIME_DIR")
+    if not folder:
+        return None
+    usual = Path(folder) / "bus"
+    return f"unix:path={usual}" if usual.is_socket() else None
+
+
+async def show(notice: Notice, *, seconds: float = DEADLINE_SECONDS) -> bool:
+    """Whether a desktop took it. Raises OSError where no process can be started."""
+    address = session_bus()
+    if address is None:
+        return False
+    child = await asyncio.create_subprocess_exec(
+        *runtime.command(_CHILD, address),
+        pass_fds=(runtime.line(),),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            await child.communicate(json.dumps(asdict(notice)).encode())
+    except TimeoutError:
+        return False
+    finally:
+        if child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+    return child.returncode == 0
+
 
 Show = Callable[[Notice], Awaitable[bool]]
 Sleep = Callable[[float], Awaitable[None]]
 # A platform that comes back tells of everything at once: that is one notice.
 GATHER_SECONDS = 2.0
-# Whoever is told of something looks at it; more often than this is noise, and a way to bury what matters (L6).
+# A person who is told looks at it; more often than this is noise, and a way to bury what matters
+# (L6).
 PAUSE_SECONDS = 15.0
 # A feed is never silent for so long that this matters; a wait must have an end.
 _QUIET_SECONDS = 3600.0

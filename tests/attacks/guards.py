@@ -11,7 +11,7 @@ import pytest
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from custody.client import body
+from custody import exchange
 from firmware_bridge import conversation, sanitised_psbt
 from multisig import Psbt, descriptor, vault
 from multisig.inspection import inputs, model, outputs, transaction
@@ -241,18 +241,18 @@ def _unbounded(told: FieldInfo) -> tuple[object, object]:
 
 
 def _packed_answers(patch: pytest.MonkeyPatch) -> None:
-    def taken(self: body.Body, response: object) -> None:
-        self._response, self._bytes = response, bytearray()
+    def taken(self: exchange.Body, path: str, _headers: object) -> None:
+        self._path, self._bytes = path, bytearray()
 
-    patch.setattr(body.Body, "__init__", taken)
+    patch.setattr(exchange.Body, "__init__", taken)
 
 
 def _answer_bytes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(body, "MAX_ANSWER_BYTES", 1 << 40)
+    patch.setattr(exchange, "MAX_ANSWER_BYTES", 1 << 40)
 
 
 def _answer_values(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(body, "MAX_ANSWER_VALUES", 1 << 40)
+    patch.setattr(exchange, "MAX_ANSWER_VALUES", 1 << 40)
 
 
 GUARDS: Mapping[str, Off] = {

@@ -4,7 +4,7 @@ taken for one.
 
 import pytest
 
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
 from signerd.shapes import ProposalView
 from tests.attacks.cases import damage, entries, proposals, sound
 from tests.support import makes

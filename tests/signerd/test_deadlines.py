@@ -7,9 +7,9 @@ import pytest
 from firmware_bridge import Deadlines
 from signerd.account import secrets
 from signerd.account.config import SecretsSection
-from signerd.demo import buttons, people, programs, story, tokens
+from signerd.demo import people, programs, story, tokens
 from signerd.doctor import examining, platform
-from signerd.notifying import bus, child
+from signerd.notifying import child, notifier
 
 # A child that imports HWI, a keyring's libraries or a desktop's bus takes about a second of an idle machine.
 BUSY_SECONDS = 30.0
@@ -22,10 +22,9 @@ BUSY_SECONDS = 30.0
         secrets.SEALING_SECONDS,
         SecretsSection().keyring_seconds,
         platform.KEYRING_SECONDS,
-        bus.DEADLINE_SECONDS - child.SECONDS,
+        notifier.DEADLINE_SECONDS - child.SECONDS,
         programs.STOP_SECONDS,
         programs.COMMAND_SECONDS,
-        buttons.READY_SECONDS,
         people.READY_SECONDS,
         people.MAIL_SECONDS,
         story.START_SECONDS,

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from signerd import cli
-from signerd.cli import answers, output
-from signerd.cli.output import Exit
+from signerd.cli import terminal
+from signerd.cli.terminal import Exit
 
 CONFIG = """network = "regtest"
 [platform]
@@ -112,8 +112,8 @@ def test_only_a_plain_run_is_taken_by_the_short_way(monkeypatch, arguments, take
 
 def test_a_passphrase_that_is_being_chosen_is_typed_twice(monkeypatch, capsys):
     typed = iter(["", "one", "another", "one", "one"])
-    monkeypatch.setattr(answers.getpass, "getpass", lambda *_: next(typed))
-    assert answers.Person().secret("Choose a passphrase", fresh=True) == "one"
+    monkeypatch.setattr(terminal.getpass, "getpass", lambda *_: next(typed))
+    assert terminal.Person().secret("Choose a passphrase", fresh=True) == "one"
     assert "two different ones" in capsys.readouterr().err
 
 
@@ -123,5 +123,5 @@ def test_a_question_that_is_left_ends_the_program_with_its_status(left):
         raise left
 
     with pytest.raises(SystemExit) as ended:
-        output.end_with(ask)
+        terminal.end_with(ask)
     assert ended.value.code == Exit.FAILED

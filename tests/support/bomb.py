@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from custody.client import AsyncClient, Client, ClientError, Session, body
+from custody import exchange
+from custody.client import AsyncClient, Client, ClientError, Session
 from tests.attacks.guards import switch_off
 
 MEGABYTE = 1024 * 1024
@@ -92,8 +93,8 @@ def waiting(url: str) -> None:
 
 def main(rule: str, megabytes: str, shell: str, share: str, guard: str = "") -> None:
     Bomber.rule, Bomber.megabytes = rule, int(megabytes)
-    body.MAX_ANSWER_BYTES = int(body.MAX_ANSWER_BYTES * float(share))
-    body.MAX_ANSWER_VALUES = int(body.MAX_ANSWER_VALUES * float(share))
+    exchange.MAX_ANSWER_BYTES = int(exchange.MAX_ANSWER_BYTES * float(share))
+    exchange.MAX_ANSWER_VALUES = int(exchange.MAX_ANSWER_VALUES * float(share))
     if guard:
         switch_off(pytest.MonkeyPatch(), guard)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Bomber)

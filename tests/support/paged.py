@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import httpx
 
 from signerd.callers import PAGE, Caller
-from signerd.loopback.access.request_head import SCOPE_KEY
+from signerd.loopback.access.headers import SCOPE_KEY
 from signerd.loopback.page.routes import make_page
 
 

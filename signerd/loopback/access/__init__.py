@@ -1,4 +1,6 @@
-"""Who gets through the door: whose connection it is, what its headers may say, and whom the request speaks for (ADR 19).
+"""Which requests are answered: whose connection it is, what its headers may say, and which caller it has (ADR
+19).
 
-``sockets`` and ``ports`` listen, ``peers`` asks the kernel who called, ``gates`` reads Host, Origin, token and cookie, and ``door`` bounds the body.
+``listening`` opens the private socket and the ports, ``peers`` asks the kernel whose connection it is,
+``gates`` reads Host, Origin, token and cookie, and ``guard`` bounds the body.
 """

@@ -1,17 +1,132 @@
-"""Host and Origin, compared to the byte: nothing is parsed, cut or made smaller, so that nothing can be made to look like ours (L1, L3)."""
+"""The gates by which a request comes in, the private socket and the port: whose it is, from where it may
+come, and how much of the daemon's time an app may take.
+"""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
+from custody.pace import Bucket
 from signerd.apps import PairedApps
 from signerd.callers import PAGE, STRANGER, TERMINAL, Caller
 from signerd.endpoint import EVENTS, HOST
-from signerd.errors import HostRefused, InvalidRequest, NotForBrowsers, NotPaired, OriginRefused
-from signerd.loopback.access.rates import Rates, Request
-from signerd.loopback.access.request_head import RequestHead
+from signerd.errors import (
+    HostRefused,
+    InvalidRequest,
+    NotForBrowsers,
+    NotPaired,
+    OriginRefused,
+    TooManyRequests,
+)
+from signerd.loopback.access.headers import RequestHead
 from signerd.loopback.access.sessions import Sessions
+
+
+@dataclass
+class Metered:
+    """Awaits ``what`` in the task that awaits this; tasks of its own that it begins are not timed.
+
+    ``clock``: processor seconds of the loop's thread, so that an app does not pay for what other programs
+    keep the machine busy with. ``spent``: what it cost, also where it failed. Raises as ``what`` does.
+    """
+
+    what: Coroutine[Any, Any, None]
+    clock: Callable[[], float]
+    spent: float = 0.0
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """What an await does, written out (PEP 380): each yield is one return to the loop."""
+        heard: BaseException | None = None
+        while True:
+            try:
+                waits_for = self._step(heard)
+            except StopIteration:
+                return
+            try:
+                heard = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - a cancellation, above all: it is for ``what`` to hear
+                heard = error
+
+    def _step(self, heard: BaseException | None) -> Any:
+        began = self.clock()
+        try:
+            return self.what.send(None) if heard is None else self.what.throw(heard)
+        finally:
+            self.spent += self.clock() - began
+
+
+# A program that shows what happens asks a few times for each event; twenty a second is none that a person
+# waits for.
+PER_SECOND = 20.0
+# A program that starts asks for everything once.
+BURST = 60.0
+# Of the loop's time, that one token buys: an app has a tenth of it, and no person waits for an app for long.
+TOKEN_SECONDS = 0.005
+# However much one request cost, the next is answered half a minute later; a machine may sleep in the middle
+# of one.
+DEEPEST = 600.0
+# A second one goes on while the first waits for a device or for the platform.
+AT_ONCE = 2
+
+Request = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass
+class _App:
+    bucket: Bucket
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+
+@dataclass
+class Rates:
+    """By the caller's id: those of the paired apps, which are few. ``work``: see ``Metered.clock``."""
+
+    clock: Callable[[], float]
+    work: Callable[[], float] = time.thread_time
+    per_second: float = PER_SECOND
+    burst: float = BURST
+    _apps: dict[str, _App] = field(default_factory=dict)
+
+    def take(self, who: str) -> None:
+        """Raises TooManyRequests, with the whole seconds after which there is one again."""
+        self._require(who, 1)
+        self._of(who).bucket.level -= 1
+
+    async def in_turn(self, who: str, request: Request) -> None:
+        """Answer a request for which ``take`` took a token, after those of the same app that came before it.
+
+        What it cost beyond its token is taken afterwards; so however many came at once, they cost what an app
+        may. Raises TooManyRequests where those before it have used up what there was.
+        """
+        async with self._of(who).turns:
+            self._require(who, 0)
+            metered = Metered(request(), self.work)
+            try:
+                await metered
+            finally:
+                self._charge(who, metered.spent / TOKEN_SECONDS - 1)
+
+    def _require(self, who: str, tokens: float) -> None:
+        """Raises TooManyRequests."""
+        if wait := self._of(who).bucket.seconds_until(tokens):
+            raise TooManyRequests("this app asks too often, or for too much", seconds=math.ceil(wait))
+
+    def _charge(self, who: str, tokens: float) -> None:
+        bucket = self._of(who).bucket
+        bucket.level = max(-DEEPEST, bucket.level - max(0.0, tokens))
+
+    def _of(self, who: str) -> _App:
+        now = self.clock()
+        if who not in self._apps:
+            self._apps[who] = _App(Bucket.full(self.burst, self.per_second, now))
+        app = self._apps[who]
+        app.bucket.fill(now)
+        return app
+
 
 # What a browser sends in the place of an origin that it does not tell.
 OPAQUE = "null"
@@ -39,7 +154,8 @@ def own_origin(host: str) -> str:
 
 
 def require_no_other_site(asked: RequestHead) -> None:
-    """Of a request without another site's Origin: a browser must not say that another site made it all the same.
+    """Of a request without another site's Origin: a browser must not say that another site made it all the
+    same.
 
     A picture or a link brings no Origin, and costs as much to answer (L2, L11). Raises OriginRefused.
     """
@@ -49,7 +165,9 @@ def require_no_other_site(asked: RequestHead) -> None:
 
 
 def require_our_page(asked: RequestHead, host: str) -> None:
-    """Of a request with the session of the page: no other page has its secret, and none may use it (L4). Raises OriginRefused."""
+    """Of a request with the session of the page: no other page has its secret, and none may use it (L4).
+    Raises OriginRefused.
+    """
     origin = asked.sole("origin")
     if origin is None and asked.is_safe:
         return
@@ -58,15 +176,18 @@ def require_our_page(asked: RequestHead, host: str) -> None:
 
 
 def require_navigation(asked: RequestHead) -> None:
-    """Of entering, which a file of ours begins: it is a person's whole window, and no frame or script of somebody's. Raises OriginRefused."""
+    """Of entering, which a file of ours begins: it is a person's whole window, and no frame or script of
+    somebody's. Raises OriginRefused.
+    """
     if asked.sole(FETCH_DEST) not in {None, "document"}:
         raise OriginRefused("the page is entered by a window of its own")
 
 
-# Whatever a browser sends of its own accord; a program has no reason to.
+# What a browser sends of its own accord; a program has no reason to.
 BROWSER_HEADERS = frozenset({"origin", "referer", "cookie"})
 BROWSER_PREFIXES = ("sec-", "access-control-")
-# Sent by the page's own script from the storage of its origin. A cookie would go to every other port of this host, too (L12).
+# Sent by the page's own script from the storage of its origin. A cookie would go to every other port of this
+# host, too (L12).
 SESSION_HEADER = "x-signerd-session"
 
 
@@ -82,7 +203,8 @@ async def _at_once(request: Request) -> None:
 class Admitted:
     """``stands``: whether the caller would still be let in, for an answer that goes on for long (L13).
 
-    ``in_turn`` answers the request: a person's at once, an app's after its others and at its expense (L11). Raises TooManyRequests.
+    ``in_turn`` answers the request: a person's at once, an app's after its others and at its expense (L11).
+    Raises TooManyRequests.
     """
 
     caller: Caller
@@ -104,7 +226,9 @@ class Gate(Protocol):
 
 
 class SocketGate:
-    """Of the private socket: the person's own programs; no browser gets here, and what looks like one is refused (L1-L4)."""
+    """Of the private socket: the person's own programs; no browser gets here, and what looks like one is
+    refused (L1-L4).
+    """
 
     def __init__(self, tokens: PairedApps, rates: Rates) -> None:
         self._tokens = tokens

@@ -1,4 +1,6 @@
-"""The outermost layer of the application: its gate says who comes in; the body is bounded, and every answer's headers are ours (L9, L11)."""
+"""The outermost layer of the application: its gate says who comes in; the body is bounded, and every answer's
+headers are ours (L9, L11).
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,9 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from signerd.callers import Caller, Kind
 from signerd.errors import NotPaired, RequestTooLarge, RequestTooSlow, SignerdError
-from signerd.loopback.access.answers import guarded, preflight
 from signerd.loopback.access.gates import Admitted, Gate
-from signerd.loopback.access.request_head import SCOPE_KEY, SESSION_KEY, RequestHead
+from signerd.loopback.access.headers import SCOPE_KEY, SESSION_KEY, RequestHead, guarded, preflight
 from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
 
 # The largest request is a rejection with its reason of 1,000 characters.
@@ -74,7 +75,9 @@ class Guard:
     async def _answered(
         self, asked: RequestHead, admitted: Admitted, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Its body is read when it is its turn: those that wait hold none of it. Raises as ``_body``, NotPaired: nothing was sent."""
+        """Its body is read when it is its turn: those that wait hold none of it. Raises as ``_body``,
+        NotPaired: nothing was sent.
+        """
         body = await self._body(asked, receive, self._most(scope, admitted.caller))
         _require_standing(admitted)
         if body is not None:
@@ -82,7 +85,9 @@ class Guard:
             await self._app(scope, _replaying(body, receive), send)
 
     async def _body(self, asked: RequestHead, receive: Receive, most: int) -> bytes | None:
-        """The whole body; None where the caller went before it was whole. Raises RequestTooLarge as soon as it is known to be, RequestTooSlow."""
+        """The whole body; None where the caller went before it was whole. Raises RequestTooLarge as soon as
+        it is known to be, RequestTooSlow.
+        """
         # h11 has checked that it is a number.
         if int(asked.first("content-length") or "0") > most:
             raise _too_large(most)
@@ -112,7 +117,9 @@ class Guard:
 
 
 def _require_standing(admitted: Admitted) -> None:
-    """A body may take seconds, in which the person can have ended what its head was let in by (L13). Raises NotPaired."""
+    """A body may take seconds, in which the person can have ended what its head was let in by (L13). Raises
+    NotPaired.
+    """
     if not admitted.stands():
         raise NotPaired("what this request was let in by ended before its body was whole")
 
@@ -127,7 +134,7 @@ def _write_down(scope: Scope, admitted: Admitted) -> None:
 
 
 def _refusal(error: SignerdError) -> Response:
-    """What was refused unread ends its connection: nobody waits for the rest of it."""
+    """What was refused unread ends its connection: the rest of it is not read."""
     headers = {"Connection": "close", **headers_of(error)}
     return JSONResponse(problem(error), HTTPStatus(status_of(error)), headers, CONTENT_TYPE)
 

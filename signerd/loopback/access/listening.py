@@ -1,4 +1,6 @@
-"""What the daemon listens on: the private socket in the state folder, and the TCP port on this machine's own two addresses (L12)."""
+"""What the daemon listens on: the private socket in the state folder, and the TCP port on this machine's own
+two addresses (L12).
+"""
 
 import contextlib
 import errno
@@ -20,11 +22,12 @@ BACKLOG = 64
 
 @contextlib.contextmanager
 def private_socket(state: Path) -> Iterator[socket.socket]:
-    """A listening socket of mode 0600 in the private state folder, which the caller holds; removed at the end.
+    """A listening socket of mode 0600 in the private state folder, which the caller holds; removed at the
+    end.
 
     Raises:
-        UnsafeFolder: the folder, or what is in the socket's place, is not ours alone. SocketUnusable: it cannot be
-        made here.
+        UnsafeFolder: the folder, or what is in the socket's place, is not ours alone. SocketUnusable: it
+            cannot be made here.
     """
     make_private(state)
     path = socket_path(state)
@@ -86,7 +89,9 @@ class Listening:
 
 @contextlib.contextmanager
 def listening_ports(port: int) -> Iterator[Listening]:
-    """Both addresses at this port, or, for 0, at one that is free; nothing where that cannot be. Raises nothing: the private socket serves without it."""
+    """Both addresses at this port, or, for 0, at one that is free; nothing where that cannot be. Raises
+    nothing: the private socket serves without it.
+    """
     found = _listening(port)
     try:
         yield found
@@ -110,7 +115,9 @@ def _listening(port: int) -> Listening:
 
 
 def _both(port: int) -> tuple[socket.socket, ...]:
-    """Raises OSError. Half a port is none: who is sent to `localhost` would find another program behind it."""
+    """Raises OSError. Half a port is none: who is sent to `localhost` would find another program
+    behind it.
+    """
     for left in reversed(range(TRIES)):
         first = _bound(socket.AF_INET, IPV4, port)
         try:
@@ -135,7 +142,8 @@ def _second(port: int) -> socket.socket | None:
 
 
 def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
-    # Named TCP, not left to the system: asyncio sends at once (TCP_NODELAY) only where it is, else each answer waits 40 ms.
+    # Named TCP, not left to the system: asyncio sends at once (TCP_NODELAY) only where it is, else each
+    # answer waits 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         # A restarted daemon gets its port back, though connections of the last one are still being forgotten.

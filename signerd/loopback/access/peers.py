@@ -1,22 +1,170 @@
-"""Whose connection it is, by the kernel's word and nobody else's (L12)."""
+"""Whose process is at the other end of a connection: its user, from the kernel.
+
+A Unix socket tells it. For TCP the kernel is asked by the connection's four numbers (sock_diag(7)), in some
+twenty microseconds whatever the number of connections; where it does not answer, /proc/net/tcp and
+/proc/net/tcp6 are walked.
+"""
 
 import contextlib
+import errno
 import socket
 import struct
+import sys
 from collections.abc import Callable
-from ipaddress import ip_address
-from typing import Any, Protocol
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from signerd.errors import SocketUnusable
-from signerd.loopback.access import proc_net, sock_diag
-from signerd.loopback.access.proc_net import plain_address
-from signerd.loopback.access.sock_diag import Address, Ends
+
+Address = IPv4Address | IPv6Address
+
+# linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h, net/tcp_states.h
+_NETLINK_SOCK_DIAG: Final = 4
+_SOCK_DIAG_BY_FAMILY: Final = 20
+_REQUEST: Final = 1
+_ERROR: Final = 2
+ESTABLISHED: Final = 1
+_ANY_STATE: Final = 0xFFFFFFFF
+_HEADER: Final = struct.Struct("=IHHII")
+_FAULT: Final = struct.Struct("=i")
+# family, protocol, extensions, padding, states; then the socket's id: ports, addresses, interface, "any
+# cookie"
+_QUESTION: Final = struct.Struct("=BBBBI2s2s16s16sI8s")
+_ANY_COOKIE: Final = b"\xff" * 8
+# family, state, two timers; ports, addresses, interface and cookie; times and queues, owner, inode
+_ANSWER: Final = struct.Struct("=BBBB2s2s16s16s12x12xII")
+# It is the kernel who answers, at once or not at all.
+_SECONDS: Final = 0.5
+_BUFFER: Final = 1 << 14
+# What Linux calls the two families, whatever this build of Python was given.
+_FAMILIES: Final = {4: 2, 6: 10}
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A TCP connection as the program at its ``near`` end sees it."""
+
+    near: Address
+    near_port: int
+    far: Address
+    far_port: int
+
+
+def owner_by_netlink(ends: Ends) -> int | None:
+    """The user of the socket at the near end, where it is connected and a process holds it; else None.
+
+    Raises OSError where this kernel does not answer the question.
+    """
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
+        kernel.settimeout(_SECONDS)
+        kernel.send(question(ends))
+        return parse(kernel.recv(_BUFFER), ends)
+
+
+def question(ends: Ends) -> bytes:
+    body = _QUESTION.pack(
+        _FAMILIES[ends.near.version],
+        socket.IPPROTO_TCP,
+        0,
+        0,
+        _ANY_STATE,
+        ends.near_port.to_bytes(2),
+        ends.far_port.to_bytes(2),
+        ends.near.packed,
+        ends.far.packed,
+        0,
+        _ANY_COOKIE,
+    )
+    return _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _REQUEST, 0, 0) + body
+
+
+def parse(answer: bytes, ends: Ends) -> int | None:
+    """Raises OSError for an answer of another form than ours, or about another connection."""
+    if len(answer) < _HEADER.size + _FAULT.size:
+        raise OSError("an answer of sock_diag is too short")
+    _size, kind, _flags, _sequence, _sender = _HEADER.unpack_from(answer)
+    if kind == _ERROR:
+        _require_no_such(-_FAULT.unpack_from(answer, _HEADER.size)[0])
+        return None
+    if kind != _SOCK_DIAG_BY_FAMILY or len(answer) < _HEADER.size + _ANSWER.size:
+        raise OSError("an answer of sock_diag has another form")
+    _family, state, _, _, near, far, _near, _far, uid, inode = _ANSWER.unpack_from(answer, _HEADER.size)
+    if (int.from_bytes(near), int.from_bytes(far)) != (ends.near_port, ends.far_port):
+        raise OSError("an answer of sock_diag is about another connection")
+    # Of a socket that no process holds any more the kernel may say that it is root's.
+    return int(uid) if state == ESTABLISHED and inode != 0 else None
+
+
+def _require_no_such(fault: int) -> None:
+    """Raises OSError for any other fault than that there is no such socket."""
+    if fault != errno.ENOENT:
+        raise OSError(fault, "the kernel does not tell whose socket it is")
+
+
+TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_WORD = 4
+# Its columns: number, two ends, state, queues, timer, retransmissions, owner, timeout, inode.
+_NEAR, _FAR, _STATE, _OWNER, _INODE = 1, 2, 3, 7, 9
+
+
+def owner_by_table(ends: Ends) -> int | None:
+    """As ``owner_by_netlink``. Raises OSError where neither table can be read."""
+    found, read = set(), False
+    for table in TABLES:
+        try:
+            text = table.read_text("ascii")
+        except FileNotFoundError:
+            continue
+        read = True
+        found |= owners(text, ends)
+    if not read:
+        raise OSError("this system has no table of its connections")
+    return found.pop() if len(found) == 1 else None
+
+
+def owners(table: str, ends: Ends) -> set[int]:
+    """Of each connected socket with exactly these ends. What is no line of such a table is passed over."""
+    port = f":{ends.near_port:04X}"
+    lines = (line.split() for line in table.splitlines()[1:] if port in line)
+    return {int(fields[_OWNER]) for fields in lines if _is(fields, ends)}
+
+
+def _is(fields: list[str], ends: Ends) -> bool:
+    try:
+        held = (
+            int(fields[_STATE], 16) == ESTABLISHED and int(fields[_INODE]) != 0 and int(fields[_OWNER]) >= 0
+        )
+        near, far = _end(fields[_NEAR]), _end(fields[_FAR])
+    except (IndexError, ValueError):
+        return False
+    return held and (near, far) == ((ends.near, ends.near_port), (ends.far, ends.far_port))
+
+
+def _end(text: str) -> tuple[Address, int]:
+    digits, _colon, port = text.partition(":")
+    return plain_address(_address(bytes.fromhex(digits))), int(port, 16)
+
+
+def _address(words: bytes) -> Address:
+    """The kernel prints the four bytes of each word as a number of this machine's."""
+    if sys.byteorder == "little":
+        words = b"".join(words[at : at + _WORD][::-1] for at in range(0, len(words), _WORD))
+    return ip_address(words)
+
+
+def plain_address(address: Address) -> Address:
+    """An IPv4 address that is written as one of IPv6 is the IPv4 address."""
+    mapped = address.ipv4_mapped if address.version == 6 else None
+    return address if mapped is None else mapped
+
 
 _PEER_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
-# A connection to ourselves, which waits for nobody.
+# A connection to ourselves: it is accepted at once.
 _OWN_CONNECTION_SECONDS = 1.0
 
-# The user at the other end of an accepted connection; None: nobody can be named.
+# The user at the other end of an accepted connection; None: the kernel names none.
 Whose = Callable[[Any], int | None]
 
 
@@ -63,8 +211,10 @@ def whose_by(owner: Callable[[Ends], int | None]) -> Whose:
 
 
 def teller(host: str, uid: int) -> Whose | None:
-    """How to learn here who calls at this address: the first way that names ourselves for a connection of our own. None: there is none."""
-    for owner in (sock_diag.owner, proc_net.owner):
+    """How to learn here who calls at this address: the first way that names ourselves for a connection of our
+    own. None: there is none.
+    """
+    for owner in (owner_by_netlink, owner_by_table):
         whose = whose_by(owner)
         with contextlib.suppress(OSError, AttributeError):
             if _of_our_own(whose, host) == uid:

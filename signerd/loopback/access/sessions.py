@@ -1,4 +1,6 @@
-"""The page's sessions, in memory alone: who enters brings a code that the private socket gave out, and gets the secret of a session (L4, L7, L10)."""
+"""The page's sessions, in memory alone: who enters brings a code that the private socket gave out, and gets
+the secret of a session (L4, L7, L10).
+"""
 
 import hashlib
 import secrets
@@ -10,9 +12,9 @@ from signerd.errors import EntryRefused
 
 # A working day, at whose end the person opens the page again.
 SESSION_SECONDS: Final = 12 * 3600.0
-# Somebody who has left the machine.
+# A person who has left the machine.
 IDLE_SECONDS: Final = 30 * 60.0
-# A person has a window or two; whoever opens one more ends the one that was used least lately.
+# A person has a window or two; one more ends the one that was used least lately.
 MAX_SESSIONS: Final = 16
 TOKEN_BYTES: Final = 32
 
@@ -49,7 +51,7 @@ class Entered:
 
 
 class Sessions:
-    """``clock``: seconds that only grow. ``random``: that many bytes that nobody can guess."""
+    """``clock``: seconds that only grow. ``random``: that many bytes that cannot be guessed."""
 
     def __init__(
         self, clock: Callable[[], float], random: Callable[[int], bytes] = secrets.token_bytes
@@ -61,7 +63,7 @@ class Sessions:
         self._entries: dict[bytes, float] = {}
         self._wrong = 0
 
-    # --- entering ----------------------------------------------------------------------------------------------------
+    # --- entering -------------------------------------------------------------------------------------------
 
     def entry(self) -> str:
         """A code that is good once, for ``ENTRY_SECONDS``. The oldest of too many is void."""
@@ -75,7 +77,9 @@ class Sessions:
         return f"{code[:5]}-{code[5:]}"
 
     def enter(self, code: str) -> Entered:
-        """Raises EntryRefused, in the same words for a code that is wrong, over or used: too many wrong ones void those that are open."""
+        """Raises EntryRefused, in the same words for a code that is wrong, over or used: too many wrong ones
+        void those that are open.
+        """
         self._forget_old_entries()
         found = self._entries.pop(_hash(code.upper().translate(_READ_AS)), None)
         if found is None:
@@ -102,17 +106,19 @@ class Sessions:
         self._sessions[session.token_hash] = session
         return Entered(token, session)
 
-    # --- for the gate ------------------------------------------------------------------------------------------------
+    # --- for the gate ---------------------------------------------------------------------------------------
 
     def find(self, token: str, *, by_itself: bool = False) -> Session | None:
-        """Somebody is there: the session's time without anybody begins anew. ``by_itself``: the page's script asks, as it does in a room without anybody."""
+        """A person is there: the session's idle time begins anew. ``by_itself``: the page's script
+        asks, as it does with no person there.
+        """
         session = self._standing(token)
         if session is not None and not by_itself:
             session.seen = self._clock()
         return session
 
     def stands(self, token: str) -> bool:
-        """An open stream of events is nobody: asking this does not make the session last."""
+        """An open stream of events is no person: asking this does not make the session last."""
         return self._standing(token) is not None
 
     def leave(self, session: Session) -> None:

@@ -10,10 +10,9 @@ from starlette.responses import Response
 from signerd import shapes
 from signerd.callers import PAGE
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
-from signerd.loopback.page.rendering import Live, render
+from signerd.loopback.page.home import saying
+from signerd.loopback.page.rendering import Fields, Live, PageRequest, Row, render, shaped
 from signerd.loopback.page.rendering import answer as html
-from signerd.loopback.page.request import Fields, PageRequest, Row, shaped
-from signerd.loopback.page.telling import saying
 from signerd.shapes import DeviceView, UnlockStep
 
 # By DeviceState's values.
@@ -102,7 +101,9 @@ async def cancel(asked: PageRequest) -> Response:
 
 
 async def another_address(asked: PageRequest) -> Response:
-    """From a page where one is shown: on the device that holds the registered keys. Raises NoSuchDevice, AddressNotShown."""
+    """From a page where one is shown: on the device that holds the registered keys. Raises NoSuchDevice,
+    AddressNotShown.
+    """
     registered = (await asked.service.status()).fingerprint
     for view in await asked.service.devices():
         if view.fingerprint is not None and view.fingerprint == registered:

@@ -1,20 +1,23 @@
-"""Entering the page and leaving it: a code that the private socket gave out becomes a session of this one browser (L4, L10)."""
+"""How the page is entered, and its place in the application: it is imported when a browser first opens it."""
 
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from signerd.callers import STRANGER, Caller, Kind
-from signerd.endpoint import ENTER, LEAVE
+from signerd.daemon.service import Daemon
+from signerd.endpoint import ENTER, LEAVE, PREFIX
 from signerd.errors import EntryRefused, InvalidRequest, NoSuchRoute, NotPaired, RequestTooLarge
-from signerd.loopback.access.request_head import SCOPE_KEY, SESSION_KEY
+from signerd.loopback.access.headers import SCOPE_KEY, SESSION_KEY
 from signerd.loopback.access.sessions import Sessions
 from signerd.problems import problem, status_of
 
-# Under this subject the feed says that somebody entered.
+# Under this subject the feed tells that a browser entered.
 SUBJECT = "page"
 ENTERED = "The page was entered."
 FORM = "application/x-www-form-urlencoded"
@@ -22,17 +25,20 @@ FORM = "application/x-www-form-urlencoded"
 MAX_FORM_BYTES = 1024
 MAX_FIELDS = 4
 
-# Its script puts the secret into the storage of this origin, port included, and goes on to the page in the place of this answer.
+# Its script puts the secret into the storage of this origin, port included, and goes on to the page in the
+# place of this answer.
 ONWARD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>signerd</title>
 <script src="/static/enter.js" defer></script></head>
-<body data-session="{secret}"><p>Where this does not go on to the page, this browser runs no scripts or keeps no data for it:
-allow both for this address, and run <code>signerd open</code> again.</p></body></html>
+<body data-session="{secret}"><p>Where this does not go on to the page, this browser runs no scripts or keeps
+no data for it: allow both for this address, and run <code>signerd open</code> again.</p></body></html>
 """
 
 
 async def enter(request: Request) -> Response:
-    """What the gate of the port lets through as a stranger; the private socket has no browsers. Raises NoSuchRoute, RequestTooLarge, InvalidRequest."""
+    """What the gate of the port lets through as a stranger; the private socket has no browsers. Raises
+    NoSuchRoute, RequestTooLarge, InvalidRequest.
+    """
     if request.app.state.service.page_address.port is None or _kind(request) is not Kind.STRANGER:
         raise NoSuchRoute("the page is entered in a browser")
     try:
@@ -44,7 +50,7 @@ async def enter(request: Request) -> Response:
 
 
 async def leave(request: Request) -> Response:
-    """Raises NotPaired for whoever is not in."""
+    """Raises NotPaired for a browser without a session."""
     session = request.scope.get(SESSION_KEY)
     if _kind(request) is not Kind.PAGE or session is None:
         raise NotPaired("there is no session of the page to leave")
@@ -78,7 +84,7 @@ async def _code(request: Request) -> str:
 
 
 def _refused(error: EntryRefused) -> Response:
-    # The templates' engine is imported when somebody first needs it.
+    # The templates' engine is imported when it is first needed.
     from signerd.loopback.page import rendering
 
     told = problem(error)
@@ -87,3 +93,45 @@ def _refused(error: EntryRefused) -> Response:
 
 
 ROUTES = (Route(ENTER, enter, methods=["POST"]), Route(LEAVE, leave, methods=["POST"]))
+
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+_PROGRAMS = frozenset({Kind.TERMINAL, Kind.APP})
+
+
+class PageMount(Mount):
+    """A route for the end of the table. A program never meets it: ``/v1`` is the interface's, and a terminal
+    has no eyes for HTML.
+    """
+
+    def __init__(self, service: Daemon) -> None:
+        super().__init__("", app=_LatePage(service))
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        caller: Caller = scope.get(SCOPE_KEY, STRANGER)
+        path = scope["path"]
+        if caller.kind in _PROGRAMS or path == PREFIX or path.startswith(f"{PREFIX}/"):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
+class _LatePage:
+    """Most daemons run for weeks with no browser at their page: the templates' engine costs them nothing
+    until then.
+    """
+
+    def __init__(self, service: Daemon) -> None:
+        self._service = service
+        self._made: Starlette | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._page()(scope, receive, send)
+
+    def _page(self) -> ASGIApp:
+        if self._made is None:
+            from signerd.loopback.page.routes import make_page
+
+            self._made = make_page(self._service)
+        return self._made

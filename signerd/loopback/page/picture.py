@@ -1,6 +1,6 @@
 """Figures and names as HTML, in one place: an amount never without its unit, an address never cut.
 
-Groups are made with spans, not with spaces: what somebody copies is the figure or the address itself.
+Groups are made with spans, not with spaces: what a person copies is the figure or the address itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,9 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def btc_groups(sats: int) -> tuple[str, tuple[str, str, str]]:
-    """The whole bitcoin with its sign, and the eight decimals as people group them: ``("1", ("00", "123", "456"))``."""
+    """The whole bitcoin with its sign, and the eight decimals as people group them: ``("1", ("00", "123",
+    "456"))``.
+    """
     whole, fraction = divmod(abs(sats), SATS_PER_BTC)
     digits = f"{fraction:08d}"
     return f"{MINUS if sats < 0 else ''}{whole:,}", (digits[:2], digits[2:5], digits[5:])
@@ -65,7 +67,9 @@ def fee_rate(text: str) -> str:
 
 
 def moment(text: str) -> Markup:
-    """RFC 3339 in this machine's time, for the person beside it; UTC stands with it. What is no time is shown as it is."""
+    """RFC 3339 in this machine's time, for the person beside it; UTC stands with it. What is no time is shown
+    as it is.
+    """
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -97,7 +101,8 @@ FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
 
 
 WIDTH = 1000
-# Where each column begins; the labels of the coins end before the first, those of the outputs begin after the last.
+# Where each column begins; the labels of the coins end before the first, those of the outputs begin after the
+# last.
 COINS_X, MIDDLE_X, OUT_X = 220, 400, 590
 NODE, MIDDLE_NODE = 10, 16
 LABEL_GAP = 14
@@ -115,7 +120,9 @@ GROUPS_IN_A_LINE = 7
 
 @dataclass(frozen=True)
 class Flow:
-    """One band. ``kind``: coin, pay, back, fee or data. ``lines``: the place of an address of ours, then an address, in groups, as many as fit a line."""
+    """One band. ``kind``: coin, pay, back, fee or data. ``lines``: the place of an address of ours, then an
+    address, in groups, as many as fit a line.
+    """
 
     kind: str
     sats: int
@@ -125,7 +132,9 @@ class Flow:
 
 @dataclass(frozen=True)
 class Band:
-    """A flow with its place: a node of ``height`` at ``x``, ``y``, its label, which ``anchor``s there, and its ribbon's path."""
+    """A flow with its place: a node of ``height`` at ``x``, ``y``, its label, which ``anchor``s there, and
+    its ribbon's path.
+    """
 
     flow: Flow
     x: float
@@ -222,7 +231,9 @@ def _widened(flow: Flow, full: int) -> bool:
 
 
 def _label(flow: Flow) -> float:
-    """What its words need: a title, the amount in both units where there is one, and the lines of its address."""
+    """What its words need: a title, the amount in both units where there is one, and the lines of its
+    address.
+    """
     return LINE * (1 + (flow.kind != "data") + len(flow.lines))
 
 

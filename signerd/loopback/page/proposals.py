@@ -14,8 +14,7 @@ from signerd.errors import IllegalEvent, StaleApproval
 from signerd.feed import Line
 from signerd.loopback.page import rendering
 from signerd.loopback.page.picture import Picture, picture_of
-from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.request import PageRequest, Row, shaped
+from signerd.loopback.page.rendering import Live, PageRequest, Row, shaped
 from signerd.shapes import CheckView, MoneyView, ProposalView
 
 # Of the newest lines about a proposal, as many as tell what the device did from its first prompt on.
@@ -31,10 +30,10 @@ STEPS = (
     ("Confirmed", frozenset({"confirmed"})),
 )
 
-# What was brought goes back to whoever brought it, and the platform hears nothing of it.
+# What a program brought goes back to that program, and the platform is not told of it.
 BROUGHT_STEPS = (
     *STEPS[:2],
-    ("Signed, and ready for whoever brought it", frozenset({"signed", "handed-over"})),
+    ("Signed, and ready for the program that brought it", frozenset({"signed", "handed-over"})),
 )
 
 
@@ -61,7 +60,9 @@ class Share:
 
 @dataclass(frozen=True)
 class Shown:
-    """``view`` with what the template needs beside it. ``decidable``: the person is asked, and may say yes."""
+    """``view`` with what the template needs beside it. ``decidable``: the person is asked, and
+    may say yes.
+    """
 
     view: ProposalView
     whose: str
@@ -122,7 +123,7 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
 
 
 def stages(state: str, *, brought: bool = False) -> tuple[Stage, ...]:
-    """Nothing for a proposal that left this road, or was never on it: its state says it all."""
+    """Nothing for a proposal that left these steps, or never took them: its state says it all."""
     steps = BROUGHT_STEPS if brought else STEPS
     at = next((n for n, (_words, states) in enumerate(steps) if state in states), None)
     if at is None:
@@ -135,7 +136,9 @@ def stages(state: str, *, brought: bool = False) -> tuple[Stage, ...]:
 
 
 def device_words(state: str, lines: Sequence[Line]) -> tuple[str, ...]:
-    """What was said about it while a device worked, oldest first; nothing for a proposal on which none works."""
+    """What was said about it while a device worked, oldest first; nothing for a proposal on which
+    none works.
+    """
     if state not in ON_THE_WAY | DELIVERED | {"interrupted"}:
         return ()
     told = [plain(line.text) for line in lines if line.kind in {"progress", "attention", "alarm"}]

@@ -1,26 +1,36 @@
-"""Templates to HTML, and HTML to an answer: escaping always on, nothing undefined passes, one policy on every answer.
+"""One request of the page and its answer: what the form says, templates to HTML with one policy, errors where
+they happened, and the files beside the HTML.
 
-A *live* part is a piece of a page that the browser asks for again when something happened. It bears a mark of what it
-shows, so that what did not change is neither sent nor put in the place of what somebody is filling in.
+Escaping is always on, and nothing undefined passes. Files come from a fixed list: no path of a request
+reaches the file system.
 """
 
+import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import Request
 from starlette.responses import Response
 
+from signerd import shapes
+from signerd.callers import STRANGER, Caller, Kind, Right
 from signerd.core.states import network_words, state_words
-from signerd.loopback.access.answers import PAGE_POLICY
+from signerd.daemon.service import Daemon
+from signerd.errors import InvalidRequest, NoSuchRoute, NotAllowed, NotPaired, SignerdError
+from signerd.loopback.access.headers import PAGE_POLICY, SCOPE_KEY
 from signerd.loopback.page import picture
+from signerd.problems import problem, status_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -92,3 +102,180 @@ def answer(
     html: str, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] = MappingProxyType({})
 ) -> Response:
     return Response(html, status, {**HEADERS, **headers}, HTML)
+
+
+FORM = "application/x-www-form-urlencoded"
+# What the status tells, on every page.
+NOTES = Live("notes", "parts/notes.html", "/parts/notes")
+# The longest form of ours names each of fewer than twenty checks.
+MAX_FIELDS = 100
+
+_Shape = TypeVar("_Shape", bound=shapes.Request)
+_ID: TypeAdapter[str] = TypeAdapter(shapes.Id)
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What a form sent, by name. A checkbox that is not ticked sends nothing."""
+
+    values: Mapping[str, Sequence[str]]
+
+    def one(self, name: str) -> str:
+        """The first value, or nothing."""
+        return next(iter(self.values.get(name, ())), "")
+
+    def every(self, name: str) -> tuple[str, ...]:
+        return tuple(self.values.get(name, ()))
+
+    def ticked(self, name: str) -> bool:
+        return name in self.values
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """``service``: the port behind the page."""
+
+    request: Request
+    service: Daemon
+
+    # --- what was asked -------------------------------------------------------------------------------------
+
+    @property
+    def caller(self) -> Caller:
+        found: Caller = self.request.scope.get(SCOPE_KEY, STRANGER)
+        return found
+
+    def query(self, name: str) -> str:
+        return self.request.query_params.get(name, "")
+
+    def path_id(self, name: str) -> str:
+        """Raises InvalidRequest for what no id can be."""
+        try:
+            return _ID.validate_python(self.request.path_params[name])
+        except ValidationError:
+            raise InvalidRequest(f"{name}: this is no id") from None
+
+    async def fields(self) -> Fields:
+        """Raises InvalidRequest for a body that is no form."""
+        kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != FORM:
+            raise InvalidRequest("the page takes its own forms alone")
+        try:
+            text = (await self.request.body()).decode()
+            return Fields(parse_qs(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict"))
+        except ValueError:
+            raise InvalidRequest("the form cannot be read") from None
+
+    # --- the answer -----------------------------------------------------------------------------------------
+
+    async def page(self, template: str, *, status: HTTPStatus = HTTPStatus.OK, **context: object) -> Response:
+        """The whole page: the frame around ``template``, with the daemon's status in it."""
+        frame = {"status": await self.service.status(), "notes_part": NOTES}
+        return answer(render(template, **frame, **context), status)
+
+    def part(self, live: Live, *others: Live, **context: object) -> Response:
+        """A part that the browser asks for when something happened: no content where it shows that already.
+
+        ``others`` come along where a form changed more than its own part.
+        """
+        html, mark = live_part(live, context)
+        if mark == self.query("seen"):
+            return answer("", HTTPStatus.NO_CONTENT)
+        beside = (live_part(other, context, beside=True)[0] for other in others)
+        return answer("".join((html, *beside)))
+
+
+def shaped(kind: type[_Shape], **values: object) -> _Shape:
+    """What a form says as the interface's own shape. Raises InvalidRequest, which never repeats what was sent
+    (L10).
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidRequest(f"{where}: {first['msg']}", hint="Correct it and send the form again.") from None
+
+
+Endpoint = Callable[[PageRequest], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """``needs`` PERSON: only a session of the page gets in. Paths hold ids in braces, as the
+    interface's do.
+    """
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    needs: Right = Right.PERSON
+
+
+# htmx says so of its own requests.
+FRAGMENT = "hx-request"
+# In the form that was sent, where its template keeps a place for it.
+IN_PLACE = {"HX-Retarget": "find .problem", "HX-Reswap": "innerHTML"}
+# A part that could not be had stays as it is: what it shows is still what was true.
+LEFT = {"HX-Reswap": "none"}
+ENTER_AGAIN = "Open it again with: signerd open"
+
+
+async def problem_answer(asked: PageRequest, error: SignerdError) -> Response:
+    if isinstance(error, NotPaired | NotAllowed):
+        return _enter(asked, error)
+    told = problem(error)
+    if FRAGMENT in asked.request.headers:
+        headers = LEFT if asked.request.method == "GET" else IN_PLACE
+        return answer(render("problem.html", problem=told), status_of(error), headers)
+    context = {"problem": told, "title": told["title"], "here": ""}
+    if asked.caller.kind is Kind.PAGE:
+        # The frame needs the daemon's status: where that fails too, the words stand alone.
+        with contextlib.suppress(SignerdError):
+            return await asked.page("problem_page.html", status=status_of(error), **context)
+    return answer(render("problem_bare.html", **context), status_of(error))
+
+
+def _enter(asked: PageRequest, error: SignerdError) -> Response:
+    """Nothing of the daemon stands on it: not even which network it is for."""
+    if FRAGMENT in asked.request.headers:
+        headers = LEFT if asked.request.method == "GET" else IN_PLACE
+        told = problem(NotPaired("this page is not open any more, and nothing was done", hint=ENTER_AGAIN))
+        return answer(render("problem.html", problem=told), status_of(error), headers)
+    return answer(render("enter.html"), status_of(error))
+
+
+STATIC = Path(__file__).parent / "static"
+TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "htmx.min.js": "text/javascript; charset=utf-8",
+        "enter.js": "text/javascript; charset=utf-8",
+        "page.js": "text/javascript; charset=utf-8",
+        "style.css": "text/css; charset=utf-8",
+        "icon.svg": "image/svg+xml",
+    }
+)
+
+
+@lru_cache(maxsize=len(TYPES))
+def _file(name: str) -> tuple[bytes, str]:
+    """Its bytes and its strong ETag."""
+    content = (STATIC / name).read_bytes()
+    return content, f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+
+
+async def asset(asked: PageRequest) -> Response:
+    """PageRequest about at each load, and sent when it is another one: a newer daemon never meets an older
+    script.
+    """
+    name = asked.request.path_params["name"]
+    if name not in TYPES:
+        raise NoSuchRoute("there is no such file")
+    content, tag = _file(name)
+    headers = {**HEADERS, "ETag": tag, "Cache-Control": "no-cache"}
+    if asked.request.headers.get("if-none-match") == tag:
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return Response(content, headers=headers, media_type=TYPES[name])
+
+
+ASSET_ROWS = (Row("GET", "/static/{name}", asset, Right.ANYONE),)

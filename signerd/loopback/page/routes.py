@@ -1,4 +1,6 @@
-"""The page's application over its table: who may not see it is told how to enter, an error stands where it happened."""
+"""The page's application over its table: who may not see it is told how to enter, an error stands where it
+happened.
+"""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -12,30 +14,19 @@ from starlette.routing import Route
 from signerd.callers import Caller, Kind, Right
 from signerd.daemon.service import Daemon
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
-from signerd.loopback.page import (
-    addresses,
-    apps,
-    assets,
-    devices,
-    home,
-    proposals,
-    settings,
-    telling,
-    vaults,
-)
-from signerd.loopback.page.problems import problem_answer
-from signerd.loopback.page.request import PageRequest, Row
+from signerd.loopback.page import devices, home, proposals, rendering, settings, vaults
+from signerd.loopback.page.rendering import PageRequest, Row, problem_answer
 
 ROWS: tuple[Row, ...] = (
     *home.ROWS,
     *proposals.ROWS,
     *devices.ROWS,
     *vaults.ROWS,
-    *addresses.ROWS,
-    *telling.ROWS,
-    *apps.ROWS,
+    *vaults.ADDRESS_ROWS,
+    *home.TELLING_ROWS,
+    *settings.APP_ROWS,
     *settings.ROWS,
-    *assets.ROWS,
+    *rendering.ASSET_ROWS,
 )
 
 _NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
@@ -68,7 +59,7 @@ def _route(row: Row, service: Daemon) -> Route:
 
 
 def _let_in(caller: Caller, needs: Right) -> None:
-    """A page is for eyes: a terminal has words of its own, and needs no session."""
+    """A page is for a browser: a terminal has commands of its own, and needs no session."""
     if needs is not Right.ANYONE and caller.kind is not Kind.PAGE:
         raise NotPaired("this page is open to the person at this machine alone")
     caller.require(needs)
@@ -87,7 +78,8 @@ def _not_served(service: Daemon) -> _Handler:
         assert isinstance(error, HTTPException)
         asked = PageRequest(request, service)
         if asked.caller.kind is not Kind.PAGE:
-            # A window that goes to an address sends no session: the page asks again with it, and is told then.
+            # A window that goes to an address sends no session: the page asks again with it, and is told
+            # then.
             told: SignerdError = NotPaired("this page is open to the person at this machine alone")
         elif error.status_code in _NOT_IN_THE_TABLE:
             told = NoSuchRoute("there is no such page", hint="Go back to the proposals.")

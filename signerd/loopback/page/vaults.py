@@ -1,4 +1,6 @@
-"""The vaults: which are pinned, what to compare, and how one is forgotten."""
+"""Vaults: their figures, pinning; addresses of a pinned vault and of the profile, each shown on the device
+before a payment to it is asked for.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +9,13 @@ from starlette.responses import Response
 
 from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
 from signerd import shapes
+from signerd.callers import PAGE
 from signerd.errors import InvalidRequest, UnknownVault
-from signerd.loopback.page.rendering import Live, render
+from signerd.loopback.page.home import saying
+from signerd.loopback.page.rendering import Fields, Live, PageRequest, Row, render, shaped
 from signerd.loopback.page.rendering import answer as html
-from signerd.loopback.page.request import Fields, PageRequest, Row, shaped
-from signerd.loopback.page.telling import saying
-from signerd.shapes import BroughtQuorum, VaultView
+from signerd.shapes import AddressPage, BroughtQuorum, Request, VaultView
+from signerd.shapes.vaults import Chain, Index
 
 VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
 
@@ -103,12 +106,13 @@ async def tokens(asked: PageRequest) -> Response:
     )
 
 
-# What a form may carry through the door (64 KiB, and "+" and "/" of base64 cost three bytes each there).
+# What a form may carry past the guard (64 KiB, and "+" and "/" of base64 cost three bytes each there).
 MAX_TEXT = 40_000
 
 
 def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
-    """None: the platform's record. A vault that was read before comes back as its descriptor; ``network``: this daemon's own.
+    """None: the platform's record. A vault that was read before comes back as its descriptor; ``network``:
+    this daemon's own.
 
     Raises InvalidRequest.
     """
@@ -148,7 +152,7 @@ async def _brought(asked: PageRequest, fields: Fields) -> shapes.BroughtQuorum |
 
 
 async def wizard(asked: PageRequest) -> Response:
-    """Raises what keeps the vault from being pinned, before anybody compares anything."""
+    """Raises what keeps the vault from being pinned, before the person compares anything."""
     seen = await vault_of(asked)
     return await asked.page(
         "vaults/pin.html",
@@ -193,4 +197,77 @@ ROWS = (
     Row("GET", "/vaults/{vault_id}/pin", wizard),
     Row("POST", "/vaults/{vault_id}/pin/preview", preview),
     Row("POST", "/vaults/{vault_id}/pin", pin),
+)
+
+
+COUNT = 10
+
+
+class _Place(Request):
+    """Which page of addresses."""
+
+    chain: Chain = 0
+    start: Index = 0
+
+
+def _place(asked: PageRequest) -> _Place:
+    """Raises InvalidRequest."""
+    given = {name: asked.query(name) for name in ("chain", "start") if asked.query(name)}
+    return shaped(_Place, **given)
+
+
+async def of_vault(asked: PageRequest) -> Response:
+    vault_id, place = asked.path_id("vault_id"), _place(asked)
+    page = await asked.service.addresses.of_vault(vault_id, place.chain, place.start, COUNT)
+    return await _shown(asked, page, place, f"/vaults/{vault_id}", vault_id)
+
+
+async def of_profile(asked: PageRequest) -> Response:
+    place = _place(asked)
+    page = await asked.service.addresses.of_profile(place.chain, place.start, COUNT)
+    registered = (await asked.service.status()).fingerprint
+    devices = await asked.service.devices()
+    # What is said about showing one of these stands under the device.
+    subject = next((one.id for one in devices if one.fingerprint == registered), "profile")
+    return await _shown(asked, page, place, "/profile", subject)
+
+
+async def _shown(asked: PageRequest, page: AddressPage, place: _Place, base: str, subject: str) -> Response:
+    return await asked.page(
+        "vaults/addresses.html",
+        title=f"Addresses of {page.name}",
+        here="/vaults",
+        listed=page,
+        place=place,
+        base=base,
+        before=max(place.start - COUNT, 0),
+        after=place.start + COUNT,
+        full=len(page.addresses) == COUNT,
+        **saying(asked, subject),
+    )
+
+
+def _wanted(fields: Fields) -> shapes.ShowAddressRequest:
+    return shaped(shapes.ShowAddressRequest, chain=fields.one("chain"), index=fields.one("index"))
+
+
+async def show_of_vault(asked: PageRequest) -> Response:
+    wanted = _wanted(await asked.fields())
+    done = await asked.service.addresses.show_of_vault(
+        asked.path_id("vault_id"), wanted.chain, wanted.index, PAGE
+    )
+    return html(render("vaults/shown.html", done=done))
+
+
+async def show_of_profile(asked: PageRequest) -> Response:
+    wanted = _wanted(await asked.fields())
+    done = await asked.service.addresses.show_of_profile(wanted.chain, wanted.index, PAGE)
+    return html(render("vaults/shown.html", done=done))
+
+
+ADDRESS_ROWS = (
+    Row("GET", "/vaults/{vault_id}/addresses", of_vault),
+    Row("POST", "/vaults/{vault_id}/addresses/show", show_of_vault),
+    Row("GET", "/profile/addresses", of_profile),
+    Row("POST", "/profile/addresses/show", show_of_profile),
 )

@@ -6,9 +6,8 @@ import time
 import httpx
 import pytest
 
-from custody.client import BadAnswer, Client, Session
-from custody.client.body import MAX_ANSWER_VALUES, Body
-from custody.client.calls import records
+from custody.client import BadAnswer, Client, Session, records
+from custody.exchange import MAX_ANSWER_VALUES, Body, Unfit
 from custody.schemas.logs import ExportedLogs
 from tests.custody.client.test_clients import FRESH, client
 from tests.support.fake_platform import STAMP
@@ -27,8 +26,8 @@ def test_f_no_compressed_answer_is_read(coding: str) -> None:
         platform.keys()
 
 
-def body_of(content: bytes) -> httpx.Response:
-    body = Body(httpx.Response(200, request=httpx.Request("GET", "https://platform.example/x")))
+def body_of(content: bytes) -> bytes:
+    body = Body("/x", {})
     body.add(content)
     return body.whole()
 
@@ -36,13 +35,13 @@ def body_of(content: bytes) -> httpx.Response:
 def test_what_stands_inside_a_text_is_no_value() -> None:
     lines = '"7","a, \\"b\\" {c}"\r\n' * MAX_ANSWER_VALUES
     content = json.dumps({"csv": lines}).encode()
-    assert body_of(content).content == content
+    assert body_of(content) == content
     assert ExportedLogs.model_validate_json(content).csv == lines
 
 
 @pytest.mark.parametrize("entry", [b"1", b'"x"', b"{}", b"[]", b'{"a":1}'])
 def test_f_more_values_than_a_reader_can_hold(entry: bytes) -> None:
-    with pytest.raises(BadAnswer, match="values"):
+    with pytest.raises(Unfit, match="values"):
         body_of(b"[" + b",".join([entry] * (2 * MAX_ANSWER_VALUES)) + b"]")
 
 

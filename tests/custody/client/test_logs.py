@@ -1,4 +1,6 @@
-"""The audit log and the purchases through the SDK, against the real platform; and what of their answers is refused."""
+"""The audit log and the purchases through the SDK, against the real platform; and what of their answers is
+refused.
+"""
 
 import io
 from collections.abc import Iterator
@@ -94,7 +96,7 @@ def test_ones_own_purchases(alice: Client, bought: int) -> None:
 
 
 def test_all_of_ones_purchases(alice: Client, bought: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("custody.client.calls.records.MAX_PURCHASES", 1)
+    monkeypatch.setattr("custody.client.records.MAX_PURCHASES", 1)
     assert [each.id for each in alice.every_purchase()] == ["p2", "p1", "p0"]
 
 

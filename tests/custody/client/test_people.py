@@ -1,11 +1,14 @@
-"""People, roles and workspaces through the SDK, against the real platform."""
+"""People, roles and workspaces through the SDK, against the real platform. Sign-in through the SDK, against
+the real platform.
+"""
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from custody.client import ApiError, Client
+from custody.client import ApiError, Client, SignedOut
 from custody.schemas.roles import (
     AddPermissionRequest,
     CreateRoleRequest,
@@ -22,6 +25,7 @@ from custody.schemas.users import (
     UpdateUserInfoRequest,
     UpdateWorkspaceRequest,
 )
+from tests.support.accounts import CAROL, NEW_PASSWORD, Phone, mailed_token, register
 from tests.support.platform import PASSWORD, World, open_world
 
 ALICE, BOB = "alice@example.org", "bob@example.org"
@@ -106,3 +110,78 @@ def test_an_empty_text_takes_away_and_what_is_left_out_stays(alice: Client) -> N
     alice.update_user_info(UpdateUserInfoRequest(first_name="Alice", surname="Ng"))
     told = alice.update_user_info(UpdateUserInfoRequest(surname=""))
     assert (told.first_name.value, told.surname.value) == ("Alice", None)
+
+
+@pytest.fixture
+def mailed(tmp_path: Path) -> Iterator[World]:
+    with open_world(tmp_path) as opened:
+        register(opened)
+        yield opened
+
+
+def new_client(mailed: World) -> Client:
+    return Client(
+        "http://127.0.0.1", transport=mailed.http._transport, now=lambda: mailed.clock().timestamp()
+    )
+
+
+def signed_in_by_mail(mailed: World, password: str = PASSWORD) -> Client:
+    client = new_client(mailed)
+    waiting = client.login(CAROL, password, device="desk", location="Riga")
+    assert (waiting.requires_2fa, waiting.two_factor_method) == (True, "email")
+    assert client.otp_validate(waiting.token_2fa, mailed.mail.newest_code()).token
+    return client
+
+
+def test_what_a_call_takes_is_shown_by_help(mailed: World) -> None:
+    client = new_client(mailed)
+    assert list(inspect.signature(client.login).parameters) == ["email", "password", "device", "location"]
+    assert list(inspect.signature(client.logout).parameters) == []
+    assert inspect.getdoc(Client.login) == inspect.getdoc(client.login)
+
+
+def test_an_authenticator_from_enrolment_to_recovery(mailed: World) -> None:
+    client = signed_in_by_mail(mailed)
+    offered = client.totp_enrol(PASSWORD)
+    assert offered.otpauth_uri.startswith("otpauth://totp/")
+    phone = Phone(mailed, offered.secret)
+    confirmed = client.totp_confirm(phone.code)
+    assert len(confirmed.recovery_codes) == 10
+    assert not any(
+        secret in repr((offered, confirmed)) for secret in [offered.secret, *confirmed.recovery_codes]
+    )
+    for code in (phone.next_code(), confirmed.recovery_codes[0]):
+        waiting = new_client(mailed)
+        asked = waiting.login(CAROL, PASSWORD)
+        assert asked.two_factor_method == "totp"
+        assert waiting.otp_validate(asked.token_2fa, code).user_info.email == CAROL
+    assert client.two_factor(password=PASSWORD, method="email").method == "email"
+    assert client.two_factor(password=PASSWORD, enabled=False).enabled is False
+
+
+def test_a_password_lost_and_a_password_changed(mailed: World) -> None:
+    other = signed_in_by_mail(mailed)
+    assert new_client(mailed).request_password_reset(CAROL).success
+    assert new_client(mailed).reset_password(mailed_token(mailed), NEW_PASSWORD).success
+    with pytest.raises(SignedOut):
+        other.user_info()
+    client, second = signed_in_by_mail(mailed, NEW_PASSWORD), signed_in_by_mail(mailed, NEW_PASSWORD)
+    with pytest.raises(ApiError, match="password is wrong"):
+        client.change_password("a guess", PASSWORD)
+    assert client.change_password(NEW_PASSWORD, PASSWORD).success
+    assert client.user_info().email == CAROL
+    with pytest.raises(SignedOut):
+        second.user_info()
+
+
+def test_sessions_are_listed_and_ended(mailed: World) -> None:
+    first, second, third = (signed_in_by_mail(mailed) for _ in range(3))
+    sessions = first.sessions()
+    assert [each.current for each in sessions] == [False, False, True]
+    assert {(each.device.value, each.location.value) for each in sessions} == {("desk", "Riga")}
+    assert first.revoke_session(sessions[0].session_id).ended == 1
+    with pytest.raises(SignedOut):
+        third.user_info()
+    assert second.user_info().email == CAROL
+    assert first.revoke_other_sessions().ended == 1
+    assert len(first.sessions()) == 1

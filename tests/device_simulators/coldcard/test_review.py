@@ -45,6 +45,7 @@ from tests.support.wallets import (
 )
 
 PSBT = make_spend(VAULT)
+_APPROVE = "Press OK to approve and sign transaction."
 SIXTEENS = bytes(range(16)).hex()
 CHANGE = 1  # the output of `make_spend` that comes back
 
@@ -546,8 +547,7 @@ def test_the_screen_names_no_wallet(release):
     assert not any("Vault 0" in line or "Wallet" in line for line in lines)
     assert (lines[0], lines[-1]) == (
         "OK TO SEND?",
-        "Press OK to approve and sign transaction. "
-        f"Press (2) to explore {RELEASES[release].explores}. X to abort.",
+        f"{_APPROVE} Press (2) to explore {RELEASES[release].explores}. X to abort.",
     )
 
 

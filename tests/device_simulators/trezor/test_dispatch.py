@@ -431,7 +431,11 @@ async def test_a_passphrase_does_not_outlive_the_power_s18():
     [
         (
             "1",
-            [("1B5B324A", "Sign binary message?"), ("61E280AE62", "Sign binary message?"), ("", "Sign message?")],
+            [
+                ("1B5B324A", "Sign binary message?"),
+                ("61E280AE62", "Sign binary message?"),
+                ("", "Sign message?"),
+            ],
         ),
         ("T", [("Sign TEST message", *lines) for lines in (("?[2J",), ("a?b",), ("",))]),
     ],

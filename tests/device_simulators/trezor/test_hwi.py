@@ -484,8 +484,8 @@ async def test_a_missing_signature_is_hwi_s_error():
 
 async def test_a_scan_during_a_prompt_is_ignored_and_the_signature_completes():
     """A foreign program opens the device while a prompt is on its screen. HWI alone hears nothing once
-    another host has written: what comes next goes to the one that wrote last. So ours writes once more before the
-    person answers, a chunk that is no message.
+    another host has written: what comes next goes to the one that wrote last. So ours writes once more
+    before the person answers, a chunk that is no message.
     """
     psbt = spend(vault())
     async with bench(ask_person, allow_keypress=False) as it:

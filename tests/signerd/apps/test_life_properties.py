@@ -1,4 +1,6 @@
-"""L13: whatever is asked, answered, revoked or waited for, in whatever order, a token works exactly while it should."""
+"""L13: whatever is asked, answered, revoked or waited for, in whatever order, a token works exactly while it
+should.
+"""
 
 import asyncio
 import shutil

@@ -25,7 +25,8 @@ def test_a_name_has_one_spelling(given_name, clean):
 
 @pytest.mark.parametrize(
     "name",
-    ["", " ", "...", "x" * (LONGEST_NAME + 1), "a\u202eb", "a\u200bb", "a\x1b[2Jb", "a\x00b", "a\u3164b", "\u2800", "a\ufe0f", "\ue000a"],
+    ["", " ", "...", "x" * (LONGEST_NAME + 1), "a\u202eb", "a\u200bb", "a\x1b[2Jb", "a\x00b", "a\u3164b",
+     "\u2800", "a\ufe0f", "\ue000a"],
     ids=ascii,
 )  # fmt: skip
 def test_l8_a_name_that_hides_something_or_is_none_is_refused(name):
@@ -78,8 +79,10 @@ def test_an_origin_is_spelled_as_a_browser_sends_it(typed, exact):
         "https://wallet.example/path", "https://wallet.example//", "https://wallet.example?x", "https://wallet.example#x",
         "https://user@wallet.example", "https://wallet.example:0", "https://wallet.example:65536", "https://wallet.example:",
         "https://wallet.example:x", "https://wallet.example\\@evil.example", "https://wallet .example", "https://wallet.example\n.evil",
-        "https://пример.example", "https://wallet。example", "https://127.1", "https://0x7f.1", "https://2130706433", "https://010.0.0.1",
-        "https://[::1", "https://[::ffff:127.0.0.1%eth0]", "https://" + "a" * 64 + ".example", "https://" + "a." * 130 + "example",
+        "https://пример.example", "https://wallet。example", "https://127.1", "https://0x7f.1",
+        "https://2130706433", "https://010.0.0.1",
+        "https://[::1", "https://[::ffff:127.0.0.1%eth0]",
+        "https://" + "a" * 64 + ".example", "https://" + "a." * 130 + "example",
     ],
     ids=ascii,
 )  # fmt: skip

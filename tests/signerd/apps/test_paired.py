@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from signerd.apps.names import PREFIX
 from signerd.apps.requests import LIFE_SECONDS, MAX_OPEN, MAX_PER_ASKER_AND_MINUTE, MAX_PER_MINUTE, MAX_TRIES
-from signerd.apps.tokens import PREFIX
 from signerd.callers import STRANGER, TERMINAL, Right
 from signerd.core.audit import first_fault
 from signerd.errors import (
@@ -42,7 +42,7 @@ def other_code(asked: Pairing) -> str:
     return f"{(int(asked.code) + 1) % 1_000_000:06d}"
 
 
-# --- tokens --------------------------------------------------------------------------------------------------------------
+# --- tokens -------------------------------------------------------------------------------------------------
 
 
 async def test_l2_l13_a_token_has_the_rights_that_were_left_and_no_others(world: World) -> None:
@@ -180,7 +180,7 @@ async def test_revoking_again_changes_nothing_and_what_is_unknown_is_said_to_be(
         await world.apps.revoke("0" * 32)
 
 
-# --- requests ------------------------------------------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------------------
 
 
 async def test_l6_asking_again_brings_no_new_prompt_before_the_old_one_is_over(world: World) -> None:
@@ -373,7 +373,7 @@ async def test_l13_a_yes_is_taken_back_until_the_app_has_its_token(world: World)
         await world.apps.refuse(again.id)
 
 
-# --- origins -------------------------------------------------------------------------------------------------------------
+# --- origins ------------------------------------------------------------------------------------------------
 
 
 async def test_l2_l3_a_site_cannot_even_ask_before_it_was_let_in_by_its_exact_name(world: World) -> None:

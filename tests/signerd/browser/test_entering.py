@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from signerd.cli import opening
-from signerd.cli.output import Exit
+from signerd.cli import apps
+from signerd.cli.terminal import Exit
 from signerd.loopback.access.sessions import IDLE_SECONDS, SESSION_SECONDS
 from tests.support.browser import new_code, until_true
 from tests.support.command import signerd
@@ -30,7 +30,7 @@ def test_l10_signerd_open_brings_the_person_in_and_leaves_no_secret_in_an_addres
         page.goto(url, wait_until="commit")
         return True
 
-    monkeypatch.setattr(opening.webbrowser, "open", open_window)
+    monkeypatch.setattr(apps.webbrowser, "open", open_window)
     ended = signerd("open", state=desk.daemon.state)
     assert ended.status == Exit.OK, ended.err
     expect(page).to_have_url(f"{desk.origin}/")

@@ -1,4 +1,6 @@
-"""login, logout: through the daemon and without one; secrets are typed, and neither shown nor in the arguments."""
+"""login, logout: through the daemon and without one; secrets are typed, and neither shown nor in the
+arguments.
+"""
 
 import json
 import os
@@ -15,8 +17,8 @@ import pytest
 
 from signerd import app
 from signerd.account.config import load_config
-from signerd.cli import account, setup
-from signerd.cli.output import Exit
+from signerd.cli import account
+from signerd.cli.terminal import Exit
 from signerd.shapes import Status
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep
@@ -45,7 +47,7 @@ def store():
 def alone(state, outer, store, monkeypatch):
     """No daemon, a configuration, the scripted platform behind the real client, and a store in memory."""
     (state / "config.toml").write_text(f'network = "regtest"\n[platform]\nurl = "{URL}"\n')
-    monkeypatch.setattr(setup, "secret_store", lambda *_args: store)
+    monkeypatch.setattr("signerd.cli.foreground.secret_store", lambda *_args: store)
     outside = partial(app.Outside, transport=outer.platform.transport, sleep=hurried_sleep)
     monkeypatch.setattr(app, "Outside", outside)
     return state
@@ -61,7 +63,7 @@ def notes(state) -> list[str]:
         return [entry.note.kind for entry in journal.audit()]
 
 
-# --- without a daemon ----------------------------------------------------------------------------------------------------
+# --- without a daemon ---------------------------------------------------------------------------------------
 
 
 def test_login_stores_the_session_and_notes_it(alone, store):
@@ -123,7 +125,7 @@ def test_logout_forgets_the_session(alone, store, outer):
     assert signerd("logout", "--json", state=alone).json == {"signed_in": False}
 
 
-# --- through the daemon --------------------------------------------------------------------------------------------------
+# --- through the daemon -------------------------------------------------------------------------------------
 
 
 def test_with_a_daemon_the_daemon_signs_in(state, outer):
@@ -141,7 +143,7 @@ def test_with_a_daemon_the_daemon_signs_in(state, outer):
             assert not client.status().signed_in
 
 
-# --- the configuration ---------------------------------------------------------------------------------------------------
+# --- the configuration --------------------------------------------------------------------------------------
 
 
 def test_the_first_login_writes_the_configuration(state, alone):
@@ -247,13 +249,14 @@ def test_the_networks_on_the_command_line_are_the_networks():
     assert [name.value for name in account.NetworkName] == [network.value for network in Network]
 
 
-# --- a person at a terminal ----------------------------------------------------------------------------------------------
+# --- a person at a terminal ---------------------------------------------------------------------------------
 
 
 def test_l10_a_typed_password_is_not_echoed(state):
     """The real program at a real terminal, against a platform that is not there."""
     (state / "config.toml").write_text(
-        'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:9"\n[devices]\nusb = false\n[secrets]\nstore = "file"\n'
+        'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:9"\n'
+        '[devices]\nusb = false\n[secrets]\nstore = "file"\n'
     )
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "signerd", "--state", str(state), "login"]

@@ -1,8 +1,12 @@
-"""run, status: the real program as a process of its own, over a platform that is not there."""
+"""run, status: the real program as a process of its own, over a platform that is not there. audit verify,
+audit start-over.
+"""
 
 import json
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -12,12 +16,16 @@ import pytest
 
 from signerd import app
 from signerd.cli import foreground
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
+from signerd.core.audit import Note
+from signerd.core.values import Limits
 from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
-from signerd.journal import StateFolder
+from signerd.journal import Journal, StateFolder
+from signerd.shapes import AuditReport
 from tests.support.command import is_tame, signerd
-from tests.support.daemons import MemoryStore, hurried_sleep, make_config
+from tests.support.daemons import MemoryStore, hurried_sleep, make_config, prepare
+from tests.support.desk import NETWORK
 from tests.support.fake_platform import EMAIL, URL
 from tests.support.served import make_outer, served_daemon, served_script
 
@@ -173,7 +181,7 @@ def test_while_a_folder_is_held_nothing_else_works_on_it(state):
             assert signerd(*command, state=state, typed="phrase\n").status == Exit.STATE
 
 
-# --- status --------------------------------------------------------------------------------------------------------------
+# --- status -------------------------------------------------------------------------------------------------
 
 
 def test_status_says_what_there_is_and_what_is_missing(tmp_path):
@@ -224,3 +232,94 @@ async def test_f_a_daemon_that_can_no_longer_write_stops_with_the_reason(state, 
         )
     assert said[-1] == ("signerd", "state", "stops")
     assert not socket_path(state).exists()
+
+
+TAMPER = {
+    "edited": ("UPDATE audit SET facts = '{}' WHERE sequence = 2", 2),
+    "deleted": ("DELETE FROM audit WHERE sequence = 2", 2),
+    "reordered": ("UPDATE audit SET sequence = 99 WHERE sequence = 1", 1),
+}
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    folder = tmp_path / "s"
+    folder.mkdir(mode=0o700)
+    prepare(folder)
+    return folder
+
+
+def test_without_a_daemon_the_journal_is_read(prepared):
+    ended = signerd("audit", "verify", state=prepared)
+    assert ended.status == Exit.OK
+    assert "Whole: 3 entries" in ended.out
+    report = AuditReport.model_validate(signerd("audit", "verify", "--json", state=prepared).json)
+    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+        assert (report.entries, report.head) == (journal.head()[0], journal.head()[1].hex())
+
+
+def test_with_a_daemon_the_daemon_is_asked(tmp_path):
+    with served_daemon(tmp_path / "s", make_outer(tmp_path)) as daemon:
+        report = signerd("audit", "verify", "--json", state=daemon.state).json
+        assert report["fault"] is None
+        assert report["entries"] >= 4
+    broken = AuditReport(entries=7, head="00", at=3, fault="entry 3 was changed")
+    with served_script(tmp_path / "t", status=None, verify_audit=broken) as daemon:
+        daemon.service.answers["status"] = daemon_status()
+        ended = signerd("audit", "verify", state=daemon.state)
+        assert (ended.status, "entry 3 was changed" in ended.out) == (Exit.AUDIT, True)
+
+
+def daemon_status():
+    from tests.signerd.loopback.test_routes import STATUS
+
+    return STATUS
+
+
+@pytest.mark.parametrize(("statement", "at"), TAMPER.values(), ids=TAMPER)
+def test_p42_what_was_done_to_the_chain_is_named_and_left_as_it_is(prepared, statement, at):
+    with sqlite3.connect(prepared / "journal.sqlite3") as database:
+        for (trigger,) in database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall():
+            database.execute(f'DROP TRIGGER "{trigger}"')
+        database.execute(statement)
+    database.close()
+    ended = signerd("audit", "verify", "--json", state=prepared)
+    assert ended.status == Exit.AUDIT
+    assert ended.json["at"] == at
+    assert "NOT WHOLE" in signerd("audit", "verify", state=prepared).out
+    assert not list(prepared.glob("damaged-*"))
+
+
+@pytest.mark.parametrize("content", [b"", b"this is no database, and was never one" * 200])
+def test_a_file_that_is_no_journal_is_not_whole(prepared, content):
+    (prepared / "journal.sqlite3").write_bytes(content)
+    ended = signerd("audit", "verify", "--json", state=prepared)
+    assert ended.status == Exit.AUDIT
+    assert ended.json["fault"]
+    assert (prepared / "journal.sqlite3").read_bytes() == content
+
+
+def test_no_journal_at_all(tmp_path):
+    assert signerd("audit", "verify", state=tmp_path / "nowhere").status == Exit.STATE
+
+
+# --- start-over ---------------------------------------------------------------------------------------------
+
+
+def test_a_journal_that_is_there_is_never_begun_anew(prepared):
+    assert signerd("audit", "start-over", "--yes", state=prepared).status == Exit.STATE
+    assert "Whole: 3 entries" in signerd("audit", "verify", state=prepared).out
+
+
+def test_a_lost_journal_is_begun_anew_on_the_persons_word_only(prepared):
+    shutil.move(prepared / "journal.sqlite3", prepared / "elsewhere")
+    declined = signerd("audit", "start-over", state=prepared, typed="n\n")
+    assert declined.status == Exit.DECLINED
+    assert (prepared / "journal.born").exists()
+    assert "unknown here" in declined.out
+    assert signerd("audit", "start-over", state=prepared, typed="y\n").status == Exit.OK
+    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+        journal.note(Note("anew", "x"))
+        assert journal.head()[0] == 1

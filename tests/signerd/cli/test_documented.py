@@ -8,9 +8,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from signerd.cli.completion import Shell
-from signerd.cli.output import Exit
+from signerd.cli.daemon import Shell
 from signerd.cli.program import app
+from signerd.cli.terminal import Exit
 from signerd.doctor.examining import CHECKS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()

@@ -1,4 +1,6 @@
-"""proposals, show, approve, reject: against a real daemon over a scripted platform and a device that obeys."""
+"""proposals, show, approve, reject: against a real daemon over a scripted platform and a device
+that obeys.
+"""
 
 import asyncio
 import threading
@@ -7,8 +9,8 @@ import pytest
 
 from firmware_bridge import DeviceState, RefusedByPerson
 from signerd.callers import Caller
-from signerd.cli import follow
-from signerd.cli.output import Exit
+from signerd.cli import progress
+from signerd.cli.terminal import Exit
 from signerd.core.text import amount
 from signerd.shapes import ProposalView
 from tests.support.command import is_tame, signerd
@@ -44,7 +46,7 @@ def shown(state, psbt_id: str = "p-1") -> ProposalView:
     return ProposalView.model_validate(signerd("show", psbt_id, "--json", state=state).json)
 
 
-# --- proposals -----------------------------------------------------------------------------------------------------------
+# --- proposals ----------------------------------------------------------------------------------------------
 
 
 def test_the_list_shows_amounts_in_both_units_and_the_network(desk):
@@ -81,7 +83,7 @@ def test_beside_what_a_tokens_call_pays_stands_what_it_does(desk, outer):
     assert not any("token" in row for row in rows if row.startswith("p-1 "))
 
 
-# --- show ----------------------------------------------------------------------------------------------------------------
+# --- show ---------------------------------------------------------------------------------------------------
 
 
 def test_show_says_where_the_money_goes_and_each_check_in_a_sentence(desk):
@@ -147,7 +149,7 @@ def test_an_id_that_cannot_be_is_refused(desk):
     assert signerd("show", "p 1/../x", state=desk.state).status == Exit.USAGE
 
 
-# --- approve -------------------------------------------------------------------------------------------------------------
+# --- approve ------------------------------------------------------------------------------------------------
 
 
 def test_approve_shows_asks_and_follows_the_device_to_the_platform(desk, outer):
@@ -259,13 +261,13 @@ def test_a_warning_can_be_named_on_the_command_line(desk, outer):
 
 def test_without_a_device_the_command_waits_until_it_comes(desk, outer, monkeypatch):
     desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
-    following = follow.until_decided
+    following = progress.until_decided
 
     def plugged_in(*args):
         desk.on_loop(outer.bridge.becomes, DeviceState.READY)
         return following(*args)
 
-    monkeypatch.setattr(follow, "until_decided", plugged_in)
+    monkeypatch.setattr("signerd.cli.progress.until_decided", plugged_in)
     ended = signerd("approve", "p-1", "--yes", state=desk.state)
     assert ended.status == Exit.OK
     assert "approved, waits for your device" in ended.out
@@ -284,7 +286,7 @@ def test_an_outcome_that_was_there_before_is_not_waited_for(desk):
     assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
     said: list[str] = []
     with desk.client() as client:
-        view = follow.until_decided(client, "p-1", client.status().position, said.append)
+        view = progress.until_decided(client, "p-1", client.status().position, said.append)
     assert view.state == "submitted"
     assert said == [view.reason]
 
@@ -293,13 +295,13 @@ def test_an_approved_proposal_is_followed_without_asking_again(desk, outer, monk
     desk.on_loop(hold, outer)
     assert signerd("approve", "p-1", "--yes", "--no-wait", state=desk.state).status == Exit.OK
     desk.until(lambda: outer.bridge.asked == 1)
-    following = follow.until_decided
+    following = progress.until_decided
 
     def pressed(*args):
         desk.on_loop(outer.bridge.gate.set)
         return following(*args)
 
-    monkeypatch.setattr(follow, "until_decided", pressed)
+    monkeypatch.setattr("signerd.cli.progress.until_decided", pressed)
     ended = signerd("approve", "p-1", state=desk.state)
     assert ended.status == Exit.OK
     assert "the platform has your signature" in ended.out
@@ -316,7 +318,7 @@ def test_ctrl_c_while_the_device_waits_leaves_the_approval(desk, outer, monkeypa
     def interrupt(*_args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(follow, "until_decided", interrupt)
+    monkeypatch.setattr("signerd.cli.progress.until_decided", interrupt)
     ended = signerd("approve", "p-1", "--yes", state=desk.state)
     assert ended.status == Exit.INTERRUPTED
     assert "Your approval stands" in ended.err
@@ -349,7 +351,7 @@ def test_a_daemon_that_goes_while_the_device_waits_is_told(state, outer):
     assert ended[0].status == Exit.NOT_RUNNING
 
 
-# --- reject --------------------------------------------------------------------------------------------------------------
+# --- reject -------------------------------------------------------------------------------------------------
 
 
 def test_reject_tells_the_platform_why(desk, outer):

@@ -1,4 +1,6 @@
-"""inspect, sign: a PSBT from a file, against a real daemon over a scripted platform and a device that obeys."""
+"""inspect, sign: a PSBT from a file, against a real daemon over a scripted platform and a device
+that obeys.
+"""
 
 import base64
 
@@ -6,7 +8,7 @@ import pytest
 
 from firmware_bridge import RefusedByPerson
 from multisig import Psbt, signer_progress
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
 from tests.support.bills import bill
 from tests.support.command import signerd
 from tests.support.desk import VAULT, spend

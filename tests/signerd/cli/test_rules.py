@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from multisig import ChangeTo, build_psbt, sats
-from signerd.cli.output import Exit
+from signerd.cli.terminal import Exit
 from signerd.core import events
 from signerd.core.values import Limits
 from signerd.journal import Journal
@@ -23,7 +23,9 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Somebody who signed one proposal, declined another an hour later, and never pinned the vault of a third."""
+    """Somebody who signed one proposal, declined another an hour later, and never pinned the vault of a
+    third.
+    """
     folder = tmp_path / "s"
     folder.mkdir(mode=0o700)
     prepare(folder)

@@ -1,14 +1,17 @@
-"""vaults, pin, unpin (S16): the code comes from the other signers, and is typed."""
+"""vaults, pin, unpin (S16): the code comes from the other signers, and is typed. addresses, accounts."""
 
 import pytest
 
-from firmware_bridge import AddressMismatch, Disconnected, Unsupported
+from firmware_bridge import AddressMismatch, DeviceState, Disconnected, Unsupported
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
-from signerd.cli.output import Exit
+from multisig import Profile, profile_account_path
+from signerd.cli.terminal import Exit
+from signerd.core.audit import Note
+from signerd.core.values import OwnKey
 from signerd.errors import VaultDiffers
 from signerd.shapes import VaultView
 from tests.support.command import is_tame, signerd
-from tests.support.desk import VAULT, VAULT_ID, spend
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, spend
 from tests.support.served import make_outer, served_daemon, served_script
 from tests.support.wallets import ALICE, BOB, MALLORY, make_spend, make_vault
 
@@ -109,7 +112,7 @@ def test_a_device_that_cannot_show_addresses_is_done_without_by_a_flag_only(desk
     assert outer.bridge.shown == []
 
 
-# --- from a file, from a PSBT ----------------------------------------------------------------------------------------
+# --- from a file, from a PSBT -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -177,7 +180,7 @@ def test_one_source_at_a_time(desk, tmp_path):
     assert "together" in ended.err
 
 
-# --- after the pin ---------------------------------------------------------------------------------------------------
+# --- after the pin ------------------------------------------------------------------------------------------
 
 
 def test_s16_a_change_is_shown_and_only_the_old_code_ends_the_alarm(desk, outer):
@@ -249,3 +252,71 @@ def test_l8_a_vaults_name_is_tame(tmp_path):
 def test_no_vault(tmp_path):
     with served_script(tmp_path / "s", vaults=()) as daemon:
         assert "no vault yet" in signerd("vaults", state=daemon.state).out
+
+
+PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))
+PROFILE = Profile(NETWORK, PROFILE_KEY)
+
+
+@pytest.fixture
+def two_accounts(tmp_path, outer):
+    with served_daemon(tmp_path / "s", outer) as daemon:
+        keys = (*own_keys(), OwnKey(PROFILE_KEY, "profile", 0))
+        daemon.on_loop(daemon.service.journal.add_own_keys, keys, "key-1", Note("registered", "key-1"))
+        yield daemon
+
+
+def test_addresses_of_a_vault(two_accounts):
+    ended = signerd("addresses", VAULT_ID, "--start", "3", "--count", "2", state=two_accounts.state)
+    assert ended.status == Exit.OK
+    assert "REGTEST: test coins" in ended.out
+    for index in (3, 4):
+        assert VAULT.address(0, index) in ended.out
+    found = signerd(
+        "addresses", VAULT_ID, "--change", "--count", "1", "--json", state=two_accounts.state
+    ).json
+    assert [one["address"] for one in found["addresses"]] == [VAULT.address(1, 0)]
+
+
+def test_addresses_of_the_profile(two_accounts):
+    assert PROFILE.address(0, 0) in signerd("addresses", "profile", state=two_accounts.state).out
+
+
+@pytest.mark.parametrize(("whose", "policy"), [(VAULT_ID, VAULT), ("profile", PROFILE)])
+def test_the_device_shows_one(two_accounts, outer, whose, policy):
+    ended = signerd("addresses", whose, "--show", "2", state=two_accounts.state)
+    assert ended.status == Exit.OK
+    assert outer.bridge.shown == [policy.address(0, 2)]
+    told, same, _rest = ended.out.partition("Your device shows the same address")
+    assert same
+    assert f"It must be {policy.address(0, 2)}" in told
+    assert signerd("addresses", whose, "--show", "2", "--json", state=two_accounts.state).json["index"] == 2
+
+
+def test_s13_another_address_on_the_device(two_accounts, outer):
+    outer.bridge.showing.append(AddressMismatch(detail="tb1other"))
+    ended = signerd("addresses", VAULT_ID, "--show", "0", state=two_accounts.state)
+    assert ended.status == Exit.NOT_DECIDED
+    assert "ALARM" in ended.err
+    assert "Send nothing to either address" in ended.err
+
+
+def test_the_registered_keys(two_accounts, outer):
+    two_accounts.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
+    ended = signerd("accounts", state=two_accounts.state)
+    assert ended.status == Exit.OK
+    assert str(PROFILE_KEY.xpub) in ended.out
+    assert len(signerd("accounts", "--json", state=two_accounts.state).json["keys"]) == 3
+
+
+def test_the_keys_of_an_account_from_a_device(two_accounts, outer):
+    ended = signerd("accounts", "--device", outer.bridge.device.id, "--number", "5", state=two_accounts.state)
+    assert ended.status == Exit.OK
+    assert "m/48h/1h/5h/2h" in ended.out
+    assert "m/84h/1h/5h" in ended.out
+
+
+def test_nobody_has_registered(tmp_path, outer):
+    with served_daemon(tmp_path / "n", outer, prepared=False) as daemon:
+        assert "signerd register" in signerd("accounts", state=daemon.state).out
+        assert signerd("addresses", "profile", state=daemon.state).status == Exit.NOT_DECIDED

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from signerd.client import AsyncDaemonClient, DaemonClient, pairing, stored_token
+from signerd.client import AsyncDaemonClient, DaemonClient, store_token, stored_token
 from signerd.errors import NotAllowed, NotPaired, UnsafeFolder
 from tests.support.served import make_outer, served_daemon
 
@@ -95,7 +95,7 @@ def test_l13_without_a_token_nothing_else_is_answered(daemon):
 
 def test_l12_a_token_that_others_could_have_read_is_not_used(tmp_path):
     file = tmp_path / "token"
-    pairing.store_token(file, "t")
+    store_token(file, "t")
     file.chmod(0o644)
     with pytest.raises(UnsafeFolder):
         stored_token(file)
@@ -105,10 +105,10 @@ def test_a_token_takes_the_place_of_the_one_before_and_of_no_link_s_target(tmp_p
     target, file = tmp_path / "target", tmp_path / "token"
     target.write_text("mine")
     file.symlink_to(target)
-    pairing.store_token(file, "t")
+    store_token(file, "t")
     assert (target.read_text(), stored_token(file)) == ("mine", "t")
     with pytest.raises(UnsafeFolder):
-        pairing.store_token(tmp_path / "nowhere" / "token", "t")
+        store_token(tmp_path / "nowhere" / "token", "t")
 
 
 @pytest.fixture

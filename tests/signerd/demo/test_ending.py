@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from signerd.demo import story
-from signerd.demo.buttons import _pressed
-from signerd.demo.people import Signer
+from signerd.demo.people import Signer, _pressed
 from signerd.demo.programs import DemoFailed, Programs
 from tests.support.descendants import command_of, descendants, until_gone
 from tests.support.rigs import short_folder
@@ -62,7 +61,9 @@ def test_a_signal_ends_every_program(tmp_path: Path, ending: signal.Signals) -> 
 
 
 def test_a_demo_that_is_killed_takes_every_program_along() -> None:
-    """The platform, the devices, the daemons, their device workers and the fork servers of those: all that descends from it."""
+    """The platform, the devices, the daemons, their device workers and the fork servers of those: all that
+    descends from it.
+    """
     with short_folder() as folder:
         demo = subprocess.Popen(
             [sys.executable, "-u", "-m", "signerd", "demo", "--auto"],

@@ -7,8 +7,9 @@ import threading
 import httpx
 import pytest
 
+from custody.exchange import NoAnswer, Reply, Why
 from signerd.client import DaemonClient
-from signerd.doctor import machine, platform, state
+from signerd.doctor import machine, platform
 from signerd.doctor.examining import CHECKS, examine
 from signerd.doctor.finding import Check, Finding, Outcome, Patient, well
 from signerd.errors import SecretsLocked
@@ -89,25 +90,25 @@ def test_a_broken_configuration_is_told_once(patient):
 
 
 def test_l12_a_folder_that_others_can_enter(patient):
-    assert state.folder(patient).outcome is Outcome.WELL
+    assert platform.folder(patient).outcome is Outcome.WELL
     patient.state.chmod(0o755)
-    found = state.folder(patient)
+    found = platform.folder(patient)
     assert found.outcome is Outcome.TROUBLE
     assert "0755" in found.found
     assert "chmod 700" in found.do
 
 
 def test_a_full_disk(patient, monkeypatch):
-    assert state.disk(patient).outcome is Outcome.WELL
-    monkeypatch.setattr(state, "LEAST_FREE_BYTES", 2**62)
-    assert state.disk(patient).outcome is Outcome.TROUBLE
+    assert platform.disk(patient).outcome is Outcome.WELL
+    monkeypatch.setattr(platform, "LEAST_FREE_BYTES", 2**62)
+    assert platform.disk(patient).outcome is Outcome.TROUBLE
 
 
 def test_two_daemons(patient):
-    assert state.daemon(patient).outcome is Outcome.NOTE
+    assert platform.daemon(patient).outcome is Outcome.NOTE
     with StateFolder.hold(patient.state):
-        assert state.daemon(patient).outcome is Outcome.TROUBLE
-    assert state.daemon(patient).outcome is Outcome.NOTE
+        assert platform.daemon(patient).outcome is Outcome.TROUBLE
+    assert platform.daemon(patient).outcome is Outcome.NOTE
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may open every device")
@@ -149,13 +150,12 @@ def test_a_port_that_is_taken_at_either_address(patient, family, host):
     assert str(taken) in found.found
 
 
-def answering(monkeypatch, answer):
-    def ask(_patient):
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+def answering(monkeypatch, outcome):
+    monkeypatch.setattr(platform, "_ask", lambda _patient: outcome)
 
-    monkeypatch.setattr(platform, "_ask", ask)
+
+def failing(words):
+    return NoAnswer(Why.NO_CONNECTION, httpx.ConnectError(words))
 
 
 @pytest.mark.parametrize(
@@ -169,19 +169,19 @@ def answering(monkeypatch, answer):
     ],
 )
 def test_the_clock(patient, monkeypatch, date, outcome):
-    answering(monkeypatch, httpx.Response(404, headers={"Date": date}))
+    answering(monkeypatch, Reply(404, {"date": date}, b""))
     assert platform.clock(patient).outcome is outcome
 
 
 def test_a_platform_that_is_not_reached_or_not_itself(patient, monkeypatch):
-    answering(monkeypatch, httpx.ConnectError("All connection attempts failed"))
+    answering(monkeypatch, failing("All connection attempts failed"))
     assert "not lost" in platform.reach(patient).why
     assert "network" in platform.reach(patient).do
     patient.environment = {"HTTPS_PROXY": "http://proxy"}
     assert "proxy" in platform.reach(patient).do
-    answering(monkeypatch, httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired"))
+    answering(monkeypatch, failing("[SSL: CERTIFICATE_VERIFY_FAILED] certificate has expired"))
     assert "ca_file" in platform.reach(patient).do
-    answering(monkeypatch, httpx.Response(404))
+    answering(monkeypatch, Reply(404, {}, b""))
     assert platform.reach(patient) == Finding(Outcome.WELL, "http://127.0.0.1:9 answers.")
 
 

@@ -15,8 +15,8 @@ from multisig import Psbt, multisig_account_path, profile_account_path, signer_p
 from signerd.core.audit import Note
 from signerd.core.values import Limits
 from signerd.hwi import signing
-from signerd.hwi.arguments import REFUSED
 from signerd.hwi.codes import Code
+from signerd.hwi.program import REFUSED
 from signerd.journal import Journal
 from tests.support.bills import PROFILE, PROFILE_KEY, bill
 from tests.support.daemons import prepare
@@ -87,7 +87,7 @@ def approves(daemon, psbt_id):
     daemon.approve(psbt_id, shown.digest, [check.name for check in shown.checks if check.acknowledge])
 
 
-# --- enumerate -----------------------------------------------------------------------------------------------------------
+# --- enumerate ----------------------------------------------------------------------------------------------
 
 
 def test_enumerate_answers_from_memory_and_no_device_is_touched(hwi, outer):
@@ -123,7 +123,7 @@ def test_without_a_daemon_every_other_command_is_a_no(tmp_path):
     no(answered, Code.DEVICE_CONN_ERROR)
 
 
-# --- which device --------------------------------------------------------------------------------------------------------
+# --- which device -------------------------------------------------------------------------------------------
 
 
 def test_a_command_names_its_device(hwi):
@@ -145,7 +145,7 @@ def test_without_a_chain_mainnet_is_meant_as_with_hwi(hwi):
     no(hwi("-f", F, "getxpub", ACCOUNT), Code.BAD_ARGUMENT)
 
 
-# --- keys ----------------------------------------------------------------------------------------------------------------
+# --- keys ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", [ACCOUNT, "m/84'/1'/0'", "84H/1H/0H"])
@@ -200,7 +200,7 @@ def test_getdescriptors_of_another_account_is_refused(hwi):
     no(hwi(*NAMED, "getdescriptors", "--account", "1"), Code.UNAVAILABLE_ACTION)
 
 
-# --- addresses -----------------------------------------------------------------------------------------------------------
+# --- addresses ----------------------------------------------------------------------------------------------
 
 
 def single(chain=0, index=5, key=PROFILE.key):
@@ -267,7 +267,7 @@ def test_displayaddress_of_a_device_that_went_is_code_3(hwi, outer):
     no(hwi(*NAMED, "displayaddress", "--desc", single()), Code.DEVICE_CONN_ERROR)
 
 
-# --- signing -------------------------------------------------------------------------------------------------------------
+# --- signing ------------------------------------------------------------------------------------------------
 
 
 def test_signtx_waits_for_the_person_and_gives_the_signed_psbt(desk, hwi):
@@ -383,7 +383,7 @@ def test_signtx_that_is_interrupted_is_taken_back(desk, hwi, monkeypatch):
 
 
 def test_signtx_that_is_told_to_end_takes_back_what_it_brought(desk):
-    """The real program: whoever stops it is not asked for any more."""
+    """The real program: a person who stops it is not asked for any more."""
     command = [sys.executable, "-m", "signerd.hwi", "--state", str(desk.state), *NAMED, "signtx"]
     with subprocess.Popen(
         [*command, bill().to_base64()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -408,7 +408,7 @@ def test_signtx_of_what_the_checks_refuse_is_an_invalid_transaction(desk, hwi):
     no(hwi(*NAMED, "signtx", foreign.to_base64()), Code.INVALID_TX)
 
 
-# --- PIN -----------------------------------------------------------------------------------------------------------------
+# --- PIN ----------------------------------------------------------------------------------------------------
 
 
 def test_promptpin_and_sendpin_unlock_a_device_whose_pin_is_typed_here(hwi, outer):
@@ -435,7 +435,7 @@ def test_l10_a_passphrase_is_left_to_the_page(hwi, outer):
     no(hwi(*NAMED, "sendpin", "137"), Code.DEVICE_NOT_READY)
 
 
-# --- what is not done ----------------------------------------------------------------------------------------------------
+# --- what is not done ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", sorted(REFUSED))

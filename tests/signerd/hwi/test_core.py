@@ -1,4 +1,6 @@
-"""A real node with ``-signer=signerd-hwi``: its wallet's keys, an address on the device, and a payment, end to end."""
+"""A real node with ``-signer=signerd-hwi``: its wallet's keys, an address on the device, and a payment, end
+to end.
+"""
 
 import asyncio
 import subprocess

@@ -1,4 +1,6 @@
-"""Descriptors from strangers: whatever is written, the answer is an address that was asked for, or a no; never a crash."""
+"""Descriptors from strangers: whatever is written, the answer is an address that was asked for, or a no;
+never a crash.
+"""
 
 from argparse import Namespace
 
@@ -8,9 +10,9 @@ from hypothesis import strategies as st
 
 from signerd.errors import DaemonFailed
 from signerd.hwi.codes import HwiError
+from signerd.hwi.connection import Accounts, Key
+from signerd.hwi.keys import address
 from signerd.hwi.listing import Chosen
-from signerd.hwi.showing import address
-from signerd.hwi.values import Accounts, Key
 from tests.support.bills import PROFILE
 from tests.support.desk import VAULT
 
@@ -24,8 +26,10 @@ COSIGNERS = [
 ]
 PINNED = {"pinned": True, "vault_id": "vault-1", "threshold": 2, "cosigners": COSIGNERS}
 PIECES = [
-    "wpkh(", "wsh(", "sh(", "tr(", "sortedmulti(2,", "multi(2,", "sortedmulti(99,", ")", "))", ",", "#", "/0/5", "/1/0",
-    "/0/*", "/<0;1>/*", "/0h/5", "/4294967295", f"[{F}/84h/1h/0h]", f"[{F}]", "[00000000/0]", "[", "]", "02" * 33,
+    "wpkh(", "wsh(", "sh(", "tr(", "sortedmulti(2,", "multi(2,", "sortedmulti(99,",
+    ")", "))", ",", "#", "/0/5", "/1/0",
+    "/0/*", "/<0;1>/*", "/0h/5", "/4294967295", f"[{F}/84h/1h/0h]", f"[{F}]", "[00000000/0]",
+    "[", "]", "02" * 33,
     str(PROFILE.key), str(PROFILE.key.xpub), *(f"{key}/0/7" for key in VAULT.cosigners), "é", "\x00",
 ]  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""HWI's own program and signerd-hwi, asked the same of one virtual device: what is alike, and each difference by its name."""
+"""HWI's own program and signerd-hwi, asked the same of one virtual device: what is alike, and each difference
+by its name.
+"""
 
 import pytest
 
@@ -7,8 +9,8 @@ from tests.support.hwi_parity import COMMANDS, FINGERPRINT, PROFILE
 from tests.support.namespace import run_isolated
 from tests.support.virtual import spend
 
-# What is not told: accounts that signerd would not sign for (BIP-44, -49, -86), neither alone nor among the descriptors.
-# What is told otherwise: a no whose words differ, with the same code.
+# What is not told: accounts that signerd would not sign for (BIP-44, -49, -86), neither alone nor among the
+# descriptors. What is told otherwise: a no whose words differ, with the same code.
 DIFFERENCES = {
     "trezor": {"getxpub elsewhere", "getdescriptors", "promptpin", "bad descriptor"},
     "coldcard": {"getxpub elsewhere", "getdescriptors", "promptpin", "bad descriptor"},

@@ -1,4 +1,6 @@
-"""Every row against the OpenAPI document that the daemon itself serves: as the person, as an app, as nobody (L2, L13)."""
+"""Every row against the OpenAPI document that the daemon itself serves: as the person, as an app, as nobody
+(L2, L13).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 from signerd.callers import Right
 from signerd.core.states import State
 from signerd.endpoint import HOST, PREFIX, socket_path
-from signerd.loopback.access.rates import Rates
+from signerd.loopback.access.gates import Rates
 from signerd.loopback.binding import arguments
 from signerd.loopback.description import describe
 from signerd.loopback.endpoints import ROUTES, Route
@@ -61,7 +63,7 @@ def callers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callers]:
     folder = tmp_path_factory.mktemp("described")
     patch = pytest.MonkeyPatch()
     # How often an app may ask is another test's matter.
-    patch.setattr(Rates, "_require", lambda self, who, _tokens: self._filled(who))
+    patch.setattr(Rates, "_require", lambda self, who, _tokens: self._of(who))
     with (
         patch.context(),
         served_daemon(folder / "s", make_outer(folder), port=0, config=make_config()) as daemon,

@@ -7,10 +7,11 @@ import re
 import httpx
 import pytest
 
+from custody.exchange import Reply
 from multisig import Network
 from signerd import shapes
+from signerd.asking import refusal
 from signerd.callers import TERMINAL
-from signerd.client.flow import Reply, refusal
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Record
@@ -18,7 +19,7 @@ from signerd.daemon.proposal_views import proposal_line, proposal_view
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, StaleApproval
 from signerd.loopback.endpoints import ROUTES
-from signerd.loopback.routes import interface
+from signerd.loopback.serve import interface
 from signerd.problems import leaves
 from tests.signerd.test_problems import made
 from tests.support.desk import review_context, snapshot_of, spend
@@ -208,12 +209,14 @@ BAD_BODIES = [
 
 
 def sent(daemon, verb: str, path: str, **given) -> httpx.Response:
-    """A request that no client of ours would make, over the socket. Raises what the daemon's problem speaks of."""
+    """A request that no client of ours would make, over the socket. Raises what the daemon's problem speaks
+    of.
+    """
     transport = httpx.HTTPTransport(uds=str(socket_path(daemon.state)))
     with httpx.Client(transport=transport, trust_env=False) as http:
         answer = http.request(verb, f"http://{HOST}{PREFIX}{path}", **given)
     if answer.is_error:
-        raise refusal(Reply(answer.status_code, answer.content))
+        raise refusal(Reply(answer.status_code, answer.headers, answer.content))
     return answer
 
 

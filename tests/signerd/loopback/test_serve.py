@@ -1,4 +1,6 @@
-"""The server's life inside the daemon's: it starts before it is spoken of, finishes what it began, and leaves nothing."""
+"""The server's life inside the daemon's: it starts before it is spoken of, finishes what it began, and leaves
+nothing.
+"""
 
 import asyncio
 import contextlib

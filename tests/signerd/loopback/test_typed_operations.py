@@ -1,4 +1,6 @@
-"""L5: through the table a device is asked for typed operations and for nothing else, whatever a caller sends."""
+"""L5: through the table a device is asked for typed operations and for nothing else, whatever a
+caller sends.
+"""
 
 import inspect
 import re
@@ -19,9 +21,9 @@ from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
 from tests.support.served import make_outer, served
 
-# All that the daemon ever asks of a device. What is not here cannot be reached: no wipe, no set-up, no firmware, no
-# message as it came, and no text of a caller's to sign: ``sign_message`` signs a checked challenge for the device's own
-# keys (``account.registration``) and nothing else.
+# All that the daemon ever asks of a device. What is not here cannot be reached: no wipe, no set-up, no
+# firmware, no message as it came, and no text of a caller's to sign: ``sign_message`` signs a checked
+# challenge for the device's own keys (``account.registration``) and nothing else.
 LOOKING = {"list", "refresh", "watch", "events"}
 ASKING = {"unlock", "identify", "cancel", "xpubs", "sign_message", "enrol", "show_address", "sign"}
 # By row, which of them it may lead to. Every other row leads to none.
@@ -37,8 +39,9 @@ MAY_ASK = {
     ("POST", "/vaults/{vault_id}/addresses/show"): {"show_address"},
     ("POST", "/profile/addresses/show"): {"show_address"},
 }
-# What a caller may write in their own words, and where it goes: to the platform, to the person's own pages, to the device
-# that asked for it, or against a code of ours. None of it reaches a device as a command or as something to sign.
+# What a caller may write in their own words, and where it goes: to the platform, to the person's own pages,
+# to the device that asked for it, or against a code of ours. None of it reaches a device as a command or as
+# something to sign.
 FREE_TEXT = {
     "email",
     "password",
@@ -147,8 +150,8 @@ def test_l5_a_walk_through_the_whole_table_reaches_the_device_by_its_own_rows_on
             if row.path in {"/events", "/session", "/session/code"}:
                 continue
             bridge.asked.clear()
-            place = client.address.base + filled(row.path, device_id)
-            client._http.request(row.method, place, **body_of(row, digest, device_id))
+            place = client.address.url + PREFIX + filled(row.path, device_id)
+            client._http.request(row.method, place, timeout=60, **body_of(row, digest, device_id))
             reached[row.method, row.path] = set(bridge.asked)
     for row, asked in reached.items():
         assert asked <= MAY_ASK.get(row, set()), row

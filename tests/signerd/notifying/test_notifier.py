@@ -1,11 +1,34 @@
-"""Gathered, merged, throttled; and whatever the desktop does, it goes on."""
+"""Gathered, merged, throttled; and whatever the desktop does, it goes on. A real private bus, a small desktop
+on it, and the child that tells it; and what there may be instead of a desktop. What a desktop is told: counts
+in plain words, and what it is about only where the person asked for that.
+"""
 
 import asyncio
+import contextlib
+import shutil
+import socket
 
 import pytest
+from dbus_fast.aio import MessageBus
+from dbus_fast.service import ServiceInterface, dbus_method
 
-from signerd.feed import LINES_KEPT, Feed
-from signerd.notifying.notifier import GATHER_SECONDS, PAUSE_SECONDS, Notifier, notifying
+from signerd.core.states import State
+from signerd.feed import LINES_KEPT, WAITS, Feed, Line
+from signerd.notifying import child
+from signerd.notifying.notifier import (
+    GATHER_SECONDS,
+    LONGEST_DETAIL,
+    NOT_ON_SCREEN,
+    PAUSE_SECONDS,
+    Kind,
+    Notice,
+    Notifier,
+    kind_of,
+    notice_of,
+    notifying,
+    session_bus,
+    show,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -120,3 +143,197 @@ async def test_switched_off_nothing_runs(mode, more):
     async with notifying(Feed(), mode):
         assert len(asyncio.all_tasks()) == before + more
     assert len(asyncio.all_tasks()) == before
+
+
+BUS = pytest.mark.skipif(
+    shutil.which("dbus-daemon") is None, reason="dbus-daemon is not installed (Debian: dbus)"
+)
+NOTICE = Notice("A payment waits for your decision.", "", urgent=False)
+CONFIGURATION = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>session</type><listen>unix:path={path}</listen>
+<policy context="default"><allow send_destination="*"/>
+<allow receive_sender="*"/><allow own="*"/></policy></busconfig>
+"""
+
+
+def desktop(*, mute=False):
+    class Desktop(ServiceInterface):
+        def __init__(self):
+            super().__init__(child.NAME)
+            self.told = []
+
+        @dbus_method()
+        async def Notify(  # noqa: N802 - the specification's name
+            self,
+            app: "s",  # noqa: F821
+            replaces: "u",  # noqa: F821
+            icon: "s",  # noqa: F821
+            title: "s",  # noqa: F821
+            body: "s",  # noqa: F821
+            actions: "as",  # noqa: F722
+            hints: "a{sv}",  # noqa: F722
+            lasts: "i",  # noqa: F821
+        ) -> "u":  # noqa: F821
+            self.told.append((app, title, body, hints["urgency"].value))
+            if mute:
+                await asyncio.sleep(60)
+            return 1
+
+    return Desktop()
+
+
+@pytest.fixture
+async def bus(tmp_path, monkeypatch):
+    path = tmp_path / "bus"
+    (tmp_path / "bus.conf").write_text(CONFIGURATION.format(path=path))
+    daemon = await asyncio.create_subprocess_exec(
+        "dbus-daemon",
+        f"--config-file={tmp_path / 'bus.conf'}",
+        "--nofork",
+        "--print-address=1",
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    address = (await asyncio.wait_for(daemon.stdout.readline(), 20)).decode().strip()
+    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
+    yield address
+    daemon.terminate()
+    await daemon.communicate()
+
+
+@contextlib.asynccontextmanager
+async def listening(address, service):
+    connection = await MessageBus(bus_address=address).connect()
+    connection.export(child.PATH, service)
+    await connection.request_name(child.NAME)
+    yield service
+    connection.disconnect()
+
+
+@BUS
+@pytest.mark.parametrize(("urgent", "urgency"), [(False, child.NORMAL), (True, child.CRITICAL)])
+async def test_a_desktop_is_told(bus, urgent, urgency):
+    notice = Notice("Title <b>", "Body “ä”", urgent)
+    async with listening(bus, desktop()) as service:
+        assert await show(notice, seconds=60)
+    assert service.told == [("signerd", "Title <b>", "Body “ä”", urgency)]
+
+
+@BUS
+async def test_a_bus_without_a_desktop_is_silent(bus):
+    assert not await show(NOTICE, seconds=60)
+
+
+@BUS
+async def test_a_desktop_that_does_not_answer_is_given_up(bus):
+    async with listening(bus, desktop(mute=True)):
+        assert not await show(NOTICE, seconds=3)
+
+
+async def test_an_address_where_nobody_listens(tmp_path, monkeypatch):
+    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={tmp_path / 'none'}")
+    assert not await show(NOTICE, seconds=60)
+
+
+async def test_without_a_session_no_process_is_started(monkeypatch):
+    monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", None)
+    assert not await show(NOTICE)
+
+
+def test_where_the_bus_is(tmp_path):
+    assert session_bus({}) is None
+    assert session_bus({"XDG_RUNTIME_DIR": str(tmp_path)}) is None
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(tmp_path / "bus"))
+    assert session_bus({"XDG_RUNTIME_DIR": str(tmp_path)}) == f"unix:path={tmp_path / 'bus'}"
+    assert (
+        session_bus({"DBUS_SESSION_BUS_ADDRESS": "unix:abstract=x", "XDG_RUNTIME_DIR": "/"})
+        == "unix:abstract=x"
+    )
+
+
+def line(subject, kind, text="x", number=1):
+    return Line(number, subject, kind, text)
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        (line("p-1", "ask"), Kind.PROPOSAL),
+        (line("pairing", "ask"), Kind.PAIRING),
+        (line("device-1", "question"), Kind.QUESTION),
+        (line("p-1", "alarm"), Kind.ALARM),
+        (line("p-1", "state", "waiting-for-device"), Kind.DEVICE),
+        (line("p-1", "state", "refused"), Kind.REFUSED),
+        (line("p-1", "state", "broadcast"), Kind.BROADCAST),
+        (line("p-1", "state", "signed"), None),
+        (line("p-1", "progress", "Look at your device."), None),
+        (line("p-1", "info"), None),
+        (line("p-1", "attention"), None),
+        (line("d", "device"), None),
+    ],
+)
+def test_what_is_told(told, kind):
+    assert kind_of(told) is kind
+
+
+@pytest.mark.parametrize("word", ["waiting-for-device", "refused", "broadcast"])
+def test_the_states_that_are_told_are_states(word):
+    assert State(word)
+
+
+def test_a_burst_of_a_thousand_proposals_is_one_notice_that_counts_them():
+    notice = notice_of([line(f"p-{n}", "ask") for n in range(1000)], details=False)
+    assert (notice.title, notice.body) == ("1000 payments wait for your decision.", "")
+
+
+def test_what_happens_twice_to_one_is_told_once():
+    notice = notice_of([line("p-1", "ask"), line("p-1", "ask")], details=False)
+    assert notice.title == "A payment waits for your decision."
+
+
+def test_the_most_pressing_is_the_title():
+    lines = [
+        line("p-1", "ask"),
+        line("p-2", "alarm", "Two payments spend one coin."),
+        line("p-3", "state", "refused"),
+    ]
+    notice = notice_of(lines, details=False)
+    assert notice.title == "signerd warns you."
+    assert notice.body == "A payment waits for your decision. A payment was refused by a check."
+    assert notice.urgent
+
+
+def test_l6_of_many_the_most_pressing_is_named_first_where_the_end_is_cut():
+    lines = [*(line(f"p-{n}", "ask") for n in range(100)), line("vault-9", "alarm")]
+    notice = notice_of(lines, details=True)
+    assert notice.body.startswith("100 payments wait for your decision. vault-9, p-0, p-1")
+    assert notice.body.endswith("…")
+
+
+def test_nothing_for_the_person_is_no_notice():
+    assert notice_of([line("p-1", "progress"), line("p-1", "state", "signed")], details=False) is None
+
+
+def test_l8_a_lock_screen_learns_neither_amounts_nor_names():
+    words = "Pay 12.5 BTC to Evil"
+    for kind in ("ask", "alarm", "question"):
+        notice = notice_of([line("tb1-12.5-BTC", kind, words)], details=False)
+        assert "12.5" not in notice.title + notice.body
+
+
+def test_l8_details_carry_no_markup_and_no_control_characters():
+    notice = notice_of([line("p-1", "alarm", "<b>Pay</b> &amp;\x1b[2J\u202eTSR " + "x" * 500)], details=True)
+    assert not {"<", ">", "&", "\x1b", "\u202e"} & set(notice.body)
+    assert len(notice.body) <= LONGEST_DETAIL
+    assert "Pay" in notice.body
+
+
+def test_s28_what_the_device_will_not_show_is_told_without_what_it_is():
+    asked = line("p-1", "ask", f"{WAITS} Your Trezor One shows the first 31 of the 59 bytes.")
+    assert notice_of([asked], details=False).body == NOT_ON_SCREEN
+    assert "31 of the 59" in notice_of([asked], details=True).body
+    assert notice_of([line("p-1", "ask", WAITS)], details=False).body == ""

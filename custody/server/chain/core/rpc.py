@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import httpx
 from pydantic import SecretStr
 
-from custody.server.chain.deadlines import ExchangeDeadlines
+from custody.deadlines import ExchangeDeadlines
 from custody.server.domain.errors import ChainUnavailable
 
 # A cookie is "__cookie__:" and 64 hexadecimal digits.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from custody.pace import Backoff, no_jitter
 from custody.server.domain.errors import ChainUnavailable
 
 # Doubled at each failure in a row, up to the longest.
@@ -38,15 +39,14 @@ class Pace:
         return self.scripts_seconds and max(self.scripts_seconds, scripts / self.requests_per_second)
 
 
-class Backoff:
+class Peace:
     """After a failure nothing is sent for a while: a watcher looks twice a second, and must not hammer."""
 
     def __init__(self, clock: Callable[[], float], first: float) -> None:
         self._clock = clock
-        self._first = first
+        self._pause = Backoff(no_jitter, first, LONGEST_PEACE)
         self._lock = threading.Lock()
         self._until = -math.inf
-        self._failures = 0
 
     def require_peace_over(self) -> None:
         """Raises ChainUnavailable during the pause after a failure."""
@@ -62,19 +62,18 @@ class Backoff:
         with self._lock:
             # Questions that were under way together fail together, and count once.
             first = self._clock() >= self._until
-            own = min(self._first * 2**self._failures, LONGEST_PEACE) if first else 0.0
+            own = self._pause.next() if first else 0.0
             self._until = max(self._until, self._clock() + max(own, min(retry_after, LONGEST_RETRY_AFTER)))
-            self._failures = min(self._failures + first, 32)
 
     def lied(self) -> None:
         """Called for contradictory answers: asking again at once would give the same."""
         with self._lock:
             if self._clock() >= self._until:
-                self._until = self._clock() + PEACE_AFTER_A_LIE * self._first
+                self._until = self._clock() + PEACE_AFTER_A_LIE * self._pause.first
 
     def worked(self) -> None:
         with self._lock:
-            self._failures = 0
+            self._pause.reset()
 
 
 Key = TypeVar("Key", bound=Hashable)

@@ -11,9 +11,9 @@ from ipaddress import ip_address
 
 import httpx
 
+from custody.deadlines import ExchangeDeadlines
 from custody.schemas.measure import has_more_values
-from custody.server.chain.deadlines import ExchangeDeadlines
-from custody.server.chain.esplora.pace import Backoff, Pace
+from custody.server.chain.esplora.pace import Pace, Peace
 from custody.server.domain.errors import ChainUnavailable
 
 TIMEOUT = httpx.Timeout(10.0, connect=5.0)
@@ -104,14 +104,14 @@ class Wire:
         )
         self._lines = ExchangeDeadlines()
         self._clock = clock
-        self._backoff = Backoff(clock, pace.first_peace)
+        self._peace = Peace(clock, pace.first_peace)
 
     def close(self) -> None:
         self._http.close()
 
     def doubt(self) -> None:
         """Called where its answers contradict each other: no request is sent for a while."""
-        self._backoff.lied()
+        self._peace.lied()
 
     def find(self, path: str) -> bytes | None:
         """The body; None where the explorer knows nothing of the kind (404). Raises ChainUnavailable."""
@@ -136,23 +136,23 @@ class Wire:
     def _ask(
         self, method: str, path: str, content: bytes | None = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        self._backoff.require_peace_over()
+        self._peace.require_peace_over()
         try:
             answer, retry_after = self._exchange(method, path, content, headers)
         except (httpx.HTTPError, httpx.StreamError, _TooMuch) as error:
-            self._backoff.failed()
+            self._peace.failed()
             raise ChainUnavailable(f"The explorer gave no whole answer ({type(error).__name__}).") from error
         except RuntimeError as error:
             if not self._http.is_closed:
                 raise
             raise ChainUnavailable("The explorer is not asked any more.") from error
         if answer.status in _SENDS_ELSEWHERE:
-            self._backoff.failed()
+            self._peace.failed()
             raise ChainUnavailable("The explorer sends us to another address, where we do not go.")
         if answer.status not in ANSWERS:
-            self._backoff.failed(retry_after)
+            self._peace.failed(retry_after)
             raise ChainUnavailable(f"The explorer answers with status {answer.status}.")
-        self._backoff.worked()
+        self._peace.worked()
         return answer
 
     def _exchange(

@@ -18,11 +18,11 @@ from typing import Final, Literal, Protocol
 import structlog
 from pydantic import SecretStr
 
+from custody.deadlines import Deadline
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import MailRefused, MailUnavailable
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.meters import Meters
-from custody.server.service.cutting import Deadline
 
 log = structlog.get_logger()
 

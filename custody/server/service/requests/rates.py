@@ -6,7 +6,6 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from ipaddress import IPv6Address, IPv6Network, ip_address
@@ -15,6 +14,7 @@ from math import ceil
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from custody.pace import Bucket
 from custody.server.domain.errors import RateLimited
 from custody.server.domain.ports import Clock
 from custody.server.store import Store
@@ -45,13 +45,7 @@ MAX_KEYS = 10_000
 LONGEST_WINDOW = timedelta(hours=1)
 # RFC 6177: a site gets at least a /64, so that its addresses are one caller's to choose from.
 IPV6_SITE_BITS = 64
-_MINUTE = timedelta(minutes=1)
-
-
-@dataclass
-class _Bucket:
-    level: float
-    filled_at: datetime
+_MINUTE_SECONDS = 60.0
 
 
 class Buckets:
@@ -60,29 +54,24 @@ class Buckets:
     def __init__(self, clock: Clock, size: int) -> None:
         self._clock = clock
         self._size = size
-        self._buckets: OrderedDict[int, _Bucket] = OrderedDict()
+        self._buckets: OrderedDict[int, Bucket] = OrderedDict()
         self._lock = threading.Lock()
 
     def take(self, user_id: int) -> None:
         """Raises RateLimited, with the seconds until there is one again."""
         with self._lock:
             bucket = self._filled(user_id)
-            if bucket.level < 1:
-                wait = (1 - bucket.level) * _MINUTE.total_seconds() / self._size
+            if wait := bucket.seconds_until(1):
                 raise RateLimited("You are asking too often.", retry_after=max(1, ceil(wait)))
             bucket.level -= 1
 
-    def _filled(self, user_id: int) -> _Bucket:
-        now = self._clock()
-        bucket = self._buckets.setdefault(user_id, _Bucket(self._size, now))
+    def _filled(self, user_id: int) -> Bucket:
+        now = self._clock().timestamp()
+        bucket = self._buckets.setdefault(user_id, Bucket.full(self._size, self._size / _MINUTE_SECONDS, now))
         self._buckets.move_to_end(user_id)
         if len(self._buckets) > MAX_PEOPLE:
             self._buckets.popitem(last=False)
-        # A clock that was set back neither fills nor drains a bucket.
-        passed = max(now - bucket.filled_at, timedelta(0))
-        bucket.level = min(self._size, bucket.level + passed / _MINUTE * self._size)
-        bucket.filled_at = now
-        return bucket
+        return bucket.fill(now)
 
 
 class Rates:

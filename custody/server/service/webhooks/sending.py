@@ -13,8 +13,8 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
 
+from custody.deadlines import Deadline
 from custody.server.domain.webhook_urls import WebhookUrl, is_public_text
-from custody.server.service.cutting import Deadline
 
 # For a whole attempt: resolving the name, connecting, TLS, and the status of the response.
 ATTEMPT_SECONDS: Final = 10.0

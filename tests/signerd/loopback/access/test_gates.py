@@ -16,9 +16,8 @@ from signerd.errors import (
     OriginRefused,
     TooManyRequests,
 )
-from signerd.loopback.access.gates import Admitted, PortGate, SocketGate, hosts_at
-from signerd.loopback.access.rates import Rates
-from signerd.loopback.access.request_head import RequestHead
+from signerd.loopback.access.gates import Admitted, PortGate, Rates, SocketGate, hosts_at
+from signerd.loopback.access.headers import RequestHead
 from signerd.loopback.access.sessions import IDLE_SECONDS, Sessions
 from tests.support.served import ScriptedTokens
 
@@ -58,7 +57,7 @@ def desk():
     return Desk()
 
 
-# --- Host ----------------------------------------------------------------------------------------------------------------
+# --- Host ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("host", sorted(hosts_at(PORT)))
@@ -132,7 +131,7 @@ def test_browsers_leave_the_port_away_at_80_alone():
     assert all(host.endswith(f":{PORT}") for host in hosts_at(PORT))
 
 
-# --- Origin --------------------------------------------------------------------------------------------------------------
+# --- Origin -------------------------------------------------------------------------------------------------
 
 NOT_LET_IN = [
     "null",
@@ -210,7 +209,7 @@ def test_l3_a_site_that_was_let_in_may_read_and_is_still_a_stranger(desk):
     assert desk.admit(given).caller.kind is Kind.STRANGER
 
 
-# --- an app's token ------------------------------------------------------------------------------------------------------
+# --- an app's token -----------------------------------------------------------------------------------------
 
 
 def bearer(token: str) -> tuple[str, str]:
@@ -273,7 +272,7 @@ def test_l6_l11_an_app_that_asks_too_often_waits_and_keeps_nobody_else_waiting(d
         desk.admit(asked("GET", "/", bearer("program")))
 
 
-# --- the page's session --------------------------------------------------------------------------------------------------
+# --- the page's session -------------------------------------------------------------------------------------
 
 FROM_OURS = ("sec-fetch-site", "same-origin")
 
@@ -311,7 +310,9 @@ def test_a_page_at_which_somebody_is_lasts(desk):
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_l12_a_cookie_speaks_for_nobody_and_is_in_nobodys_way(desk, method):
-    """Browsers send cookies to every port of a host, and take them from every one: nothing here hangs on them."""
+    """Browsers send cookies to every port of a host, and take them from every one: nothing here hangs on
+    them.
+    """
     name, value = desk.secret
     stolen = ("cookie", f"{name}={value}; signerd-session={value}; signerd-{PORT}={value}")
     ours = (("origin", OWN), FROM_OURS)
@@ -386,7 +387,7 @@ def test_no_other_protocol_is_spoken(desk):
         SocketGate(desk.tokens, desk.rates).reader(asked("GET", "/", upgrade, host="signerd"))
 
 
-# --- anything at all -----------------------------------------------------------------------------------------------------
+# --- anything at all ----------------------------------------------------------------------------------------
 
 _NAMES = st.sampled_from(
     [
@@ -431,7 +432,7 @@ def test_any_head_is_answered_by_a_caller_or_a_refusal_and_nobody_becomes_the_pa
         assert admitted.caller.kind is Kind.STRANGER
 
 
-# --- the private socket --------------------------------------------------------------------------------------------------
+# --- the private socket -------------------------------------------------------------------------------------
 
 
 def test_whoever_holds_the_socket_is_at_the_terminal_and_a_token_there_has_its_own_rights(desk):

@@ -1,4 +1,4 @@
-"""The door itself: what it reads of a request, and what it does to an answer."""
+"""The guard: what it reads of a request, and what it does to an answer."""
 
 import time
 
@@ -6,9 +6,8 @@ import anyio
 import pytest
 
 from signerd.callers import Caller, Kind, Right
-from signerd.loopback.access.gates import SocketGate
+from signerd.loopback.access.gates import AT_ONCE, Rates, SocketGate
 from signerd.loopback.access.guard import Guard
-from signerd.loopback.access.rates import AT_ONCE, Rates
 from tests.support.served import ScriptedTokens
 
 GATE = SocketGate(ScriptedTokens(), Rates(time.monotonic))

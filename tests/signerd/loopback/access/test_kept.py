@@ -1,4 +1,6 @@
-"""L11: a connection that had an answer is kept for a moment, and not for one who begins a request and never ends it."""
+"""L11: a connection that had an answer is kept for a moment, and not for one who begins a request and never
+ends it.
+"""
 
 import contextlib
 import socket

@@ -57,7 +57,8 @@ def test_l1_l2_l3_l4_another_site_gets_a_no_without_a_word_of_cors_whatever_it_a
 
 
 def test_l2_l11_another_site_is_refused_before_its_body_comes(port):
-    head = f"POST /v1/session HTTP/1.1\r\nHost: {port.host}\r\nOrigin: https://evil.example\r\nContent-Length: 60000\r\n\r\n"
+    head = f"POST /v1/session HTTP/1.1\r\nHost: {port.host}\r\nOrigin: https://evil.example\r\n"
+    head += "Content-Length: 60000\r\n\r\n"
     assert read_answer(exchange(port.number, head.encode())).status == 403
 
 
@@ -208,7 +209,7 @@ def test_l11_an_app_pays_for_what_its_requests_take_and_the_person_never_waits_f
         assert port.ask("GET", "/v1/devices", app).status == 200
 
 
-# --- sizes and times -----------------------------------------------------------------------------------------------------
+# --- sizes and times ----------------------------------------------------------------------------------------
 
 
 def test_l11_a_body_that_says_it_is_too_long_is_refused_before_it_comes(port):
@@ -241,7 +242,7 @@ def test_l11_a_flooded_port_does_not_keep_the_terminal_out(tmp_path, monkeypatch
                 one.close()
 
 
-# --- streams -------------------------------------------------------------------------------------------------------------
+# --- streams ------------------------------------------------------------------------------------------------
 
 
 def opened_stream(port, headers) -> socket.socket:

@@ -10,12 +10,13 @@ from ipaddress import ip_address
 
 import pytest
 
-from signerd.loopback.access import peers, proc_net, sock_diag
-from signerd.loopback.access.peers import far_ends, teller, whose_by
-from signerd.loopback.access.sock_diag import Ends
+from signerd.loopback.access import peers
+from signerd.loopback.access.peers import Ends, far_ends, teller, whose_by
 from tests.support.ported import ported
 
-WAYS = pytest.mark.parametrize("owner", [sock_diag.owner, proc_net.owner], ids=["sock_diag", "proc"])
+WAYS = pytest.mark.parametrize(
+    "owner", [peers.owner_by_netlink, peers.owner_by_table], ids=["sock_diag", "proc"]
+)
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's own way to ask")
 ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 NOBODY = 65_534
@@ -78,7 +79,8 @@ def test_l12_another_users_connection_is_told_from_ours(listening, owner):
         caller.communicate(b"\n", timeout=90)
 
 
-ASK = 'exec 3<>/dev/tcp/127.0.0.1/$0 || exit 9; printf "GET / HTTP/1.1\r\nHost: $1\r\nConnection: close\r\n\r\n" >&3; cat <&3'
+ASK = "exec 3<>/dev/tcp/127.0.0.1/$0 || exit 9; "
+ASK += 'printf "GET / HTTP/1.1\r\nHost: $1\r\nConnection: close\r\n\r\n" >&3; cat <&3'
 
 
 @LINUX
@@ -105,8 +107,8 @@ def test_l12_a_connection_whose_owner_the_kernel_does_not_tell_is_nobodys(listen
 
 
 def test_l12_a_way_to_ask_that_does_not_know_ourselves_is_not_used(monkeypatch):
-    monkeypatch.setattr(peers.sock_diag, "owner", lambda _ends: os.getuid() + 1)
-    monkeypatch.setattr(peers.proc_net, "owner", lambda _ends: None)
+    monkeypatch.setattr(peers, "owner_by_netlink", lambda _ends: os.getuid() + 1)
+    monkeypatch.setattr(peers, "owner_by_table", lambda _ends: None)
     assert teller("127.0.0.1", os.getuid()) is None
 
 
@@ -114,15 +116,15 @@ def test_the_second_way_is_asked_where_the_first_is_shut(monkeypatch, listening)
     def shut(_ends: Ends) -> int | None:
         raise OSError(errno.EAFNOSUPPORT, "no netlink here")
 
-    monkeypatch.setattr(peers.sock_diag, "owner", shut)
-    monkeypatch.setattr(peers.proc_net, "owner", lambda _ends: 7)
+    monkeypatch.setattr(peers, "owner_by_netlink", shut)
+    monkeypatch.setattr(peers, "owner_by_table", lambda _ends: 7)
     whose = teller("127.0.0.1", 7)
     assert whose is not None
     with socket.create_connection(listening.getsockname()[:2]), listening.accept()[0] as accepted:
         assert whose(accepted) == 7
 
 
-# --- the kernel's answers ------------------------------------------------------------------------------------------------
+# --- the kernel's answers -----------------------------------------------------------------------------------
 
 ENDS = Ends(ip_address("127.0.0.1"), 40_000, ip_address("127.0.0.1"), 17_707)
 
@@ -149,10 +151,10 @@ def fault(number: int) -> bytes:
 
 
 def test_an_answer_of_the_kernel_is_read():
-    assert sock_diag.parse(answer(), ENDS) == 1000
-    assert sock_diag.parse(answer(state=4), ENDS) is None
-    assert sock_diag.parse(answer(uid=0, inode=0), ENDS) is None
-    assert sock_diag.parse(fault(errno.ENOENT), ENDS) is None
+    assert peers.parse(answer(), ENDS) == 1000
+    assert peers.parse(answer(state=4), ENDS) is None
+    assert peers.parse(answer(uid=0, inode=0), ENDS) is None
+    assert peers.parse(fault(errno.ENOENT), ENDS) is None
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,7 @@ def test_an_answer_of_the_kernel_is_read():
 )
 def test_an_answer_that_is_none_names_nobody(given):
     with pytest.raises(OSError):
-        sock_diag.parse(given, ENDS)
+        peers.parse(given, ENDS)
 
 
 HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
@@ -170,7 +172,7 @@ LINE = "   0: 0100007F:9C40 0100007F:452B 01 00000000:00000000 00:00000000 00000
 
 
 def test_a_line_of_the_table_is_read():
-    assert proc_net.owners(HEADING + LINE, ENDS) == {1000}
+    assert peers.owners(HEADING + LINE, ENDS) == {1000}
 
 
 @pytest.mark.parametrize(
@@ -189,22 +191,22 @@ def test_a_line_of_the_table_is_read():
     ids=range(9),
 )
 def test_another_line_of_the_table_names_nobody(line):
-    assert proc_net.owners(HEADING + line, ENDS) == set()
+    assert peers.owners(HEADING + line, ENDS) == set()
 
 
 def test_l12_two_that_could_be_meant_are_nobody(monkeypatch, tmp_path):
     table = tmp_path / "tcp"
     table.write_text(HEADING + LINE + LINE.replace(" 1000 ", " 1001 "))
-    monkeypatch.setattr(proc_net, "TABLES", (table, tmp_path / "none"))
-    assert proc_net.owner(ENDS) is None
+    monkeypatch.setattr(peers, "TABLES", (table, tmp_path / "none"))
+    assert peers.owner_by_table(ENDS) is None
     table.write_text(HEADING + LINE)
-    assert proc_net.owner(ENDS) == 1000
+    assert peers.owner_by_table(ENDS) == 1000
 
 
 def test_a_system_without_such_tables_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(proc_net, "TABLES", (tmp_path / "none",))
+    monkeypatch.setattr(peers, "TABLES", (tmp_path / "none",))
     with pytest.raises(OSError, match="no table"):
-        proc_net.owner(ENDS)
+        peers.owner_by_table(ENDS)
 
 
 def test_the_far_end_is_named_as_its_program_sees_it():

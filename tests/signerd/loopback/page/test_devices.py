@@ -153,7 +153,9 @@ async def test_a_pairing_code_is_compared(browser, bridge, given, status):
 
 
 async def test_the_part_does_not_change_while_somebody_types(browser, bridge):
-    """Else a line of the feed would take the typed places away, and the time left would change it each second."""
+    """Else a line of the feed would take the typed places away, and the time left would change it each
+    second.
+    """
     html, _action = await ask(browser, bridge)
     live = html.by_id("unlocking").attributes["hx-get"]
     assert (await browser.get(live)).status_code == 204

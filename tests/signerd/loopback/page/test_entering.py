@@ -5,7 +5,7 @@ import pytest
 from signerd.callers import Caller, Kind, Right
 from signerd.errors import NotAllowed, PageNotServed
 from signerd.loopback.access.sessions import IDLE_SECONDS
-from tests.signerd.loopback.access.test_listening_socket import PLAIN, ask
+from tests.signerd.loopback.access.test_listening import PLAIN, ask
 from tests.signerd.loopback.access.test_sessions import Clock
 from tests.support.ported import ported, secret_in
 from tests.support.served import served_script

@@ -1,23 +1,30 @@
-"""One proposal on the page: all that is shown, a yes bound to it, and what follows."""
+"""One proposal on the page: all that is shown, a yes bound to it, and what follows. On the page, whom a new
+token lists from the start: every address whole, however many there are (S12).
+"""
 
 import asyncio
 import unicodedata
 
 import pytest
 
+from multisig import RECEIVE, encode_address
 from signerd.callers import TERMINAL
 from signerd.core.states import State
 from signerd.core.text import amount
+from signerd.core.tokens import Published
 from signerd.feed import Line
 from signerd.loopback.page.proposals import device_words, stages
 from tests.support.bills import bill
 from tests.support.daemons import until_state
-from tests.support.desk import snapshot_of, spend
+from tests.support.desk import NETWORK, VAULT, snapshot_of, spend
 from tests.support.paged import Markup
+from tests.support.tokens import gold, token_snapshot
+from tests.support.wallets import foreign_script
 
 pytestmark = pytest.mark.anyio
 
-# Markup, an attribute that ends, an override of the reading direction, a zero-width space, a template's own marks, and a lot of it.
+# Markup, an attribute that ends, an override of the reading direction, a zero-width space, a template's own
+# marks, and a lot of it.
 HOSTILE = (
     "<script>alert(1)</script>\"'><img src=x onerror=alert(2)> \u202egnp.exe\u200b {{ 7*7 }}{% raw %} "
     + "W" * 800
@@ -208,13 +215,13 @@ def test_what_was_brought_never_goes_the_platforms_way(state):
 
 
 async def test_s13_of_what_was_brought_the_page_says_nothing_of_the_platforms(desk):
-    """Nobody there knows it: no state, no count of signatures, and nobody who would be shown a reason."""
+    """The platform does not know it: no state, no count of signatures, and no one to show a reason to."""
     view = await desk.daemon.imported.bring(bill().to_base64(), TERMINAL)
     words = (await desk.page(f"/proposals/{view.psbt_id}")).words
     for word in ("The platform takes", "Others sign", "Signatures:", "the platform shows it", "Made by"):
         assert word not in words
-    assert "Why (whoever brought it is told)" in words
-    assert "Signed, and ready for whoever brought it" in words
+    assert "Why (the program that brought it is told)" in words
+    assert "Signed, and ready for the program that brought it" in words
 
 
 def test_only_what_was_said_while_a_device_works_is_the_devices():
@@ -223,3 +230,32 @@ def test_only_what_was_said_while_a_device_works_is_the_devices():
     ]
     assert device_words("signing", lines) == ("progress", "attention")
     assert device_words("waiting-for-person", lines) == ()
+
+
+ICON = "https://evil.example/" + "x" * 400 + "?a=1&b='2'"
+
+
+@pytest.mark.parametrize("strangers", [1, 30])
+async def test_s12_every_listed_address_is_on_the_page_beside_their_number_and_hash(desk, strangers):
+    scripts = (VAULT.script_pubkey(RECEIVE, 0), *(foreign_script(f"holder {n}") for n in range(strangers)))
+    token = gold(whitelist_enabled=True, whitelist=tuple(sorted(scripts)), icon=ICON)
+    desk.platform.published[1] = Published(token.blob)
+    desk.platform.proposals["t-1"] = token_snapshot(token.deployment)
+    await until_state(desk.daemon, "t-1", State.WAITING_PERSON)
+    assert "token GOLD: a new one" in (await desk.page("/")).all("main")[0].words
+    page = await desk.page("/proposals/t-1")
+    assert page.broken == []
+    addresses = [encode_address(script, NETWORK) for script in token.whitelist]
+    words = [found.words for found in page.all("span") if found.attributes.get("class") == "address"]
+    # The vault's own stands in the table above, too: what returns goes there.
+    assert [shown for shown in words if shown in addresses][1:] == addresses
+    (fold,) = [found for found in page.all("details") if found.attributes["id"].startswith("listed-")]
+    assert f"Listed from the start: {len(addresses)} addresses" in fold.words
+    assert token.whitelist_hash.hex() in fold.words
+    assert fold.words.count("this vault itself") == 1
+    assert ("open" in fold.attributes) is (len(addresses) <= 10)
+    whole = page.all("main")[0].words
+    assert f"{ICON[:120]}… (cut: {len(ICON)} characters in all, SHA-256 " in whole
+    assert not [tag for tag in page.all("a") if "evil" in tag.attributes.get("href", "")]
+    ticks = {box.attributes["value"] for box in page.all("input", name="acknowledged")}
+    assert ticks == {"token-effect", "token-listed", "token-not-on-screen"}

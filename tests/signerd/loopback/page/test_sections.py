@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 HOSTILE = "<script>x</script>\u202e"
 
 
-# --- history ---------------------------------------------------------------------------------------------------------
+# --- history ------------------------------------------------------------------------------------------------
 
 
 async def test_the_history_is_the_chain_page_by_page_the_newest_first(desk):
@@ -68,7 +68,7 @@ def _broken():
     return AuditReport(entries=3, head="00", at=2, fault="entry 2 was changed")
 
 
-# --- apps ------------------------------------------------------------------------------------------------------------
+# --- apps ---------------------------------------------------------------------------------------------------
 
 
 async def test_an_app_is_let_in_with_what_was_left_of_its_wishes_and_its_access_is_ended(desk):
@@ -123,15 +123,15 @@ async def test_an_app_is_refused_and_a_site_is_let_in_and_shut_out(desk):
     assert (await desk.post("/apps/origins/shut-out", origin="https://app.example")).status_code == 200
 
 
-# --- settings --------------------------------------------------------------------------------------------------------
+# --- settings -----------------------------------------------------------------------------------------------
 
 
 async def test_settings_say_what_is_lowered_and_what_is_never_signed(desk):
     page = await desk.page("/settings")
     words = " ".join(page.all("main")[0].words.split())
     assert (
-        "fee-share: The fee is within the configured share of what is moved. Where it is not so, you are only asked."
-        in words
+        "fee-share: The fee is within the configured share of what is moved. Where it is not so, you are "
+        "only asked." in words
     )
     assert "10,000,000 sats" in words
     assert str(desk.daemon.state) in words

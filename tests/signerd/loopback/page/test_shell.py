@@ -1,4 +1,6 @@
-"""The frame of every page: who gets in, what it may load, what every form brings back, and that it is whole HTML."""
+"""The frame of every page: who gets in, what it may load, what every form brings back, and that it is whole
+HTML.
+"""
 
 from itertools import pairwise
 
@@ -6,8 +8,8 @@ import pytest
 
 from signerd.callers import STRANGER, TERMINAL
 from signerd.core.states import State
-from signerd.loopback.access.answers import PAGE_POLICY
-from signerd.loopback.page import assets
+from signerd.loopback.access.headers import PAGE_POLICY
+from signerd.loopback.page import rendering
 from tests.support.fake_bridge import FakeBridge
 from tests.support.paged import Markup, paged
 
@@ -40,7 +42,7 @@ async def test_every_page_is_whole_html_under_the_policy(daemon, path):
 
 @pytest.mark.parametrize("path", PAGES)
 async def test_no_page_holds_a_script_or_style_of_its_own_nor_points_outside(daemon, path):
-    """L8: what the policy forbids is not there either, so that nobody is tempted to loosen it."""
+    """L8: what the policy forbids is not there either, so that there is no reason to loosen it."""
     async with paged(daemon) as browser:
         html = Markup((await browser.get(path)).text)
     for tag in html.tags:
@@ -55,7 +57,9 @@ async def test_no_page_holds_a_script_or_style_of_its_own_nor_points_outside(dae
 
 @pytest.mark.parametrize("path", PAGES)
 async def test_every_form_is_posted_by_the_script_and_never_as_a_url_l4_l10(daemon, path):
-    """Without a script a form would be sent as its ``method`` says: what was typed must not stand in an address."""
+    """Without a script a form would be sent as its ``method`` says: what was typed must not stand in an
+    address.
+    """
     async with paged(daemon) as browser:
         html = Markup((await browser.get(path)).text)
     for form in html.all("form"):
@@ -103,10 +107,10 @@ async def test_nothing_is_approved_by_who_has_no_session(daemon):
 
 async def test_the_files_beside_it_are_a_fixed_list_and_asked_about_again(daemon):
     async with paged(daemon, STRANGER) as browser:
-        for name, kind in assets.TYPES.items():
+        for name, kind in rendering.TYPES.items():
             answer = await browser.get(f"/static/{name}")
             assert answer.headers["content-type"] == kind
-            assert answer.content == (assets.STATIC / name).read_bytes()
+            assert answer.content == (rendering.STATIC / name).read_bytes()
             again = await browser.get(f"/static/{name}", headers={"If-None-Match": answer.headers["etag"]})
             assert (again.status_code, again.content) == (304, b"")
     async with paged(daemon) as browser:

@@ -1,1 +1,0 @@
-"""Every call of the platform, one file for each section of the specification."""

@@ -1,0 +1,263 @@
+"""Keys and vaults, proposals and forwards, limits and the address book."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TypedDict, Unpack
+
+from pydantic import TypeAdapter
+
+from custody.client.flow import Core, Sent, call, read, row
+from custody.exchange import Plan, Request, method
+from custody.schemas.address_book import (
+    AddWhitelistAddressRequest,
+    RemoveWhitelistAddressRequest,
+    RenameWhitelistAddressRequest,
+    WhitelistAddress,
+)
+from custody.schemas.common import Done, Few, Many
+from custody.schemas.forwards import ForwardToVaultRequest
+from custody.schemas.keys import (
+    Key,
+    KeyChallenge,
+    KeyChallengeRequest,
+    RegisterKeyRequest,
+    RevokeKeyRequest,
+    SigningProfileAddress,
+)
+from custody.schemas.limits import (
+    LimitCheck,
+    LimitError,
+    MyLimits,
+    RoleLimit,
+    UpdateRolePoliciesRequest,
+    UpdateVaultRequest,
+    VaultLimits,
+)
+from custody.schemas.proposals import (
+    CancelPsbtRequest,
+    CancelPsbtResponse,
+    CreatePsbtRequest,
+    CreatePsbtResponse,
+    Proposal,
+    ProposalStatus,
+    SignPsbtRequest,
+    SignPsbtResponse,
+)
+from custody.schemas.vault_exports import ExportForm, VaultExport
+from custody.schemas.vaults import CreateWalletRequest, Vault
+
+_KEYS = TypeAdapter(Few[Key])
+_VAULTS = TypeAdapter(Many[Vault])
+# A long poll waits at the platform; the transport must not give up first.
+LONG_POLL_MARGIN_SECONDS = 10.0
+_PROPOSALS = TypeAdapter(Few[Proposal])
+
+
+@dataclass(frozen=True)
+class ProposalList:
+    """``not_modified``: the platform says that nothing changed since ``etag``; ``items`` is then empty."""
+
+    items: tuple[Proposal, ...]
+    etag: str | None
+    not_modified: bool = False
+
+
+class ProposalFilters(TypedDict, total=False):
+    """``awaiting_me``: those alone that await the caller's decision; ``after``: the id of a page's last
+    proposal.
+    """
+
+    status: ProposalStatus | None
+    awaiting_me: bool
+    after: str | None
+    limit: int | None
+    etag: str | None
+    wait_seconds: int | None
+
+
+_VAULT_LIMITS: TypeAdapter[VaultLimits | LimitError] = TypeAdapter(VaultLimits | LimitError)
+_ADDRESSES = TypeAdapter(Many[WhitelistAddress])
+
+
+class KeyCalls:
+    @row("POST", "/api/v1/key-challenge", KeyChallenge, repeatable=True)
+    @staticmethod
+    def key_challenge(body: KeyChallengeRequest) -> Sent:
+        """Repeatable: a challenge that is not used just expires."""
+        return Sent(body)
+
+    @row("POST", "/api/v1/register-key", Key)
+    @staticmethod
+    def register_key(body: RegisterKeyRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("GET", "/api/v1/keys", _KEYS, repeatable=True)
+    @staticmethod
+    def keys() -> Sent:
+        """The caller's own, revoked ones too."""
+        return Sent()
+
+    @row("POST", "/api/v1/revoke-key", Key, repeatable=True)
+    @staticmethod
+    def revoke_key(body: RevokeKeyRequest) -> Sent:
+        """Repeatable: what is revoked so already stays as it is."""
+        return Sent(body)
+
+    @row("GET", "/api/v1/signing-profile-address", SigningProfileAddress, repeatable=True)
+    @staticmethod
+    def signing_profile_address(network: str, *, key_id: str | None = None) -> Sent:
+        """Of the active key, or of another one of the caller's own."""
+        return Sent(query={"network": network, "key_id": key_id})
+
+
+class VaultCalls:
+    @row("POST", "/api/v1/create_wallet", Vault)
+    @staticmethod
+    def create_wallet(body: CreateWalletRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("GET", "/api/v1/list-wallets", _VAULTS, repeatable=True)
+    @staticmethod
+    def list_wallets(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @row("GET", "/api/v1/vault-export", VaultExport, repeatable=True)
+    @staticmethod
+    def vault_export(workspace_id: int, vault_id: str, form: ExportForm = "descriptor") -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id, "format": form})
+
+
+class ProposalCalls:
+    @row("POST", "/api/v1/create-psbt", CreatePsbtResponse)
+    @staticmethod
+    def create_psbt(body: CreatePsbtRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("POST", "/api/v1/cancel-psbt", CancelPsbtResponse, repeatable=True)
+    @staticmethod
+    def cancel_psbt(body: CancelPsbtRequest) -> Sent:
+        """Repeatable: what is cancelled stays so."""
+        return Sent(body)
+
+    @row("GET", "/api/v1/psbt", Proposal, repeatable=True)
+    @staticmethod
+    def proposal(psbt_id: str) -> Sent:
+        return Sent(query={"psbt_id": psbt_id})
+
+    @method
+    @staticmethod
+    def proposals(core: Core, workspace_id: int, **filters: Unpack[ProposalFilters]) -> Plan[ProposalList]:
+        """``GET /api/v1/psbt?workspace_id=``, newest last. With ``etag`` and ``wait_seconds`` a long poll
+        (RFC 7240).
+        """
+        reply = yield from call(core, proposals_request(core, workspace_id, **filters), repeatable=True)
+        etag = reply.headers.get("etag", filters.get("etag"))
+        if reply.status == HTTPStatus.NOT_MODIFIED:
+            return ProposalList((), etag, not_modified=True)
+        items = read(reply, _PROPOSALS)
+        return ProposalList(tuple(items), etag)
+
+    @row("POST", "/api/v1/sign-psbt", SignPsbtResponse, repeatable=True)
+    @staticmethod
+    def sign_psbt(body: SignPsbtRequest, *, idempotency_key: str | None = None) -> Sent:
+        """Repeatable: the same signature again changes nothing."""
+        return Sent(body, key=idempotency_key)
+
+
+class ForwardCalls:
+    @row("POST", "/api/v1/forward-to-vault", CreatePsbtResponse)
+    @staticmethod
+    def forward_to_vault(body: ForwardToVaultRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+
+class LimitCalls:
+    @row("POST", "/api/v1/update-role-policies", RoleLimit)
+    @staticmethod
+    def update_role_policies(body: UpdateRolePoliciesRequest) -> Sent:
+        return Sent(body)
+
+    @row("GET", "/api/v1/get-role-limit", RoleLimit, repeatable=True)
+    @staticmethod
+    def role_limit(workspace_id: int, role_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "role_id": role_id})
+
+    @method
+    @staticmethod
+    def check_user_role_limit(
+        core: Core, workspace_id: int, *, role_id: int, user_id: int, amount: str
+    ) -> Plan[bool]:
+        """``GET /api/v1/check-user-role-limit``: whether the amount would fit now. It reserves nothing."""
+        query = {"workspace_id": workspace_id, "role_id": role_id, "uuid": user_id, "amount_to_check": amount}
+        request = core.build("GET", "/api/v1/check-user-role-limit", query=query)
+        return read((yield from call(core, request, repeatable=True)), LimitCheck).success
+
+    @row("GET", "/api/v1/get-my-limits", MyLimits, repeatable=True)
+    @staticmethod
+    def my_limits(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @row("POST", "/api/v1/update-vault", VaultLimits)
+    @staticmethod
+    def update_vault(body: UpdateVaultRequest) -> Sent:
+        return Sent(body)
+
+    @row("GET", "/api/v1/get-vault-limits", _VAULT_LIMITS, repeatable=True)
+    @staticmethod
+    def vault_limits(workspace_id: int, vault_id: str) -> Sent:
+        """The limits, or why they cannot be told now."""
+        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+
+    @method
+    @staticmethod
+    def check_vault_limit(core: Core, workspace_id: int, vault_id: str, amount: str) -> Plan[bool]:
+        """``GET /api/v1/check-vault-limit``: whether a movement of the amount would fit now. It reserves
+        nothing.
+        """
+        query = {"workspace_id": workspace_id, "vault_id": vault_id, "amount_to_check": amount}
+        request = core.build("GET", "/api/v1/check-vault-limit", query=query)
+        return read((yield from call(core, request, repeatable=True)), LimitCheck).success
+
+
+class AddressBookCalls:
+    @row("GET", "/api/v1/get-whitelist-addresses", _ADDRESSES, repeatable=True)
+    @staticmethod
+    def whitelist_addresses(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @row("POST", "/api/v1/add-whitelist-address", WhitelistAddress)
+    @staticmethod
+    def add_whitelist_address(
+        body: AddWhitelistAddressRequest, *, idempotency_key: str | None = None
+    ) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("POST", "/api/v1/rename-whitelist-address", WhitelistAddress, repeatable=True)
+    @staticmethod
+    def rename_whitelist_address(body: RenameWhitelistAddressRequest) -> Sent:
+        """Repeatable: the same name again changes nothing."""
+        return Sent(body)
+
+    @row("POST", "/api/v1/remove-whitelist-address", Done)
+    @staticmethod
+    def remove_whitelist_address(body: RemoveWhitelistAddressRequest) -> Sent:
+        """Not repeated: the second answer would be that there is none."""
+        return Sent(body)
+
+
+def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalFilters]) -> Request:
+    """What ``proposals`` asks, for a reader of its own."""
+    query = {
+        "workspace_id": workspace_id,
+        "status": filters.get("status"),
+        "awaiting": "me" if filters.get("awaiting_me") else None,
+        "after": filters.get("after"),
+        "limit": filters.get("limit"),
+    }
+    etag, wait_seconds = filters.get("etag"), filters.get("wait_seconds")
+    headers = {} if etag is None else {"If-None-Match": etag}
+    if not wait_seconds:
+        return core.build("GET", "/api/v1/psbt", query=query, headers=headers)
+    headers["Prefer"] = f"wait={wait_seconds}"
+    silence = wait_seconds + LONG_POLL_MARGIN_SECONDS
+    return core.build("GET", "/api/v1/psbt", query=query, headers=headers, silence=silence)

@@ -1,0 +1,299 @@
+"""The audit log, purchases, webhooks with their deliveries, and tokens: made, called, listed, held."""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
+
+import httpx
+from pydantic import TypeAdapter
+
+from custody.client.errors import BadAnswer
+from custody.client.flow import Core, Sent, call, read, row
+from custody.exchange import Plan, Reply, method
+from custody.schemas.asset_tokens import (
+    CallContractRequest,
+    CallContractResponse,
+    Contract,
+    ContractCall,
+    ContractWhitelistRequest,
+    CreateTokenRequest,
+    CreateTokenResponse,
+    ResubmitCallRequest,
+    ResubmitCallResponse,
+    TokenBalance,
+    WorkspaceWhitelist,
+)
+from custody.schemas.common import Done, Few, Many
+from custody.schemas.logs import MAX_PAGE_SIZE, AuditLogEntry, ExportedLogs, LogsPage
+from custody.schemas.purchases import MAX_PURCHASES, PurchaseTransaction
+from custody.schemas.webhooks import (
+    CreateWebhookRequest,
+    RedeliverWebhookRequest,
+    UpdateWebhookRequest,
+    Webhook,
+    WebhookDelivery,
+    WebhookRequest,
+    WebhookWithSecret,
+)
+
+# Some hundred megabytes. An answer that always names a next page would fill any memory.
+MOST_ENTRIES = 200_000
+# Python reads no number of thousands of digits.
+_COUNT = re.compile(r"[0-9]{1,18}")
+_PURCHASES = TypeAdapter(Few[PurchaseTransaction])
+# A person's, in a lifetime. An answer that always names a next page would fill any memory.
+MOST_LISTED = 50_000
+Item = TypeVar("Item")
+_WEBHOOKS = TypeAdapter(Few[Webhook])
+_DELIVERIES = TypeAdapter(Few[WebhookDelivery])
+
+
+@dataclass(frozen=True)
+class Page(Generic[Item]):
+    """One page of a list. ``total`` counts all; ``has_more``: go on with ``after`` as the last id."""
+
+    items: tuple[Item, ...]
+    total: int
+    has_more: bool
+
+
+class LogDays(TypedDict, total=False):
+    """Which entries of a log: days are inclusive, in UTC."""
+
+    from_day: date | None
+    to_day: date | None
+    category: str | None
+
+
+class LogCalls:
+    @method
+    @staticmethod
+    def logs(
+        core: Core,
+        org_uid: int,
+        workspace_uid: int,
+        *,
+        page: int | None = None,
+        page_size: int | None = None,
+        cursor: str | None = None,
+        **days: Unpack[LogDays],
+    ) -> Plan[LogsPage]:
+        """``GET /api/v1/get-logs``: one page, the oldest first. Days are inclusive, in UTC."""
+        query = _filter(org_uid, workspace_uid, days)
+        return (yield from _page(core, query | {"page": page, "page_size": page_size, "cursor": cursor}))
+
+    @method
+    @staticmethod
+    def every_log(
+        core: Core, org_uid: int, workspace_uid: int, **days: Unpack[LogDays]
+    ) -> Plan[list[AuditLogEntry]]:
+        """``GET /api/v1/get-logs``, page after page to the end, up to ``MOST_ENTRIES``. All of it is in
+        memory: name days.
+        """
+        query = _filter(org_uid, workspace_uid, days) | {"page_size": MAX_PAGE_SIZE}
+        entries: list[AuditLogEntry] = []
+        cursor = None
+        while True:
+            page = yield from _page(core, query | {"cursor": cursor})
+            entries += page.logs
+            if page.next_cursor is None:
+                return entries
+            if not page.logs or page.next_cursor == cursor or len(entries) > MOST_ENTRIES:
+                raise BadAnswer(
+                    f"get-logs: no end after {len(entries):,} entries; name days where there are more"
+                )
+            cursor = page.next_cursor
+
+    @method
+    @staticmethod
+    def export_audit_logs(core: Core, org_uid: int, workspace_uid: int, **days: Unpack[LogDays]) -> Plan[str]:
+        """``GET /api/v1/export-audit-logs``: the CSV. Write it with ``newline=""``, for its lines end in
+        CRLF.
+
+        Not repeated: each export is recorded.
+        """
+        query = _filter(org_uid, workspace_uid, days)
+        request = core.build("GET", "/api/v1/export-audit-logs", query=query)
+        return read((yield from call(core, request, repeatable=False)), ExportedLogs).csv
+
+
+class PurchaseCalls:
+    @method
+    @staticmethod
+    def purchases(
+        core: Core, *, after: str | None = None, limit: int | None = None
+    ) -> Plan[Page[PurchaseTransaction]]:
+        """``GET /api/v1/purchases``: one page, the newest first."""
+        return (yield from _purchases(core, after, limit))
+
+    @method
+    @staticmethod
+    def every_purchase(core: Core) -> Plan[list[PurchaseTransaction]]:
+        """``GET /api/v1/purchases``, page after page to the end, up to ``MOST_LISTED``."""
+        found: list[PurchaseTransaction] = []
+        while True:
+            after = found[-1].id if found else None
+            page = yield from _purchases(core, after, MAX_PURCHASES)
+            found += page.items
+            if not page.has_more:
+                return found
+            if not page.items or found[-1].id == after or len(found) > MOST_LISTED:
+                raise BadAnswer(f"purchases: no end after {len(found):,} of them")
+
+
+class WebhookCalls:
+    @row("GET", "/api/v1/webhooks", _WEBHOOKS, repeatable=True)
+    @staticmethod
+    def webhooks(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @row("POST", "/api/v1/create-webhook", WebhookWithSecret)
+    @staticmethod
+    def create_webhook(body: CreateWebhookRequest) -> Sent:
+        """The secret is shown in this answer alone."""
+        return Sent(body)
+
+    @row("POST", "/api/v1/update-webhook", WebhookWithSecret)
+    @staticmethod
+    def update_webhook(body: UpdateWebhookRequest) -> Sent:
+        """A new secret is shown in this answer alone."""
+        return Sent(body)
+
+    @row("POST", "/api/v1/delete-webhook", Done)
+    @staticmethod
+    def delete_webhook(body: WebhookRequest) -> Sent:
+        return Sent(body)
+
+    @row("POST", "/api/v1/test-webhook", WebhookDelivery)
+    @staticmethod
+    def test_webhook(body: WebhookRequest) -> Sent:
+        return Sent(body)
+
+    @row("POST", "/api/v1/redeliver-webhook", WebhookDelivery)
+    @staticmethod
+    def redeliver_webhook(body: RedeliverWebhookRequest) -> Sent:
+        return Sent(body)
+
+    @method
+    @staticmethod
+    def webhook_deliveries(
+        core: Core, workspace_id: int, webhook_id: str, *, after: str | None = None, limit: int | None = None
+    ) -> Plan[Page[WebhookDelivery]]:
+        """``GET /api/v1/webhook-deliveries``: one page, the newest first."""
+        query = {"workspace_id": workspace_id, "webhook_id": webhook_id, "after": after, "limit": limit}
+        request = core.build("GET", "/api/v1/webhook-deliveries", query=query)
+        return _counted((yield from call(core, request, repeatable=True)), _DELIVERIES)
+
+
+def _filter(org_uid: int, workspace_uid: int, days: LogDays) -> dict[str, Any]:
+    first, last = days.get("from_day"), days.get("to_day")
+    return {
+        "org_uid": org_uid,
+        "workspace_uid": workspace_uid,
+        "from_day": first and first.isoformat(),
+        "to_day": last and last.isoformat(),
+        "category": days.get("category"),
+    }
+
+
+def _page(core: Core, query: dict[str, Any]) -> Plan[LogsPage]:
+    request = core.build("GET", "/api/v1/get-logs", query=query)
+    return read((yield from call(core, request, repeatable=True)), LogsPage)
+
+
+def _purchases(core: Core, after: str | None, limit: int | None) -> Plan[Page[PurchaseTransaction]]:
+    request = core.build("GET", "/api/v1/purchases", query={"after": after, "limit": limit})
+    return _counted((yield from call(core, request, repeatable=True)), _PURCHASES)
+
+
+def _counted(reply: Reply, items: TypeAdapter[list[Item]]) -> Page[Item]:
+    read_items = read(reply, items)
+    total = reply.headers.get("x-total-count", "")
+    return Page(
+        tuple(read_items),
+        int(total) if _COUNT.fullmatch(total) else len(read_items),
+        "next" in httpx.Response(reply.status, headers=reply.headers).links,
+    )
+
+
+_CONTRACTS = TypeAdapter(Many[Contract])
+_CALLS = TypeAdapter(Few[ContractCall])
+_BALANCES = TypeAdapter(Many[TokenBalance])
+
+
+class TokenCalls:
+    @row("POST", "/api/v1/create-token", CreateTokenResponse)
+    @staticmethod
+    def create_token(body: CreateTokenRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("POST", "/api/v1/call-contract", CallContractResponse)
+    @staticmethod
+    def call_contract(body: CallContractRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("POST", "/api/v1/add-to-contract-whitelist", CallContractResponse)
+    @staticmethod
+    def add_to_contract_whitelist(
+        body: ContractWhitelistRequest, *, idempotency_key: str | None = None
+    ) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("POST", "/api/v1/remove-from-contract-whitelist", CallContractResponse)
+    @staticmethod
+    def remove_from_contract_whitelist(
+        body: ContractWhitelistRequest, *, idempotency_key: str | None = None
+    ) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("GET", "/api/v1/contract", Contract, repeatable=True)
+    @staticmethod
+    def contract(workspace_id: int, contract_uid: int) -> Sent:
+        """With its bytecode."""
+        return Sent(query={"workspace_id": workspace_id, "contract_uid": contract_uid})
+
+    @row("GET", "/api/v1/contracts", _CONTRACTS, repeatable=True)
+    @staticmethod
+    def contracts(workspace_id: int, vault_id: str) -> Sent:
+        """Those of one vault, live or still collecting approvals."""
+        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+
+    @row("GET", "/api/v1/get-tokens", _BALANCES, repeatable=True)
+    @staticmethod
+    def tokens(workspace_id: int, vault_id: str) -> Sent:
+        """What one vault holds."""
+        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+
+    @row("GET", "/api/v1/contract-calls", _CALLS, repeatable=True)
+    @staticmethod
+    def contract_calls(
+        workspace_id: int,
+        *,
+        contract_uid: int | None = None,
+        vault_id: str | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> Sent:
+        """Of a token or of a vault, oldest first."""
+        return Sent(
+            query={
+                "workspace_id": workspace_id,
+                "contract_uid": contract_uid,
+                "vault_id": vault_id,
+                "after": after,
+                "limit": limit,
+            }
+        )
+
+    @row("POST", "/api/v1/contract-calls/resubmit", ResubmitCallResponse, repeatable=True)
+    @staticmethod
+    def resubmit_contract_call(body: ResubmitCallRequest) -> Sent:
+        """Repeatable: what is on its way is not sent twice."""
+        return Sent(body)
+
+    @row("GET", "/api/v1/get-workspace-whitelist", WorkspaceWhitelist, repeatable=True)
+    @staticmethod
+    def workspace_whitelist(workspace_id: int) -> Sent:
+        """The lists on chain."""
+        return Sent(query={"workspace_id": workspace_id})

@@ -1,0 +1,286 @@
+"""HTTP exchanges without I/O: a plan yields what to do next and is sent what came of it (ADR 7).
+
+What may be repeated, after which pause, how long an answer may take and how large it may be is decided here,
+for the platform's client, the daemon's client and ``signerd-hwi``. Each brings a transport; two shells drive
+the plans, one that waits and one that awaits. The standard library is enough: ``signerd-hwi`` starts anew for
+each question.
+"""
+
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from enum import Enum
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar, overload
+from urllib.parse import urlsplit
+
+from custody.schemas.measure import has_more_values
+
+# A page of 500 proposals with PSBTs of a hundred kilobytes each is fifty million bytes.
+MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
+# A page of 500 proposals with 100 recipients each is 170,000 values. Half a million empty objects take 50 MB;
+# as many as 64 MiB of JSON can say would take 2 GB.
+MAX_ANSWER_VALUES: Final = 500_000
+CONNECT_SECONDS: Final = 5.0
+TRIES: Final = 4
+# RFC 9110 lets a server name any delay; we wait no longer than this before telling the caller.
+LONGEST_RETRY_SECONDS: Final = 30.0
+FIRST_BACKOFF_SECONDS: Final = 0.5
+BUSY_STATUSES: Final = frozenset({429, 502, 503, 504})
+_FIRST_ERROR: Final = 400
+
+Answer = TypeVar("Answer")
+Core = TypeVar("Core")
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Yielded by a plan, it is sent, and a ``Reply`` or a ``NoAnswer`` comes back.
+
+    ``silence``: seconds between two pieces of the answer. ``whole``: seconds for all of the exchange.
+
+    A body or a header may hold a secret, and stays out of ``repr``.
+    """
+
+    method: str
+    url: str
+    silence: float
+    whole: float
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    content: bytes | None = field(default=None, repr=False)
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.url).path
+
+
+@dataclass(frozen=True)
+class Reply:
+    """``path``: of its request. ``headers``: by their names in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    content: bytes = field(repr=False)
+    path: str = ""
+
+    @property
+    def is_error(self) -> bool:
+        return self.status >= _FIRST_ERROR
+
+
+class Why(Enum):
+    """Why there is no answer. ``ENDLESS``: the whole exchange took too long, and would again."""
+
+    NO_CONNECTION = "no connection"
+    LATE = "late"
+    ENDLESS = "endless"
+    BROKEN = "broken"
+    UNFIT = "unfit"
+
+
+class NoAnswer(NamedTuple):
+    """``cause``: what the transport raised, or ``Unfit``."""
+
+    why: Why
+    cause: Exception
+
+
+class Unfit(Exception):
+    """An answer that is compressed or too large. It came, so that asking again would bring the same."""
+
+
+class Body:
+    """Collects the body of one answer, within its bounds. Raises Unfit.
+
+    A compressed answer is refused: its size is known only after unpacking, and no client asks for one.
+    """
+
+    def __init__(self, path: str, headers: Mapping[str, str]) -> None:
+        self._path = path
+        self._bytes = bytearray()
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            raise Unfit(f"{path}: a compressed answer, which was not asked for")
+
+    def add(self, piece: bytes) -> None:
+        self._bytes += piece
+        if len(self._bytes) > MAX_ANSWER_BYTES:
+            raise Unfit(f"{self._path}: an answer of more than {MAX_ANSWER_BYTES:,} bytes")
+
+    def whole(self) -> bytes:
+        if has_more_values(self._bytes, MAX_ANSWER_VALUES):
+            raise Unfit(f"{self._path}: an answer of more than {MAX_ANSWER_VALUES:,} values")
+        return bytes(self._bytes)
+
+
+class Wait(NamedTuple):
+    """Wait before the next step."""
+
+    seconds: float
+
+
+class Exclusive(NamedTuple):
+    """Run this plan while no other plan of the same client runs one."""
+
+    plan: "Plan[None]"
+
+
+Outcome = Reply | NoAnswer
+Step = Request | Wait | Exclusive
+Plan = Generator[Step, Outcome | None, Answer]
+
+
+def exchange(request: Request) -> Plan[Outcome]:
+    """The request, sent once."""
+    outcome = yield request
+    assert outcome is not None, "something was sent"
+    return outcome
+
+
+def attempt(
+    request: Request, *, repeatable: bool, jitter: Callable[[], float], now: Callable[[], float]
+) -> Plan[Outcome]:
+    """The request; where that is safe, sent again after a pause while the server is busy or silent."""
+    # Here: ``signerd-hwi`` repeats nothing.
+    from custody.pace import Backoff
+
+    backoff = Backoff(jitter, first=FIRST_BACKOFF_SECONDS)
+    for _ in range(TRIES - 1 if repeatable else 0):
+        outcome = yield from exchange(request)
+        asked = 0.0
+        if isinstance(outcome, Reply):
+            if outcome.status not in BUSY_STATUSES:
+                return outcome
+            asked = retry_after(outcome, now()) or 0.0
+        elif outcome.why in {Why.UNFIT, Why.ENDLESS}:
+            return outcome
+        if asked > LONGEST_RETRY_SECONDS:
+            return outcome
+        # All clients that were asked to wait as long must not come back at the same moment.
+        yield Wait(max(asked * (1.0 + jitter()), backoff.next()))
+    return (yield from exchange(request))
+
+
+def retry_after(reply: Reply, now: float) -> float | None:
+    """Seconds to wait, from either form of ``Retry-After`` (RFC 9110, section 10.2.3)."""
+    text = reply.headers.get("retry-after", "").strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def is_success(reply: Reply) -> bool:
+    """Also where it says that nothing has changed."""
+    return (
+        HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES or reply.status == HTTPStatus.NOT_MODIFIED
+    )
+
+
+class Waiting(Generic[Core]):
+    """Runs plans in the caller's thread. ``core``: what the plans know of their client."""
+
+    def __init__(
+        self, core: Core, perform: Callable[[Request], Outcome], sleep: Callable[[float], None]
+    ) -> None:
+        self.core = core
+        self._perform = perform
+        self._sleep = sleep
+        self._alone = threading.Lock()
+
+    def run(self, plan: Plan[Answer]) -> Answer:
+        """Drive a plan to its answer. Raises what the plan raises."""
+        outcome: Outcome | None = None
+        while True:
+            try:
+                step = plan.send(outcome)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the plan's type
+            outcome = None
+            match step:
+                case Request():
+                    outcome = self._perform(step)
+                case Wait(seconds):
+                    self._sleep(seconds)
+                case Exclusive(inner):
+                    with self._alone:
+                        self.run(inner)
+
+
+class Awaiting(Generic[Core]):
+    """Runs plans in an asyncio task. As ``Waiting``."""
+
+    def __init__(
+        self,
+        core: Core,
+        perform: Callable[[Request], Awaitable[Outcome]],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        # Here: a program that waits does without an event loop.
+        import asyncio
+
+        self.core = core
+        self._perform = perform
+        self._sleep = sleep
+        self._alone = asyncio.Lock()
+
+    async def run(self, plan: Plan[Answer]) -> Answer:
+        """Drive a plan to its answer. Raises what the plan raises."""
+        outcome: Outcome | None = None
+        while True:
+            try:
+                step = plan.send(outcome)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the plan's type
+            outcome = None
+            match step:
+                case Request():
+                    outcome = await self._perform(step)
+                case Wait(seconds):
+                    await self._sleep(seconds)
+                case Exclusive(inner):
+                    async with self._alone:
+                        await self.run(inner)
+
+
+class method(Generic[Core, P, Answer]):  # noqa: N801 - reads as the decorator that it is
+    """A plan as a method: plain on a client that waits, awaitable on one that awaits, typed on both.
+
+    ``shown``: the function whose parameters ``help()`` shows, where it is not the plan. ``row``: the row of a
+    table of calls that it asks, where it asks a single one.
+    """
+
+    def __init__(
+        self,
+        plan: Callable[Concatenate[Core, P], Plan[Answer]],
+        shown: Callable[P, Any] | None = None,
+        row: object = None,
+    ) -> None:
+        self._plan = plan
+        self._shown = shown
+        self.row = row
+        self.__doc__ = plan.__doc__
+
+    @overload
+    def __get__(self, client: Waiting[Core], owner: type | None = None) -> Callable[P, Answer]: ...
+    @overload
+    def __get__(
+        self, client: Awaiting[Core], owner: type | None = None
+    ) -> Callable[P, Coroutine[Any, Any, Answer]]: ...
+    def __get__(self, client: Any, owner: type | None = None) -> Any:
+        if client is None:
+            return self
+
+        def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return client.run(self._plan(client.core, *args, **kwargs))
+
+        bound.__doc__ = self.__doc__
+        # So that help() and a notebook show what the call takes; worked out only there.
+        bound.__wrapped__ = self._shown or partial(self._plan, client.core)  # type: ignore[attr-defined]  # a function's own attribute
+        return bound

@@ -1,0 +1,143 @@
+"""What a client asks of the daemon, where, and what it makes of the answer: without I/O, and with the
+standard library.
+
+``signerd.client`` and ``signerd.hwi`` share it. The second starts anew for each question, and goes without
+httpx and pydantic: together they cost half a second of a processor.
+"""
+
+import json
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlencode
+
+from custody.exchange import CONNECT_SECONDS, NoAnswer, Outcome, Plan, Reply, Request, Why, exchange
+from signerd.endpoint import HOST, PREFIX, trusted_socket
+from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
+from signerd.problems import error_from
+
+# Twice the heartbeat of the daemon's events, and some.
+SILENCE_SECONDS = 35.0
+# Numbers alone: a name is looked up, and what answers may lie.
+_ADDRESS = r"http://(?P<host>127\.0\.0\.1|\[::1\]):(?P<port>[0-9]{1,5})/?"
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
+MAX_PORT = 65_535
+
+
+@dataclass(frozen=True)
+class DaemonAddress:
+    """Its private socket, as the person; or TCP on this machine, as an app.
+
+    ``url``: up to the host and port. ``socket``: None over TCP.
+    """
+
+    url: str
+    socket: Path | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_folder(cls, state: Path) -> Self:
+        """Raises DaemonNotRunning, UnsafeFolder: nothing is sent to a socket that another user could have
+        made (L12).
+        """
+        return cls(f"http://{HOST}", trusted_socket(state))
+
+    @classmethod
+    def of_address(cls, url: str, token: str | None) -> Self:
+        """Raises InvalidRequest for anything but a port of this machine: a token goes nowhere else (L10)."""
+        found = re.fullmatch(_ADDRESS, url)
+        if found is None or int(found["port"]) > MAX_PORT:
+            raise InvalidRequest(
+                f"'{url}' is not an address of the daemon",
+                hint="It is http://127.0.0.1 or http://[::1] with a port, as `signerd status` tells it.",
+            )
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return cls(f"http://{found['host']}:{found['port']}", headers=headers)
+
+    def __str__(self) -> str:
+        return self.url if self.socket is None else str(self.socket)
+
+    def require_answering(self) -> None:
+        """Raises DaemonNotRunning where no process listens. A dead daemon's socket is told from a live one's
+        at once.
+        """
+        if self.socket is None:
+            return
+        with socket.socket(socket.AF_UNIX) as attempt:
+            attempt.settimeout(CONNECT_SECONDS)
+            try:
+                attempt.connect(str(self.socket))
+            except OSError as error:
+                raise DaemonNotRunning(f"no signerd answers at {self}: {error.strerror}") from None
+
+    def request(
+        self,
+        verb: str,
+        path: str,
+        seconds: float,
+        *,
+        query: Mapping[str, str | int] | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Request:
+        """``path``: below ``/v1``. ``seconds``: for the whole answer."""
+        sent = {"Accept-Encoding": "identity", **self.headers, **(headers or {})}
+        content = None
+        if body is not None:
+            content = json.dumps(body).encode()
+            sent["Content-Type"] = "application/json"
+        url = self.url + PREFIX + path + (f"?{urlencode(query)}" if query else "")
+        return Request(verb, url, seconds, seconds, sent, content)
+
+
+def ask(address: DaemonAddress, request: Request) -> Plan[Reply]:
+    """The daemon's answer. Nothing is sent twice: the daemon is on this machine, and either answers or does
+    not.
+
+    Raises:
+        DaemonNotRunning, DaemonFailed; the leaf of SignerdError that the daemon answers with.
+    """
+    return judged(address, (yield from exchange(request)))
+
+
+def judged(address: DaemonAddress, outcome: Outcome) -> Reply:
+    """Raises as ``ask``."""
+    if isinstance(outcome, NoAnswer):
+        raise failure(address, outcome)
+    if outcome.is_error:
+        raise refusal(outcome)
+    return outcome
+
+
+def failure(address: DaemonAddress, outcome: NoAnswer) -> SignerdError:
+    match outcome.why:
+        case Why.NO_CONNECTION:
+            reason = getattr(outcome.cause, "strerror", None)
+            return DaemonNotRunning(f"no signerd answers at {address}" + (f": {reason}" if reason else ""))
+        case Why.LATE | Why.ENDLESS:
+            return DaemonFailed("the daemon gave no answer in time")
+        case Why.BROKEN:
+            return DaemonFailed(f"the connection to the daemon ended early: {outcome.cause}")
+        case Why.UNFIT:
+            return DaemonFailed(f"the daemon's answer makes no sense: {outcome.cause}")
+
+
+def refusal(reply: Reply) -> SignerdError:
+    """The error that the daemon answered with."""
+    try:
+        told = json.loads(reply.content)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        return DaemonFailed(f"the daemon answered {reply.status} and no more")
+    return error_from(told)
+
+
+def segment(text: str) -> str:
+    """An id as a part of a path. Raises InvalidRequest for one that could lead elsewhere."""
+    if _ID.fullmatch(text) is None:
+        raise InvalidRequest(f"'{text}' cannot be the id of anything", hint="Copy it as it is listed.")
+    return text

@@ -1,0 +1,227 @@
+"""What a terminal shows and asks while a person is busy at a device."""
+
+import contextlib
+import re
+import select
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, TextIO
+
+from signerd.core.states import ON_THE_WAY, state_words
+from signerd.errors import AnswerMissing, DaemonFailed, DaemonNotRunning, SignerdError
+from signerd.shapes import Happened, ProposalView
+
+if TYPE_CHECKING:
+    from signerd.cli.terminal import Answers
+    from signerd.client import DaemonClient, Following
+    from signerd.shapes import DeviceView, QuestionView, UnlockStep
+
+
+Tell = Callable[[str], None]
+
+# What was said a moment ago is on its way through a socket of this machine.
+_PATIENCE_SECONDS = 5.0
+
+
+def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) -> ProposalView:
+    """Tell what happens to an approved proposal until it has its outcome; the proposal then.
+
+    A line only says when to look: what counts is the proposal's state. Raises DaemonNotRunning where signerd
+    stops.
+    """
+    said = ""
+    with daemon.follow(after=after) as lines:
+        for line in _with_a_look_first(daemon, after, lines):
+            if line is not None and line.subject == psbt_id and line.kind != "ask":
+                said = state_words(line.text) if line.kind == "state" else line.text
+                tell(said)
+            if line is None or _may_be_its_end(line, psbt_id):
+                view = daemon.proposal(psbt_id)
+                if view.state not in ON_THE_WAY:
+                    if view.reason not in {"", said}:
+                        tell(view.reason)
+                    return view
+    raise DaemonNotRunning(
+        "signerd stopped while your approval was on its way",
+        hint="It goes on where it was at the next `signerd run`.",
+    )
+
+
+def _may_be_its_end(line: Happened, psbt_id: str) -> bool:
+    return line.subject == psbt_id and line.kind == "state" and line.text not in ON_THE_WAY
+
+
+def _with_a_look_first(daemon: "DaemonClient", after: int, lines: "Following") -> Iterator[Happened | None]:
+    """None says: look. Where nothing was said since ``after``, the outcome may have been there before."""
+    if daemon.status().position == after:
+        yield None
+    yield from lines
+
+
+@contextlib.contextmanager
+def told(daemon: "DaemonClient", subject: str, tell: Tell) -> Iterator[None]:
+    """Tell what happens to ``subject`` beside the body, which waits for the daemon's answer."""
+    start = daemon.status().position
+    with daemon.follow(after=start) as lines:
+        listener = _Listener(lines, subject, tell, start)
+        listener.start()
+        try:
+            yield
+        finally:
+            # Where the daemon has gone, the body has met that too and reports it.
+            with contextlib.suppress(SignerdError):
+                listener.hear_up_to(daemon.status().position)
+            lines.stop()
+            listener.join(_PATIENCE_SECONDS)
+
+
+class _Listener(threading.Thread):
+    """Follows everything, so as to know when it has heard all there was; tells what concerns its subject."""
+
+    def __init__(self, lines: "Following", subject: str, tell: Tell, start: int) -> None:
+        super().__init__(name="progress", daemon=True)
+        self._lines = lines
+        self._subject = subject
+        self._tell = tell
+        self._heard = start
+        self._news = threading.Condition()
+
+    def run(self) -> None:
+        with contextlib.suppress(SignerdError):
+            for line in self._lines:
+                if line is not None:
+                    self._hear(line)
+
+    def _hear(self, line: Happened) -> None:
+        if line.subject == self._subject and line.kind != "state":
+            self._tell(line.text)
+        with self._news:
+            self._heard = line.number
+            self._news.notify_all()
+
+    def hear_up_to(self, position: int) -> None:
+        with self._news:
+            self._news.wait_for(lambda: self._heard >= position, _PATIENCE_SECONDS)
+
+
+WORD: Final = "another"
+OFFER: Final = f"If your device shows another address and no button on it means no, type '{WORD}' here."
+# How long after the end of the showing the terminal is still listened to.
+_POLL_SECONDS: Final = 0.2
+
+
+@contextlib.contextmanager
+def may_say_another(
+    daemon: "Callable[[], DaemonClient]", tell: Tell, *, at: TextIO | None = None
+) -> Iterator[None]:
+    """While the body waits for the device. Without a terminal it only waits."""
+    terminal = sys.stdin if at is None else at
+    if not terminal.isatty():
+        yield
+        return
+    tell(OFFER)
+    over = threading.Event()
+    listener = threading.Thread(
+        target=_listen, args=(daemon, terminal, over, tell), name="terminal", daemon=True
+    )
+    listener.start()
+    try:
+        yield
+    finally:
+        over.set()
+        listener.join()
+
+
+def _listen(
+    daemon: "Callable[[], DaemonClient]", terminal: TextIO, over: threading.Event, tell: Tell
+) -> None:
+    while not over.is_set():
+        ready, _, _ = select.select([terminal], [], [], _POLL_SECONDS)
+        if not ready:
+            continue
+        line = terminal.readline()
+        if not line:
+            return
+        if line.strip().lower() == WORD:
+            with contextlib.suppress(SignerdError):
+                _say(daemon)
+                return
+            tell("No address is on your device's screen.")
+
+
+def _say(daemon: "Callable[[], DaemonClient]") -> None:
+    with daemon() as second:
+        registered = second.status().fingerprint
+        for device in second.devices():
+            if registered is not None and device.fingerprint == registered:
+                second.another_address(device.id)
+
+
+MATRIX = """\
+  The device shows the digits in another order each time. Type the places of your PIN's \
+digits, not the digits:
+
+      7 8 9
+      4 5 6
+      1 2 3
+"""
+HIDDEN_WALLETS = """\
+  Every passphrase opens a wallet of its own, a wrong one too: no device says that it is wrong. \
+Compare the fingerprint.
+  Nothing at all is the wallet without a passphrase.
+"""
+PLACES = re.compile(r"[1-9]{1,50}")
+# Two typing errors; then the person starts anew.
+TRIES = 3
+
+
+def follow_to_its_end(
+    daemon: "DaemonClient", device: "DeviceView", answers: "Answers", tell: Tell, *, on_device: bool
+) -> "DeviceView":
+    """Ask, answer and wait until it is unlocked. Raises DeviceFailed where it was not."""
+    step, said = daemon.start_unlocking(device.id), ""
+    while step.state != "unlocked":
+        if step.text not in {"", said}:
+            said = step.text
+            tell(said)
+        step = _next(daemon, step, answers, tell, on_device=on_device)
+    if step.device is None:
+        raise DaemonFailed("the daemon does not say which device was unlocked")
+    return step.device
+
+
+def _next(
+    daemon: "DaemonClient", step: "UnlockStep", answers: "Answers", tell: Tell, *, on_device: bool
+) -> "UnlockStep":
+    if step.question is None:
+        return daemon.unlocking_step(step.device_id)
+    given = None if on_device else _answer(step.question, answers, tell)
+    if given is None:
+        tell("Look at your device.")
+    return daemon.answer_question(step.question.id, given)
+
+
+def _answer(question: "QuestionView", answers: "Answers", tell: Tell) -> str | None:
+    """None: left to the device, or no. Raises AnswerMissing."""
+    match question.kind:
+        case "pin":
+            tell(MATRIX)
+            return _places(question, answers, tell)
+        case "passphrase":
+            tell(HIDDEN_WALLETS)
+            return answers.secret(f"Passphrase of {question.device}", fresh=True, empty=True)
+        case "pairing":
+            tell(question.text)
+            return "yes" if answers.yes("Does the device show exactly this code?") else None
+        case _:
+            return answers.secret(f"What {question.device} asks for ({question.kind})")
+
+
+def _places(question: "QuestionView", answers: "Answers", tell: Tell) -> str:
+    for _slip in range(TRIES):
+        given = answers.secret(f"Places of the PIN of {question.device}").strip()
+        if PLACES.fullmatch(given):
+            return given
+        tell("  The places are the figures 1 to 9.")
+    raise AnswerMissing("no places of a PIN were typed")

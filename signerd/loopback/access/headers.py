@@ -1,0 +1,149 @@
+"""What of a request's headers decides who it is from; and the headers of every answer: nothing is kept,
+nothing is guessed, no other site reads it unless the person let that site in.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
+from starlette.types import Message, Scope, Send
+
+from signerd.endpoint import ENTER, EVENTS
+from signerd.errors import InvalidRequest, NotPaired
+
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+_SCHEME = "bearer"
+# Where the guard writes down who asks, and by which session of the page, in the connection's scope.
+SCOPE_KEY = "signerd.caller"
+SESSION_KEY = "signerd.session"
+
+
+@dataclass(frozen=True, repr=False)
+class RequestHead:
+    """``headers``: names in small letters, in the order in which they came. Has secrets in it, and so no
+    repr.
+    """
+
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, scope: Scope) -> Self:
+        headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+        return cls(scope["method"], scope["path"], headers)
+
+    def all(self, name: str) -> tuple[str, ...]:
+        return tuple(value for given, value in self.headers if given == name)
+
+    def first(self, name: str) -> str | None:
+        return next(iter(self.all(name)), None)
+
+    def sole(self, name: str) -> str | None:
+        """Raises InvalidRequest where it stands there twice: two readers could take two answers from it."""
+        found = self.all(name)
+        if len(found) > 1:
+            raise InvalidRequest(f"the header '{name}' stands there more than once")
+        return found[0] if found else None
+
+    def token(self) -> str | None:
+        """Of an app. Raises InvalidRequest; NotPaired for credentials of another kind."""
+        given = self.sole("authorization")
+        if given is None:
+            return None
+        scheme, _space, token = given.partition(" ")
+        if scheme.lower() != _SCHEME or not token.strip():
+            raise NotPaired("the only credentials here are 'Authorization: Bearer' with an app's token")
+        return token.strip()
+
+    @property
+    def is_safe(self) -> bool:
+        """It changes nothing (RFC 9110, section 9.2.1)."""
+        return self.method in SAFE_METHODS
+
+    @property
+    def is_by_itself(self) -> bool:
+        """Our page's script asks for what may have changed, and no person need be there: htmx gets its parts
+        so, and the events come so.
+        """
+        return self.method == "GET" and (self.path == EVENTS or self.first("hx-request") is not None)
+
+    @property
+    def is_preflight(self) -> bool:
+        return self.method == "OPTIONS" and self.first("access-control-request-method") is not None
+
+    @property
+    def enters(self) -> bool:
+        return self.method == "POST" and self.path == ENTER
+
+
+# ADR 20; htmx runs without eval and without injected styles.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+# What is no page runs no script and is framed by no page.
+DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+# What the table's rows use; a browser asks before each of them.
+ALLOWED_METHODS = "GET, POST, PUT, DELETE"
+ALLOWED_HEADERS = "Authorization, Content-Type, Last-Event-ID"
+READABLE_HEADERS = "Retry-After"
+# Ten minutes: a site that the person turns away is refused by its next real request, whatever its browser
+# remembers.
+PREFLIGHT_SECONDS = 600
+_ASKS_PRIVATE = "access-control-request-private-network"
+
+
+def _always() -> bool:
+    return True
+
+
+def guarded(send: Send, reader: str | None, stands: Callable[[], bool] = _always) -> Send:
+    """``reader``: the other origin that may read the answer. ``stands``: asked again before each part of an
+    answer that goes on, which is ended where it does not (L13).
+    """
+    over = False
+
+    async def sending(message: Message) -> None:
+        nonlocal over
+        if message["type"] == "http.response.start":
+            _complete(MutableHeaders(scope=message), reader)
+        elif over:
+            return
+        # An answer of one part is of the moment in which it was asked for; a stream's first part may come
+        # hours later.
+        elif message.get("more_body", False) and not stands():
+            over, message = True, {"type": "http.response.body", "body": b""}
+        await send(message)
+
+    return sending
+
+
+def _complete(headers: MutableHeaders, reader: str | None) -> None:
+    kind = headers.get("content-type", "")
+    headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Cache-Control", "no-store")
+    headers.setdefault("Referrer-Policy", "no-referrer")
+    policy = PAGE_POLICY if kind.startswith("text/html") else DATA_POLICY
+    headers.setdefault("Content-Security-Policy", policy)
+    headers["Cross-Origin-Resource-Policy"] = "same-origin" if reader is None else "cross-origin"
+    if reader is not None:
+        headers["Access-Control-Allow-Origin"] = reader
+        headers["Access-Control-Expose-Headers"] = READABLE_HEADERS
+        headers.add_vary_header("Origin")
+
+
+def preflight(asked: RequestHead) -> Response:
+    """What a browser may send for a site that was let in (Fetch, section 3.2; L14: Private Network Access,
+    section 3.2).
+    """
+    headers = {
+        "Access-Control-Allow-Methods": ALLOWED_METHODS,
+        "Access-Control-Allow-Headers": ALLOWED_HEADERS,
+        "Access-Control-Max-Age": str(PREFLIGHT_SECONDS),
+    }
+    if asked.first(_ASKS_PRIVATE) == "true":
+        headers["Access-Control-Allow-Private-Network"] = "true"
+    return Response(status_code=204, headers=headers)

@@ -1,0 +1,190 @@
+"""The limits through the SDK, against the real platform; and what of its answers is refused. A forward
+through the SDK, from the balance to the broadcast, and a vault's export: plain and awaited.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from custody.client import ApiError, AsyncClient, BadAnswer, Client
+from custody.schemas.forwards import ForwardToVaultRequest
+from custody.schemas.limits import (
+    AssetLimits,
+    LimitError,
+    UpdateRolePoliciesRequest,
+    UpdateVaultRequest,
+    VaultLimits,
+)
+from custody.schemas.proposals import ProposalStatus, SignPsbtRequest, TxType
+from multisig import Network, Psbt, vault_of_file
+from tests.custody.client.test_clients import client, scripted
+from tests.support.custody import Desk, open_desk, sign
+from tests.support.platform import PASSWORD
+from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
+from tests.support.profiles import grant, pay_profile, policy_of
+from tests.support.token_desk import BOB, TokenDesk
+
+
+@pytest.fixture
+def remote() -> RemotePolicies:
+    return RemotePolicies()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, remote: RemotePolicies) -> Iterator[Desk]:
+    with open_desk(tmp_path, policies=remote) as opened:
+        yield opened
+
+
+@pytest.fixture
+def admin(desk: Desk) -> Client:
+    now = desk.world.clock().timestamp
+    made = Client("http://127.0.0.1", transport=desk.world.http._transport, now=now)
+    assert made.login("admin@example.org", PASSWORD).token
+    return made
+
+
+def test_a_role(desk: Desk, admin: Client) -> None:
+    body = UpdateRolePoliciesRequest(
+        role_id=1, workspace_id=1, new_transaction_limit="0.5", cycle_period="W", cycle_day=7
+    )
+    changed = admin.update_role_policies(body)
+    assert (changed.limit, changed.cycle_period, changed.cycle_day) == ("0.50000000", "W", 7)
+    assert admin.role_limit(1, 1) == changed
+    assert admin.check_user_role_limit(1, role_id=1, user_id=1, amount="0.5")
+    assert not admin.check_user_role_limit(1, role_id=1, user_id=1, amount="0.50000001")
+    own = admin.my_limits(1)
+    assert (own.used, own.unused, own.next_reset) == ("0.00000000", "0.50000000", changed.next_reset)
+
+
+def test_a_vault(desk: Desk, admin: Client, remote: RemotePolicies) -> None:
+    vault_id = desk.vault["id"]
+    body = UpdateVaultRequest(
+        vault_id=vault_id, workspace_id=1, transaction_limit="2", cycle_period="M", cycle_day=31
+    )
+    changed = admin.update_vault(body)
+    assert isinstance(changed, VaultLimits)
+    assert (changed.limit, changed.per_cycle) == ("2.00000000", False)
+    assert admin.vault_limits(1, vault_id) == changed == admin.list_wallets(1)[0].detailed_vault_limits
+    assert admin.check_vault_limit(1, vault_id, "2")
+    assert not admin.check_vault_limit(1, vault_id, "2.00000001")
+    remote.is_reachable = False
+    assert admin.vault_limits(1, vault_id) == LimitError(limit_error=OUT_OF_REACH)
+    (vault,) = admin.list_wallets(1)
+    assert (vault.detailed_vault_limits, vault.limit_error, vault.assets) == (None, OUT_OF_REACH, None)
+
+
+def test_what_is_wrong_is_named(desk: Desk, admin: Client) -> None:
+    body = UpdateRolePoliciesRequest(
+        role_id=2, workspace_id=1, new_transaction_limit="99999999", cycle_period="W", cycle_day=7
+    )
+    with pytest.raises(ApiError) as caught:
+        admin.update_role_policies(body)
+    assert caught.value.problem.errors[0].pointer == "/new_transaction_limit"
+
+
+def test_a_vaults_tokens(desk: Desk, admin: Client) -> None:
+    tokens = TokenDesk(desk)
+    tokens.fund(100_000)
+    uid = tokens.started()
+    assert admin.list_wallets(1)[0].assets == []
+    tokens.done(uid, "transfer", BOB, 40)
+    (vault,) = admin.list_wallets(1)
+    assert vault.detailed_vault_limits is not None
+    assert vault.assets == [
+        AssetLimits(
+            contract_uid=uid,
+            contract_id=admin.contract(1, uid).contract_id,
+            ticker="GOLD",
+            decimals=2,
+            limit="10.00",
+            used="0.40",
+            unused="9.60",
+            next_reset=vault.detailed_vault_limits.next_reset,
+        )
+    ]
+
+
+def test_a_platform_that_is_older_tells_nothing_of_tokens(desk: Desk) -> None:
+    """Which is not that none were moved."""
+    vault = {name: value for name, value in desk.vault.items() if name != "assets"}
+    handler, _ = scripted(httpx.Response(200, json=[vault]))
+    (read,) = client(handler).list_wallets(1)
+    assert read.assets is None
+    assert "assets" not in read.model_dump()
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_vault_with_both_or_neither_is_no_answer(desk: Desk, both: bool) -> None:
+    vault = dict(desk.vault)
+    if both:
+        vault["limit_error"] = "no"
+    else:
+        del vault["detailed_vault_limits"]
+    handler, _ = scripted(httpx.Response(200, json=[vault]))
+    with pytest.raises(BadAnswer, match="either detailed_vault_limits or limit_error"):
+        client(handler).list_wallets(1)
+
+
+@pytest.fixture
+def funded(tmp_path: Path) -> Iterator[Desk]:
+    with open_desk(tmp_path / "state") as opened:
+        grant(opened, "Signer", "PAYMENT_INIT")
+        pay_profile(opened, "alice", 100_000)
+        yield opened
+
+
+def asked(funded: Desk, **changes: object) -> ForwardToVaultRequest:
+    return ForwardToVaultRequest(
+        workspace_id=funded.workspace_id,
+        vault_id=funded.vault["id"],
+        network="testnet",
+        fee_sats=1_000,
+        **({"sweep": True} | changes),
+    )
+
+
+def signed(funded: Desk, psbt_base64: str) -> str:
+    psbt, policy = Psbt.parse(psbt_base64), policy_of(funded.devices["alice"])
+    return sign(funded.devices["alice"], psbt, policy).to_base64()
+
+
+def test_plain(funded: Desk) -> None:
+    now = funded.world.clock().timestamp
+    with Client("http://127.0.0.1", transport=funded.world.http._transport, now=now) as alice:
+        alice.login("alice@example.org", PASSWORD)
+        profile = alice.signing_profile_address("testnet")
+        assert (profile.confirmed_sats, profile.unconfirmed_sats, profile.locked_sats) == (100_000, 0, 0)
+        body = asked(funded, wallet_address=profile.wallet_address)
+        made = alice.forward_to_vault(body, idempotency_key="once")
+        assert alice.forward_to_vault(body, idempotency_key="once") == made
+        (waiting,) = alice.proposals(funded.workspace_id, awaiting_me=True).items
+        assert (waiting.psbt_id, waiting.tx_type) == (made.psbt_id, TxType.FORWARD)
+        approval = SignPsbtRequest(
+            psbt_id=made.psbt_id,
+            workspace_id=funded.workspace_id,
+            psbt_base64=signed(funded, made.psbt_base64),
+        )
+        assert alice.sign_psbt(approval).status is ProposalStatus.SIGNED
+        assert alice.signing_profile_address("testnet", key_id=profile.key_id).locked_sats == 100_000
+        exported = alice.vault_export(funded.workspace_id, funded.vault["id"], "bsms")
+        assert vault_of_file(exported.text, Network.REGTEST) == funded.policy
+
+
+@pytest.mark.anyio
+async def test_awaited(funded: Desk) -> None:
+    transport = httpx.ASGITransport(funded.world.platform.asgi, client=("192.0.2.9", 50_000))
+    async with AsyncClient(
+        "http://127.0.0.1", transport=transport, now=funded.world.clock().timestamp
+    ) as alice:
+        await alice.login("alice@example.org", PASSWORD)
+        with pytest.raises(ApiError) as refused:
+            await alice.forward_to_vault(asked(funded, wallet_address=funded.vault["address"]))
+        assert refused.value.problem.code == "WALLET_ADDRESS_MISMATCH"
+        made = await alice.forward_to_vault(asked(funded))
+        assert (await alice.proposal(made.psbt_id)).amounts_sats == [99_000]
+        assert (await alice.vault_export(funded.workspace_id, funded.vault["id"])).text == funded.vault[
+            "descriptor"
+        ]

@@ -1,0 +1,105 @@
+"""A server that never comes to an end is left in time, whatever it drips, by each client that waits or
+awaits.
+"""
+
+import asyncio
+import contextlib
+import socket
+import threading
+
+import httpx
+import pytest
+
+from custody import deadlines
+from custody.client import AsyncClient, Client, Session, Unreachable, flow
+from custody.exchange import NoAnswer, Request, Why
+from custody.transports import AwaitingTransport, WaitingTransport
+
+FOREVER = {
+    "nothing": (b"", b""),
+    "headers": (b"HTTP/1.1 200 OK\r\nX-Drip: ", b"x"),
+    "a body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
+}
+SIGNED_IN = Session("sid-0123456789abcdef", "access", "refresh", ends_at=1e12)
+
+
+@contextlib.contextmanager
+def dripping(first: bytes, drop: bytes):
+    """The URL of a server that goes on until its client has left, or the test is over."""
+    over = threading.Event()
+
+    def drip(line: socket.socket) -> None:
+        with line, contextlib.suppress(OSError):
+            line.recv(65536)
+            line.sendall(first)
+            while not over.wait(0.02):
+                line.sendall(drop)
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threads.append(threading.Thread(target=drip, args=(listening.accept()[0],)))
+                threads[-1].start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threads = [threading.Thread(target=accept)]
+        threads[0].start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            over.set()
+            listening.shutdown(socket.SHUT_RDWR)
+            for thread in threads:
+                thread.join(10)
+
+
+@pytest.fixture(autouse=True)
+def little_grace(monkeypatch):
+    monkeypatch.setattr(deadlines.ExchangeDeadlines.__init__, "__defaults__", (0.1,))
+
+
+def waited(request):
+    with httpx.Client(trust_env=False) as http:
+        return WaitingTransport(http)(request)
+
+
+def awaited(request):
+    async def run():
+        async with httpx.AsyncClient(trust_env=False) as http:
+            return await AwaitingTransport(http)(request)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("transport", [waited, awaited])
+@pytest.mark.parametrize("how", FOREVER)
+def test_f_an_exchange_without_an_end_is_left(transport, how):
+    with dripping(*FOREVER[how]) as url:
+        outcome = transport(Request("GET", url, 60, 0.3))
+    assert isinstance(outcome, NoAnswer)
+    assert outcome.why is Why.ENDLESS
+
+
+def no_pause(_seconds):
+    raise AssertionError("a platform that drips would drip again")
+
+
+def user_of(url):
+    with Client(url, session=SIGNED_IN, sleep=no_pause) as client:
+        return client.user_info()
+
+
+def awaited_user_of(url):
+    async def run():
+        async with AsyncClient(url, session=SIGNED_IN, sleep=no_pause) as client:
+            return await client.user_info()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("user", [user_of, awaited_user_of])
+def test_f_a_platform_that_drips_its_answer_does_not_hold_its_reader(user, monkeypatch):
+    """Also ``signerd``, which reads the platform through the same client."""
+    monkeypatch.setattr(flow, "TRANSFER_SECONDS", -19.7)
+    with dripping(*FOREVER["a body"]) as url, pytest.raises(Unreachable, match="ReadTimeout"):
+        user(url)

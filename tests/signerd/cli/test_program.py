@@ -1,0 +1,149 @@
+"""The program as a whole: every command without a daemon, its help, its statuses, and how quickly
+it starts.
+"""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from signerd import errors
+from signerd.account.config import default_state_folder
+from signerd.cli.desk import Desk
+from signerd.cli.terminal import Exit, answer, answers, status_of, table
+from signerd.problems import leaves
+from tests.signerd.test_problems import made
+from tests.support.command import is_tame, signerd
+
+COMMANDS = [
+    ["status"],
+    ["devices"],
+    ["register"],
+    ["vaults"],
+    ["pin", "v-1"],
+    ["proposals"],
+    ["show", "p-1"],
+    ["approve", "p-1"],
+    ["reject", "p-1"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
+def test_without_a_daemon_every_command_says_so_and_how_to_start_one(tmp_path, command):
+    for options in ([], ["--json"]):
+        ended = signerd(*command, *options, state=tmp_path / "s")
+        assert (ended.status, ended.out) == (Exit.NOT_RUNNING, "")
+        assert "signerd run" in ended.err
+    assert ended.error["code"] == "daemon-not-running"
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
+def test_l12_no_command_talks_to_a_socket_in_a_folder_that_is_not_ours_alone(tmp_path, command):
+    folder = tmp_path / "s"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    (folder / "signerd.sock").touch()
+    assert signerd(*command, "--json", state=folder).error["code"] == "unsafe-folder"
+
+
+@pytest.mark.parametrize("leaf", leaves(), ids=lambda leaf: leaf.code)
+def test_every_error_has_a_status_of_its_own_family(leaf):
+    status = status_of(made(leaf))
+    assert status not in {Exit.OK, Exit.DECLINED, Exit.NOT_SIGNED, Exit.INTERRUPTED}
+    assert (status is Exit.FAILED) <= issubclass(leaf, errors.LoopbackError)
+
+
+def test_the_statuses_are_in_the_help():
+    text = " ".join(signerd("--help").out.split())
+    for status in Exit:
+        assert f"{status.value} {status.name.lower().replace('_', ' ')}" in text
+
+
+def test_the_version():
+    ended = signerd("--version")
+    assert ended.status == Exit.OK
+    assert re.fullmatch(r"signerd \d+\.\d+\.\d+\S*\n", ended.out)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["show"], ["show", "a", "b"], ["approve", "--oops", "x"]]
+)
+def test_a_command_that_is_not_given_as_it_must_be(arguments):
+    ended = signerd(*arguments)
+    assert (ended.status, ended.out) == (Exit.USAGE, "")
+    assert "Usage" in ended.err
+
+
+def test_l10_no_option_takes_a_secret():
+    for command in (["login"], ["run"], ["register"], ["pin"], ["device", "virtual"]):
+        text = signerd(*command, "--help").out
+        assert not re.search(r"--(password|passphrase|otp|pin|secret)\b", text), text
+
+
+def test_asking_for_help_or_the_status_does_not_load_what_a_daemon_needs():
+    """Start-up must be quick: what is loaded is what costs."""
+    program = (
+        "import sys, io\n"
+        "from contextlib import redirect_stdout, suppress\n"
+        "from signerd.cli import main\n"
+        "sys.argv = ['signerd', *{arguments}]\n"
+        "with redirect_stdout(io.StringIO()), suppress(SystemExit): main()\n"
+        "print(*sorted(sys.modules))"
+    )
+    heavy = {
+        "fastapi",
+        "starlette",
+        "uvicorn",
+        "hwilib",
+        "firmware_bridge",
+        "multisig.vault",
+        "sqlite3",
+        "embit",
+    }
+    for arguments, more in (
+        (["--help"], {"httpx", "pydantic_core"}),
+        (["--state", "/nowhere", "status"], set()),
+    ):
+        given = program.replace("{arguments}", repr(arguments))
+        done = subprocess.run(
+            [sys.executable, "-c", given], capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        loaded = set(done.stdout.split())
+        assert not loaded & heavy, (arguments, loaded & heavy)
+        assert not more or not loaded & {"httpx"}
+
+
+def test_the_default_folder_is_the_one_that_the_configuration_means():
+    assert Desk(None, answers()).state == default_state_folder()
+
+
+def test_a_reader_that_goes_away_is_no_crash(tmp_path):
+    command = [sys.executable, "-m", "signerd", "--help"]
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    program.stdout.close()
+    said = program.stderr.read()
+    program.stderr.close()
+    assert program.wait(20) in {Exit.OK, Exit.FAILED}
+    assert b"Traceback" not in said
+
+
+# --- output -------------------------------------------------------------------------------------------------
+
+
+def test_l8_a_table_is_tame_whatever_is_in_it(capsys):
+    table(("A", "B"), [("x\x1b[2J", "\u202ey"), ("\r\n", "\x9b1m\u2028")])
+    out = capsys.readouterr().out
+    assert is_tame(out)
+    assert len(out.splitlines()) == 3
+
+
+def test_l8_json_is_ascii(capsys):
+    answer({"name": "\x1b[2J\u202e\x9b é"})
+    out = capsys.readouterr().out
+    assert out.isascii()
+    assert is_tame(out)
+    assert json.loads(out)["name"] == "\x1b[2J\u202e\x9b é"

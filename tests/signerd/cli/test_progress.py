@@ -1,0 +1,180 @@
+"""At the terminal: the word that says that a device shows another address, while the command waits for the
+device. devices unlock, identify, cancel: what a device asks, at a terminal.
+"""
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from firmware_bridge import DeviceState, Question
+from signerd.cli.progress import OFFER, may_say_another
+from signerd.cli.terminal import Exit
+from signerd.errors import AddressNotShown
+from tests.support.command import signerd
+from tests.support.served import make_outer, served_daemon
+from tests.support.wallets import ALICE, BOB
+
+PATIENCE = 10.0
+
+
+class Daemon:
+    """Two devices, of which the second holds the registered keys."""
+
+    def __init__(self, *failures):
+        self.failures = list(failures)
+        self.said = []
+        self.heard = threading.Event()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def status(self):
+        return SimpleNamespace(fingerprint="0a0a0a0a")
+
+    def devices(self):
+        return [SimpleNamespace(id=id_, fingerprint=key) for id_, key in (("one", None), ("two", "0a0a0a0a"))]
+
+    def another_address(self, device_id):
+        self.said.append(device_id)
+        self.heard.set()
+        if self.failures:
+            self.heard.clear()
+            raise self.failures.pop(0)
+
+
+@contextlib.contextmanager
+def terminal():
+    ours, theirs = os.openpty()
+    try:
+        with os.fdopen(theirs, "r") as given:
+            yield ours, given
+    finally:
+        os.close(ours)
+
+
+def test_the_word_reaches_the_device_that_is_registered():
+    daemon, told = Daemon(), []
+    with terminal() as (person, given), may_say_another(lambda: daemon, told.append, at=given):
+        os.write(person, b"what?\nAnother\n")
+        assert daemon.heard.wait(PATIENCE)
+    assert daemon.said == ["two"]
+    assert told == [OFFER]
+
+
+def test_where_no_address_is_on_the_screen_that_is_said_and_the_person_may_say_it_again():
+    daemon, told = Daemon(AddressNotShown("none")), []
+    with terminal() as (person, given), may_say_another(lambda: daemon, told.append, at=given):
+        os.write(person, b"another\nanother\n")
+        assert daemon.heard.wait(PATIENCE)
+    assert daemon.said == ["two", "two"]
+    assert told == [OFFER, "No address is on your device's screen."]
+
+
+@pytest.mark.parametrize("failure", [None, RuntimeError("of the body")])
+def test_it_ends_with_the_waiting(failure):
+    with terminal() as (_person, given):
+        before = threading.active_count()
+        with contextlib.suppress(RuntimeError), may_say_another(Daemon, [].append, at=given):
+            if failure is not None:
+                raise failure
+        assert threading.active_count() == before
+
+
+def test_without_a_terminal_nothing_is_read_and_nothing_offered():
+    told = []
+    with Path(os.devnull).open() as given, may_say_another(Daemon, told.append, at=given):
+        pass
+    assert told == []
+
+
+PIN = "7913"
+
+
+@pytest.fixture
+def outer(tmp_path):
+    outer = make_outer(tmp_path)
+    outer.bridge.state = DeviceState.LOCKED
+    outer.bridge.secrets = {Question.PIN: PIN}
+    return outer
+
+
+@pytest.fixture
+def desk(tmp_path, outer):
+    with served_daemon(tmp_path / "s", outer) as daemon:
+        yield daemon
+
+
+def test_the_matrix_is_drawn_and_its_places_are_typed(desk):
+    ended = signerd("devices", "unlock", state=desk.state, typed=f"{PIN}\n")
+    assert ended.status == Exit.OK
+    assert "7 8 9\n      4 5 6\n      1 2 3" in ended.out
+    assert f"Unlocked. Its fingerprint is {ALICE.fingerprint}." in ended.out
+    assert "THIS IS NOT" not in ended.out
+
+
+def test_l10_what_was_typed_is_not_shown(desk):
+    ended = signerd("devices", "unlock", "--json", state=desk.state, typed=f"{PIN}\n")
+    assert ended.json["state"] == "ready"
+    assert PIN not in ended.out + ended.err
+
+
+def test_what_cannot_be_a_place_is_not_sent_to_the_device(desk, outer):
+    ended = signerd("devices", "unlock", state=desk.state, typed=f"12a4\n0\n{PIN}\n")
+    assert ended.status == Exit.OK
+    assert ended.out.count("The places are the figures 1 to 9.") == 2
+    gave_up = signerd("devices", "unlock", state=desk.state, typed="a\nb\nc\n")
+    assert gave_up.status == Exit.USAGE
+
+
+def test_a_wrong_pin(desk):
+    ended = signerd("devices", "unlock", "--json", state=desk.state, typed="1111\n")
+    assert ended.status == Exit.DEVICE
+    assert ended.error["code"] == "device-failed"
+    assert "wrong" in ended.error["sentence"]
+
+
+def test_nobody_is_there_to_answer(desk):
+    assert signerd("devices", "unlock", state=desk.state).status == Exit.USAGE
+
+
+def test_it_may_be_left_to_the_device(desk, outer):
+    outer.bridge.secrets = {Question.PASSPHRASE: None}
+    ended = signerd("devices", "unlock", "--on-device", state=desk.state)
+    assert ended.status == Exit.OK
+    assert "Look at your device." in ended.out
+
+
+def test_another_passphrase_opens_another_wallet_and_that_is_said(desk, outer):
+    outer.bridge.secrets = {Question.PASSPHRASE: "horse"}
+    outer.bridge.signer = BOB
+    ended = signerd("devices", "unlock", state=desk.state, typed="horse\n")
+    assert ended.status == Exit.OK
+    assert "Every passphrase opens a wallet of its own" in ended.out
+    assert f"THIS IS NOT the key that is registered here ({ALICE.fingerprint})" in ended.out
+
+
+@pytest.mark.parametrize(("said", "status"), [("y", Exit.OK), ("n", Exit.DEVICE)])
+def test_a_pairing_code_is_compared(desk, outer, said, status):
+    outer.bridge.secrets = {Question.PAIRING: "yes"}
+    ended = signerd("devices", "unlock", state=desk.state, typed=f"{said}\n")
+    assert ended.status == status
+    assert "ABCD EFGH" in ended.out
+
+
+def test_a_device_shows_itself(desk, outer):
+    desk.on_loop(outer.bridge.becomes, DeviceState.READY)
+    assert signerd("devices", "identify", state=desk.state).status == Exit.OK
+    assert outer.bridge.identified == 1
+    assert signerd("devices", "identify", "trezor-404", state=desk.state).status == Exit.DEVICE
+
+
+def test_what_runs_is_given_up(desk, outer):
+    assert signerd("devices", "cancel", outer.bridge.device.id, state=desk.state).status == Exit.OK
+    assert outer.bridge.cancels == 1

@@ -1,0 +1,383 @@
+"""Both shells on a real socket: the same calls, the same errors, and events that go on after the daemon was
+started anew. The client's side: no daemon, a dead one, a mute one, and one that talks nonsense.
+"""
+
+import asyncio
+import contextlib
+import gc
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import islice
+
+import pytest
+
+from signerd import shapes
+from signerd.client import AsyncDaemonClient, DaemonClient
+from signerd.client.clients import Resumption
+from signerd.endpoint import socket_path
+from signerd.errors import (
+    DaemonFailed,
+    DaemonNotRunning,
+    InvalidRequest,
+    TooManyStreams,
+    UnknownProposal,
+    UnsafeFolder,
+)
+from tests.support.served import served_script
+
+REPORT = shapes.AuditReport(entries=3, head="00", at=None, fault=None)
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "s"
+
+
+def awaited(at, ask):
+    async def run():
+        async with at if isinstance(at, AsyncDaemonClient) else AsyncDaemonClient(at) as daemon:
+            return await ask(daemon)
+
+    return asyncio.run(run())
+
+
+def waited(at, ask):
+    with at if isinstance(at, DaemonClient) else DaemonClient(at) as daemon:
+        return ask(daemon)
+
+
+SHELLS = pytest.mark.parametrize("shell", [waited, awaited])
+
+
+@SHELLS
+def test_a_call_is_answered_in_its_shape(state, shell):
+    with served_script(state, verify_audit=REPORT):
+        assert shell(state, lambda daemon: daemon.verify_audit()) == REPORT
+
+
+@SHELLS
+def test_an_argument_gets_to_its_place_in_the_row(state, shell):
+    with served_script(state, proposals=(), reject=UnknownProposal("no")) as found:
+        shell(state, lambda daemon: daemon.proposals(ended=True))
+        with pytest.raises(UnknownProposal, match="no"):
+            shell(state, lambda daemon: daemon.reject("p-1", "why"))
+        assert [call[:3] for call in found.service.calls] == [("proposals", True), ("reject", "p-1", "why")]
+
+
+@SHELLS
+def test_a_call_without_an_answer_gives_none(state, shell):
+    with served_script(state, sign_out=None):
+        assert shell(state, lambda daemon: daemon.sign_out()) is None
+
+
+@SHELLS
+def test_l12_neither_shell_talks_to_a_folder_that_others_can_enter(state, shell):
+    with served_script(state, sign_out=None):
+        state.chmod(0o755)
+        with pytest.raises(UnsafeFolder):
+            shell(state, lambda daemon: daemon.sign_out())
+        state.chmod(0o700)
+
+
+@SHELLS
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org:8000",
+        "http://localhost:8000",
+        "https://127.0.0.1:8000",
+        "http://127.0.0.1.example.org",
+        "http://me@127.0.0.1:8000",
+        "http://127.0.0.1:8000/v1",
+        "http://127.0.0.1:99999",
+        "127.0.0.1:8000",
+        "",
+    ],
+)
+def test_l10_a_token_goes_to_this_machine_only(shell, url):
+    kind = DaemonClient if shell is waited else AsyncDaemonClient
+    with pytest.raises(InvalidRequest):
+        kind.at(url, "secret-token")
+
+
+def test_l10_a_token_does_not_show_when_it_is_printed():
+    with DaemonClient.at("http://127.0.0.1:9", "secret-token") as client:
+        assert "secret-token" not in repr(client.address) + str(client.address) + repr(client)
+
+
+@SHELLS
+def test_nobody_listens_at_a_port(shell):
+    kind = DaemonClient if shell is waited else AsyncDaemonClient
+    with pytest.raises(DaemonNotRunning):
+        shell(kind.at("http://127.0.0.1:1", "t"), lambda daemon: daemon.status())
+    gc.collect()  # A connection that was left open would warn here.
+
+
+async def first_of(lines, count):
+    found = []
+    async with contextlib.aclosing(lines):
+        async for line in lines:
+            found.append(line)
+            if len(found) == count:
+                break
+    return found
+
+
+def test_events_go_on_where_they_were_when_the_daemon_comes_back(state):
+    """A daemon that was started anew counts from one again: what it has said by then is news."""
+    pauses, served = [], contextlib.ExitStack()
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        again = served.enter_context(served_script(state))
+        again.feed("p-2", "info", "three")
+
+    with served:
+        with served_script(state) as found:
+            found.feed("p-1", "info", "one")
+            found.feed("p-1", "info", "two")
+            client = served.enter_context(DaemonClient(state, sleep=sleep))
+            lines = client.events(after=0)
+            assert [line.text for line in islice(lines, 2)] == ["one", "two"]
+        assert next(lines).text == "three"
+        lines.close()
+    assert len(pauses) == 1
+
+
+def test_events_resume_for_programs_that_await(state):
+    """The daemons are this thread's; what awaits has a loop of its own and is told when one has gone."""
+
+    async def run(gone):
+        client = AsyncDaemonClient(state, sleep=lambda _seconds: asyncio.to_thread(gone.wait, 20))
+        async with client, contextlib.aclosing(client.events(after=1)) as lines:
+            heard.append((await anext(lines)).text)
+            first.set()
+            heard.append((await anext(lines)).text)
+
+    heard, first, back = [], threading.Event(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        with served_script(state) as found:
+            found.feed("p-0", "info", "zero")
+            found.feed("p-1", "info", "one")
+            reading = pool.submit(asyncio.run, run(back))
+            assert first.wait(20)
+        with served_script(state) as found:
+            found.feed("p-2", "info", "two")
+            back.set()
+            reading.result(20)
+    assert heard == ["one", "two"]
+
+
+def test_events_of_one_subject_alone(state):
+    with served_script(state) as found:
+        found.feed("p-1", "info", "one")
+        found.feed("p-2", "info", "two")
+        with DaemonClient(state) as client:
+            lines = client.events(after=0, subject="p-2")
+            assert next(lines).text == "two"
+            lines.close()
+        assert (
+            awaited(state, lambda daemon: first_of(daemon.events(after=0, subject="p-2"), 1))[0].text == "two"
+        )
+
+
+def test_f_a_look_is_due_now_at_each_line_and_when_the_daemon_is_back(state):
+    """Also where the new daemon has nothing to tell."""
+    served, pauses = contextlib.ExitStack(), []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        served.enter_context(served_script(state))
+
+    with served:
+        with served_script(state) as found:
+            found.feed("p-1", "info", "before")
+            client = served.enter_context(DaemonClient(state, sleep=sleep))
+            looks = client.changes("p-1")
+            next(looks)
+            found.feed("p-2", "info", "another's")
+            found.feed("p-1", "info", "now")
+            next(looks)
+        next(looks)
+        assert len(pauses) == 1
+        looks.close()
+
+
+def test_f_a_look_is_due_when_the_daemon_is_back_for_programs_that_await(state):
+    async def run():
+        client = AsyncDaemonClient(state, sleep=lambda _seconds: asyncio.to_thread(back.wait, 20))
+        async with client, contextlib.aclosing(client.changes("p-1")) as looks:
+            for due in (first, second, third):
+                await anext(looks)
+                due.set()
+
+    first, second, third, back = (threading.Event() for _ in range(4))
+    with ThreadPoolExecutor(1) as pool:
+        with served_script(state) as found:
+            reading = pool.submit(asyncio.run, run())
+            assert first.wait(20)
+            found.feed("p-1", "info", "now")
+            assert second.wait(20)
+        assert not third.is_set()
+        with served_script(state):
+            back.set()
+            reading.result(20)
+
+
+def test_a_refusal_ends_the_events(state):
+    """Nothing is tried again that the daemon said no to."""
+    with served_script(state) as found, DaemonClient(state) as client:
+        found.service.feed = None
+        with pytest.raises(DaemonFailed):
+            next(client.events(patience=0))
+
+
+def test_a_daemon_that_stays_away_is_given_up():
+    place, pauses = Resumption(7, patience=20), []
+
+    def wait():
+        while True:
+            pauses.append(place.pause(TooManyStreams("x")))
+
+    with pytest.raises(TooManyStreams):
+        wait()
+    assert sum(pauses) == 20
+    with pytest.raises(DaemonNotRunning):
+        place.pause(None)
+    place.hear(None)
+    assert place.pause(None) < 1
+    assert place.position == 7
+
+
+@pytest.fixture
+def folder(state):
+    state.mkdir(mode=0o700)
+    return state
+
+
+@contextmanager
+def answering(folder, answer: bytes | None) -> Iterator[None]:
+    """A server that gives everybody the same bytes; None: it listens and says nothing."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(socket_path(folder)))
+        listening.listen()
+        taken: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    caller, _ = listening.accept()
+                except OSError:
+                    return
+                taken.append(caller)
+                heard = caller.recv(65536)
+                # The client's first connection only sees whether a process listens.
+                if heard and answer is not None:
+                    caller.sendall(answer)
+                    caller.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join(5)
+            for caller in taken:
+                caller.close()
+
+
+def http(body: bytes, status: str = "200 OK", kind: str = "application/json") -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def test_no_daemon(folder):
+    with pytest.raises(DaemonNotRunning) as missing:
+        DaemonClient(folder)
+    assert "signerd run" in missing.value.hint
+
+
+def test_the_socket_of_a_dead_daemon(folder):
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(socket_path(folder)))
+    with pytest.raises(DaemonNotRunning):
+        DaemonClient(folder)
+
+
+def test_l12_nothing_is_sent_into_a_folder_that_others_can_enter(folder):
+    with answering(folder, http(b"{}")):
+        folder.chmod(0o777)
+        with pytest.raises(UnsafeFolder):
+            DaemonClient(folder)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        http(b"{}"),
+        http(b"[]"),
+        http(b"not json"),
+        http(b"\xff\xfe"),
+        http(b'{"version": 1}'),
+        http(b"<html>", "500 Oops", "text/html"),
+        http(b"[1]", "500 Oops"),
+        http(b"{}", "500 Oops"),
+        http(b"", "302 Found"),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{",
+    ],
+)
+def test_nonsense_is_named_as_such(folder, answer):
+    with answering(folder, answer), DaemonClient(folder) as client, pytest.raises(DaemonFailed):
+        client.status()
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        b'id: 1\nevent: happened\ndata: {"number": "x"}\n\n',
+        b"data: not json\n\n",
+    ],
+)
+def test_a_nonsensical_event_is_named_as_such(folder, events):
+    answer = http(events, kind="text/event-stream")
+    with (
+        answering(folder, answer),
+        DaemonClient(folder) as client,
+        client.follow() as lines,
+        pytest.raises(DaemonFailed),
+    ):
+        list(lines)
+
+
+def test_a_stream_that_breaks_off_is_an_error_and_not_an_end(folder):
+    answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11\r\n: still here\n\n"
+    with (
+        answering(folder, answer),
+        DaemonClient(folder) as client,
+        client.follow() as lines,
+        pytest.raises(DaemonFailed),
+    ):
+        list(lines)
+
+
+def test_neither_a_proxy_nor_a_redirect_takes_the_words_elsewhere(folder, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    moved = b"HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
+    with answering(folder, moved), DaemonClient(folder) as client, pytest.raises(DaemonFailed):
+        client.sign_in("a@example.org", "secret")
+
+
+@pytest.mark.parametrize(
+    "psbt_id", ["", "..", "x/approve", "x?y=1", "x#z", "x%2Fy", "x y", "x\n", "x\r\nHost: evil", "x" * 101]
+)
+def test_an_id_cannot_leave_its_place_in_the_path(folder, psbt_id):
+    with answering(folder, http(b"{}")), DaemonClient(folder) as client:
+        for call in (client.proposal, client.reject):
+            with pytest.raises(InvalidRequest):
+                call(psbt_id)

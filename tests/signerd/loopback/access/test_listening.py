@@ -1,0 +1,377 @@
+"""The port: where it listens, and what is said where it cannot. L1-L4, L9, L11, L12: which requests the
+private socket answers.
+"""
+
+import errno
+import os
+import socket
+import stat
+import threading
+
+import pytest
+
+from signerd.endpoint import socket_path, trusted_socket
+from signerd.errors import DaemonFailed, DaemonNotRunning, SocketUnusable, UnsafeFolder
+from signerd.loopback import serve
+from signerd.loopback.access import listening
+from signerd.loopback.access.guard import MAX_BODY_BYTES
+from signerd.loopback.access.listening import listening_ports, private_socket
+from signerd.loopback.access.peers import peer_uid
+from signerd.loopback.endpoints import ROUTES
+from tests.signerd.loopback.test_routes import STATUS
+from tests.support.ported import exchange, ported
+from tests.support.served import served_script
+
+
+def addresses(found) -> list[tuple]:
+    return [one.getsockname()[:2] for one in found.sockets]
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+def test_both_addresses_of_this_machine_and_no_other_at_one_port():
+    with listening_ports(0) as found:
+        assert found.port
+        hosts = ["127.0.0.1", "::1"] if has_ipv6() else ["127.0.0.1"]
+        assert addresses(found) == [(host, found.port) for host in hosts]
+    with socket.socket() as caller:
+        assert caller.connect_ex(("127.0.0.1", found.port)) == errno.ECONNREFUSED
+
+
+def test_an_answer_does_not_wait_for_the_last_ones_receipt():
+    """asyncio turns Nagle's waiting off for what it knows to be TCP; an answer in two parts takes 40 ms
+    otherwise.
+    """
+    with listening_ports(0) as found:
+        assert {one.proto for one in found.sockets} == {socket.IPPROTO_TCP}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "0.0.0.0"])
+def test_a_port_that_is_taken_at_either_address_is_told_and_not_half_served(host):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if family == socket.AF_INET6 and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with socket.create_server((host, 0), family=family) as taken:
+        port = taken.getsockname()[1]
+        with listening_ports(port) as found:
+            assert found.sockets == ()
+            assert found.port is None
+            (note,) = found.notes
+            assert f"port {port} of this machine is taken" in note
+            assert "[loopback] port" in note
+
+
+def test_a_restarted_daemon_gets_its_port_back_at_once(tmp_path):
+    with ported(tmp_path / "s", devices=()) as port:
+        number = port.number
+        # The daemon ends this connection itself, and the kernel remembers it for a minute.
+        assert port.ask("GET", "/v1/devices").status == 401
+    with listening_ports(number) as found:
+        assert found.port == number
+
+
+@pytest.mark.parametrize("fault", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
+def test_without_ipv6_the_first_address_is_served_and_the_status_says_so(monkeypatch, fault):
+    bound = listening._bound
+
+    def only_ipv4(family, host, port):
+        if family == socket.AF_INET6:
+            raise OSError(fault, "not here")
+        return bound(family, host, port)
+
+    monkeypatch.setattr(listening, "_bound", only_ipv4)
+    with listening_ports(0) as found:
+        assert addresses(found) == [("127.0.0.1", found.port)]
+        assert found.notes == (listening.NO_IPV6,)
+
+
+def test_any_free_port_is_looked_for_until_both_addresses_have_it(monkeypatch):
+    bound, refused = listening._bound, []
+
+    def first_taken(family, host, port):
+        if family == socket.AF_INET6 and len(refused) < 3:
+            refused.append(port)
+            raise OSError(errno.EADDRINUSE, "taken")
+        return bound(family, host, port)
+
+    monkeypatch.setattr(listening, "_bound", first_taken)
+    with listening_ports(0) as found:
+        assert found.port is not None
+    assert len(refused) == 3
+
+
+def test_l12_where_the_system_does_not_name_callers_nothing_is_served(monkeypatch):
+    monkeypatch.setattr(listening, "teller", lambda _host, _uid: None)
+    with listening_ports(0) as found:
+        assert (found.sockets, found.port, found.notes) == ((), None, (listening.UNTOLD,))
+
+
+def test_a_machine_that_refuses_is_told_with_its_reason(monkeypatch):
+    def refuse(*_args):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(listening, "_bound", refuse)
+    with listening_ports(0) as found:
+        assert found.notes == (listening.REFUSED.format(reason="Too many open files"),)
+
+
+def test_a_taken_port_is_no_reason_to_die(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with ported(tmp_path / "s", at=port, status=STATUS) as found, found.daemon.client() as client:
+            assert client.status() == STATUS
+            reach = found.daemon.service.page_address
+            assert reach.url is None
+            assert "taken" in reach.notes[0]
+
+
+def test_without_the_port_nothing_is_said_of_it(tmp_path):
+    with served_script(tmp_path / "s") as daemon:
+        assert (daemon.service.page_address.port, daemon.service.page_address.notes) == (None, ())
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "[::1]", "localhost"])
+def test_the_page_is_at_each_of_its_names(tmp_path, name):
+    if name == "[::1]" and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with ported(tmp_path / "s") as port:
+        request = f"GET / HTTP/1.1\r\nHost: {name}:{port.number}\r\nConnection: close\r\n\r\n".encode()
+        answer = exchange(port.number, request, name.strip("[]"))
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        assert b"signerd open" in answer
+
+
+PLAIN = {"Host": "signerd", "Connection": "close"}
+
+
+@pytest.fixture
+def state(tmp_path):
+    folder = tmp_path / "s"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory):
+    """A daemon that knows no answer: nothing may reach it."""
+    with served_script(tmp_path_factory.mktemp("silent") / "s") as daemon:
+        yield daemon
+
+
+def raw_exchange(state, request: bytes) -> bytes:
+    """What comes back for these very bytes, until the other side closes."""
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.settimeout(10)
+        raw.connect(str(socket_path(state)))
+        raw.sendall(request)
+        answer = b""
+        while part := raw.recv(65536):
+            answer += part
+    return answer
+
+
+def ask(state, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    return raw_exchange(state, "\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+
+
+# --- the socket ---------------------------------------------------------------------------------------------
+
+
+def test_l12_the_socket_is_for_its_owner_only_and_goes_with_the_daemon(state):
+    with private_socket(state):
+        found = socket_path(state).lstat()
+        assert stat.S_ISSOCK(found.st_mode)
+        assert stat.S_IMODE(found.st_mode) == 0o600
+        assert stat.S_IMODE(state.lstat().st_mode) == 0o700
+    assert not socket_path(state).exists()
+
+
+def test_l12_a_folder_that_others_can_enter_is_refused_on_both_sides(state):
+    state.chmod(0o750)
+    with pytest.raises(UnsafeFolder), private_socket(state):
+        pass
+    state.chmod(0o700)
+    with private_socket(state):
+        state.chmod(0o701)
+        with pytest.raises(UnsafeFolder):
+            trusted_socket(state)
+
+
+def test_l12_a_link_in_the_folders_place_is_refused_on_both_sides(state, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(state)
+    with pytest.raises(UnsafeFolder), private_socket(link):
+        pass
+    with private_socket(state), pytest.raises(UnsafeFolder):
+        trusted_socket(link)
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_l12_something_else_in_the_sockets_place_is_neither_removed_nor_trusted(state, tmp_path, kind):
+    place = socket_path(state)
+    if kind == "file":
+        place.write_text("precious")
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(tmp_path / "elsewhere.sock")
+    with pytest.raises(UnsafeFolder), private_socket(state):
+        pass
+    with pytest.raises(UnsafeFolder):
+        trusted_socket(state)
+    assert place.is_symlink() or place.exists()
+
+
+def test_the_socket_of_a_killed_daemon_is_replaced(state):
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(socket_path(state)))
+    with private_socket(state), socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(socket_path(state)))
+
+
+def test_a_path_that_no_socket_can_have_is_refused_with_the_way_out(state):
+    deep = state / ("d" * 100)
+    deep.mkdir(mode=0o700)
+    with pytest.raises(SocketUnusable) as refused, private_socket(deep):
+        pass
+    assert "--state" in refused.value.hint
+
+
+def test_a_socket_that_cannot_be_made_is_refused(state, monkeypatch):
+    def full(*_args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(listening.os, "fchmod", full)
+    with pytest.raises(SocketUnusable, match="No space left"), private_socket(state):
+        pass
+
+
+def test_without_a_folder_or_a_socket_no_daemon_runs(state, tmp_path):
+    for folder in (state, tmp_path / "nowhere"):
+        with pytest.raises(DaemonNotRunning):
+            trusted_socket(folder)
+
+
+def test_l12_a_place_that_cannot_be_looked_at_is_not_trusted(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(UnsafeFolder):
+        trusted_socket(blocked / "inside")
+
+
+# --- the peer -----------------------------------------------------------------------------------------------
+
+
+def test_l12_the_kernel_says_who_is_on_the_other_side():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert peer_uid(ours) == os.getuid()
+
+
+def test_l12_another_users_connection_is_dropped_before_a_byte_is_read(state, monkeypatch):
+    with served_script(state, status=AssertionError("it got in")) as daemon:
+        monkeypatch.setattr(serve, "peer_uid", lambda _socket: os.getuid() + 1)
+        with pytest.raises(DaemonFailed), daemon.client() as client:
+            client.status()
+        assert daemon.service.calls == []
+
+
+def test_a_system_that_does_not_tell_the_peer_lets_nobody_in(monkeypatch):
+    monkeypatch.delattr(socket, "SO_PEERCRED")
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(SocketUnusable):
+        peer_uid(ours)
+
+
+# --- the guard ----------------------------------------------------------------------------------------------
+
+BROWSER_LIKE = [
+    {"Host": "127.0.0.1:8080"},
+    {"Host": "evil.example"},
+    {"Host": "signerd.evil.example"},
+    {"Host": "signerd:80"},
+    {"Host": "localhost"},
+    {"Origin": "http://signerd"},
+    {"Origin": "null"},
+    {"Referer": "http://signerd/"},
+    {"Cookie": "a=b"},
+    {"Sec-Fetch-Site": "same-origin"},
+    {"Sec-WebSocket-Key": "x"},
+    {"Access-Control-Request-Private-Network": "true"},
+]
+
+
+@pytest.mark.parametrize("headers", BROWSER_LIKE, ids=lambda h: " ".join(f"{k}={v}" for k, v in h.items()))
+def test_l1_to_l4_l9_l14_what_a_browser_could_send_reaches_no_route(silent, headers):
+    for route in ROUTES:
+        for method in {route.method, "OPTIONS"}:
+            answer = ask(silent.state, method, "/v1" + route.path, PLAIN | headers)
+            assert answer.startswith(b"HTTP/1.1 403 "), answer[:80]
+            assert b"access-control-allow" not in answer.lower()
+    assert silent.service.calls == []
+
+
+def test_l1_two_hosts_or_none_are_refused(silent):
+    twice = raw_exchange(
+        silent.state, b"GET /v1/status HTTP/1.1\r\nHost: signerd\r\nHost: evil.example\r\n\r\n"
+    )
+    none = raw_exchange(silent.state, b"GET /v1/status HTTP/1.0\r\n\r\n")
+    assert b" 40" in twice.splitlines()[0]
+    assert b" 40" in none.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+)
+def test_l9_a_form_post_is_not_read_as_json(silent, content_type):
+    body = b'{"reason": "x"}'
+    headers = PLAIN | {"Content-Type": content_type, "Content-Length": str(len(body))}
+    answer = ask(silent.state, "POST", "/v1/proposals/p-1/reject", headers, body)
+    assert answer.startswith(b"HTTP/1.1 422 ")
+    assert silent.service.calls == []
+
+
+def test_l11_a_body_that_says_it_is_too_long_is_refused_before_it_comes(silent):
+    headers = PLAIN | {"Content-Length": str(MAX_BODY_BYTES + 1), "Content-Type": "application/json"}
+    answer = ask(silent.state, "POST", "/v1/proposals/p-1/reject", headers)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"application/problem+json" in answer
+
+
+def test_l11_a_body_that_grows_too_long_is_refused_while_it_comes(silent):
+    chunk = b"1000\r\n" + b"x" * 0x1000 + b"\r\n"
+    request = (
+        b"POST /v1/proposals/p-1/reject HTTP/1.1\r\nHost: signerd\r\nConnection: close\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n" + chunk * (MAX_BODY_BYTES // 0x1000 + 1)
+    )
+    assert raw_exchange(silent.state, request).startswith(b"HTTP/1.1 413 ")
+    assert silent.service.calls == []
+
+
+def test_l11_endless_headers_are_refused(silent):
+    answer = raw_exchange(
+        silent.state, b"GET /v1/status HTTP/1.1\r\nX: " + b"x" * (serve.MAX_HEADER_BYTES + 1)
+    )
+    assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_l11_more_connections_than_the_daemon_keeps_are_turned_away(state, monkeypatch):
+    monkeypatch.setattr(serve, "MAX_CONNECTIONS", 4)
+    with served_script(state):
+        idle = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+        try:
+            for one in idle:
+                one.connect(str(socket_path(state)))
+            # A connection counts when the loop has seen it; this one comes behind them all.
+            assert ask(state, "GET", "/v1/status", PLAIN).startswith(b"HTTP/1.1 503 ")
+        finally:
+            for one in idle:
+                one.close()
+    assert threading.active_count() < 10
