@@ -15,7 +15,6 @@ from custody.schemas.address_book import (
     WhitelistAddress,
 )
 from custody.schemas.common import Done, Few, Many
-from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.keys import (
     Key,
     KeyChallenge,
@@ -38,13 +37,13 @@ from custody.schemas.proposals import (
     CancelPsbtResponse,
     CreatePsbtRequest,
     CreatePsbtResponse,
+    ForwardToVaultRequest,
     Proposal,
     ProposalStatus,
     SignPsbtRequest,
     SignPsbtResponse,
 )
-from custody.schemas.vault_exports import ExportForm, VaultExport
-from custody.schemas.vaults import CreateWalletRequest, Vault
+from custody.schemas.vaults import CreateWalletRequest, ExportForm, Vault, VaultExport
 
 _KEYS = TypeAdapter(Few[Key])
 _VAULTS = TypeAdapter(Many[Vault])

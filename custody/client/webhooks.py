@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import ValidationError
 
-from custody.schemas.webhook_events import WebhookEvent
-from custody.schemas.webhook_signature import TOLERANCE, is_genuine
+from custody.schemas.webhooks import TOLERANCE, WebhookEvent, is_genuine
 
 
 class NotGenuine(Exception):

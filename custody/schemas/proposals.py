@@ -1,12 +1,13 @@
-"""Transaction proposals: an unsigned PSBT on its way to M signatures, and to the chain."""
+"""Proposals, and forwards of a member's own money from the profile into a vault."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, StringConstraints, model_validator
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 
 from custody.schemas.common import (
     MAX_SATS,
+    ApiNetwork,
     Count,
     Few,
     Int64,
@@ -234,3 +235,38 @@ class Proposal(Shape):
     replaced_by_psbt_id: Label | None = None
     # Whether create-psbt takes its id in replaces_psbt_id: it waits, and no newer version of it does.
     may_be_replaced: bool = False
+
+
+# BIP-173: an address of these networks is at most 90 characters.
+ADDRESS_CHARACTERS = 90
+
+
+class ForwardToVaultRequest(Request):
+    """``POST /api/v1/forward-to-vault``: a fixed ``amount_sats``, or ``sweep`` for the whole balance; ``fee_sats`` with either.
+
+    ``wallet_address`` says which of the caller's profiles is meant, as ``GET /api/v1/signing-profile-address`` gives it.
+    """  # noqa: E501
+
+    workspace_id: IntId
+    vault_id: TextId
+    network: ApiNetwork
+    amount_sats: AmountSats | None = None
+    fee_sats: AmountSats
+    sweep: StrictBool = False
+    allow_unconfirmed: StrictBool = False
+    wallet_address: (
+        Annotated[
+            str,
+            StringConstraints(strip_whitespace=True, min_length=1, max_length=ADDRESS_CHARACTERS),
+            Field(examples=["bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"]),
+        ]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "ForwardToVaultRequest":
+        if self.sweep is (self.amount_sats is not None):
+            raise ValueError(
+                "amount_sats: give an amount, or sweep: true for the whole balance, and not both"
+            )
+        return self

@@ -1,5 +1,5 @@
-"""People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them, and what changes
-them.
+"""People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them, and what changes them;
+roles: what they carry, their spending policy, and how many members hold them.
 """
 
 from enum import StrEnum
@@ -9,6 +9,9 @@ from pydantic import Field, StrictBool, StringConstraints
 
 from custody.schemas.common import (
     ApiNetwork,
+    Count,
+    CyclePeriod,
+    DecimalText,
     Few,
     Int64,
     IntId,
@@ -21,11 +24,7 @@ from custody.schemas.common import (
     Request,
     Shape,
 )
-
-# ITU-T E.164 counts fifteen digits; people write them with spaces, brackets and dashes.
-PhoneNumber = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=32, pattern=r"^\+?[0-9][0-9 ()./-]{2,30}$")
-]
+from custody.schemas.limits import CycleFields
 
 
 class PermissionName(StrEnum):
@@ -36,6 +35,12 @@ class PermissionName(StrEnum):
     MANAGE_ROLE = "MANAGE_ROLE"
     MANAGE_USERS = "MANAGE_USERS"
     VIEW_LOGS = "VIEW_LOGS"
+
+
+# ITU-T E.164 counts fifteen digits; people write them with spaces, brackets and dashes.
+PhoneNumber = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=32, pattern=r"^\+?[0-9][0-9 ()./-]{2,30}$")
+]
 
 
 class Permission(Shape):
@@ -170,3 +175,61 @@ class Member(Shape):
     surname: NullString = Field(alias="Surname")
     role: Role = Field(alias="Role")
     can_sign: bool
+
+
+def _is_absent(value: object) -> bool:
+    return value is None
+
+
+class RoleDetails(Role):
+    """A row of ``GET /api/v1/get-roles-and-perms-detailed``. ``TransactionLimit`` is in BTC, for each member and cycle.
+
+    ``limit_error`` stands in the place of the policy while spending policies cannot be read. ``Members``: how many hold it.
+    """  # noqa: E501
+
+    workspace_id: Int64 = Field(alias="WorkspaceId")
+    transaction_limit: Label | None = Field(default=None, alias="TransactionLimit", exclude_if=_is_absent)
+    cycle_period: CyclePeriod | None = Field(default=None, alias="CyclePeriod", exclude_if=_is_absent)
+    cycle_day: Count | None = Field(default=None, alias="CycleDay", exclude_if=_is_absent)
+    limit_error: Prose | None = Field(default=None, exclude_if=_is_absent)
+    members: Count = Field(alias="Members")
+
+
+class CreateRoleRequest(CycleFields):
+    """``POST /api/v1/create-role``."""
+
+    workspace_id: IntId
+    name: Name
+    description: Line = ""
+    permissions: Annotated[tuple[PermissionName, ...], Field(max_length=len(PermissionName))] = ()
+    transaction_limit: DecimalText
+
+
+class UpdateRoleRequest(Request):
+    """``POST /api/v1/update-role``. What is left out stays; permissions and policy have calls of their own."""  # noqa: E501
+
+    role_id: IntId
+    workspace_id: IntId
+    name: Name | None = None
+    description: Line | None = None
+
+
+class DeleteRoleRequest(Request):
+    """``POST /api/v1/delete-role``: of one that nobody holds or is offered."""
+
+    role_id: IntId
+    workspace_id: IntId
+
+
+class AddPermissionRequest(Request):
+    """``POST /api/v1/add-perm-to-role``."""
+
+    role_id: IntId
+    workspace_id: IntId
+    rule_name: PermissionName
+
+
+class RemovePermissionRequest(AddPermissionRequest):
+    """``POST /api/v1/remove-perm-from-role``. ``force``: even where a vault keeps too few signers."""
+
+    force: StrictBool = False

@@ -1,6 +1,6 @@
-"""Vaults: M-of-N wallets whose signer set and threshold are fixed when they are created."""
+"""Vaults, and a vault as other wallets import it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, model_validator
 
@@ -14,11 +14,14 @@ from custody.schemas.common import (
     Name,
     NullString,
     Prose,
+    Request,
     Sats,
     Shape,
+    TextId,
     Timestamp,
 )
 from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits
+from custody.schemas.queries import QueryId
 
 # 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and
 # Coldcard).
@@ -96,3 +99,25 @@ class Vault(Shape):
         if (self.detailed_vault_limits is None) == (self.limit_error is None):
             raise ValueError("a vault has either detailed_vault_limits or limit_error")
         return self
+
+
+# A descriptor (BIP-380, BIP-389), or a descriptor record of BIP-129.
+ExportForm = Literal["descriptor", "bsms"]
+
+
+class VaultExportQuery(Request):
+    """``GET /api/v1/vault-export``."""
+
+    workspace_id: QueryId
+    vault_id: TextId
+    format: ExportForm = "descriptor"
+
+
+class VaultExport(Shape):
+    """``verification_code`` is what the vault's signers read to each other."""
+
+    vault_id: Label
+    name: Label
+    format: ExportForm
+    text: Prose
+    verification_code: Label

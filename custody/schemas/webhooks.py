@@ -1,7 +1,15 @@
-"""Webhooks of a workspace, and the log of their deliveries."""
+"""Webhooks of a workspace, the events they are told of, how a delivery is signed, and the log of deliveries.
 
+The names of events are what a receiver switches on: none is ever given another meaning. A delivery's
+signature is an HMAC-SHA256 of ``t.body`` with a time, as the platform takes such itself.
+"""
+
+import hmac
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field, StrictBool, StringConstraints
 
@@ -18,7 +26,128 @@ from custody.schemas.common import (
     Timestamp,
 )
 from custody.schemas.queries import QueryId
-from custody.schemas.webhook_events import Kinds
+
+# All kinds, those of later versions too.
+EVERY_KIND: Final = "*"
+
+
+class EventKind(StrEnum):
+    """A proposal's statuses each have theirs, named ``proposal.`` and the status in small letters."""
+
+    # Asked for by POST /api/v1/test-webhook; it goes to that webhook whatever it wants otherwise.
+    PING = "ping"
+
+    PROPOSAL_CREATED = "proposal.created"
+    # One signer's word; the threshold is met with proposal.signed, and lost with proposal.rejected.
+    PROPOSAL_APPROVED = "proposal.approved"
+    PROPOSAL_DECLINED = "proposal.declined"
+    # Its signer's key was lost before the threshold was met: the approval counts no more.
+    PROPOSAL_APPROVAL_WITHDRAWN = "proposal.approval_withdrawn"
+    PROPOSAL_SIGNED = "proposal.signed"
+    PROPOSAL_STALLED = "proposal.stalled"
+    # Also after a reorganisation took its block away.
+    PROPOSAL_BROADCASTING = "proposal.broadcasting"
+    PROPOSAL_CONFIRMED = "proposal.confirmed"
+    PROPOSAL_REPLACED = "proposal.replaced"
+    PROPOSAL_REJECTED = "proposal.rejected"
+    PROPOSAL_CANCELLED = "proposal.cancelled"
+    PROPOSAL_EXPIRED = "proposal.expired"
+    PROPOSAL_INVALIDATED = "proposal.invalidated"
+    PROPOSAL_FAILED = "proposal.failed"
+
+    # What comes to a vault otherwise than by a proposal of its own.
+    DEPOSIT_SEEN = "deposit.seen"
+    # In a block; again where a reorganisation puts it into another one.
+    DEPOSIT_CONFIRMED = "deposit.confirmed"
+    # A reorganisation put it back among the transactions that wait.
+    DEPOSIT_UNCONFIRMED = "deposit.unconfirmed"
+    # Replaced, evicted, or gone with its block.
+    DEPOSIT_REMOVED = "deposit.removed"
+
+    VAULT_CREATED = "vault.created"
+    VAULT_LIMIT_CHANGED = "vault.limit_changed"
+    ROLE_LIMIT_CHANGED = "role.limit_changed"
+
+    MEMBER_ADDED = "member.added"
+    MEMBER_ROLE_CHANGED = "member.role_changed"
+    MEMBER_REMOVED = "member.removed"
+    # Of a signer of one of the workspace's vaults.
+    KEY_REVOKED = "key.revoked"
+
+
+class WebhookEvent(Shape):
+    """The body of a delivery. ``id`` is the same at every attempt: what was seen before is to be answered, and not done again.
+
+    ``sequence`` counts the workspace's events in the order in which they happened. Deliveries overtake one another; a webhook
+    that is told of some kinds only sees gaps. ``kind`` is text: a newer platform may know more kinds.
+    """  # noqa: E501
+
+    id: TextId
+    sequence: Int64
+    kind: Label
+    workspace_id: Int64
+    created_at: Timestamp
+    data: dict[Label, Any]
+
+
+Kinds = Annotated[
+    tuple[Annotated[str, StringConstraints(pattern=r"^[a-z_.*]{1,40}$")], ...],
+    Field(min_length=1, max_length=len(EventKind), examples=[["proposal.confirmed", "deposit.seen"]]),
+]
+
+
+SIGNATURE_HEADER: Final = "Custody-Signature"
+# The same at every attempt for one event and one webhook; the event's own id is in the body.
+DELIVERY_HEADER: Final = "Custody-Delivery"
+KIND_HEADER: Final = "Custody-Event"
+# As Stripe's libraries, which signed webhooks in this form first, allow by default.
+TOLERANCE: Final = timedelta(minutes=5)
+# Whoever finds one in a log or a repository sees what it is.
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what a secret begins with is none
+MAX_HEADER: Final = 500
+MAX_SIGNATURES: Final = 4
+
+
+def signature_header(secrets: Sequence[str], body: bytes, now: datetime) -> str:
+    """With each of the secrets; a secret's characters, as they stand, are the key."""
+    timestamp = str(int(now.timestamp()))
+    return ",".join([f"t={timestamp}", *(f"s={_signature(secret, timestamp, body)}" for secret in secrets)])
+
+
+def is_genuine(
+    header: str, body: bytes, secret: str, now: datetime, tolerance: timedelta = TOLERANCE
+) -> bool:
+    """Whether the secret signed the body at a time that is near enough to now, before or after."""
+    parts = _parts(header)
+    if parts is None:
+        return False
+    timestamp, given = parts
+    wanted = _signature(secret, timestamp, body).encode()
+    # All of them, always: how long it takes tells nothing of which one was nearest.
+    matches = [hmac.compare_digest(wanted, each.encode()) for each in given]
+    return any(matches) and abs(now - datetime.fromtimestamp(int(timestamp), UTC)) <= tolerance
+
+
+def _signature(secret: str, timestamp: str, body: bytes) -> str:
+    return hmac.new(secret.encode(), timestamp.encode() + b"." + body, "sha256").hexdigest()
+
+
+def _parts(header: str) -> tuple[str, list[str]] | None:
+    """The time and the signatures. None where either is missing, malformed or too often there; other parts
+    are a later form's.
+    """
+    if len(header) > MAX_HEADER:
+        return None
+    pairs = [part.strip().partition("=") for part in header.split(",")]
+    times = [value for name, _, value in pairs if name == "t"]
+    given = [value for name, _, value in pairs if name == "s"]
+    # Eleven digits are the year 5138.
+    if len(times) != 1 or not re.fullmatch("[0-9]{1,11}", times[0]):
+        return None
+    if not 1 <= len(given) <= MAX_SIGNATURES or not all(re.fullmatch("[0-9a-f]{64}", each) for each in given):
+        return None
+    return times[0], given
+
 
 MAX_DELIVERIES: Final = 500
 # GitHub lets a repository have twenty for each event; each event is written once for each webhook that wants

@@ -19,10 +19,10 @@ from datetime import datetime
 from typing import Protocol, cast
 
 from custody.pace import Backoff
-from custody.schemas.challenge import ChallengeLine, offered_digest
 from custody.schemas.common import ApiNetwork
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import (
+    ChallengeLine,
     Key,
     KeyChallenge,
     KeyChallengeRequest,
@@ -30,6 +30,7 @@ from custody.schemas.keys import (
     ProfileKey,
     RegisterKeyRequest,
     VaultAccount,
+    offered_digest,
 )
 from multisig import (
     DerivationPath,

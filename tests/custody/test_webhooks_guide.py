@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from custody.schemas.webhook_events import EventKind, WebhookEvent
-from custody.schemas.webhook_signature import TOLERANCE, signature_header
+from custody.schemas.webhooks import TOLERANCE, EventKind, WebhookEvent, signature_header
 from custody.server.domain.retries import RETRIES
-from custody.server.domain.webhook_events import CARRIES
+from custody.server.domain.webhooks import CARRIES
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text(encoding="utf-8")
 SECRET = "whsec_of-this-test"

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from custody.schemas.challenge import ChallengeLine, offered_digest
+from custody.schemas.keys import ChallengeLine, offered_digest
 from custody.schemas.proposals import TxType
 from multisig import MultisigError, Psbt, Vault, recover_message_key, signer_progress
 from signerd.core.tokens import Published, TokenClaim

@@ -10,7 +10,7 @@ import httpx
 from sqlalchemy import select
 
 from custody.client.webhooks import verify
-from custody.schemas.webhook_events import WebhookEvent
+from custody.schemas.webhooks import WebhookEvent
 from custody.server.store.models import WebhookEvent as StoredEvent
 from tests.support.certificates import certificate_for
 from tests.support.custody import ok

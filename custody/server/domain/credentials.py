@@ -1,4 +1,6 @@
-"""Sign-in: lifetimes and rate limits, bearer tokens and codes and their hashes, passwords, refresh tokens."""
+"""Sign-in: lifetimes and rate limits, bearer tokens and codes and their hashes, passwords, refresh tokens;
+and the signed-in caller, with the caller's permissions in the workspace.
+"""
 
 import hmac
 import re
@@ -9,6 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from hashlib import sha256
 
+from custody.schemas.users import PermissionName
 from custody.server.domain.errors import Invalid
 from custody.server.domain.ports import RandomBytes
 
@@ -149,3 +152,31 @@ def judge(token: PresentedToken, used_generation: int) -> Verdict:
     if token.generation == used_generation and token.was_used:
         return Verdict.REPEAT
     return Verdict.REUSE
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A signed-in person. ``trace_id`` ties log, error and audit entry of one request together."""
+
+    user_id: int
+    session_id: int
+    name: str
+    trace_id: str
+
+
+@dataclass(frozen=True)
+class WorkspaceAccess:
+    """A caller's place in the workspace that the request names.
+
+    ``network`` is mainnet or testnet, ``chain`` what stands behind it (mainnet, testnet4, signet or regtest).
+    """
+
+    workspace_id: int
+    organisation_id: int
+    network: str
+    chain: str
+    role_id: int
+    permissions: frozenset[PermissionName]
+
+    def holds_any(self, wanted: frozenset[PermissionName]) -> bool:
+        return bool(self.permissions & wanted)

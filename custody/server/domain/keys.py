@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from custody.schemas.challenge import offered_digest
 from custody.schemas.common import ApiNetwork
-from custody.schemas.keys import KeyChallengeRequest, ProfileKey, RevokedReason, VaultAccount
+from custody.schemas.keys import KeyChallengeRequest, ProfileKey, RevokedReason, VaultAccount, offered_digest
 from custody.server.domain.errors import Invalid, StateConflict
 from multisig import (
     DerivationPath,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from sqlalchemy import and_, bindparam, case, func, insert, select
 from sqlalchemy.orm import Session
 
-from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.store.models import ChainCoin, CoinLock, Vault, WatchedScript, table_of
 from multisig import CHANGE, RECEIVE, Network

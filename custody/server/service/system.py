@@ -4,7 +4,7 @@ line.
 
 from sqlalchemy.orm import Session
 
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.store.models import Workspace
 
 PLATFORM = Caller(user_id=0, session_id=0, name="platform", trace_id="")

@@ -9,10 +9,9 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
 from custody.schemas.common import ApiNetwork, NullString
-from custody.schemas.vault_exports import ExportForm, VaultExport, VaultExportQuery
+from custody.schemas.vaults import ExportForm, VaultExport, VaultExportQuery
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.credentials import new_id
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
     Fault,
     Invalid,

@@ -11,10 +11,10 @@ from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus
-from custody.schemas.webhook_events import EventKind
+from custody.schemas.webhooks import EventKind
 from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.webhook_events import carried, kind_of_status, wants
+from custody.server.domain.webhooks import carried, kind_of_status, wants
 from custody.server.service.jobs.outbox import enqueue_new
 from custody.server.store.models import (
     ChainCoin,

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from starlette.requests import Request
 
 from custody.schemas.users import PermissionName
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import require_session

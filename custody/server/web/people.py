@@ -4,24 +4,22 @@
 
 from custody.schemas.common import Done
 from custody.schemas.queries import WorkspaceQuery
-from custody.schemas.roles import (
-    AddPermissionRequest,
-    CreateRoleRequest,
-    DeleteRoleRequest,
-    RemovePermissionRequest,
-    RoleDetails,
-    UpdateRoleRequest,
-)
 from custody.schemas.users import (
+    AddPermissionRequest,
     AddWorkspaceToUserRequest,
     AllocationResponse,
     ChangeUserRoleRequest,
+    CreateRoleRequest,
     CreateWorkspaceRequest,
+    DeleteRoleRequest,
     LeaveWorkspaceRequest,
     Member,
     PermissionName,
+    RemovePermissionRequest,
     RemoveUserRequest,
+    RoleDetails,
     SetDefaultWorkspaceRequest,
+    UpdateRoleRequest,
     UpdateUserInfoRequest,
     UpdateWorkspaceRequest,
     User,

@@ -13,13 +13,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.proposals import (
     MAX_LONG_POLL_SECONDS,
     CancelPsbtRequest,
     CancelPsbtResponse,
     CreatePsbtRequest,
     CreatePsbtResponse,
+    ForwardToVaultRequest,
     Proposal,
     ProposalStatus,
     SignPsbtRequest,

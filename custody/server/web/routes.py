@@ -17,7 +17,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from custody.schemas.common import MAX_INT64
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.queries import QueryId
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import (
     CustodyError,
     DatabaseUnavailable,

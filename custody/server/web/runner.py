@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
     CustodyError,
     KeyIsRevoked,

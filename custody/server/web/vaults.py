@@ -25,8 +25,7 @@ from custody.schemas.limits import (
 )
 from custody.schemas.queries import ProfileQuery, WorkspaceQuery
 from custody.schemas.users import PermissionName
-from custody.schemas.vault_exports import VaultExport, VaultExportQuery
-from custody.schemas.vaults import CreateWalletRequest, Vault
+from custody.schemas.vaults import CreateWalletRequest, Vault, VaultExport, VaultExportQuery
 from custody.server.domain.errors import (
     KeyAccountsExhausted,
     KeyAlreadyActive,

@@ -14,7 +14,7 @@ import pytest
 from custody.client import ApiError, BadAnswer, Client
 from custody.schemas.purchases import PurchaseStatus
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.export import Seen, find_export_fault, read_csv
 from custody.server.service.system import place_of
 from tests.custody.client.test_clients import client, scripted

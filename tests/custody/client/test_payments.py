@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from custody.client import ApiError, AsyncClient, BadAnswer, Client
-from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.limits import (
     AssetLimits,
     LimitError,
@@ -17,7 +16,7 @@ from custody.schemas.limits import (
     UpdateVaultRequest,
     VaultLimits,
 )
-from custody.schemas.proposals import ProposalStatus, SignPsbtRequest, TxType
+from custody.schemas.proposals import ForwardToVaultRequest, ProposalStatus, SignPsbtRequest, TxType
 from multisig import Network, Psbt, vault_of_file
 from tests.custody.client.test_clients import client, scripted
 from tests.support.custody import Desk, open_desk, sign

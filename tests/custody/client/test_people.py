@@ -9,19 +9,17 @@ from pathlib import Path
 import pytest
 
 from custody.client import ApiError, Client, SignedOut
-from custody.schemas.roles import (
-    AddPermissionRequest,
-    CreateRoleRequest,
-    DeleteRoleRequest,
-    RemovePermissionRequest,
-    UpdateRoleRequest,
-)
 from custody.schemas.users import (
+    AddPermissionRequest,
     AddWorkspaceToUserRequest,
     ChangeUserRoleRequest,
+    CreateRoleRequest,
     CreateWorkspaceRequest,
+    DeleteRoleRequest,
     PermissionName,
+    RemovePermissionRequest,
     RemoveUserRequest,
+    UpdateRoleRequest,
     UpdateUserInfoRequest,
     UpdateWorkspaceRequest,
 )

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.schemas.challenge import MAX_CHALLENGE_CHARACTERS, ChallengeLine, offered_digest
 from custody.schemas.common import MAX_INT64
+from custody.schemas.keys import MAX_CHALLENGE_CHARACTERS, ChallengeLine, offered_digest
 
 HEX = st.text("0123456789abcdef", min_size=32, max_size=32)
 

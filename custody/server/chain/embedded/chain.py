@@ -17,7 +17,7 @@ from custody.server.chain.backend import (
     Outcome,
     Spend,
 )
-from custody.server.chain.embedded.index import CoinIndex, IndexedCoin
+from custody.server.chain.embedded.index import BlockStore, CoinIndex, IndexedCoin
 from custody.server.chain.embedded.mempool import Mempool
 from custody.server.chain.embedded.mining import (
     GENESIS_TIME,
@@ -26,7 +26,6 @@ from custody.server.chain.embedded.mining import (
     build_block,
     build_payment,
 )
-from custody.server.chain.embedded.store import BlockStore
 from custody.server.chain.engine import Chainstate, block_hash, split_block
 from custody.server.chain.raw_blocks import header_time
 from custody.server.domain.errors import ChainUnavailable

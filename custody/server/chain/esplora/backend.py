@@ -1,6 +1,6 @@
 """The Esplora backend: an explorer's answers, verified as far as possible, with a bounded request rate.
 
-What is believed and what is proven stands in docs/operating/chain.md.
+Its fee estimates are a wish of its own, which the platform keeps between a floor and a ceiling.
 """
 
 import json
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from decimal import ROUND_CEILING, Decimal
 from types import TracebackType
 from typing import Self
 
@@ -28,7 +29,6 @@ from custody.server.chain.backend import (
 )
 from custody.server.chain.esplora.acceptance import Acceptance
 from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
-from custody.server.chain.esplora.fees import FeeEstimates
 from custody.server.chain.esplora.histories import Histories, History, touched_since
 from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Tested, read, read_hash
@@ -37,9 +37,46 @@ from custody.server.chain.esplora.wire import TIMEOUT, Answer, Wire
 from custody.server.chain.raw_blocks import carriers, read_block
 from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
+from multisig.errors import InvalidAmount
 from multisig.network import Network
 from multisig.transaction import Transaction
 from multisig.units import FeeRate
+
+
+class FeeEstimates:
+    """Raises ChainUnavailable."""
+
+    def __init__(self, wire: Wire, pace: Pace, clock: Callable[[], float]) -> None:
+        self._wire = wire
+        self._pace = pace
+        self._clock = clock
+        self._known: tuple[float, dict[int, Decimal]] | None = None
+
+    def rate(self, target_blocks: int) -> FeeRate | None:
+        """That of the slowest target that is fast enough; None where there is none."""
+        rates = self._rates()
+        targets = [target for target in rates if target <= target_blocks]
+        return _rate(rates[max(targets)]) if targets else None
+
+    def _rates(self) -> dict[int, Decimal]:
+        """Sat/vB by target; none where the explorer's node has too little to go by."""
+        if self._known is not None and self._clock() - self._known[0] < self._pace.fees_seconds:
+            return self._known[1]
+        body = self._wire.find("/fee-estimates")
+        rates = {} if body is None else read(body, dict[int, Decimal])
+        self._known = (self._clock(), rates)
+        return rates
+
+
+def _rate(sat_per_vb: Decimal) -> FeeRate | None:
+    """Rounded up to a thousandth; None for what is no rate."""
+    if not sat_per_vb.is_finite() or not 0 < sat_per_vb < 10**9:
+        return None
+    try:
+        return FeeRate(int((sat_per_vb * 1000).to_integral_value(ROUND_CEILING)))
+    except InvalidAmount:
+        return None
+
 
 # A chain that moves on at every one of them is not Bitcoin's.
 MAX_READS = 5

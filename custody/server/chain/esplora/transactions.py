@@ -6,8 +6,13 @@ from collections.abc import Iterator
 
 from custody.server.chain.backend import BlockRef, ChainTransaction, Spend
 from custody.server.chain.engine import InvalidSpend, verify_transaction
-from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
-from custody.server.chain.esplora.evidence import could_hold_ours, is_ambiguous, merkle_root
+from custody.server.chain.esplora.blocks import (
+    BestChain,
+    ChainInconsistent,
+    could_hold_ours,
+    is_ambiguous,
+    merkle_root,
+)
 from custody.server.chain.esplora.pace import Memory
 from custody.server.chain.esplora.shapes import Outspend, Proof, Status, read
 from custody.server.chain.esplora.wire import Wire

@@ -26,10 +26,9 @@ from custody.server.domain.audit import (
     find_fault,
     is_chain,
 )
-from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.credentials import new_id
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.webhook_events import TOLD_BY_AUDIT
+from custody.server.domain.webhooks import TOLD_BY_AUDIT
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, AuditHead, table_of

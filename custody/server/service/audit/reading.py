@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import logs as wire
 from custody.server.domain.audit import Category, ChainedRow, chain_of
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, NotFound, NotOrgMember
 from custody.server.domain.export import write_csv
 from custody.server.service.audit.log import AuditLog, chained_rows

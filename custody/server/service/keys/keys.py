@@ -8,12 +8,10 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
-from custody.schemas.challenge import ChallengeLine
 from custody.schemas.common import NullString
-from custody.schemas.keys import RevokedReason
+from custody.schemas.keys import ChallengeLine, RevokedReason
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller
-from custody.server.domain.credentials import new_id
+from custody.server.domain.credentials import Caller, new_id
 from custody.server.domain.errors import (
     Invalid,
     KeyAlreadyActive,

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import keys as wire
 from custody.schemas.common import ApiNetwork
 from custody.schemas.keys import RevokedReason
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.domain.keys import may_move_on
 from custody.server.service.stored_vaults import balance_outside_vaults

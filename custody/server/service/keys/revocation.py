@@ -11,7 +11,7 @@ from custody.schemas.keys import RevokedReason
 from custody.schemas.proposals import ProposalStatus
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound, PermissionDenied
 from custody.server.domain.keys import changes_anything
 from custody.server.domain.ports import Clock

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import limits as wire
 from custody.schemas.common import format_time
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
 from custody.server.domain.limits import (
     SpendingPolicy,

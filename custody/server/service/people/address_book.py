@@ -15,7 +15,7 @@ from custody.server.domain.address_book import (
     name_key,
 )
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog

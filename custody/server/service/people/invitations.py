@@ -13,8 +13,7 @@ from custody.schemas import invitations as wire
 from custody.schemas.invitations import InvitationStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.credentials import new_id
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import NotFound, RateLimited, StateConflict
 from custody.server.domain.invitations import (
     ADDRESS_RATE,

@@ -12,7 +12,7 @@ from custody.schemas import onboarding as wire
 from custody.schemas.common import ApiNetwork, NullInt64, NullString, NullTime
 from custody.schemas.onboarding import OnboardingStatus as Status
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound, RateLimited, StateConflict
 from custody.server.domain.onboarding import (
     MAX_PENDING_OF_ACCOUNT,

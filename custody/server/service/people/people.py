@@ -12,7 +12,7 @@ from custody.schemas import users as wire
 from custody.schemas.common import ApiNetwork, NullString, NullTime
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Permissions

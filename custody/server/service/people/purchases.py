@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import purchases as wire
 from custody.schemas.purchases import PurchaseStatus
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import Fault, Invalid, NotFound, WebhookRefused
 from custody.server.domain.ports import Clock
 from custody.server.domain.purchases import TOLERANCE, is_genuine, is_news, issued_secret

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from custody.schemas import roles as wire
+from custody.schemas import users
 from custody.schemas.invitations import InvitationStatus
 from custody.schemas.users import PermissionName
 from custody.server.domain.address_book import name_key
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, PolicyUnavailable
 from custody.server.domain.limits import in_btc
 from custody.server.domain.ports import Clock
@@ -43,13 +43,13 @@ class Roles:
         self._audit = audit
         self._policies = policies
 
-    def detailed(self, db: Session, access: WorkspaceAccess) -> list[wire.RoleDetails]:
+    def detailed(self, db: Session, access: WorkspaceAccess) -> list[users.RoleDetails]:
         """The workspace's roles, the oldest first."""
         return role_details(db, self._policies, access.workspace_id, _roles_of(db, access))
 
     def create(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateRoleRequest
-    ) -> wire.RoleDetails:
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: users.CreateRoleRequest
+    ) -> users.RoleDetails:
         """Raises PermissionDenied (P26), RoleExists, TooManyRoles, Invalid (the limit)."""
         permissions = frozenset(request.permissions)
         require_grantable(permissions, access.permissions)
@@ -64,8 +64,8 @@ class Roles:
         return self._changed(db, caller, access, "ROLE_CREATED", role, what)
 
     def update(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateRoleRequest
-    ) -> wire.RoleDetails:
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: users.UpdateRoleRequest
+    ) -> users.RoleDetails:
         """The name and the description. Raises NotFound, PermissionDenied, RoleExists."""
         role = _role_in_reach(db, access, request.role_id)
         name = role.name if request.name is None else request.name
@@ -95,8 +95,8 @@ class Roles:
         self._audit.record(db, caller, Category.PEOPLE, "ROLE_DELETED", what, access=access)
 
     def add_permission(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddPermissionRequest
-    ) -> wire.RoleDetails:
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: users.AddPermissionRequest
+    ) -> users.RoleDetails:
         """A permission that the role has already is not recorded. Raises NotFound, PermissionDenied (P26)."""
         role = _role_in_reach(db, access, request.role_id)
         require_grantable(frozenset({request.rule_name}), access.permissions)
@@ -106,8 +106,8 @@ class Roles:
         return self._changed(db, caller, access, "PERMISSION_ADDED", role, request.rule_name)
 
     def remove_permission(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.RemovePermissionRequest
-    ) -> wire.RoleDetails:
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: users.RemovePermissionRequest
+    ) -> users.RoleDetails:
         """Counts at once for every member with the role (P23). A permission that the role lacks is not
         recorded.
 
@@ -127,7 +127,7 @@ class Roles:
         return self._changed(db, caller, access, "PERMISSION_REMOVED", role, what)
 
     def _insert(
-        self, db: Session, access: WorkspaceAccess, request: wire.CreateRoleRequest, limit: Sats
+        self, db: Session, access: WorkspaceAccess, request: users.CreateRoleRequest, limit: Sats
     ) -> Role:
         now = self._clock()
         role = Role(
@@ -146,14 +146,14 @@ class Roles:
 
     def _changed(
         self, db: Session, caller: Caller, access: WorkspaceAccess, action: str, role: Role, what: str
-    ) -> wire.RoleDetails:
+    ) -> users.RoleDetails:
         role.updated_at = self._clock()
         db.flush()
         shown = self._shown(db, role)
         self._audit.record(db, caller, Category.PEOPLE, action, f"role {role.id}, {what}", access=access)
         return shown
 
-    def _shown(self, db: Session, role: Role) -> wire.RoleDetails:
+    def _shown(self, db: Session, role: Role) -> users.RoleDetails:
         return role_details(db, self._policies, role.workspace_id, [role])[0]
 
     def _open_invitations(self, db: Session, role: Role) -> int:
@@ -167,11 +167,11 @@ class Roles:
 
 def role_details(
     db: Session, policies: PolicyStore, workspace_id: int, roles: Sequence[Role]
-) -> list[wire.RoleDetails]:
+) -> list[users.RoleDetails]:
     """In the order given. Where a policy cannot be read, its record says so instead."""
     shapes, members = role_shapes(db, roles), count_members(db, workspace_id)
     return [
-        wire.RoleDetails(
+        users.RoleDetails(
             **dict(shapes[role.id]),
             workspace_id=workspace_id,
             members=members.get(role.id, 0),

@@ -8,8 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.common import EmailAddress, Name
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import WorkspaceAccess
-from custody.server.domain.credentials import check_new_password
+from custody.server.domain.credentials import WorkspaceAccess, check_new_password
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
 from custody.schemas.users import PermissionName
-from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.roles import PERMISSION_UIDS, Permissions, Staff
 from custody.server.store.models import Membership, Role, RolePermission

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.domain.limits import Cycle
 from custody.server.domain.ports import Clock

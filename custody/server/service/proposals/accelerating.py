@@ -13,8 +13,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.credentials import new_id
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
 from custody.server.domain.fees import MAX_FEE, PricedTransaction, fee_for_parents
 from custody.server.domain.ports import Clock, RandomBytes

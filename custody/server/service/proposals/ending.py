@@ -12,7 +12,7 @@ from custody.schemas.proposals import CancelPsbtRequest, CancelPsbtResponse, TxT
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.domain.lifecycle import REPLACEABLE, Event
 from custody.server.domain.ports import Clock

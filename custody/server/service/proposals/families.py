@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.fees import PricedTransaction
 from custody.server.domain.lifecycle import REPLACEABLE

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from custody.schemas.forwards import ForwardToVaultRequest
-from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
+from custody.schemas.proposals import CreatePsbtResponse, ForwardToVaultRequest, ProposalStatus, TxType
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.credentials import new_id
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
     InsufficientFunds,
     Invalid,

@@ -8,8 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
 from custody.schemas.proposals import ProposalStatus
-from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.credentials import new_id
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import CustodyError, Invalid, NotFound
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog

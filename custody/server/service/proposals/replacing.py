@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxType
-from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.credentials import new_id
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
 from custody.server.domain.fees import (
     MAX_FEE,

@@ -15,7 +15,7 @@ from custody.schemas.keys import RevokedReason
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied, StateConflict
 from custody.server.domain.keys import may_move_on
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.timing import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.proposals.coins import Utxo

@@ -10,10 +10,10 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.auth import RegisterRequest
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller
 from custody.server.domain.credentials import (
     REGISTRATIONS,
     REGISTRATIONS_WINDOW,
+    Caller,
     check_new_password,
     normalised,
 )

@@ -8,11 +8,11 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller
 from custody.server.domain.credentials import (
     RESET_LIFETIME,
     RESETS_PER_ACCOUNT,
     RESETS_PER_ACCOUNT_WINDOW,
+    Caller,
     check_new_password,
     new_token,
     token_hash,

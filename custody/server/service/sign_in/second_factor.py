@@ -7,11 +7,11 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller
 from custody.server.domain.credentials import (
     CONFIRMATIONS,
     CONFIRMATIONS_WINDOW,
     RECOVERY_CODES,
+    Caller,
     new_recovery_code,
     plain_code,
     recovery_hash,

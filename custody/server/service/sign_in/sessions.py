@@ -9,10 +9,10 @@ from sqlalchemy.orm import Session
 from custody.schemas.auth import SessionRecord
 from custody.schemas.common import NullString
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller
 from custody.server.domain.credentials import (
     ACCESS_LIFETIME,
     REFRESH_LIFETIME,
+    Caller,
     PresentedToken,
     Verdict,
     judge,

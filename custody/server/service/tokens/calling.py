@@ -15,7 +15,7 @@ from custody.schemas.common import Priority
 from custody.schemas.proposals import TxType
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CallNotStalled, DeploymentNotConfirmed, PermissionDenied
 from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock

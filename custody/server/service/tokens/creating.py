@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.asset_tokens import CreateTokenRequest, CreateTokenResponse
 from custody.schemas.proposals import TxType
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid
 from custody.server.domain.fees import STANDARD_PRIORITY
 from custody.server.domain.ports import Clock

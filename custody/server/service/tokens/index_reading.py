@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import CallStatus
-from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import IndexBehind
 from custody.server.service.stored_vaults import vault_in
 from custody.server.service.token_status import TokenFamily, token_families

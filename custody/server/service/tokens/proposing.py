@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import TxType
-from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.credentials import new_id
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import (
     Fault,
     InsufficientFunds,

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import asset_tokens as wire
 from custody.schemas.asset_tokens import ContractCallsQuery
-from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
 from custody.server.service.stored_vaults import vault_in

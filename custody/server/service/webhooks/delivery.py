@@ -13,12 +13,12 @@ import structlog
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from custody.schemas.webhook_events import WebhookEvent as Told
-from custody.schemas.webhook_signature import DELIVERY_HEADER, KIND_HEADER, SIGNATURE_HEADER, signature_header
+from custody.schemas.webhooks import DELIVERY_HEADER, KIND_HEADER, SIGNATURE_HEADER, signature_header
+from custody.schemas.webhooks import WebhookEvent as Told
 from custody.server.domain.audit import Category
 from custody.server.domain.ports import Clock
 from custody.server.domain.retries import HANGS_FROM, is_hopeless, next_attempt, quiet_until
-from custody.server.domain.webhook_urls import BadUrl, WebhookUrl, read_url
+from custody.server.domain.webhooks import BadUrl, WebhookUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import Again, Done, Finish, Task, Verdict
 from custody.server.service.mail.jobs import Template, queue_mail

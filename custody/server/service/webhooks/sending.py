@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from custody.deadlines import Deadline
-from custody.server.domain.webhook_urls import WebhookUrl, is_public_text
+from custody.server.domain.webhooks import WebhookUrl, is_public_text
 
 # For a whole attempt: resolving the name, connecting, TLS, and the status of the response.
 ATTEMPT_SECONDS: Final = 10.0

@@ -9,14 +9,12 @@ from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from custody.schemas import webhooks as wire
-from custody.schemas.webhook_events import EVERY_KIND, EventKind
-from custody.schemas.webhook_signature import SECRET_PREFIX
+from custody.schemas.webhooks import EVERY_KIND, SECRET_PREFIX, EventKind
 from custody.server.domain.audit import Category
-from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.credentials import new_id, new_token
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id, new_token
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.webhook_urls import BadUrl, read_url
+from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue, is_open
 from custody.server.service.jobs.tidying import BATCH, Part

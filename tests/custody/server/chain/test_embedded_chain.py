@@ -186,7 +186,7 @@ def test_when_the_disk_is_full_the_chain_shuts_and_keeps_what_it_had(tmp_path, c
         def fail(*_args):
             raise sqlite3.OperationalError("database or disk is full")
 
-        monkeypatch.setattr("custody.server.chain.embedded.store.BlockStore.replace_mempool", fail)
+        monkeypatch.setattr("custody.server.chain.embedded.index.BlockStore.replace_mempool", fail)
         with pytest.raises(sqlite3.OperationalError, match="full"):
             chain.mine(2)
         with pytest.raises(ChainUnavailable):

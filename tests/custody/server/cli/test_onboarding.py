@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from custody.schemas.onboarding import SubmitOnboardingRequest
 from custody.server.cli import app
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.onboarding import RequestDecided
 from custody.server.service.sign_in.accounts import add_account
 from tests.support.platform import open_world

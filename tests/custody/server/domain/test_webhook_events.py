@@ -3,8 +3,8 @@
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from custody.schemas.webhook_events import EventKind
-from custody.server.domain.webhook_events import CARRIES, TOLD_BY_AUDIT, carried, kind_of_status, wants
+from custody.schemas.webhooks import EventKind
+from custody.server.domain.webhooks import CARRIES, TOLD_BY_AUDIT, carried, kind_of_status, wants
 
 
 def test_every_kind_says_what_it_carries() -> None:

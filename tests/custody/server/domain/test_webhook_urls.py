@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.server.domain.webhook_urls import (
+from custody.server.domain.webhooks import (
     SPECIAL_IPV4,
     SPECIAL_IPV6,
     BadUrl,

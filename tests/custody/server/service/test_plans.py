@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event, insert, select, text
 
 from custody.schemas.proposals import ProposalStatus
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import MAX_INPUTS, Tier
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.policies import StoredPolicies

@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 import pytest
 from sqlalchemy import select, update
 
-from custody.schemas.challenge import ChallengeLine, offered_digest
+from custody.schemas.keys import ChallengeLine, offered_digest
 from custody.server.store.models import KeyAccount
 from multisig import Network, multisig_account_path
 from tests.support.platform import (

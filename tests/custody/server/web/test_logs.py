@@ -10,7 +10,7 @@ from sqlalchemy import delete
 
 from custody.schemas.logs import AuditLogEntry
 from custody.server.domain.audit import Category, ChainedRow
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.export import Seen, find_export_fault, read_csv, write_csv
 from custody.server.service.audit import reading as logs
 from custody.server.service.system import place_of

@@ -14,8 +14,8 @@ import structlog
 from sqlalchemy import delete, insert, select, update
 
 from custody.server.domain.audit import GENESIS, Category, event_hash
-from custody.server.domain.caller import Caller
 from custody.server.domain.checkpoints import public_key_of
+from custody.server.domain.credentials import Caller
 from custody.server.service.audit.checkpoints import CannotCheckpoint, Checkpoints
 from custody.server.service.audit.log import AuditLog, chained_rows, verify
 from custody.server.service.audit.verification import Report, check_everything

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import delete, insert, select, text, update
 
 from custody.server.domain.audit import GENESIS, AuditRow, Category, event_hash
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.service.audit.log import AuditLog, verify
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent, AuditHead

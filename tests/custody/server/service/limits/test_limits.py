@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, update
 
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.policies import StoredPolicies

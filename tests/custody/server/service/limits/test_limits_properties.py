@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.administration import LimitAdministration

@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import update
 
-from custody.schemas.roles import AddPermissionRequest, CreateRoleRequest, RemovePermissionRequest
 from custody.schemas.users import (
+    AddPermissionRequest,
     AddWorkspaceToUserRequest,
     ChangeUserRoleRequest,
+    CreateRoleRequest,
     PermissionName,
+    RemovePermissionRequest,
     RemoveUserRequest,
 )
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import CustodyError
 from custody.server.domain.roles import EVERY_PERMISSION, KEPT, Permissions, RoleTemplate, Staff
 from custody.server.service.people.staff import staff_of

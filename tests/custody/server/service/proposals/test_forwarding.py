@@ -11,9 +11,9 @@ from datetime import timedelta
 import bdkpython
 import pytest
 
-from custody.schemas.forwards import ForwardToVaultRequest
+from custody.schemas.proposals import ForwardToVaultRequest
 from custody.schemas.users import PermissionName
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import NotFound
 from custody.server.domain.selection import MAX_INPUTS
 from custody.server.service.keys.profiles import CHANGE_INDEX

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pytest
 from sqlalchemy import event, func, select
 
-from custody.schemas.webhook_events import EventKind
+from custody.schemas.webhooks import EventKind
 from custody.server.domain.audit import Category
-from custody.server.domain.webhook_events import CARRIES, TOLD_BY_AUDIT
+from custody.server.domain.webhooks import CARRIES, TOLD_BY_AUDIT
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store.models import Job, WebhookDelivery

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from custody.server.domain.webhook_urls import WebhookUrl, read_url
+from custody.server.domain.webhooks import WebhookUrl, read_url
 from custody.server.service.webhooks.sending import Sender, Trouble, Undelivered, look_up
 from tests.support.certificates import certificate_for
 from tests.support.receiver import HOST, PUBLIC, Receiver, Wire, answering, receiver, status

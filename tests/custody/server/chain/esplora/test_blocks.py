@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.server.chain.esplora.evidence import (
+from custody.server.chain.esplora.blocks import (
     POW_LIMIT,
     SEGWIT_HEIGHT,
     Header,
