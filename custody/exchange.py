@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar, overload
 from urllib.parse import urlsplit
 
-from custody.schemas.measure import has_more_values
+from custody.schemas.common import has_more_values
 
 # A page of 500 proposals with PSBTs of a hundred kilobytes each is fifty million bytes.
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024

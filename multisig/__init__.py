@@ -1,7 +1,17 @@
 """Pure Bitcoin multisig: no I/O, no clock, no randomness."""
 
 from multisig.address import decode_address, encode_address
-from multisig.builder import Built, ChangeTo, CoinToSpend, build_psbt, built_psbt
+from multisig.builder import (
+    Built,
+    ChangeTo,
+    CoinToSpend,
+    build_psbt,
+    built_psbt,
+    estimate_vsize,
+    input_weight,
+    output_weight,
+    vault_input_weight,
+)
 from multisig.descriptor import SortedMulti, checksum
 from multisig.ecdsa import message_hash, recover_message_key, signature_fault, verify_ecdsa
 from multisig.errors import (
@@ -22,7 +32,6 @@ from multisig.errors import (
     PsbtTooLarge,
     WrongNetwork,
 )
-from multisig.fees import estimate_vsize, input_weight, output_weight, vault_input_weight
 from multisig.hashes import hash160, sha256, sha256d
 from multisig.inspection import (
     Change,

@@ -12,7 +12,7 @@ from benchmarks.custody.processes import CONTEXT, beside, propose
 from benchmarks.custody.stage import databases, fill, staged
 from benchmarks.idle import memory_mb
 from custody.schemas.proposals import CreatePsbtRequest
-from custody.server.domain.caller import Caller
+from custody.server.domain.credentials import Caller
 from custody.server.service.proposals.proposals import Filter
 
 SECONDS = float(os.environ.get("BENCH_MEMORY_SECONDS", "40"))

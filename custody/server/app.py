@@ -36,8 +36,7 @@ from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.limits.administration import LimitAdministration
-from custody.server.service.limits.limits import Limits
-from custody.server.service.limits.policies import PolicyStore, StoredPolicies
+from custody.server.service.limits.limits import Limits, PolicyStore, StoredPolicies
 from custody.server.service.mail.jobs import MailJobs
 from custody.server.service.mail.mailer import (
     SENDER,

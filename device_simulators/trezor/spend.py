@@ -43,7 +43,7 @@ from multisig import (
     sats,
     vault_input_weight,
 )
-from multisig.fees import profile_input_weight
+from multisig.builder import profile_input_weight
 
 MAX_PARTS = 25_000
 """Inputs or outputs: a block of 4 million weight units has room for fewer inputs, and for few more outputs.

@@ -9,7 +9,7 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from multisig.fees import estimate_vsize
+from multisig.builder import estimate_vsize
 from multisig.inspection.inputs import InputsSeen, inspect_inputs
 from multisig.inspection.model import (
     Change,

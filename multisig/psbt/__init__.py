@@ -5,7 +5,6 @@ taproot fields, so every field that reaches a device was parsed, shown and cover
 """
 
 from multisig.psbt.container import Psbt
-from multisig.psbt.fields import PsbtLimits
-from multisig.psbt.model import PsbtInput, PsbtOutput
+from multisig.psbt.fields import PsbtInput, PsbtLimits, PsbtOutput
 
 __all__ = ["Psbt", "PsbtInput", "PsbtLimits", "PsbtOutput"]

@@ -8,8 +8,16 @@ from functools import lru_cache
 from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
 from multisig.keys import DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin
 from multisig.psbt import fields as f
-from multisig.psbt.fields import MAGIC, MAX_WITNESS_ITEMS, SEPARATOR, PsbtLimits, read_map, write_field
-from multisig.psbt.model import PsbtInput, PsbtOutput
+from multisig.psbt.fields import (
+    MAGIC,
+    MAX_WITNESS_ITEMS,
+    SEPARATOR,
+    PsbtInput,
+    PsbtLimits,
+    PsbtOutput,
+    read_map,
+    write_field,
+)
 from multisig.transaction import Transaction, TxIn, TxOut
 from multisig.units import sats
 from multisig.wire import Reader, WireError, compact_size, with_length

@@ -9,8 +9,7 @@ from multisig.errors import InvalidPsbt, PsbtTooLarge
 from multisig.keys import ExtendedPublicKey, KeyOrigin
 from multisig.psbt.codec import decode_psbt, encode_psbt, encode_skeleton
 from multisig.psbt.embit_reader import require_same_reading
-from multisig.psbt.fields import PsbtLimits
-from multisig.psbt.model import PsbtInput, PsbtOutput
+from multisig.psbt.fields import PsbtInput, PsbtLimits, PsbtOutput
 from multisig.transaction import Transaction
 
 DEFAULT_LIMITS = PsbtLimits()

@@ -5,13 +5,18 @@ key given twice, a length not in its shortest form, bytes left over.
 
 Sources: BIP-174 (version 0), BIP-370 (what belongs to version 2 only), BIP-371 (taproot). A type that is not
 listed is unknown: it is skipped, not kept (see `multisig.psbt`).
+
+What one PSBT says about each input and output is kept as values (BIP-174, "Specification").
 """
 
 import sys
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from multisig.errors import InvalidPsbt, PsbtTooLarge
+from multisig.keys import KeyOrigin
+from multisig.transaction import OutPoint, Transaction, TxOut
+from multisig.units import Sats
 from multisig.wire import Reader, with_length
 
 MAGIC = b"psbt\xff"
@@ -165,3 +170,39 @@ def check_fields(
             raise InvalidPsbt(f"The key of {rule.name} has a wrong length.")
         elif len(value) not in rule.value:
             raise InvalidPsbt(f"The value of {rule.name} has a wrong length.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PsbtInput:
+    """Claims about one input. Nothing here is proven: `multisig.inspection` says what is.
+
+    Public keys are serialised points of 33 (or, in other people's PSBTs, 65) bytes; partial signatures
+    are DER with the sighash byte at the end.
+    """
+
+    outpoint: OutPoint
+    sequence: int
+    witness_utxo: TxOut | None = None
+    non_witness_utxo: Transaction | None = None
+    witness_script: bytes | None = None
+    redeem_script: bytes | None = None
+    derivations: Mapping[bytes, KeyOrigin] = field(default_factory=dict)
+    partial_signatures: Mapping[bytes, bytes] = field(default_factory=dict)
+    sighash_type: int | None = None
+    final_script_sig: bytes | None = None
+    final_script_witness: tuple[bytes, ...] | None = None
+
+    @property
+    def is_final(self) -> bool:
+        return self.final_script_sig is not None or self.final_script_witness is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PsbtOutput:
+    """Amount and script of one output of the unsigned transaction, and what is claimed about it."""
+
+    amount: Sats
+    script_pubkey: bytes
+    witness_script: bytes | None = None
+    redeem_script: bytes | None = None
+    derivations: Mapping[bytes, KeyOrigin] = field(default_factory=dict)

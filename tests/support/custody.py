@@ -11,7 +11,7 @@ import httpx
 
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.service.jobs.outbox import Outbox
-from custody.server.service.limits.policies import PolicyStore
+from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.network.watcher import Watcher
 from device_simulators.seed import Seed
 from multisig import SIGHASH_ALL, Network, Psbt, PsbtInput, Sats, Vault, encode_address

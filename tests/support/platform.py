@@ -15,7 +15,7 @@ from argon2 import PasswordHasher
 from sqlalchemy import select
 
 from custody.server.app import Outside, Platform, Settings, open_platform
-from custody.server.service.limits.policies import PolicyStore, StoredPolicies
+from custody.server.service.limits.limits import PolicyStore, StoredPolicies
 from custody.server.service.mail.mailer import Mail
 from custody.server.service.people.setup import NewPerson, Placed
 from custody.server.service.webhooks.sending import Resolve, look_up

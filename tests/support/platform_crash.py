@@ -29,7 +29,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import ChainBackend
 from custody.server.store import store as store_module
-from custody.server.store.unit import committed
+from custody.server.store.store import committed
 from tests.support.forked import in_child
 from tests.support.platform import open_world
 from tests.support.platform_bump import BUMP

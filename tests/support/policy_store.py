@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import PolicyUnavailable
 from custody.server.domain.limits import SpendingPolicy
-from custody.server.service.limits.policies import StoredPolicies
+from custody.server.service.limits.limits import StoredPolicies
 
 OUT_OF_REACH = "The policy store does not answer."
 

@@ -1,14 +1,16 @@
 """The database of one platform: opened by its URL, migrated to this version, then written in transactions and
 read in snapshots.
+
+A unit of work has calls around its commit, many values in one statement, and duplicate rows told apart.
 """
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Final, Self, TypeVar
 
 import structlog
 from alembic import command
@@ -16,7 +18,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, String, column, make_url, select, table
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session
 
@@ -24,7 +26,69 @@ from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Ou
 from custody.server.meters import Meters
 from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
 from custody.server.store.sqlite import open_sqlite
-from custody.server.store.unit import committed, settle
+
+_AT_LAST: Final = "before it is committed"
+_AFTERWARDS: Final = "once it is committed"
+
+
+def before_commit(db: Session, call: Callable[[], object]) -> None:
+    """Calls it last in the transaction: no later code sees the state before its change."""
+    db.info.setdefault(_AT_LAST, []).append(call)
+
+
+def after_commit(db: Session, call: Callable[[], object]) -> None:
+    """Calls it once the transaction is on disk, and never where it is rolled back."""
+    db.info.setdefault(_AFTERWARDS, []).append(call)
+
+
+def settle(db: Session) -> None:
+    """Runs the calls that were registered with ``before_commit``."""
+    for call in db.info.pop(_AT_LAST, ()):
+        call()
+
+
+def committed(db: Session) -> None:
+    """Runs the calls that were registered with ``after_commit``, in their order."""
+    for call in db.info.pop(_AFTERWARDS, ()):
+        call()
+
+
+Value = TypeVar("Value", bound=Any)
+CHUNK: Final = 1_000
+
+
+def chunks(values: Collection[Value]) -> Iterator[list[Value]]:
+    """All values in order, ``CHUNK`` at a time: a statement takes 32,766 parameters on SQLite and 65,535 on
+    PostgreSQL.
+    """
+    ordered = sorted(values)
+    for start in range(0, len(ordered), CHUNK):
+        yield ordered[start : start + CHUNK]
+
+
+# A primary key or a unique index: PostgreSQL's manual, Appendix A; https://sqlite.org/rescode.html.
+_DUPLICATES: Final = frozenset({"23505", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE"})
+
+
+@contextmanager
+def duplicates_refused(meaning: Exception) -> Iterator[None]:
+    """Raises ``meaning`` where a statement of the block would store a duplicate. Its transaction cannot be
+    committed then.
+
+    For two callers who ask for the same at the same moment: the database decides which was first.
+    """
+    try:
+        yield
+    except IntegrityError as error:
+        if _code(error.orig) not in _DUPLICATES:
+            raise
+        raise meaning from error
+
+
+def _code(error: BaseException | None) -> object:
+    """The code as psycopg or Python's SQLite names it."""
+    return getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
+
 
 log = structlog.get_logger()
 POSTGRESQL = frozenset({"postgresql", "postgresql+psycopg"})

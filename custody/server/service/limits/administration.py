@@ -14,8 +14,7 @@ from custody.server.domain.errors import Invalid, NotFound, PolicyUnavailable
 from custody.server.domain.limits import Cycle, SpendingPolicy, in_btc
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.limits.limits import Limits
-from custody.server.service.limits.policies import PolicyStore
+from custody.server.service.limits.limits import Limits, PolicyStore
 from custody.server.service.stored_vaults import vault_in
 from custody.server.service.system import OPERATOR, place_of
 from custody.server.store.models import Membership, Role, Vault

@@ -14,7 +14,7 @@ from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.stored_vaults import watch_vault
 from custody.server.service.webhook_events import Deposits
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
-from custody.server.store.unit import chunks
+from custody.server.store.store import chunks
 from multisig import RECEIVE, OutPoint, Transaction
 
 

@@ -23,7 +23,7 @@ from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
-from custody.server.store.unit import chunks
+from custody.server.store.store import chunks
 from multisig import Psbt, Transaction
 
 log = structlog.get_logger()

@@ -8,7 +8,7 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.errors import PermissionDenied
 from custody.server.domain.limits import in_btc, is_within
 from custody.server.domain.roles import Permissions
-from custody.server.service.limits.policies import PolicyStore
+from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.people.staff import permissions_of
 
 # Roles with one of these spend a limit.

@@ -31,7 +31,7 @@ from custody.server.domain.roles import (
 )
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
-from custody.server.service.limits.policies import PolicyStore
+from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.people.staff import count_members, permissions_of, role_in, role_shapes, staff_of
 from custody.server.store.models import Invitation, Role, RolePermission, Vault
 from multisig import InvalidAmount, Sats, parse_btc

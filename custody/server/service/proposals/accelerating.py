@@ -17,8 +17,7 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
 from custody.server.domain.errors import InsufficientFunds, Invalid, StateConflict
 from custody.server.domain.fees import MAX_FEE, PricedTransaction, fee_for_parents
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.selection import RandomSource, Selection
-from custody.server.domain.timing import choose_locktime
+from custody.server.domain.selection import RandomSource, Selection, choose_locktime
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Limits, Movement

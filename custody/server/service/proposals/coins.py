@@ -49,7 +49,7 @@ from custody.server.store.models import (
     TokenCell,
     Vault,
 )
-from custody.server.store.unit import duplicates_refused
+from custody.server.store.store import duplicates_refused
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction, TxOut
 from multisig.tokens.machine import Cell
 

@@ -15,16 +15,19 @@ from custody.server.domain.errors import InsufficientFunds, Invalid, LockedFunds
 from custody.server.domain.fees import MAX_FEE
 from custody.server.domain.ports import Clock
 from custody.server.domain.selection import (
+    BACKDATE_BLOCKS,
     BY_PLACE,
     MAX_INPUTS,
+    SEQUENCE,
     Plan,
     RandomSource,
     Selection,
     Tier,
+    choose_locktime,
+    other_locktimes,
     select_fewest,
     select_from,
 )
-from custody.server.domain.timing import BACKDATE_BLOCKS, SEQUENCE, choose_locktime, other_locktimes
 from custody.server.service.backends import Quote
 from custody.server.service.proposals.coins import Utxo, VaultCoins, coins_to_spend, kept_for_tokens
 from custody.server.service.proposals.payments import Intent

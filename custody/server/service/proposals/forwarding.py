@@ -22,8 +22,13 @@ from custody.server.domain.errors import (
 )
 from custody.server.domain.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.selection import MAX_INPUTS, Candidate, RandomSource
-from custody.server.domain.timing import PROPOSAL_LIFETIME, choose_locktime
+from custody.server.domain.selection import (
+    MAX_INPUTS,
+    PROPOSAL_LIFETIME,
+    Candidate,
+    RandomSource,
+    choose_locktime,
+)
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market, Quote
 from custody.server.service.keys.profiles import (

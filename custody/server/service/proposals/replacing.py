@@ -21,8 +21,15 @@ from custody.server.domain.fees import (
     settle_replacement,
 )
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.selection import MAX_INPUTS, Plan, RandomSource, Selection, Tier, largest_first
-from custody.server.domain.timing import choose_locktime
+from custody.server.domain.selection import (
+    MAX_INPUTS,
+    Plan,
+    RandomSource,
+    Selection,
+    Tier,
+    choose_locktime,
+    largest_first,
+)
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.lifecycle import settle_family

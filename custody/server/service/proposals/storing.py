@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
-from custody.server.domain.timing import PROPOSAL_LIFETIME
+from custody.server.domain.selection import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
@@ -18,7 +18,7 @@ from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import GAP, watch_branch
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
-from custody.server.store.unit import duplicates_refused
+from custody.server.store.store import duplicates_refused
 from multisig import CHANGE, FeeRate, Sats
 
 

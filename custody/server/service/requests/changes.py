@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.meters import Meters
 from custody.server.store.models import Proposal, Revision, Workspace, table_of
-from custody.server.store.unit import after_commit, before_commit, chunks
+from custody.server.store.store import after_commit, before_commit, chunks
 
 # How often work is prepared outside the writers' lock. After that it is prepared inside, where nothing can
 # change.

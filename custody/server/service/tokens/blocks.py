@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import DataBlock, DataTransaction
 from custody.server.store.models import Contract, Proposal
-from custody.server.store.unit import chunks
+from custody.server.store.store import chunks
 from multisig.errors import InvalidToken
 from multisig.script import ScriptKind, classify, parse_op_return
 from multisig.tokens import Deploy, decode_payload

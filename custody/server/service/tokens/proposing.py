@@ -26,11 +26,11 @@ from custody.server.domain.selection import (
     RandomSource,
     Selection,
     Tier,
+    choose_locktime,
     input_cost,
     largest_first,
     settle,
 )
-from custody.server.domain.timing import choose_locktime
 from custody.server.service.backends import Quote
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import TokenMovement

@@ -36,7 +36,7 @@ from custody.server.store.models import (
     WebhookEvent,
     Workspace,
 )
-from custody.server.store.unit import chunks
+from custody.server.store.store import chunks
 
 log = structlog.get_logger()
 USER_AGENT: Final = "custody-webhooks/1"

@@ -14,8 +14,7 @@ from sqlalchemy import event, insert, select, text
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import MAX_INPUTS, Tier
-from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.limits.policies import StoredPolicies
+from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault
 from custody.server.service.network.deposits import Coins
 from custody.server.service.network.sightings import affected

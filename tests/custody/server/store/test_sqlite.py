@@ -8,7 +8,7 @@ from sqlalchemy.exc import InvalidRequestError, OperationalError
 
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import Organisation, User
-from custody.server.store.unit import after_commit
+from custody.server.store.store import after_commit
 
 NOTES = table("notes", column("said"))
 

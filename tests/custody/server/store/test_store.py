@@ -16,8 +16,7 @@ from custody.server.domain.errors import DatabaseUnavailable, Outdated
 from custody.server.store import CannotOpen, Store, sqlite_url
 from custody.server.store.database import READ_POOL
 from custody.server.store.models import Base, Membership, Organisation, Role, User, Workspace
-from custody.server.store.store import open_database
-from custody.server.store.unit import after_commit
+from custody.server.store.store import after_commit, open_database
 from tests.support.databases import make_impatient
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.errors import Outdated
 from custody.server.store import Store
 from custody.server.store.models import Organisation, User, table_of
-from custody.server.store.unit import after_commit, before_commit, duplicates_refused
+from custody.server.store.store import after_commit, before_commit, duplicates_refused
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 A, B = "a@example.org", "b@example.org"

@@ -12,8 +12,7 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from custody.server.domain.limits import in_tokens
-from custody.server.service.limits.limits import assets_of_vaults
-from custody.server.service.limits.policies import StoredPolicies
+from custody.server.service.limits.limits import StoredPolicies, assets_of_vaults
 from custody.server.service.limits.usage import TokenMovement, token_usage_of_vault
 from custody.server.store import Store
 from custody.server.store.models import Contract, ContractCall, Organisation, Proposal, User, Workspace

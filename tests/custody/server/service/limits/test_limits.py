@@ -11,8 +11,7 @@ from sqlalchemy import select, update
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
-from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.limits.policies import StoredPolicies
+from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.service.system import place_of
 from custody.server.store.models import ChainCoin, Membership, Proposal, ProposalInput, Role, Vault
 from multisig import Sats

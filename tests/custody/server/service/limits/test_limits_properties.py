@@ -22,8 +22,7 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.administration import LimitAdministration
-from custody.server.service.limits.limits import Limits, Movement
-from custody.server.service.limits.policies import StoredPolicies
+from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import Organisation, Proposal, Role, User, Vault, Workspace
 from multisig import Sats, parse_btc

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError
 
-from custody.server.domain.timing import BACKDATE_BLOCKS, FIRST_TIME
+from custody.server.domain.selection import BACKDATE_BLOCKS, FIRST_TIME
 from custody.server.service.proposals.drafting import free_locktime
 from custody.server.service.requests.changes import MAX_TRIES
 from custody.server.store.models import Proposal

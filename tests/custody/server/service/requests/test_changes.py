@@ -91,7 +91,7 @@ def revision(desk: Desk, workspace_id: int | None = None) -> int:
 
 
 def test_many_are_read_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("custody.server.store.unit.CHUNK", 2)
+    monkeypatch.setattr("custody.server.store.store.CHUNK", 2)
     with store.write() as db:
         ids = [found_workspace(db, f"W{number}") for number in range(5)]
         for count, workspace_id in enumerate(ids):
