@@ -11,8 +11,8 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator
-from functools import cache
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -64,28 +64,37 @@ def check(data: bytes) -> None:
         logging.disable(logging.NOTSET)
 
 
-def _script(data: bytes) -> dict[str, httpx.Response]:
+Script = dict[str, Callable[[], httpx.Response]]
+
+
+def _script(data: bytes) -> Script:
     try:
         given = json.loads(data)
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
-        return {"": httpx.Response(200, content=data)}
+        return {"": partial(httpx.Response, 200, content=data)}
     return {name: found for name, told in given.items() if (found := _answer(told)) is not None}
 
 
-def _answer(told: object) -> httpx.Response | None:
+def _answer(told: object) -> Callable[[], httpx.Response] | None:
+    """A new answer each time, read by its receiver: its Content-Encoding may be a lie."""
     match told:
         case [int(status), {**headers}, body] if 100 <= status < 600 and not isinstance(status, bool):
             raw = body if isinstance(body, str) else json.dumps(body)
             lines = [(_line(name), _line(value)) for name, value in headers.items()]
-            return httpx.Response(status, headers=lines, content=raw.encode("utf-8", "surrogatepass"))
+            sent = httpx.ByteStream(raw.encode("utf-8", "surrogatepass"))
+            return partial(httpx.Response, status, headers=lines, stream=sent)
     return None
 
 
 def _line(value: object) -> bytes:
     """What can stand in a header: the rest would not come through a real connection."""
     return bytes(byte for byte in str(value).encode("utf-8", "replace") if 32 < byte < 127)[:200] or b"x"
+
+
+def _answered(answer: Callable[[], httpx.Response] | None) -> httpx.Response | None:
+    return None if answer is None else answer()
 
 
 def _name(request: httpx.Request) -> str:
@@ -102,7 +111,7 @@ def _template() -> Path:
     return folder / "state"
 
 
-async def _live(script: dict[str, httpx.Response]) -> None:
+async def _live(script: Script) -> None:
     with tempfile.TemporaryDirectory(prefix="fuzz") as scratch:
         state = Path(scratch) / "state"
         shutil.copytree(_template(), state, copy_function=shutil.copyfile)
@@ -110,7 +119,7 @@ async def _live(script: dict[str, httpx.Response]) -> None:
         platform = _platform(Path(scratch))
         async with _running(state, platform) as (daemon, client):
             _stir(platform)
-            platform.before = lambda request: script.get(_name(request), script.get(""))
+            platform.before = lambda request: _answered(script.get(_name(request), script.get("")))
             await _use(client, daemon)
             platform.before = lambda _request: None
             await _require_well(client, daemon, platform)
