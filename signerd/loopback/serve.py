@@ -67,18 +67,19 @@ async def serving(
     *,
     port: int | None = None,
     clock: Callable[[], float] = seconds_awake_or_not,
+    work: Callable[[], float] = time.thread_time,
     sessions: Sessions | None = None,
 ) -> AsyncIterator[Path]:
     """Answer while the body runs; at its end every stream is ended and every answer is finished.
 
     The caller holds the state folder. Yields the socket's path. ``port``: of TCP, 0 for any free one, None
-    for none; where it cannot be served, the socket is, and ``service.page_address`` says why. ``sessions``:
-    of the page; None: new ones.
+    for none; where it cannot be served, the socket is, and ``service.page_address`` says why. ``work``: the
+    processor seconds of the calling thread, by which apps pay. ``sessions``: of the page; None: new ones.
 
     Raises:
         UnsafeFolder, SocketUnusable: as ``private_socket``.
     """
-    streams, rates = Streams(), Rates(clock)
+    streams, rates = Streams(), Rates(clock, work)
     seated = Sessions(clock) if sessions is None else sessions
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:

@@ -121,7 +121,12 @@ class Port:
 
 @contextmanager
 def ported(
-    state: Path, clock: Callable[[], float] = time.monotonic, at: int = 0, **answers: Any
+    state: Path,
+    clock: Callable[[], float] = time.monotonic,
+    at: int = 0,
+    *,
+    work: Callable[[], float] = time.thread_time,
+    **answers: Any,
 ) -> Iterator[Port]:
     """``at``: the port, 0 for any free one. ``answers``: as of ``Scripted``."""
 
@@ -131,5 +136,5 @@ def ported(
 
     state.mkdir(mode=0o700, exist_ok=True)
     sessions = Sessions(clock)
-    with served(script(), state, port=at, clock=clock, sessions=sessions) as daemon:
+    with served(script(), state, port=at, clock=clock, work=work, sessions=sessions) as daemon:
         yield Port(daemon, sessions)

@@ -192,7 +192,7 @@ def test_l11_an_app_pays_for_what_its_requests_take_and_the_person_never_waits_f
         now[0] += 1.0
         return ()
 
-    with ported(tmp_path / "s", lambda: now[0], devices=devices) as port:
+    with ported(tmp_path / "s", lambda: now[0], work=lambda: now[0], devices=devices) as port:
         port.daemon.service.apps.paired["program", None] = READER
         app = {"Authorization": "Bearer program"}
         assert port.ask("GET", "/v1/devices", app).status == 200
