@@ -134,7 +134,7 @@ def test_sign_and_the_person_says_no_at_the_device(desk, outer, file):
 def test_sign_does_not_read_its_answer_from_where_the_psbt_came(desk):
     ended = signerd("sign", "-", state=desk.state, typed=bill().to_base64())
     assert ended.status == Exit.USAGE
-    assert "nobody to ask" in ended.err
+    assert "leaves no input for your answer" in ended.err
 
 
 def test_sign_a_proposal_of_the_platforms(desk, outer, tmp_path):
