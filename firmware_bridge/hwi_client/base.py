@@ -41,7 +41,7 @@ class NotAvailable(Exception):
 
 
 class OpenDevice:
-    """An open device of one maker: see `firmware_bridge.worker.DeviceClient`."""
+    """An open device of one maker: see `firmware_bridge.protocol.DeviceClient`."""
 
     family: Family
 
