@@ -62,13 +62,17 @@ _OPENED = frozenset(
         "connection.start_tls.complete",
     }
 )
-# An exchange that is only slow meets the reader's own deadline first; then no other exchange is cut.
+# An exchange that is only slow meets the reader's own deadline first.
 GRACE_SECONDS = 5.0
 
 
 class ExchangeDeadlines:
-    """For an ``httpx.Client``: shuts down all its connections when one exchange exceeds its deadline, as they
-    all lead to the same server. Thread-safe.
+    """For an ``httpx.Client``: shuts down the connection of an exchange that exceeds its deadline.
+    Thread-safe.
+
+    Before an answer's head has come, httpx does not tell which open connection the exchange uses again: then
+    all connections of the client are shut down, which all lead to the same server. A caller whose other
+    exchanges must go on sends ``Connection: close``.
     """
 
     def __init__(self, grace: float = GRACE_SECONDS) -> None:
@@ -85,12 +89,19 @@ class ExchangeDeadlines:
         """
         import httpx
 
-        over = threading.Event()
-        timer = threading.Timer(seconds + self._grace, self._cut_all, [over])
+        over, own = threading.Event(), WeakSet[Any]()
+
+        def note(event: str, info: Mapping[str, Any]) -> None:
+            if event in _OPENED:
+                with self._lock:
+                    self._open.add(info["return_value"])
+                    own.add(info["return_value"])
+
+        timer = threading.Timer(seconds + self._grace, self._cut, [over, own])
         timer.daemon = True
         timer.start()
         try:
-            yield {"trace": self._note}
+            yield {"trace": note}
         except httpx.TransportError as error:
             if over.is_set():
                 raise httpx.ReadTimeout("The answer has no end.") from error
@@ -98,14 +109,9 @@ class ExchangeDeadlines:
         finally:
             timer.cancel()
 
-    def _note(self, event: str, info: Mapping[str, Any]) -> None:
-        if event in _OPENED:
-            with self._lock:
-                self._open.add(info["return_value"])
-
-    def _cut_all(self, over: threading.Event) -> None:
+    def _cut(self, over: threading.Event, own: WeakSet[Any]) -> None:
         over.set()
         with self._lock:
-            streams = list(self._open)
+            streams = list(own) or list(self._open)
         for stream in streams:
             _cut(stream.get_extra_info("socket"))

@@ -23,7 +23,9 @@ def timeout(seconds: float) -> httpx.Timeout:
 
 
 class WaitingTransport:
-    """Over a client that follows no redirects. May be used by several threads."""
+    """Over a client that follows no redirects. May be used by several threads: each exchange has a connection
+    of its own, so that one without an end is cut alone.
+    """
 
     def __init__(self, http: httpx.Client) -> None:
         self._http = http
@@ -35,7 +37,9 @@ class WaitingTransport:
         ends = time.monotonic() + request.whole
         try:
             with self._deadlines.within(request.whole) as watched:
-                response = self._http.send(message(request, watched), stream=True)
+                sent = message(request, watched)
+                sent.headers["Connection"] = "close"
+                response = self._http.send(sent, stream=True)
                 try:
                     body = Body(request.path, response.headers)
                     for piece in response.iter_bytes():

@@ -87,7 +87,7 @@ class DaemonAddress:
         sent = {"Accept-Encoding": "identity", **self.headers, **(headers or {})}
         content = None
         if body is not None:
-            content = json.dumps(body).encode()
+            content = json.dumps(body, allow_nan=False).encode()
             sent["Content-Type"] = "application/json"
         url = self.url + PREFIX + path + (f"?{urlencode(query)}" if query else "")
         return Request(verb, url, seconds, seconds, sent, content)

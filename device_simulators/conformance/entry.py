@@ -5,5 +5,6 @@ def pytest_load_initial_conftests(early_config, args: list[str]) -> None:
     """A conftest.py of an installed package is read too late for options
     (https://github.com/pytest-dev/pytest/issues/1596).
     """
-    if any("device_simulators.conformance" in arg.replace("/", ".") for arg in args):
+    named = (arg.replace("/", ".") for arg in args if not arg.startswith("-"))
+    if any("device_simulators.conformance" in arg for arg in named):
         early_config.pluginmanager.import_plugin("device_simulators.conformance.plugin")

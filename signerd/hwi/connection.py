@@ -144,7 +144,7 @@ class DaemonConnection:
         reply = client.run(ask(address, address.request(verb, path, seconds, body=body)))
         try:
             return json.loads(reply.content) if reply.content else None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise DaemonFailed("the daemon's answer makes no sense") from None
 
 

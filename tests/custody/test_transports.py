@@ -12,7 +12,7 @@ import pytest
 
 from custody import deadlines
 from custody.client import AsyncClient, Client, Session, Unreachable, flow
-from custody.exchange import NoAnswer, Request, Why
+from custody.exchange import NoAnswer, Outcome, Reply, Request, Why
 from custody.transports import AwaitingTransport, WaitingTransport
 
 FOREVER = {
@@ -21,6 +21,27 @@ FOREVER = {
     "a body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
 }
 SIGNED_IN = Session("sid-0123456789abcdef", "access", "refresh", ends_at=1e12)
+
+
+@contextlib.contextmanager
+def listening_for(serve):
+    """The URL of a server that has ``serve`` answer each connection, in a thread of its own."""
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threads.append(threading.Thread(target=serve, args=(listening.accept()[0],)))
+                threads[-1].start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threads = [threading.Thread(target=accept)]
+        threads[0].start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            for thread in threads:
+                thread.join(10)
 
 
 @contextlib.contextmanager
@@ -35,22 +56,11 @@ def dripping(first: bytes, drop: bytes):
             while not over.wait(0.02):
                 line.sendall(drop)
 
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threads.append(threading.Thread(target=drip, args=(listening.accept()[0],)))
-                threads[-1].start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        threads = [threading.Thread(target=accept)]
-        threads[0].start()
+    with listening_for(drip) as url:
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield url
         finally:
             over.set()
-            listening.shutdown(socket.SHUT_RDWR)
-            for thread in threads:
-                thread.join(10)
 
 
 @pytest.fixture(autouse=True)
@@ -103,3 +113,31 @@ def test_f_a_platform_that_drips_its_answer_does_not_hold_its_reader(user, monke
     monkeypatch.setattr(flow, "TRANSFER_SECONDS", -19.7)
     with dripping(*FOREVER["a body"]) as url, pytest.raises(Unreachable, match="ReadTimeout"):
         user(url)
+
+
+def test_an_exchange_without_an_end_is_cut_alone():
+    """Another thread's, on the same client, may be a payment: cut off, its outcome would not be known."""
+    drip_cut = threading.Event()
+
+    def serve(line: socket.socket) -> None:
+        with line, contextlib.suppress(OSError):
+            if line.recv(65536).startswith(b"GET"):
+                line.sendall(FOREVER["headers"][0])
+                while True:
+                    line.sendall(b"x")
+                    threading.Event().wait(0.02)
+            assert drip_cut.wait(30)
+            line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npaid")
+
+    with listening_for(serve) as url, httpx.Client(trust_env=False) as http:
+        transport = WaitingTransport(http)
+        paid: list[Outcome] = []
+        paying = threading.Thread(target=lambda: paid.append(transport(Request("POST", url, 60, 60))))
+        paying.start()
+        outcome = transport(Request("GET", url, 60, 0.3))
+        drip_cut.set()
+        paying.join(30)
+    assert isinstance(outcome, NoAnswer)
+    (answer,) = paid
+    assert isinstance(answer, Reply)
+    assert answer.content == b"paid"

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from signerd.asking import DaemonAddress, ask
+from signerd.asking import DaemonAddress, ask, segment
 from signerd.client import DaemonClient
 from signerd.endpoint import socket_path
-from signerd.errors import DaemonFailed
+from signerd.errors import DaemonFailed, InvalidRequest
 from signerd.hwi.connection import DaemonConnection
 
 MUTE = (b"", b"")
@@ -84,3 +84,22 @@ def test_f_a_daemon_that_does_not_come_to_an_end_is_given_up(state, asked, how, 
 def test_f_an_answer_that_could_fill_the_memory_is_not_read(state, asked, how, told):
     with dripping(state, *how), pytest.raises(DaemonFailed, match=told):
         asked(state, 60)
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "..", "../session", "a/b", "a?b", "a#b", "%2e%2e", "a b", "a\r\nb", "é"]
+)
+def test_l10_an_id_that_could_lead_elsewhere_is_none(text):
+    with pytest.raises(InvalidRequest, match="cannot be the id of anything"):
+        segment(text)
+
+
+DEEP = b"[" * 100_000
+
+
+@CLIENTS
+def test_f_an_answer_that_is_nested_too_deeply_is_an_error_of_ours(state, asked):
+    """A deeper text than Python's parser takes."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nContent-Type: application/json\r\n\r\n" % len(DEEP)
+    with dripping(state, head + DEEP, b""), contextlib.suppress(DaemonFailed):
+        asked(state, 30)

@@ -5,7 +5,7 @@ lower, and the settings, the page, the terminal and ``/v1`` show its name and se
 programs, configurations and journals hold it. ``docs/adding/check.md`` says how to add one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from types import MappingProxyType
@@ -81,6 +81,8 @@ class Check:
     def __post_init__(self) -> None:
         if self.lowered is not None and not UNTOUCHABLE.isdisjoint(self.attacks):
             raise ValueError(f"'{self.name}' stands against {', '.join(self.attacks)} and may not be lowered")
+        if self.stage in {Stage.BEFORE, Stage.AFTER} and self.run is None:
+            raise ValueError(f"'{self.name}' would never be run")
 
 
 READING, BEFORE, INSPECTION, AFTER = Stage.READING, Stage.BEFORE, Stage.INSPECTION, Stage.AFTER
@@ -202,12 +204,18 @@ _ROWS = (
 )
 # fmt: on
 
-CHECKS: Mapping[str, Check] = MappingProxyType(
-    {
-        check.name: check
-        for check in (*_ROWS, *(Check(name, (), Stage.RULES, "A rule of rules.toml.") for name in RULE_NAMES))
-    }
-)
+
+def by_name(checks: Iterable[Check]) -> Mapping[str, Check]:
+    """Raises ValueError for a name given twice: one check would take the place of the other."""
+    found: dict[str, Check] = {}
+    for check in checks:
+        if check.name in found:
+            raise ValueError(f"two checks are called '{check.name}'")
+        found[check.name] = check
+    return MappingProxyType(found)
+
+
+CHECKS = by_name((*_ROWS, *(Check(name, (), Stage.RULES, "A rule of rules.toml.") for name in RULE_NAMES)))
 LOWERABLE = tuple(sorted(name for name, check in CHECKS.items() if check.lowered is not None))
 # What a review says where no row runs: of a PSBT that cannot be read, and of what the configuration lowers.
 READABLE, LOWERED = "psbt-readable", "lowered"

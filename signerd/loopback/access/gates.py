@@ -31,7 +31,9 @@ class Metered:
     """Awaits ``what`` in the task that awaits this; tasks of its own that it begins are not timed.
 
     ``clock``: processor seconds of the loop's thread, so that an app does not pay for what other programs
-    keep the machine busy with. ``spent``: what it cost, also where it failed. Raises as ``what`` does.
+    keep the machine busy with. Waits for the disk are not counted: what an app may write is bounded by how
+    many PSBTs it may import in a minute. ``spent``: what it cost, also where it failed. Raises as ``what``
+    does.
     """
 
     what: Coroutine[Any, Any, None]

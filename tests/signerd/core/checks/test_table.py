@@ -14,8 +14,10 @@ from signerd.core.checks.table import (
     LOWERABLE,
     LOWERED,
     UNTOUCHABLE,
+    Check,
     Kind,
     Stage,
+    by_name,
     lower,
     not_compared,
 )
@@ -62,6 +64,13 @@ def test_the_table_lists_exactly_what_a_review_can_say() -> None:
     assert {name for name, check in CHECKS.items() if check.run is None} == of_the_review
     assert all(name == check.name for name, check in CHECKS.items())
     assert max(Counter(check.run for check in CHECKS.values() if check.run).values()) == 1
+
+
+def test_no_check_takes_the_place_of_another_or_is_never_run() -> None:
+    with pytest.raises(ValueError, match="two checks are called 'recipients'"):
+        by_name((*CHECKS.values(), replace(CHECKS["recipients"], sentence="The same, for tokens.")))
+    with pytest.raises(ValueError, match="would never be run"):
+        Check("silent", (), Stage.AFTER, "It looks at nothing.")
 
 
 def test_what_compares_with_a_record_does_not_run_without_one() -> None:
