@@ -121,7 +121,8 @@ class Work:
 
 @contextmanager
 def measured(world: World) -> Iterator[Work]:
-    """Counts every statement, commit and Argon2 computation meanwhile: counting is what a clock only guesses."""
+    """Counts every statement, commit and Argon2 computation meanwhile:
+    counting is what a clock only guesses."""
     work, passwords = Work(), world.platform.services.account.passwords
     database, hasher = world.platform.services.store._database, passwords._hasher
 

@@ -70,7 +70,8 @@ class RunningNode:
         return self.folder / "regtest" / ".cookie"
 
     def start(self) -> None:
-        """Returns when it answers: on the port it had, or on others, for it cannot be asked to take a free one."""
+        """Returns when it answers: on the port it had, or on others,
+        for it cannot be asked to take a free one."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for port in (self.port, 0, 0, 0, 0):
             self.port = port or _free_port()
@@ -232,7 +233,8 @@ class NodeRig:
             yield
         finally:
             self.node.start()
-        # Another cookie, which the backend finds out by itself; another port only where somebody took this one.
+        # Another cookie, which the backend finds out by itself;
+        # another port only where somebody took this one.
         if self.node.port != port:
             self.backend.close()
             self.backend = self.connect()
@@ -243,7 +245,8 @@ class NodeRig:
         return sorted(entries, key=lambda txid: entries[txid]["ancestorcount"])
 
     def _mine(self, transactions: list[str]) -> BlockRef:
-        """Exactly these, by txid or in hexadecimal. No two blocks are alike, even on one parent in one second."""
+        """Exactly these, by txid or in hexadecimal. No two blocks are alike,
+        even on one parent in one second."""
         self._mined += 1
         script = p2wsh(open_script(self._mined))
         block_hash = self.node.call("generateblock", f"raw({script.hex()})", transactions)["hash"]

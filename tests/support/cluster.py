@@ -1,4 +1,5 @@
-"""A platform of several processes over one database and one node: real programs, started, told to stop, killed."""
+"""A platform of several processes over one database and one node: real programs, started,
+told to stop, killed."""
 
 import os
 import subprocess

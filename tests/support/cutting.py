@@ -1,4 +1,5 @@
-"""Between a client and a server on Unix sockets: everything is passed on, until one answer is kept and the line cut."""
+"""Between a client and a server on Unix sockets: everything is passed on,
+until one answer is kept and the line cut."""
 
 import socket
 import threading
@@ -12,7 +13,8 @@ CHUNK = 65_536
 
 @dataclass
 class Line:
-    """While ``armed``, the answer to what holds ``word`` is waited for, dropped, and the client's connection closed."""
+    """While ``armed``, the answer to what holds ``word`` is waited for, dropped,
+    and the client's connection closed."""
 
     word: bytes
     armed: threading.Event = field(default_factory=threading.Event)

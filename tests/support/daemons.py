@@ -113,7 +113,8 @@ async def approve(daemon: Daemon, psbt_id: str, *acknowledged: str) -> None:
 
 
 async def is_well(daemon: Daemon, fake: FakePlatform) -> None:
-    """The honest proposal is signed, and the next one seen: whatever else the platform said, the daemon goes on."""
+    """The honest proposal is signed, and the next one seen: whatever else the platform said,
+    the daemon goes on."""
     await until_state(daemon, "p-1", State.WAITING_PERSON)
     await approve(daemon, "p-1")
     await until_state(daemon, "p-1", State.SUBMITTED)

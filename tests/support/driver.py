@@ -1,4 +1,5 @@
-"""A driver of `firmware_bridge.hwi_client` without a worker around it: called in a thread, beside the virtual device's loop."""
+"""A driver of `firmware_bridge.hwi_client` without a worker around it: called in a thread,
+beside the virtual device's loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -17,7 +18,8 @@ _PLAIN = Opening()
 
 @dataclass
 class Person:
-    """Whoever asked: writes down what is told, and answers what is asked. No answer is left: there is nobody."""
+    """Whoever asked: writes down what is told, and answers what is asked.
+    No answer is left: there is nobody."""
 
     answers: dict[Question, list[str | Exception]] = field(default_factory=dict)
     told: list[tuple[str, str, int | None, int | None]] = field(default_factory=list)

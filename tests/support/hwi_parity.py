@@ -1,4 +1,5 @@
-"""The same commands through HWI's own program and through signerd-hwi, at one virtual device. Runs in its own namespace.
+"""The same commands through HWI's own program and through signerd-hwi, at one virtual device.
+Runs in its own namespace.
 
 HWI goes first and alone; then the daemon holds the device, and nobody else speaks to it.
 """

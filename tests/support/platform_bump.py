@@ -1,6 +1,8 @@
-"""What the crash harness plays, too: a payment on the network is replaced at a higher fee, and in the end mined all the same.
+"""What the crash harness plays, too: a payment on the network is replaced at a higher fee,
+and in the end mined all the same.
 
-The bump is asked for with an ``Idempotency-Key``, as a program does that means to ask again when it hears no answer.
+The bump is asked for with an ``Idempotency-Key``,
+as a program does that means to ask again when it hears no answer.
 """
 
 from pathlib import Path

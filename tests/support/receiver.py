@@ -1,4 +1,5 @@
-"""A program that receives webhooks, in the test's own process: TLS on a free port of loopback, with answers as scripted."""
+"""A program that receives webhooks, in the test's own process: TLS on a free port of loopback,
+with answers as scripted."""
 
 import socket
 import ssl
@@ -41,8 +42,8 @@ TAKEN = answering(OK)
 
 @dataclass
 class Receiver:
-    """``answer`` is given each connection after its request was read. ``closing``: the test is over. ``reached``: something
-    has arrived.
+    """``answer`` is given each connection after its request was read. ``closing``: the test is over.
+    ``reached``: something has arrived.
     """
 
     port: int = 0
@@ -57,7 +58,8 @@ class Receiver:
 
 @dataclass
 class Wire:
-    """What a `Sender` is given for a network: names have the addresses that are listed, and every address is loopback.
+    """What a `Sender` is given for a network: names have the addresses that are listed,
+    and every address is loopback.
 
     ``asked`` and ``called``: which names were looked up, and which addresses connected to.
     """

@@ -1,4 +1,5 @@
-"""Worker processes that play a part. Each is an entry for `firmware_bridge.worker.spawn`: it runs in a child, by name."""
+"""Worker processes that play a part. Each is an entry for `firmware_bridge.worker.spawn`:
+it runs in a child, by name."""
 
 import os
 import signal

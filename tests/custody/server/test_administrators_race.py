@@ -1,4 +1,5 @@
-"""Two administrators take each other's place at the same moment, through two platforms over one database: one stays (P27).
+"""Two administrators take each other's place at the same moment,
+through two platforms over one database: one stays (P27).
 
 Nothing of one process's locks helps here: who is first is the database's decision.
 """

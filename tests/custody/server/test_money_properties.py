@@ -1,8 +1,10 @@
-"""Random lives of proposals on a chain that forgets, against what the chain itself and a small model say (P11–P16, P36).
+"""Random lives of proposals on a chain that forgets,
+against what the chain itself and a small model say (P11–P16, P36).
 
-The model knows who decided what; what is mined, and who spends what, it asks of the chain, whose rules are Bitcoin
-Core's. After every step the platform must say the same, lock exactly the coins of what may still move, and count
-exactly that against the limits, and let nothing through that the vault's limit for a cycle does not.
+The model knows who decided what; what is mined, and who spends what, it asks of the chain, whose rules are
+Bitcoin Core's. After every step the platform must say the same, lock exactly the coins of what may still
+move, and count exactly that against the limits,
+and let nothing through that the vault's limit for a cycle does not.
 """
 
 from dataclasses import dataclass, field
@@ -330,7 +332,8 @@ class Money(RuleBasedStateMachine):
                 self._check_not_forgotten(status, fact)
 
     def _check_not_forgotten(self, status: str, fact: Fact) -> None:
-        """Signed, and in no block and no mempool: something keeps it out, or another proposal has its coins by now."""
+        """Signed, and in no block and no mempool: something keeps it out,
+        or another proposal has its coins by now."""
         if status in OVER:
             others = self._held(without=fact)
             assert any(outpoint in others for outpoint in fact.inputs), (status, fact)

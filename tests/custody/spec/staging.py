@@ -77,7 +77,8 @@ class Stage:
             "sweep": True, "fee_sats": 1_000,
             "recipients": [SHOP], "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "psbt_id": "none",
             "ticker": "GOLD", "icon": "", "total_supply": "90", "max_supply": "100",
-            "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none", "delivery_id": "none",
+            "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none",
+            "delivery_id": "none",
         }  # fmt: skip
 
     def _nobody(self) -> tuple[int, int]:

@@ -1,4 +1,5 @@
-"""Apps in a person's browser: let in by their digits, with fewer rights than they asked for, and shut out again."""
+"""Apps in a person's browser: let in by their digits, with fewer rights than they asked for,
+and shut out again."""
 
 import threading
 from collections.abc import Iterator

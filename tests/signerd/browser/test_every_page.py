@@ -1,4 +1,5 @@
-"""Each page as it is drawn: axe finds nothing against it, the browser complains of nothing, and nothing is wider than a telephone.
+"""Each page as it is drawn: axe finds nothing against it, the browser complains of nothing,
+and nothing is wider than a telephone.
 
 Where ``SIGNERD_SCREENSHOTS`` names a folder, every page is drawn into it, at both widths, light and dark.
 """
@@ -142,7 +143,8 @@ def show_tokens(platform: FakePlatform) -> None:
 
 @pytest.fixture
 def full(make_desk) -> Iterator[object]:
-    """Something of everything: waiting, refused, large, of tokens, at the device; apps that ask and are paired; a locked device comes later."""
+    """Something of everything: waiting, refused, large, of tokens, at the device;
+    apps that ask and are paired; a locked device comes later."""
     desk = make_desk()
     proposals = desk.outer.platform.proposals
     desk.until_state("p-1", State.WAITING_PERSON)

@@ -27,9 +27,9 @@ def chain(*descriptions: str) -> list[ChainedRow]:
     rows, previous = [], GENESIS
     for position, description in enumerate(descriptions, start=1):
         row = AuditRow(
-            event_uid=f"e{position}", chain_id="workspace:7", position=position, org_uid="3", workspace_uid="7",
-            timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="KEY_REGISTERED", description=description,
-            user_uuid=9, user_name="alice@example.org", role_uid="4", trace_id="t",
+            event_uid=f"e{position}", chain_id="workspace:7", position=position, org_uid="3",
+            workspace_uid="7", timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="KEY_REGISTERED",
+            description=description, user_uuid=9, user_name="alice@example.org", role_uid="4", trace_id="t",
         )  # fmt: skip
         rows.append(ChainedRow(row, previous, event_hash(previous, row)))
         previous = rows[-1].event_hash
@@ -161,7 +161,8 @@ class TestChain:
         assert check([rows[0], moved])[1] == "2: the row belongs to another chain than the one before it"
 
     def test_a_checkpoint_confirms_or_contradicts(self) -> None:
-        """A file that was written anew, hashes and all, agrees with itself; the checkpoint does not agree with it."""
+        """A file that was written anew, hashes and all, agrees with itself;
+        the checkpoint does not agree with it."""
         rows, forged = chain("a", "b"), chain("a", "x")
         marks = {"workspace:7": {2: Mark(rows[1].event_hash, "checkpoint 1")}}
         assert check(forged)[1] is None

@@ -1,4 +1,5 @@
-"""What a real node does where the simulated one only pretends: starts, indexes, rights, and rules of its own."""
+"""What a real node does where the simulated one only pretends: starts, indexes, rights,
+and rules of its own."""
 
 import hmac
 import re

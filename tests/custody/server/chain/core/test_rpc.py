@@ -1,4 +1,5 @@
-"""Whatever goes wrong on the way to the node: one error, in words that say what to do, and nothing told of secrets."""
+"""Whatever goes wrong on the way to the node: one error, in words that say what to do,
+and nothing told of secrets."""
 
 import contextlib
 import socket
