@@ -1,5 +1,6 @@
 """``python -m benchmarks [NAME…]``: the figures of docs/performance.md,
-as ratios against a peer in the same run."""
+as ratios against a peer in the same run.
+"""
 
 import importlib
 import sys

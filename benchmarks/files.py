@@ -31,7 +31,8 @@ DAEMON = ("signerd", "firmware_bridge", "custody/client", "custody/schemas", "mu
 
 class Trace:
     """`called`: the files of which a function was called since `begin`,
-    by any thread that began after `install`."""
+    by any thread that began after `install`.
+    """
 
     def __init__(self) -> None:
         self.called: set[str] = set()

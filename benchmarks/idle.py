@@ -62,7 +62,8 @@ def wake_ups(number: int) -> int:
 
 def what_is(number: int) -> str:
     """Of the processes that multiprocessing keeps, the one it forks workers from,
-    and the one that counts what they share."""
+    and the one that counts what they share.
+    """
     if number == os.getpid():
         return "this process"
     return "tracker" if "resource_tracker" in Path(f"/proc/{number}/cmdline").read_text() else "fork server"
@@ -79,7 +80,8 @@ def memory_mb(number: int) -> tuple[float, float]:
 
 async def attached(bridge: Bridge, devices: list[Device]) -> list[int]:
     """All three known and ready, and their workers gone; gives what is left of our processes,
-    this one not among them."""
+    this one not among them.
+    """
     theirs = {device.process.pid for device in devices}
     until = time.monotonic() + SETTLING_SECONDS
     before: list[int] = []

@@ -1,5 +1,6 @@
 """What it costs to decide from the bytes: parse and inspect a 2-of-3 spend,
-beside libraries that only parse it."""
+beside libraries that only parse it.
+"""
 
 import base64
 import gc

@@ -90,7 +90,8 @@ async def bare() -> None:
 
 async def daemon(folder: Path, endpoint: str) -> None:
     """Does what it reads: ``line`` adds one to the feed, ``sign`` begins to sign without an end, ``rest``
-    stops that, ``plug`` is the system's word."""
+    stops that, ``plug`` is the system's word.
+    """
     from signerd.loopback.access.gates import Rates
     from signerd.loopback.access.sessions import Sessions
     from signerd.loopback.serve import serving
@@ -174,7 +175,8 @@ def latencies(
     running: subprocess.Popen[str], told: dict[str, Any], streams: int
 ) -> tuple[float, float, float]:
     """From a line in the feed to its reader: the median and the slowest of ``streams`` readers;
-    megabytes that they cost."""
+    megabytes that they cost.
+    """
     before = memory_mb(running.pid)[0]
     with ExitStack() as stack:
         readers = [stack.enter_context(_stream(told["socket"])) for _ in range(streams)]
@@ -261,7 +263,8 @@ def best_enumerate_ms(rounds: int = 3) -> float:
 
 def while_it_waits(folder: Path, bare: tuple[int, dict[str, Any]]) -> None:
     """A device has a payment on its screen, and nobody has pressed its button yet:
-    what signing is, most of its time."""
+    what signing is, most of its time.
+    """
     folder.mkdir()
     device = Device.start(Family.TREZOR, folder, waits=True)
     try:

@@ -66,7 +66,8 @@ def transfer(number: int, caller: bytes, receiver: bytes, amount: int) -> TokenT
 
 def blocks(calls: int, holders: int) -> Iterator[TokenBlock]:
     """A deployment, its start, then transfers that all succeed: every other one from the owner,
-    the rest between holders."""
+    the rest between holders.
+    """
     start = encode_payload(Call(contract_id=CONTRACT, function=Function.INIT))
     yield block(1, (TokenTransaction(CONTRACT, OWNER, encode_payload(CODE.deployment)),))
     yield block(2, (transaction(0, OWNER, start),))

@@ -130,7 +130,8 @@ def _crashes(name: str) -> set[Path]:
 
 def keep(names: Sequence[str]) -> int:
     """The corpus anew, from the seeds, itself and what was found:
-    libFuzzer keeps the smallest inputs for each feature."""
+    libFuzzer keeps the smallest inputs for each feature.
+    """
     for name in names:
         found, _ = _folders(name)
         with tempfile.TemporaryDirectory(prefix="fuzz") as scratch:

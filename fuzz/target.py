@@ -1,5 +1,6 @@
 """What a door is, as the fuzzer and the tests see it: a check that raises where a promise is broken,
-and inputs to begin with."""
+and inputs to begin with.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -63,7 +63,7 @@ settings.load_profile("briefly" if BRIEFLY in os.environ else "any-machine")
 
 
 def pytest_configure() -> None:
-    """Temporary folders in memory, where there is room and nobody said otherwise.
+    """Temporary folders in memory, where there is room and no option says otherwise.
 
     Thousands of small databases sync at each commit;
     side by side on one disk they wait for each other three times as long as they work.
@@ -92,7 +92,8 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The long ones first: where several work and steal from each other,
-    at the beginning of everybody's share."""
+    at the beginning of everybody's share.
+    """
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     long: dict[Path, list[pytest.Item]] = {HERE / path: [] for path in LONG}
     others: list[pytest.Item] = []
@@ -110,7 +111,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """All that was read stays to the end: the garbage collector looked through it again and again,
-    half a second each time."""
+    half a second each time.
+    """
     gc.freeze()
 
 
@@ -121,7 +123,8 @@ def _is_within(path: Path, places: Sequence[str]) -> bool:
 @pytest.fixture(autouse=True)
 def plain_log() -> None:
     """An error in the log without colours and everybody's local variables,
-    which take up to a second to draw."""
+    which take up to a second to draw.
+    """
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, plain]

@@ -1,5 +1,6 @@
 """What somebody waits for: a send from a vault of many coins, a list among many proposals,
-the mempool, a block's reading."""
+the mempool, a block's reading.
+"""
 
 import os
 import time

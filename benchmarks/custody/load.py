@@ -89,7 +89,8 @@ class Clients:
 
     def send(self, kinds: Sequence[Sequence[Call]]) -> list[list[float]]:
         """Milliseconds from when each call was due to its answer, for each kind;
-        the kinds go on beside each other."""
+        the kinds go on beside each other.
+        """
         began = time.perf_counter() + 0.1
         with ThreadPoolExecutor(CLIENTS) as pool:
             due = sorted(

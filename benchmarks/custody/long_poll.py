@@ -195,7 +195,8 @@ async def _polling(http: httpx.AsyncClient, people: list[tuple[dict[str, str], i
 
 async def _settle(http: httpx.AsyncClient, headers: dict[str, str], usual_ms: float) -> None:
     """Until every poll has read its list and waits:
-    three calls in a row take no more than five usual ones; or it never is so."""
+    three calls in a row take no more than five usual ones; or it never is so.
+    """
     deadline, calm = time.monotonic() + SETTLE_SECONDS, 0
     while calm < 3 and time.monotonic() < deadline:
         started = time.perf_counter()

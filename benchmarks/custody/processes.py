@@ -1,5 +1,6 @@
 """Platforms in processes of their own over one database: as services that are called,
-or as servers that answer requests."""
+or as servers that answer requests.
+"""
 
 import multiprocessing
 from collections.abc import Iterator
@@ -39,7 +40,8 @@ def beside(state: str, url: str) -> Platform:
 
 def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> None:
     """What a request does between its door and its answer: again,
-    where another took the coin or made the same transaction."""
+    where another took the coin or made the same transaction.
+    """
     for tries in count():
         try:
             _propose(platform, caller, request, tries)

@@ -1,5 +1,6 @@
 """A platform with a vault, its signers and as many coins as a benchmark needs, on either database,
-flushed to the disk."""
+flushed to the disk.
+"""
 
 import logging
 import os
@@ -33,7 +34,8 @@ UNLIMITED = 1_000_000_000
 @contextmanager
 def databases() -> Iterator[dict[str, str]]:
     """A fresh database of each kind that ``BENCH_DATABASES`` names: its URL by name.
-    PostgreSQL where it is installed."""
+    PostgreSQL where it is installed.
+    """
     wanted = os.environ.get("BENCH_DATABASES", "SQLite,PostgreSQL").split(",")
     with tempfile.TemporaryDirectory(prefix="bench") as folder, ExitStack() as stack:
         urls = {}
@@ -72,7 +74,8 @@ def lift_limits(desk: Desk) -> None:
 
 def vaults(desk: Desk, count: int) -> list[dict[str, Any]]:
     """So many vaults of the same signers, the first of them the desk's own:
-    each has an account of every key to itself."""
+    each has an account of every key to itself.
+    """
     for name, device in desk.devices.items():
         offered = key_offer(device, accounts=count)["vault_accounts"]
         ok(register_key(desk.signers[name], device, vault_accounts=offered))

@@ -36,7 +36,8 @@ _APPROVALS = frozenset({"enrol", "sign-transaction"})
 @dataclass
 class Device:
     """A running virtual device, and what its screen has asked. It approves whatever it is asked,
-    or waits for a person."""
+    or waits for a person.
+    """
 
     process: subprocess.Popen[str]
     endpoint: Endpoint
@@ -115,7 +116,8 @@ class Desk:
 @contextmanager
 def desk(family: Family, folder: Path, *, fixed: bool = False, options: Sequence[str] = ()) -> Iterator[Desk]:
     """`fixed`: the addresses where HWI's command line looks are ours alone. `options`:
-    of each virtual device."""
+    of each virtual device.
+    """
     with ExitStack() as stack:
 
         def start(listen: str | None = None) -> Device:

@@ -59,7 +59,8 @@ class _Distant(FakePlatform):
 
 def check(data: bytes) -> None:
     """The daemon lives, answers its loopback, and takes the next honest proposal,
-    whatever the platform said."""
+    whatever the platform said.
+    """
     logging.disable(logging.CRITICAL)
     try:
         asyncio.run(_live(_script(data)))
@@ -99,7 +100,8 @@ def _name(request: httpx.Request) -> str:
 @cache
 def _template() -> Path:
     """The state of somebody who has registered and pinned; made once,
-    for it takes as long as all the rest."""
+    for it takes as long as all the rest.
+    """
     folder = Path(tempfile.mkdtemp(prefix="fuzz"))
     (folder / "state").mkdir(mode=0o700)
     prepare(folder / "state")

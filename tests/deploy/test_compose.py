@@ -1,5 +1,6 @@
 """deploy/compose.yaml beside what it starts. No container engine runs here:
-what can be held against the code, is."""
+what can be held against the code, is.
+"""
 
 import re
 from pathlib import Path

@@ -70,7 +70,8 @@ def test_the_platforms_audit_chain_hashes_as_it_did():
 
 def test_a_journal_of_a_daemon_that_signed_and_saw_it_confirmed_opens_whole(tmp_path):
     """Written by the demo's first signer: registered, pinned, six proposals approved and signed,
-    five of them confirmed."""
+    five of them confirmed.
+    """
     with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection:
         connection.executescript((FROZEN / "journal.sql").read_text(encoding="utf-8"))
     (tmp_path / BORN).write_text("2026-01-02T03:04:05+00:00\n")

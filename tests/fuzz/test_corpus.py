@@ -1,5 +1,6 @@
 """The fuzzer's corpus, replayed without a fuzzer: every input that once went somewhere new goes there again,
-and breaks nothing."""
+and breaks nothing.
+"""
 
 import time
 

@@ -1,5 +1,6 @@
 """Each target notices when its door breaks a promise:
-a fuzzer whose check cannot fail finds nothing, for ever."""
+a fuzzer whose check cannot fail finds nothing, for ever.
+"""
 
 import json
 import subprocess

@@ -39,7 +39,8 @@ def test_bip380_checksums(vector):
 @pytest.mark.parametrize("vector", official("bip380.json", lambda vector: vector["kind"] == "key_expression"))
 def test_bip380_key_expressions_as_far_as_the_form_goes(vector):
     """Ours is an origin and an extended public key;
-    the valid expressions of other forms are refused, and cleanly."""
+    the valid expressions of other forms are refused, and cleanly.
+    """
     expression = vector["expression"]
     ours = (
         vector["valid"]

@@ -57,7 +57,7 @@ def test_a_signature_verifies_for_its_key_and_digest_only(digest, secret):
 
 
 def test_what_is_kept_of_a_signature_is_bounded_and_small():
-    """Whoever sends signatures must not fill the memory with them."""
+    """A sender of signatures must not fill the memory with them."""
     kept = _verify.cache_info()
     assert not verify_ecdsa(PUBLIC_KEY, DIGEST, SIGNATURE + bytes(1 << 20))
     assert not verify_ecdsa(PUBLIC_KEY + bytes(1 << 20), DIGEST, SIGNATURE)

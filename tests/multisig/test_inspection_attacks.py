@@ -1,5 +1,6 @@
 """The hostile corpus of the inspection: each is data, run the way a PSBT comes in,
-with the finding it must get."""
+with the finding it must get.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -360,7 +361,8 @@ def test_attack_has_a_digest_of_its_own_s24(attack):
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if a.subject.startswith("output")], ids=str)
 def test_what_is_not_proven_change_is_shown_as_a_payment(attack):
     """Whatever an output claims: where the money is not proven to come back,
-    the person is shown a payment."""
+    the person is shown a payment.
+    """
     psbt = attack.psbt()
     inspection = judge(psbt)
     for proven in inspection.change:

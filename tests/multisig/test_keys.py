@@ -213,7 +213,8 @@ class TestExtendedPublicKey:
 
     def test_a_child_that_does_not_exist(self, monkeypatch):
         """BIP-32: a tweak at or above the order has no child;
-        no known key has such an index, so it is made up."""
+        no known key has such an index, so it is made up.
+        """
         monkeypatch.setattr(derivation.hmac, "digest", lambda *_: b"\xff" * 64)
         with pytest.raises(InvalidKey, match="no child 7"):
             XPUB.derive(DerivationPath((7,)))

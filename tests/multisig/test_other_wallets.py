@@ -1,5 +1,6 @@
 """A wallet that holds the signer's own keys beside the vault is refused in words that say so;
-a false claim is told as one."""
+a false claim is told as one.
+"""
 
 import pytest
 

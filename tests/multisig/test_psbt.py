@@ -232,7 +232,7 @@ def test_a_signature_for_an_input_that_is_not_there_is_refused(index):
         SPEND.with_signatures({index: {b"\x02" * 33: b"\x30"}})
 
 
-# --- what is refused, whoever sends it
+# --- what is refused from any sender
 
 HOSTILE = {
     "empty": b"",

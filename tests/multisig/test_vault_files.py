@@ -1,5 +1,6 @@
 """A vault from a file or from a PSBT: what is read, and what disagrees with itself (S15, S16,
-S17; BIP-129, BIP-174)."""
+S17; BIP-129, BIP-174).
+"""
 
 from dataclasses import replace
 

@@ -8,7 +8,7 @@ from multisig import FeeRate, Network, Transaction
 
 
 class Unreliable:
-    """`down`: nobody answers. `answer`: what broadcasting and testing say instead of the truth.
+    """`down`: the backend does not answer. `answer`: what broadcasting and testing say instead of the truth.
     `after_broadcast` runs when the transaction has reached the network, before the caller hears of it.
     """
 

@@ -79,7 +79,8 @@ class Bomber(BaseHTTPRequestHandler):
 
 def peak() -> int:
     """Megabytes of this program's own memory: what `getrusage` tells begins with that of
-    the process which started it."""
+    the process which started it.
+    """
     told = Path("/proc/self/status").read_text()
     return int(told.partition("VmHWM:")[2].split()[0]) // 1024
 

@@ -1,5 +1,6 @@
 """Debian's Chromium in a test's hands: one process of it for each of pytest's,
-and what it complained about."""
+and what it complained about.
+"""
 
 import asyncio
 import json
@@ -71,7 +72,8 @@ class Chromium:
     @contextmanager
     def in_use(self) -> Iterator[Browser]:
         """Other tests of this process run loops of their own:
-        playwright's is out of their way outside of this."""
+        playwright's is out of their way outside of this.
+        """
         asyncio._set_running_loop(self.loop)
         try:
             yield self.browser
@@ -96,7 +98,8 @@ def launched() -> Iterator[Chromium]:
 @dataclass
 class Complaints:
     """What a browser said against the pages of one context: errors of scripts,
-    breaches of the policy, calls elsewhere."""
+    breaches of the policy, calls elsewhere.
+    """
 
     of: str
     said: list[str] = field(default_factory=list)
@@ -130,7 +133,8 @@ def new_code(served: Served) -> str:
 
 def seat(served: Served) -> dict[str, Any]:
     """What a browser has stored in which a session of the page began, as by `signerd open`:
-    playwright's ``storage_state``."""
+    playwright's ``storage_state``.
+    """
     port = served.service.page_address.port
     body = f"code={new_code(served)}"
     head = (
@@ -153,7 +157,8 @@ def show(page: Page, url: str) -> None:
 
 def until_true(page: Page, expression: str) -> None:
     """Wait for what no element shows. The page's own policy forbids ``wait_for_function``,
-    which compiles text."""
+    which compiles text.
+    """
     deadline = time.monotonic() + PATIENCE_MS / 1000
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, expression
@@ -181,7 +186,7 @@ def violations(page: Page, *, rules: list[str] | None = None) -> list[str]:
 
 
 def draw(page: Page, name: str) -> None:
-    """A picture of the whole page, where somebody keeps them."""
+    """Saves a picture of the whole page, if the environment names a folder for them."""
     folder = os.environ.get(SCREENSHOTS)
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)

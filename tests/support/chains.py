@@ -16,9 +16,9 @@ from tests.support.regtest import FakeClock, coin_of, open_address, open_script
 
 class Rig(Protocol):
     """Money on its chain lies behind ``open_script(number)``,
-    which anybody may spend (see tests/support/regtest.py).
+    which any key may spend (see tests/support/regtest.py).
 
-    A chain may be shared by many tests, so that a test asks for numbers nobody used,
+    A chain may be shared by many tests, so that a test asks for unused numbers,
     and never counts on a height.
     """
 
@@ -64,7 +64,7 @@ class Rig(Protocol):
         ...
 
     def down(self) -> AbstractContextManager[None]:
-        """Nobody answers the backend meanwhile; afterwards `backend` works again."""
+        """The backend's server does not answer meanwhile; afterwards `backend` works again."""
         ...
 
 
@@ -78,7 +78,8 @@ def confirmed_coin(rig: Rig, amount: int = 100_000) -> tuple[FoundOutput, int]:
 
 class EmbeddedRig:
     """The embedded chain is backend and hands at once.
-    A backend that stands before it overrides two methods."""
+    A backend that stands before it overrides two methods.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -8,7 +8,7 @@ no ``finally`` runs, nothing is flushed.
 Invariants, whatever the point: what is to be submitted is, in the end; every submission carries the same
 bytes under the same key; once a signature is stored the device is not asked again, and a second time only
 where the kill came between asking it and storing; the audit chain is whole;
-nobody is asked twice for the same decision.
+no person is asked twice for the same decision.
 """
 
 import asyncio

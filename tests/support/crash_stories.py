@@ -232,7 +232,8 @@ async def live_setup(folder: Path, fault: FaultPoint) -> None:
 
 def _drops_the_first_registration(folder: Path) -> Callable[[httpx.Request], None]:
     """The platform has it, and the answer is lost: the next try is turned down,
-    and the key is found and taken up."""
+    and the key is found and taken up.
+    """
 
     def hook(request: httpx.Request) -> None:
         mark = folder / "dropped"
@@ -306,7 +307,8 @@ def prepare_trouble(folder: Path) -> None:
 
 async def live_trouble(folder: Path, fault: FaultPoint) -> None:
     """One is declined; one meets a locked device, a no at the device and a poor platform;
-    one is turned down."""
+    one is turned down.
+    """
     platform = LastingPlatform(folder, dict(TROUBLE), fault=fault)
     platform.before = _poor_platform(platform)
     bridge = FakeBridge(prompts=folder / "prompts", failures=[Locked(), RefusedByPerson()])
@@ -348,7 +350,8 @@ def _all_settled(journal: Journal) -> bool:
 
 def _poor_platform(platform: FakePlatform) -> Callable[[httpx.Request], httpx.Response | None]:
     """The session's token expires in the middle, then it is out of order for a while;
-    one key it takes for revoked."""
+    one key it takes for revoked.
+    """
 
     def hook(request: httpx.Request) -> httpx.Response | None:
         if not request.url.path.endswith("/sign-psbt"):

@@ -28,7 +28,8 @@ _COMPACT_HEADER = 31
 @dataclass
 class DigitalBitboxPeer:
     """The device. `decide` is the touch of the button; `commands` is what it was asked,
-    `None` for what it could not read."""
+    `None` for what it could not read.
+    """
 
     seed: Seed
     password: str | None = "correct horse"

@@ -59,7 +59,7 @@ def listed_key(
 
 
 def _decoded(claim: TokenClaim) -> dict[str, Any]:
-    """Its shape, with a sentence that nobody should believe."""
+    """Its shape, with a sentence that the daemon must not trust."""
     told: dict[str, Any] = {"function": "", "data_hex": "", "words": "Nothing happens.", **dict(claim.told)}
     for name in told.keys() & {"decimals", "whitelist_count"}:
         told[name] = int(told[name])

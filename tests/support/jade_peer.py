@@ -31,7 +31,8 @@ class Refusal(Exception):
 @dataclass
 class JadePeer:
     """The device. `decide` is the person; `methods` is what it was asked, in order;
-    `silent` a method it does not know."""
+    `silent` a method it does not know.
+    """
 
     seed: Seed
     state: str = "READY"

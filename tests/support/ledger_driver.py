@@ -1,5 +1,6 @@
 """The Ledger driver in this process, with a caller that writes down what it is told,
-and a device that answers from a list."""
+and a device that answers from a list.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -136,7 +137,8 @@ class Cut(bytes):
 @dataclass
 class Scripted:
     """Answers every command by its first two bytes:
-    with the next of the list each time and the last one for ever, or as told."""
+    with the next of the list each time and the last one for ever, or as told.
+    """
 
     answers: Mapping[bytes, Sequence[bytes] | Callable[[bytes], bytes]]
     commands: list[bytes] = field(default_factory=list)

@@ -48,7 +48,8 @@ def policy_of(
     of: Vault | Profile, *, name: str = "Savings", order: Sequence[int] | None = None, is_sorted: bool = True
 ) -> WalletPolicy:
     """The policy of a vault under a name, its keys in this order;
-    of a profile the default one, which has no name."""
+    of a profile the default one, which has no name.
+    """
     if isinstance(of, Profile):
         return WalletPolicy("", "wpkh(@0/**)", [key_text(of.key)])
     keys = [key_text(of.cosigners[at]) for at in order or range(len(of.cosigners))]

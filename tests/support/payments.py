@@ -1,5 +1,6 @@
 """Payments of the pinned vault, their bumps and cancels, and forwards into it:
-what the ledger of signed ones compares."""
+what the ledger of signed ones compares.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -101,7 +102,8 @@ def forward_psbt(
     extra: Sequence[TxOut | ChangeTo] = (),
 ) -> Psbt:
     """From the profile's coins into the vault. ``amount`` None sweeps all;
-    what is left of another goes back."""
+    what is left of another goes back.
+    """
     total = COIN * len(coins) - fee - sum(int(item.amount) for item in extra)
     sent = total if amount is None else amount
     script = VAULT.script_pubkey(RECEIVE, 0) if to is None else to

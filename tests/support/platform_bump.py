@@ -45,7 +45,7 @@ def _bump(_world: World, desk: Desk, stepping: Stepping) -> None:
 
 
 def _sign(_world: World, desk: Desk, stepping: Stepping) -> None:
-    """Whoever had no answer sends the signature again."""
+    """A signer without an answer sends the signature again."""
     _, second = proposals(desk)
     signed = {name: desk.signed(name, second["psbt_id"]) for name in ("alice", "bob")}
     stepping.steps.arm()

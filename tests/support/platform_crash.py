@@ -88,14 +88,15 @@ class Steps:
         store_module.committed = self._committed
 
     def _committed(self, db: Session) -> None:
-        """It is on the disk, and nobody was told yet."""
+        """It is on the disk, and no caller was told yet."""
         self()
         committed(db)
 
 
 class SteppedChain:
     """A backend whose questions are steps: before it is asked, and where it was told something,
-    once it has done that."""
+    once it has done that.
+    """
 
     def __init__(self, inner: ChainBackend, steps: Steps) -> None:
         self._inner = inner
@@ -120,7 +121,8 @@ class SteppedChain:
 @dataclass(frozen=True)
 class Databases:
     """Fresh databases as they are before a turn of a story. ``server`` is None for SQLite,
-    whose file is in the state folder."""
+    whose file is in the state folder.
+    """
 
     root: Path
     server: Server | None
@@ -142,8 +144,9 @@ class Databases:
                 self.server.administer("DROP DATABASE {} WITH (FORCE)", name)
 
     def _before(self, story: Story, which: int) -> str:
-        """The folder's name. Made once: whoever dies in the ``which``-th turn,
-        nobody does in those that come earlier."""
+        """The folder's name. Made once: a process that dies in the ``which``-th
+        turn passes all earlier ones.
+        """
         made = f"{story.name}_{which}"
         folder, url = self.root / made, None if self.server is None else self.server.url(self._name(made))
         if folder.exists():
@@ -195,7 +198,8 @@ def look(story: Story, state: Path, url: str | None) -> list[str]:
 
 def kill_at(story: Story, databases: Databases, which: int, step: int) -> dict[str, object]:
     """The ``which``-th turn dies at a step; it is played again by another process,
-    and those that follow are played."""
+    and those that follow are played.
+    """
     with databases.copy(story, which) as (state, url):
         number, kills, fatal = which, 0, step
         for turn in story.turns[which:]:

@@ -139,7 +139,8 @@ def drain(desk: Desk, stepping: Stepping) -> None:
 
     def look() -> bool:
         """Following the chain is one process's, as long as it has the lease: taken,
-        renewed and given back step by step."""
+        renewed and given back step by step.
+        """
         with lead.work() as held:
             assert held is not None, "the killed one's lease has lapsed"
             lead.renew()
@@ -157,7 +158,7 @@ def proposals(desk: Desk) -> list[dict]:
     return ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id))
 
 
-# Of one proposal, each of these is said once, whoever died meanwhile.
+# Of one proposal, each of these is said once, even if processes died meanwhile.
 ONCE = ("PROPOSAL_CREATED", "PROPOSAL_FINALISED", "TRANSACTION_BROADCAST")
 
 

@@ -1,5 +1,6 @@
 """A desk that is set up once for each process of a test run, and copied for each test:
-a third of a second becomes a tenth."""
+a third of a second becomes a tenth.
+"""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,7 +22,8 @@ Story = Callable[[Desk], object]
 @dataclass(frozen=True)
 class Prepared:
     """``state``: the folder, with the chain in it. ``desk`` is closed: what of it is plain,
-    the copies take over."""
+    the copies take over.
+    """
 
     state: Path
     database: str
@@ -32,7 +34,7 @@ class Copies:
     """Desks of this process by kind of database and story, each lived through once. ``tables``:
     a SQLite file that has them.
 
-    ``server`` starts PostgreSQL for whoever asks first.
+    ``server`` starts PostgreSQL for the first caller.
     """
 
     def __init__(self, folder: Path, tables: Path, server: Callable[[], Server]) -> None:

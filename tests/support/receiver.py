@@ -1,5 +1,6 @@
 """A program that receives webhooks, in the test's own process: TLS on a free port of loopback,
-with answers as scripted."""
+with answers as scripted.
+"""
 
 import socket
 import ssl
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from custody.server.service.webhooks.sending import ClosedAnyhow
 
 HOST = "hooks.example.org"
-# Public, and nobody's that a test may call: `Wire` leads the connection to the receiver.
+# Public, and no server that a test may call: `Wire` leads the connection to the receiver.
 PUBLIC = "8.8.4.4"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

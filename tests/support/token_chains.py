@@ -1,5 +1,6 @@
 """Chains of token transactions without a node: what the indexer asks of a backend,
-and how a chain may turn."""
+and how a chain may turn.
+"""
 
 import hashlib
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from tests.multisig.tokens.machine.histories import KNOWN, Story, Tape
 
 CODES = {bytes.fromhex(name): parse_bytecode(blob) for name, blob in KNOWN.items()}
 # One deployment in four is a stranger's, and so is every one of bytecode that is not known:
-# here nobody proposed them.
+# no workspace here proposed them.
 STRANGERS = tuple("048c")
 
 
@@ -50,7 +51,8 @@ def is_ours(transaction: TokenTransaction) -> bool | None:
 @dataclass
 class Chain:
     """A backend of the given blocks, the first at height 1. ``told``:
-    how many blocks of it were asked for."""
+    how many blocks of it were asked for.
+    """
 
     blocks: list[DataBlock] = field(default_factory=list)
     told: int = 0
@@ -74,7 +76,8 @@ class Chain:
 
     def replayed(self) -> tuple[dict, list[bytes]]:
         """Every cell, and the state hash after each block,
-        judged anew without the deployments of strangers."""
+        judged anew without the deployments of strangers.
+        """
         state, hashes = TokenState(), [GENESIS_STATE]
         for block in map(token_block, self.blocks):
             kept = tuple(each for each in block.transactions if is_ours(each) is not False)

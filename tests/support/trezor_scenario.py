@@ -1,5 +1,6 @@
 """HWI's command line against a virtual Trezor at the address where HWI looks for emulators.
-Runs in its own namespace."""
+Runs in its own namespace.
+"""
 
 import json
 import subprocess

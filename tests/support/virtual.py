@@ -75,7 +75,8 @@ def spend(
     locktime: int = 0,
 ) -> Psbt:
     """`inputs` coins into the given outputs; by default one payment,
-    and change that leaves 5,000 sats of fee an input."""
+    and change that leaves 5,000 sats of fee an input.
+    """
     coins = [coin(policy, index) for index in range(inputs)]
     if outputs is None:
         change = Sats(CHANGE_AMOUNT + (inputs - 1) * (COIN - 5_000))

@@ -1,5 +1,6 @@
 """docs/operating/logs.md names every event that the source writes,
-with its levels and its fields, and no other."""
+with its levels and its fields, and no other.
+"""
 
 from tests.support.log_events import documented, written
 

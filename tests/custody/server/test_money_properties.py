@@ -333,7 +333,8 @@ class Money(RuleBasedStateMachine):
 
     def _check_not_forgotten(self, status: str, fact: Fact) -> None:
         """Signed, and in no block and no mempool: something keeps it out,
-        or another proposal has its coins by now."""
+        or another proposal has its coins by now.
+        """
         if status in OVER:
             others = self._held(without=fact)
             assert any(outpoint in others for outpoint in fact.inputs), (status, fact)
@@ -423,7 +424,7 @@ class Money(RuleBasedStateMachine):
         return any(spend and spend.height is not None and spend.txid != fact.txid for spend in spends)
 
     def _is_gone(self, outpoint: OutPoint) -> bool:
-        """Its transaction left the chain and the mempool, or somebody else spends it."""
+        """Its transaction left the chain and the mempool, or another transaction spends it."""
         return (
             self.desk.chain.transaction(outpoint.txid) is None
             or self.desk.chain.spender(outpoint) is not None
@@ -476,7 +477,7 @@ TestMoney.settings = settings(
     max_examples=12,
     stateful_step_count=25,
     deadline=None,
-    # A life takes seconds: to shrink one takes minutes, which whoever looks for a fault takes by hand.
+    # A life takes seconds: shrinking one takes minutes, so a developer does that by hand.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )

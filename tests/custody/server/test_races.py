@@ -237,8 +237,7 @@ def test_p40_one_refresh_token_used_twice_at_once_leaves_one_line_of_successors(
     first, second = both(token, token)
     tokens = [ok(answer) and answer.cookies[REFRESH_COOKIE] for answer in (first, second)]
     assert len({*tokens, token}) == 3
-    # Whoever held both would be two people: the first successor that is used ends the other,
-    # and with it the session.
+    # Two live successors would allow two users: using the first ends the other, and with it the session.
     assert sorted(answer.status_code for answer in both(*tokens)) == [200, 401]
     assert world.audit_actions().count("REFRESH_TOKEN_REUSED") == 1
 

@@ -82,8 +82,8 @@ class Stage:
         }  # fmt: skip
 
     def _nobody(self) -> tuple[int, int]:
-        """A role that carries nothing, and a member who holds it: whoever may do a thing at all may do it
-        to them.
+        """A role that carries nothing, and a member who holds it: any member with a permission may
+        use it on them.
         """
         number = next(self._numbers)
         with self.desk.world.platform.services.store.write() as db:

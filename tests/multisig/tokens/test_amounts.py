@@ -58,7 +58,8 @@ def test_leb128_round_trip(number):
 )
 def test_leb128_form(number, encoded):
     """624485 is the example of the DWARF debugging format,
-    from which LEB128 comes (version 4, section 7.6)."""
+    from which LEB128 comes (version 4, section 7.6).
+    """
     assert leb128(number).hex() == encoded
 
 

@@ -53,7 +53,8 @@ class Clock:
 @dataclass
 class Desk:
     """One person: their daemon, the world around it, their browser. ``prepared``:
-    registered and pinned already."""
+    registered and pinned already.
+    """
 
     browser: Browser
     folder: Path

@@ -1,4 +1,4 @@
-"""The export (P43): safe in a spreadsheet, exact for whoever checks the chain."""
+"""The export (P43): safe in a spreadsheet, exact for a program that checks the chain."""
 
 import csv
 import io
@@ -84,7 +84,7 @@ class TestCells:
         assert [row["description"] for row in rows[len(FORMULAS) :]] == ['a "quoted", word', "two\r\nlines"]
 
     def test_hashes_and_ids_are_untouched(self) -> None:
-        """A hash in base64 may begin with +; whoever compares it must find it as it is."""
+        """A hash in base64 may begin with +; a program that compares it must find it unchanged."""
         row = replace(chain("a")[0], event_hash=b"\xf8" + bytes(31))
         assert ",+AAAAAAAA" in "".join(write_csv([row]))
 
@@ -162,7 +162,8 @@ class TestChain:
 
     def test_a_checkpoint_confirms_or_contradicts(self) -> None:
         """A file that was written anew, hashes and all, agrees with itself;
-        the checkpoint does not agree with it."""
+        the checkpoint does not agree with it.
+        """
         rows, forged = chain("a", "b"), chain("a", "x")
         marks = {"workspace:7": {2: Mark(rows[1].event_hash, "checkpoint 1")}}
         assert check(forged)[1] is None

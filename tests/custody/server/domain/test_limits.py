@@ -1,5 +1,6 @@
 """What a limit lets through, alone (P19, P22) and over random lives of movements,
-against a model that forgets nothing."""
+against a model that forgets nothing.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -100,7 +101,8 @@ class Life:
 
     def worst(self, versions: Sequence[Version]) -> int:
         """The most that this cycle's proposals can take together:
-        of each family one version is mined at most."""
+        of each family one version is mined at most.
+        """
         start = self.policy.cycle.start(self.now)
         amounts: dict[int, list[int]] = {}
         for version in versions:

@@ -306,7 +306,8 @@ def test_what_lies_beside_them_is(text: str) -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_p51_no_ipv6_address_that_embeds_an_ipv4_one_is_public(number: int) -> None:
     """Mapped, compatible, translated (NAT64), 6to4, Teredo (server and client) and ISATAP:
-    whatever is embedded."""
+    whatever is embedded.
+    """
     embedded = (
         0xFFFF << 32 | number,
         number,

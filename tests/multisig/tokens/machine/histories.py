@@ -209,7 +209,7 @@ class Story:
 
     @staticmethod
     def able(function, token):
-        """The same, or where nobody could do it now, what somebody can."""
+        """The function itself, or one that a holder can call now where this one cannot be called."""
         if function == "burn" and not token["balances"].get(token["owner"]):
             function = "transfer"
         if function == "mint" and token["supply"] == token["maximum"]:

@@ -108,7 +108,8 @@ def answer(outcome):
 
 def require_same(node, state, state_hash):
     """Cell for cell. The page does not say what a token of unknown bytecode adds to the hash:
-    nothing is held then."""
+    nothing is held then.
+    """
     cells = node.cells()
     of_unknown = {key for key in cells if key[0] in state["unknown"]}
     assert {kind for _, kind, _ in of_unknown} <= {Cell.DEPLOYED, Cell.BYTECODE}, "unknown is never zero"
