@@ -1,4 +1,6 @@
-"""``python -m benchmarks [NAME…]``: the figures of docs/performance.md, as ratios against a peer in the same run."""
+"""``python -m benchmarks [NAME…]``: the figures of docs/performance.md,
+as ratios against a peer in the same run.
+"""
 
 import importlib
 import sys

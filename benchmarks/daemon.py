@@ -1,8 +1,10 @@
-"""What the daemon costs while nobody needs it: signed in at a real platform by long poll, three devices attached.
+"""What the daemon costs while nobody needs it: signed in at a real platform by long poll,
+three devices attached.
 
-The platform and the devices are processes of their own, as they are for a person. Of the daemon's own processes the first is the
-one that counts against Specter's bridge; the fork server and the tracker of multiprocessing stand beside it. The shared size (PSS)
-tells what the machine really gives for them: pages that two of them share are counted by halves.
+The platform and the devices are processes of their own, as they are for a person. Of the daemon's own
+processes the first is the one that counts against Specter's bridge; the fork server and the tracker of
+multiprocessing stand beside it. The shared size (PSS) tells what the machine really gives for them: pages
+that two of them share are counted by halves.
 """
 
 import asyncio
@@ -23,9 +25,11 @@ from signerd.demo.programs import Programs
 
 FAMILIES = ("ledger", "coldcard", "trezor")
 SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
-# Workers leave a minute after their last use (`Deadlines.idle`); the first round of everything is over by then.
+# Workers leave a minute after their last use (`Deadlines.idle`);
+# the first round of everything is over by then.
 SETTLING_SECONDS = 150.0
-# The best peer: cryptoadvance/specter-desktop, its HWI bridge alone (`python -m cryptoadvance.specter server --hwibridge`).
+# The best peer: cryptoadvance/specter-desktop,
+# its HWI bridge alone (`python -m cryptoadvance.specter server --hwibridge`).
 SPECTER_MB = 108.0
 MOST_MB, MOST_PERCENT = 60.0, 0.05
 

@@ -1,8 +1,8 @@
 """How many files of ours one job runs through, which is what a newcomer has to read to follow it.
 
-A job's count is of distinct files in which a function was called, in this process: the workers that hold devices and the pure
-import of modules are not counted. The platform's jobs are counted in `custody` and `multisig`, the daemon's in `signerd`,
-`firmware_bridge`, `custody.client`, `custody.schemas` and `multisig`.
+A job's count is of distinct files in which a function was called, in this process: the workers that hold
+devices and the pure import of modules are not counted. The platform's jobs are counted in `custody` and
+`multisig`, the daemon's in `signerd`, `firmware_bridge`, `custody.client`, `custody.schemas` and `multisig`.
 """
 
 import asyncio
@@ -30,7 +30,9 @@ DAEMON = ("signerd", "firmware_bridge", "custody/client", "custody/schemas", "mu
 
 
 class Trace:
-    """`called`: the files of which a function was called since `begin`, by any thread that began after `install`."""
+    """`called`: the files of which a function was called since `begin`,
+    by any thread that began after `install`.
+    """
 
     def __init__(self) -> None:
         self.called: set[str] = set()

@@ -1,6 +1,8 @@
-"""What three attached devices cost while nobody uses them: CPU time and memory of our processes, and what the devices notice.
+"""What three attached devices cost while nobody uses them: CPU time and memory of our processes,
+and what the devices notice.
 
-A device is a process asleep; whatever reaches it wakes it. So its wake-ups count all it hears, on every kind of socket.
+A device is a process asleep; whatever reaches it wakes it. So its wake-ups count all it hears,
+on every kind of socket.
 """
 
 import asyncio
@@ -59,7 +61,9 @@ def wake_ups(number: int) -> int:
 
 
 def what_is(number: int) -> str:
-    """Of the processes that multiprocessing keeps, the one it forks workers from, and the one that counts what they share."""
+    """Of the processes that multiprocessing keeps, the one it forks workers from,
+    and the one that counts what they share.
+    """
     if number == os.getpid():
         return "this process"
     return "tracker" if "resource_tracker" in Path(f"/proc/{number}/cmdline").read_text() else "fork server"
@@ -75,7 +79,9 @@ def memory_mb(number: int) -> tuple[float, float]:
 
 
 async def attached(bridge: Bridge, devices: list[Device]) -> list[int]:
-    """All three known and ready, and their workers gone; gives what is left of our processes, this one not among them."""
+    """All three known and ready, and their workers gone; gives what is left of our processes,
+    this one not among them.
+    """
     theirs = {device.process.pid for device in devices}
     until = time.monotonic() + SETTLING_SECONDS
     before: list[int] = []
@@ -112,7 +118,8 @@ async def measure(devices: list[Device]) -> None:
         for number, ms in zip(ours, used, strict=True):
             resident, share = memory_mb(number)
             print(
-                f"{what_is(number):>16} {ms / lasted:8.3f} {ms / lasted / 10:19.4f} {resident:17.1f} {share:8.1f}"
+                f"{what_is(number):>16} {ms / lasted:8.3f} {ms / lasted / 10:19.4f} "
+                f"{resident:17.1f} {share:8.1f}"
             )
         print(f"{'together':>16} {sum(used) / lasted:8.3f} {sum(used) / lasted / 10:19.4f}")
 

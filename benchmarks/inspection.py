@@ -1,4 +1,6 @@
-"""What it costs to decide from the bytes: parse and inspect a 2-of-3 spend, beside libraries that only parse it."""
+"""What it costs to decide from the bytes: parse and inspect a 2-of-3 spend,
+beside libraries that only parse it.
+"""
 
 import base64
 import gc
@@ -15,7 +17,8 @@ from tests.support.wallets import fund, make_vault, pay
 
 SIZES = ((1, 1), (10, 10), (100, 1), (100, 100), (1_000, 1), (1_000, 1_000), (2_000, 2_000))
 INPUT_SATS = 100_000
-# The last size is beyond what is ever accepted (1,000 inputs): only this benchmark lets it in, to see whether the cost stays linear.
+# The last size is beyond what is ever accepted (1,000 inputs): only this benchmark lets it in,
+# to see whether the cost stays linear.
 DOOR = PsbtLimits()
 WIDER = PsbtLimits(max_bytes=8 * 1024 * 1024, max_inputs=2_000, max_outputs=DOOR.max_outputs)
 
@@ -67,6 +70,7 @@ def main() -> None:
             theirs = best_ms(hwi)
             bdk = best_ms(lambda text=text: bdkpython.Psbt(text))
         print(
-            f"{f'{n_inputs} × {n_outputs}':>18} {mine:9.2f} {embit:9.2f} {theirs:9.2f} {bdk:9.2f} {mine / bdk:11.2f}"
+            f"{f'{n_inputs} × {n_outputs}':>18} {mine:9.2f} {embit:9.2f} "
+            f"{theirs:9.2f} {bdk:9.2f} {mine / bdk:11.2f}"
         )
     gc.enable()

@@ -1,7 +1,9 @@
-"""What it costs that a decision is on the disk before anything follows from it: a journal's commit beside one fsync.
+"""What it costs that a decision is on the disk before anything follows from it:
+a journal's commit beside one fsync.
 
-Both are in one folder (``TMPDIR`` chooses the disk) and take turns. The bare write appends as many bytes as the commit before
-it added to the write-ahead log. The whole decision, with what is read and judged for it, stands beside the commit alone.
+Both are in one folder (``TMPDIR`` chooses the disk) and take turns. The bare write appends as many bytes as
+the commit before it added to the write-ahead log. The whole decision, with what is read and judged for it,
+stands beside the commit alone.
 """
 
 import os
@@ -89,7 +91,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench") as name:
         rounds = measure(Path(name))
     print(
-        f"a decision on the disk, {ROUNDS} rounds, median of {median(one.size for one in rounds):.0f} bytes each"
+        f"a decision on the disk, {ROUNDS} rounds, "
+        f"median of {median(one.size for one in rounds):.0f} bytes each"
     )
     bare = [one.bare for one in rounds]
     print(f"{'':>16} {'median ms':>10} {'best ms':>9} {'÷ one fsync':>12} {'best ÷ best':>12}")

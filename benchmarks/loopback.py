@@ -1,7 +1,9 @@
-"""What the loopback costs a caller: ``GET /v1/devices`` beside a route that does nothing and beside ``hwi enumerate``, events, plugs, pages.
+"""What the loopback costs a caller: ``GET /v1/devices`` beside a route that does nothing and beside ``hwi
+enumerate``, events, plugs, pages.
 
-The daemon is a process of its own, as is the bare route; the client is plain ``http.client`` on one connection that stays.
-The daemon has a real bridge to a virtual Trezor; the platform is a fake one in its own process.
+The daemon is a process of its own, as is the bare route; the client is plain ``http.client`` on one
+connection that stays. The daemon has a real bridge to a virtual Trezor;
+the platform is a fake one in its own process.
 """
 
 import asyncio
@@ -63,7 +65,7 @@ def timed(
     return spent
 
 
-# --- the processes that are asked ------------------------------------------------------------------------------------------
+# --- the processes that are asked ---------------------------------------------------------------------------
 
 
 async def bare() -> None:
@@ -87,7 +89,9 @@ async def bare() -> None:
 
 
 async def daemon(folder: Path, endpoint: str) -> None:
-    """Does what it reads: ``line`` adds one to the feed, ``sign`` begins to sign without an end, ``rest`` stops that, ``plug`` is the system's word."""
+    """Does what it reads: ``line`` adds one to the feed, ``sign`` begins to sign without an end, ``rest``
+    stops that, ``plug`` is the system's word.
+    """
     from signerd.loopback.access.gates import Rates
     from signerd.loopback.access.sessions import Sessions
     from signerd.loopback.serve import serving
@@ -107,7 +111,8 @@ async def daemon(folder: Path, endpoint: str) -> None:
     places = [Endpoint.parse(endpoint), second_endpoint(folder)]
     async with (
         Bridge(network=NETWORK, endpoints=places, usb=False, hotplug=hotplug) as bridge,
-        # Its pauses are a person's: hurried ones would ask the platform ten times a second beside what is measured.
+        # Its pauses are a person's: hurried ones would ask the platform ten times a
+        # second beside what is measured.
         daemon_at(state, platform, bridge, sleep=asyncio.sleep) as service,
         serving(service, state, port=0, sessions=sessions, clock=time.monotonic) as path,
     ):
@@ -157,7 +162,7 @@ def process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, 
         started.wait(20)
 
 
-# --- what is measured ------------------------------------------------------------------------------------------------------
+# --- what is measured ---------------------------------------------------------------------------------------
 
 
 def say(running: subprocess.Popen[str], word: str) -> None:
@@ -169,7 +174,9 @@ def say(running: subprocess.Popen[str], word: str) -> None:
 def latencies(
     running: subprocess.Popen[str], told: dict[str, Any], streams: int
 ) -> tuple[float, float, float]:
-    """From a line in the feed to its reader: the median and the slowest of ``streams`` readers; megabytes that they cost."""
+    """From a line in the feed to its reader: the median and the slowest of ``streams`` readers;
+    megabytes that they cost.
+    """
     before = memory_mb(running.pid)[0]
     with ExitStack() as stack:
         readers = [stack.enter_context(_stream(told["socket"])) for _ in range(streams)]
@@ -255,7 +262,9 @@ def best_enumerate_ms(rounds: int = 3) -> float:
 
 
 def while_it_waits(folder: Path, bare: tuple[int, dict[str, Any]]) -> None:
-    """A device has a payment on its screen, and nobody has pressed its button yet: what signing is, most of its time."""
+    """A device has a payment on its screen, and nobody has pressed its button yet:
+    what signing is, most of its time.
+    """
     folder.mkdir()
     device = Device.start(Family.TREZOR, folder, waits=True)
     try:
@@ -285,7 +294,8 @@ def measure(folder: Path) -> None:
             for streams in (1, STREAMS):
                 middle, slowest, grown = latencies(running, told, streams)
                 print(
-                    f"\n{streams} event streams: a line reaches its reader in {middle:.2f} ms (slowest {slowest:.1f}); "
+                    f"\n{streams} event streams: a line reaches its reader in {middle:.2f} ms "
+                    f"(slowest {slowest:.1f}); "
                     f"{grown:.1f} MB more resident"
                 )
             plugs(folder, told, lambda word: say(running, word))

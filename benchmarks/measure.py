@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 
 def best_ms(work: Callable[[], object], *, rounds: int = 5, least_seconds: float = 0.05) -> float:
-    """Milliseconds of one call: the best round of several, each repeated until it lasted ``least_seconds``."""
+    """Milliseconds of one call: the best round of several,
+    each repeated until it lasted ``least_seconds``.
+    """
     best = float("inf")
     for _ in range(rounds):
         calls, started = 0, time.perf_counter()
@@ -17,7 +19,9 @@ def best_ms(work: Callable[[], object], *, rounds: int = 5, least_seconds: float
 
 
 async def rivals_ms(works: Mapping[str, Callable[[], Awaitable[object]]], rounds: int) -> dict[str, float]:
-    """Milliseconds of one call of each, the best of several rounds; they take turns, so that all meet the same noise."""
+    """Milliseconds of one call of each, the best of several rounds; they take turns,
+    so that all meet the same noise.
+    """
     best = dict.fromkeys(works, float("inf"))
     for _ in range(rounds):
         for name, work in works.items():

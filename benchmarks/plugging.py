@@ -1,7 +1,9 @@
-"""From a plug to the page: a virtual Coldcard appears beside a running daemon, and an open page is told and draws it.
+"""From a plug to the page: a virtual Coldcard appears beside a running daemon,
+and an open page is told and draws it.
 
-The system's word that something was plugged in is given by the benchmark: a virtual device has no cable, and without a word it is
-noticed within two seconds. From there on all is real: the look, the device's first answers in a worker of its own, the stream, the page.
+The system's word that something was plugged in is given by the benchmark: a virtual device has no cable, and
+without a word it is noticed within two seconds. From there on all is real: the look, the device's first
+answers in a worker of its own, the stream, the page.
 """
 
 import asyncio

@@ -1,8 +1,10 @@
-"""What it costs to derive the state of tokens: judge and apply transactions in memory, beside the slow machine of the tests.
+"""What it costs to derive the state of tokens: judge and apply transactions in memory,
+beside the slow machine of the tests.
 
-The slow one copies the whole state for each transaction: a peer for the order of magnitude, and for the result. Both must end
-with the same state hash. Then a long chain is caught up, its last blocks are taken back, and its memory is looked at: in
-processor seconds, for nothing here waits, and neighbours would be measured otherwise.
+The slow one copies the whole state for each transaction: a peer for the order of magnitude, and for the
+result. Both must end with the same state hash. Then a long chain is caught up, its last blocks are taken
+back, and its memory is looked at: in processor seconds, for nothing here waits,
+and neighbours would be measured otherwise.
 """
 
 import gc
@@ -63,7 +65,9 @@ def transfer(number: int, caller: bytes, receiver: bytes, amount: int) -> TokenT
 
 
 def blocks(calls: int, holders: int) -> Iterator[TokenBlock]:
-    """A deployment, its start, then transfers that all succeed: every other one from the owner, the rest between holders."""
+    """A deployment, its start, then transfers that all succeed: every other one from the owner,
+    the rest between holders.
+    """
     start = encode_payload(Call(contract_id=CONTRACT, function=Function.INIT))
     yield block(1, (TokenTransaction(CONTRACT, OWNER, encode_payload(CODE.deployment)),))
     yield block(2, (transaction(0, OWNER, start),))
@@ -152,10 +156,12 @@ def catch_up() -> None:
     gc.collect()
     grown = memory_mb(os.getpid())[0] - resident
     print(
-        f"{CAUGHT_UP:,} calls caught up in {seconds:.1f} processor seconds, {CAUGHT_UP / seconds:,.0f} a second"
+        f"{CAUGHT_UP:,} calls caught up in {seconds:.1f} processor seconds, "
+        f"{CAUGHT_UP / seconds:,.0f} a second"
     )
     print(
-        f"{len(node.state.cells):,} cells and the effects of {TAKEN_BACK} blocks: {grown:.1f} MB more resident"
+        f"{len(node.state.cells):,} cells and the effects of {TAKEN_BACK} blocks: "
+        f"{grown:.1f} MB more resident"
     )
     take_back(node, chain)
 
@@ -181,7 +187,8 @@ def take_back(node: Node, chain: list[TokenBlock]) -> None:
 
 def main() -> None:
     print(
-        f"tokens: {COMPARED_CALLS} transfers judged, applied and hashed in memory; transactions in a processor second (best of five)"
+        f"tokens: {COMPARED_CALLS} transfers judged, applied and hashed in memory; "
+        "transactions in a processor second (best of five)"
     )
     print(f"{'holders':>10} {'the machine':>14} {'the slow one':>14} {'machine ÷ slow':>15}")
     for holders in HOLDERS:

@@ -1,4 +1,6 @@
-"""The kept inputs of each target: a file for each, named by its hash, which the tests replay without any fuzzer."""
+"""The kept inputs of each target: a file for each, named by its hash,
+which the tests replay without any fuzzer.
+"""
 
 import hashlib
 from collections.abc import Iterable

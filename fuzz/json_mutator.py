@@ -1,4 +1,6 @@
-"""Changes JSON by its values, so that it stays JSON: another value, a name more or less, a string that has been altered."""
+"""Changes JSON by its values, so that it stays JSON: another value, a name more or less,
+a string that has been altered.
+"""
 
 import json
 from random import Random

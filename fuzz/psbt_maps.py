@@ -1,4 +1,6 @@
-"""A PSBT as its outer form only: maps of keys and values, whatever they hold. It reads what a strict reader refuses."""
+"""A PSBT as its outer form only: maps of keys and values, whatever they hold.
+It reads what a strict reader refuses.
+"""
 
 from collections.abc import Sequence
 
@@ -10,7 +12,9 @@ Map = list[Field]
 
 
 def take_apart(data: bytes) -> list[Map] | None:
-    """The maps as far as they go; None where it does not begin like a PSBT. What is cut off, or follows, is dropped."""
+    """The maps as far as they go; None where it does not begin like a PSBT. What is cut off,
+    or follows, is dropped.
+    """
     if not data.startswith(MAGIC):
         return None
     reader, maps = Reader(data[len(MAGIC) :]), []

@@ -1,8 +1,10 @@
-"""Changes a PSBT by its structure: bytes flipped at random hardly ever leave lengths, hashes and counts that belong together.
+"""Changes a PSBT by its structure: bytes flipped at random hardly ever leave lengths,
+hashes and counts that belong together.
 
-Half of the changes attack the outer form: fields dropped, doubled, moved to another map, given another type. The other half change
-the transaction or the coins, and then make good what depends on them, as an attacker would: as many maps as there are inputs and
-outputs, and outpoints that are the hashes of the previous transactions. Only those come past the first checks.
+Half of the changes attack the outer form: fields dropped, doubled, moved to another map, given another type.
+The other half change the transaction or the coins, and then make good what depends on them, as an attacker
+would: as many maps as there are inputs and outputs, and outpoints that are the hashes of the previous
+transactions. Only those come past the first checks.
 """
 
 from collections.abc import Callable

@@ -41,7 +41,8 @@ def run(names: Sequence[str], seconds: int) -> int:
         return 2
     broken: list[tuple[str, Path]] = []
     print(
-        f"{'target':>10} {'inputs tried':>13} {'a second':>9} {'edges':>13} {'features':>9} {'new':>5} {'MB':>5}"
+        f"{'target':>10} {'inputs tried':>13} {'a second':>9} {'edges':>13} "
+        f"{'features':>9} {'new':>5} {'MB':>5}"
     )
     for name in names:
         before = _crashes(name)
@@ -128,7 +129,9 @@ def _crashes(name: str) -> set[Path]:
 
 
 def keep(names: Sequence[str]) -> int:
-    """The corpus anew, from the seeds, itself and what was found: libFuzzer keeps the smallest inputs for each feature."""
+    """The corpus anew, from the seeds, itself and what was found:
+    libFuzzer keeps the smallest inputs for each feature.
+    """
     for name in names:
         found, _ = _folders(name)
         with tempfile.TemporaryDirectory(prefix="fuzz") as scratch:

@@ -1,4 +1,6 @@
-"""What a door is, as the fuzzer and the tests see it: a check that raises where a promise is broken, and inputs to begin with."""
+"""What a door is, as the fuzzer and the tests see it: a check that raises where a promise is broken,
+and inputs to begin with.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,8 +25,9 @@ def require(promise: bool, sentence: str) -> None:
 class Target:
     """One door.
 
-    `check` raises nothing for any bytes as long as the door keeps its promises. `seeds` are sound inputs, of which the corpus was
-    made. `largest` bounds an input: small ones find as much, and many more of them are tried in a minute.
+    `check` raises nothing for any bytes as long as the door keeps its promises. `seeds` are sound inputs, of
+    which the corpus was made. `largest` bounds an input: small ones find as much,
+    and many more of them are tried in a minute.
     """
 
     name: str
@@ -32,5 +35,6 @@ class Target:
     seeds: Callable[[], Iterable[bytes]]
     largest: int = 4096
     mutator: Mutator | None = None
-    # After this long one input is a finding: most take milliseconds, a whole daemon on a busy machine takes seconds.
+    # After this long one input is a finding: most take milliseconds,
+    # a whole daemon on a busy machine takes seconds.
     seconds: int = 5

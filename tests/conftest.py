@@ -12,9 +12,10 @@ import structlog
 from hypothesis import settings
 
 HERE = Path(__file__).parent
-# Set for a second interpreter, after a first one tried everything. Tried again is what the language and its library may do
-# otherwise: the pure packages, the wire shapes, what is stored, the processes of the device library; and the demo, which runs
-# every program as a whole. Of a property a few examples: what it says of our own arithmetic the first has tried.
+# Set for a second interpreter, after a first one tried everything. Tried again is what the language and its
+# library may do otherwise: the pure packages, the wire shapes, what is stored, the processes of the device
+# library; and the demo, which runs every program as a whole. Of a property a few examples: what it says of
+# our own arithmetic the first has tried.
 BRIEFLY = "CUSTODY_TEST_BRIEFLY"
 TRIED_AGAIN = (
     "multisig",
@@ -35,8 +36,8 @@ NOT_AGAIN = (
     "firmware_bridge/test_idle.py",
 )
 FEW_EXAMPLES = 10
-# A single test of each takes from twenty seconds to two minutes: begun last, it would be waited for alone. Several programs
-# at once, and one alone, by turns.
+# A single test of each takes from twenty seconds to two minutes: begun last, it would be waited for alone.
+# Several programs at once, and one alone, by turns.
 LONG = (
     "end_to_end/test_demo.py",
     "custody/server/test_crash.py",
@@ -62,10 +63,10 @@ settings.load_profile("briefly" if BRIEFLY in os.environ else "any-machine")
 
 
 def pytest_configure() -> None:
-    """Temporary folders in memory, where there is room and nobody said otherwise.
+    """Temporary folders in memory, where there is room and no option says otherwise.
 
-    Thousands of small databases sync at each commit; side by side on one disk they wait for each other three times as
-    long as they work.
+    Thousands of small databases sync at each commit;
+    side by side on one disk they wait for each other three times as long as they work.
     """
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
         return
@@ -90,7 +91,9 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The long ones first: where several work and steal from each other, at the beginning of everybody's share."""
+    """The long ones first: where several work and steal from each other,
+    at the beginning of everybody's share.
+    """
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     long: dict[Path, list[pytest.Item]] = {HERE / path: [] for path in LONG}
     others: list[pytest.Item] = []
@@ -107,7 +110,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """All that was read stays to the end: the garbage collector looked through it again and again, half a second each time."""
+    """All that was read stays to the end: the garbage collector looked through it again and again,
+    half a second each time.
+    """
     gc.freeze()
 
 
@@ -117,7 +122,9 @@ def _is_within(path: Path, places: Sequence[str]) -> bool:
 
 @pytest.fixture(autouse=True)
 def plain_log() -> None:
-    """An error in the log without colours and everybody's local variables, which take up to a second to draw."""
+    """An error in the log without colours and everybody's local variables,
+    which take up to a second to draw.
+    """
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, plain]

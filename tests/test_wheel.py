@@ -86,7 +86,9 @@ def requirements(of: Distribution, extras: set[str]) -> list[Distribution]:
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory) -> Path:
-    """An interpreter with the wheel and what its extra `simulators` asks for, and nothing else. No index is needed."""
+    """An interpreter with the wheel and what its extra `simulators` asks for, and nothing else.
+    No index is needed.
+    """
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")

@@ -1,4 +1,6 @@
-"""What somebody waits for: a send from a vault of many coins, a list among many proposals, the mempool, a block's reading."""
+"""What somebody waits for: a send from a vault of many coins, a list among many proposals,
+the mempool, a block's reading.
+"""
 
 import os
 import time
@@ -62,7 +64,8 @@ def sends(name: str, url: str, coins: int) -> None:
             whole = times_ms(lambda: ok(desk.propose(100_000, fee_rate="1")))
         short = times_ms(lambda: desk.propose(2_000_000_000, fee_rate="1"), 5)
     print(
-        f"{name:>10}  create-psbt, {coins:>6} coins: {median(whole):6.1f} ms, of which the lock {median(held):5.1f} ms; "
+        f"{name:>10}  create-psbt, {coins:>6} coins: {median(whole):6.1f} ms, "
+        f"of which the lock {median(held):5.1f} ms; "
         f"INSUFFICIENT_FUNDS {median(short):6.1f} ms, without the lock"
     )
 
@@ -83,7 +86,8 @@ def lists(name: str, url: str) -> None:
     for what in ("pending", "awaiting me"):
         few, many = (found[what, count] for count in LISTS)
         print(
-            f"{name:>10}  50 of {LISTS[0]} {what}: {few:.1f} ms; of {LISTS[1]}: {many:.1f} ms; ÷ {many / few:.2f}"
+            f"{name:>10}  50 of {LISTS[0]} {what}: {few:.1f} ms; "
+            f"of {LISTS[1]}: {many:.1f} ms; ÷ {many / few:.2f}"
         )
 
 
@@ -110,7 +114,8 @@ def thresholds(name: str, url: str) -> None:
         finally:
             workers.stop()
     print(
-        f"{name:>10}  last approval to mempool: p50 {median(spent):.1f} ms, p99 {quantiles(spent, n=100)[98]:.1f} ms"
+        f"{name:>10}  last approval to mempool: p50 {median(spent):.1f} ms, "
+        f"p99 {quantiles(spent, n=100)[98]:.1f} ms"
     )
 
 

@@ -1,8 +1,8 @@
-"""What a caller waits for while others are at work: 20 proposals and 20 approvals a second come in, whatever the server does, and
-100,000 proposals wait for signatures already. The aim: 95 of 100 answers within 100 ms.
+"""What a caller waits for while others are at work: 20 proposals and 20 approvals a second come in, whatever
+the server does, and 100,000 proposals wait for signatures already. The aim: 95 of 100 answers within 100 ms.
 
-Each call is due at its time and measured from then on, so that a server that falls behind is seen to. Signatures are made before the
-clock runs.
+Each call is due at its time and measured from then on, so that a server that falls behind is seen to.
+Signatures are made before the clock runs.
 """
 
 import json
@@ -88,7 +88,9 @@ class Clients:
         self._own = threading.local()
 
     def send(self, kinds: Sequence[Sequence[Call]]) -> list[list[float]]:
-        """Milliseconds from when each call was due to its answer, for each kind; the kinds go on beside each other."""
+        """Milliseconds from when each call was due to its answer, for each kind;
+        the kinds go on beside each other.
+        """
         began = time.perf_counter() + 0.1
         with ThreadPoolExecutor(CLIENTS) as pool:
             due = sorted(
@@ -143,7 +145,8 @@ def measure(name: str, url: str) -> None:
         cut = quantiles(spent, n=100)
         verdict = "within" if cut[94] <= AIM_MS else "above"
         print(
-            f"{name:>10}  {what:<12} p50 {cut[49]:6.1f} ms, p95 {cut[94]:6.1f} ms ({verdict} {AIM_MS:g}), p99 {cut[98]:6.1f} ms; load {load}",
+            f"{name:>10}  {what:<12} p50 {cut[49]:6.1f} ms, p95 {cut[94]:6.1f} ms ({verdict} {AIM_MS:g}), "
+            f"p99 {cut[98]:6.1f} ms; load {load}",
             flush=True,
         )
 
@@ -152,7 +155,8 @@ def measure(name: str, url: str) -> None:
 
 def main() -> None:
     print(
-        f"{A_SECOND} proposals and {A_SECOND} approvals a second for {SECONDS:g} s, 2 of 3, {VAULTS} vaults of {COINS} coins, {PENDING} pending; "
+        f"{A_SECOND} proposals and {A_SECOND} approvals a second for {SECONDS:g} s, 2 of 3, "
+        f"{VAULTS} vaults of {COINS} coins, {PENDING} pending; "
         "client, server and database on the same cores"
     )
     with databases() as urls:

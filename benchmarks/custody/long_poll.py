@@ -1,7 +1,7 @@
 """What long polls cost a server: how fast it answers others meanwhile, its processor time and its memory.
 
-The server is `custody serve` in a process of its own, on SQLite; the client has the same cores. Each person polls the list of
-a workspace with 50 proposals, which nobody changes.
+The server is `custody serve` in a process of its own, on SQLite; the client has the same cores. Each person
+polls the list of a workspace with 50 proposals, which nobody changes.
 """
 
 import asyncio
@@ -47,7 +47,8 @@ class Measured:
 def main() -> None:
     quiet, polled = asyncio.run(_compare())
     print(
-        f"\n{PEOPLE * POLLS_EACH} long polls on lists of {PROPOSALS} proposals, `custody serve` on SQLite, {os.cpu_count()} cores with the client"
+        f"\n{PEOPLE * POLLS_EACH} long polls on lists of {PROPOSALS} proposals, `custody serve` on SQLite, "
+        f"{os.cpu_count()} cores with the client"
     )
     print(f"{'':24}{'median ms':>10}{'p99 ms':>10}{'core %':>8}{'MB':>8}")
     for name, found in (("nobody waits", quiet), (f"{PEOPLE * POLLS_EACH} wait", polled)):
@@ -83,10 +84,10 @@ def _place(platform: Platform, number: int) -> int:
     now = datetime.now(UTC)
     with platform.services.store.write() as db:
         vault = Vault(
-            id=f"vault{number}", workspace_id=placed.workspace_id, created_by=placed.user_id, name="V", network="testnet",
-            chain="regtest", m=2, n=3, script_type="wsh", descriptor=f"d{number}", address=f"a{number}", witness_script_hex="",
-            limit_sats=0, cycle_period="W", cycle_day=1, next_receive_index=0, next_change_index=0, created_at=now,
-            updated_at=now,
+            id=f"vault{number}", workspace_id=placed.workspace_id, created_by=placed.user_id, name="V",
+            network="testnet", chain="regtest", m=2, n=3, script_type="wsh", descriptor=f"d{number}",
+            address=f"a{number}", witness_script_hex="", limit_sats=0, cycle_period="W", cycle_day=1,
+            next_receive_index=0, next_change_index=0, created_at=now, updated_at=now,
         )  # fmt: skip
         db.add(vault)
         db.flush()
@@ -193,7 +194,9 @@ async def _polling(http: httpx.AsyncClient, people: list[tuple[dict[str, str], i
 
 
 async def _settle(http: httpx.AsyncClient, headers: dict[str, str], usual_ms: float) -> None:
-    """Until every poll has read its list and waits: three calls in a row take no more than five usual ones; or it never is so."""
+    """Until every poll has read its list and waits:
+    three calls in a row take no more than five usual ones; or it never is so.
+    """
     deadline, calm = time.monotonic() + SETTLE_SECONDS, 0
     while calm < 3 and time.monotonic() < deadline:
         started = time.perf_counter()

@@ -1,4 +1,5 @@
-"""Whether a server that works keeps its size: resident memory at the start, in the middle and at the end of a steady load.
+"""Whether a server that works keeps its size: resident memory at the start,
+in the middle and at the end of a steady load.
 
 ``BENCH_MEMORY_SECONDS=3600 python -m benchmarks custody`` takes the hour that the platform is to last.
 """

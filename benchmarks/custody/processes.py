@@ -1,4 +1,6 @@
-"""Platforms in processes of their own over one database: as services that are called, or as servers that answer requests."""
+"""Platforms in processes of their own over one database: as services that are called,
+or as servers that answer requests.
+"""
 
 import multiprocessing
 from collections.abc import Iterator
@@ -37,7 +39,9 @@ def beside(state: str, url: str) -> Platform:
 
 
 def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> None:
-    """What a request does between its door and its answer: again, where another took the coin or made the same transaction."""
+    """What a request does between its door and its answer: again,
+    where another took the coin or made the same transaction.
+    """
     for tries in count():
         try:
             _propose(platform, caller, request, tries)

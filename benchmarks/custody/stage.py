@@ -1,4 +1,6 @@
-"""A platform with a vault, its signers and as many coins as a benchmark needs, on either database, flushed to the disk."""
+"""A platform with a vault, its signers and as many coins as a benchmark needs, on either database,
+flushed to the disk.
+"""
 
 import logging
 import os
@@ -31,7 +33,9 @@ UNLIMITED = 1_000_000_000
 
 @contextmanager
 def databases() -> Iterator[dict[str, str]]:
-    """A fresh database of each kind that ``BENCH_DATABASES`` names: its URL by name. PostgreSQL where it is installed."""
+    """A fresh database of each kind that ``BENCH_DATABASES`` names: its URL by name.
+    PostgreSQL where it is installed.
+    """
     wanted = os.environ.get("BENCH_DATABASES", "SQLite,PostgreSQL").split(",")
     with tempfile.TemporaryDirectory(prefix="bench") as folder, ExitStack() as stack:
         urls = {}
@@ -69,7 +73,9 @@ def lift_limits(desk: Desk) -> None:
 
 
 def vaults(desk: Desk, count: int) -> list[dict[str, Any]]:
-    """So many vaults of the same signers, the first of them the desk's own: each has an account of every key to itself."""
+    """So many vaults of the same signers, the first of them the desk's own:
+    each has an account of every key to itself.
+    """
     for name, device in desk.devices.items():
         offered = key_offer(device, accounts=count)["vault_accounts"]
         ok(register_key(desk.signers[name], device, vault_accounts=offered))
@@ -85,9 +91,11 @@ def fill(desk: Desk, count: int, amount: int = 100_000, vault_id: str | None = N
 
 
 def moving_on(desk: Desk, vault_ids: Sequence[str]) -> None:
-    """Change was used far ahead, as in a vault whose proposals are sent: each has its change at the next address, and has that watched.
+    """Change was used far ahead, as in a vault whose proposals are sent:
+    each has its change at the next address, and has that watched.
 
-    In one whose proposals all wait, from the twentieth on they share an address, and two of the writes fall away.
+    In one whose proposals all wait, from the twentieth on they share an address,
+    and two of the writes fall away.
     """
     with desk.world.platform.services.store.write() as db:
         first = db.query(ChainCoin).first()

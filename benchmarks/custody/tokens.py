@@ -1,7 +1,8 @@
-"""The index of tokens over a database: catching up, taking blocks back, and what it costs beside the bare writes.
+"""The index of tokens over a database: catching up, taking blocks back,
+and what it costs beside the bare writes.
 
-``BENCH_TOKEN_CALLS`` says how many calls. The bare rate is of the same rows, inserted in transactions as large, with nothing read
-and nothing judged.
+``BENCH_TOKEN_CALLS`` says how many calls. The bare rate is of the same rows, inserted in transactions as
+large, with nothing read and nothing judged.
 """
 
 import gc
@@ -101,7 +102,8 @@ def measure(name: str, url: str) -> None:
     other_end(chain)
     turned = timed(indexer)
     print(
-        f"{name:>10} {CALLS / caught_up:12,.0f} {CALLS / bare:12,.0f} {bare / caught_up:6.2f} {caught_up:10.1f} s "
+        f"{name:>10} {CALLS / caught_up:12,.0f} {CALLS / bare:12,.0f} {bare / caught_up:6.2f} "
+        f"{caught_up:10.1f} s "
         f"{turned:8.2f} s {grown:8.1f} MB {cells:9,}"
     )
     store.close()
@@ -111,7 +113,8 @@ def main() -> None:
     quiet()
     print(f"index of tokens: {CALLS:,} calls in blocks of {CALLS_A_BLOCK}; {TAKEN_BACK} blocks taken back")
     print(
-        f"{'':>10} {'calls a s':>12} {'bare a s':>12} {'ratio':>6} {'caught up':>12} {'back':>10} {'memory':>11} {'cells':>9}"
+        f"{'':>10} {'calls a s':>12} {'bare a s':>12} {'ratio':>6} {'caught up':>12} "
+        f"{'back':>10} {'memory':>11} {'cells':>9}"
     )
     with databases() as urls:
         for name, url in urls.items():

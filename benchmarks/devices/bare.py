@@ -1,4 +1,6 @@
-"""Unmodified HWI on a device at any address: in this process, as fast as it goes, with a person at the buttons."""
+"""Unmodified HWI on a device at any address: in this process, as fast as it goes,
+with a person at the buttons.
+"""
 
 import contextlib
 import ctypes
@@ -26,7 +28,9 @@ CHAIN = Chain.REGTEST
 
 
 class _Pipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
-    """The simulator's socket under a name of the kernel's choice: HWI's own would be one for all of a process."""
+    """The simulator's socket under a name of the kernel's choice:
+    HWI's own would be one for all of a process.
+    """
 
     def __init__(self, path: str) -> None:
         self.pipe_name = ""
@@ -36,7 +40,8 @@ class _Pipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
 
 
 def _open_trezor(endpoint: Endpoint) -> Any:
-    # HWI's constructor presses the emulator's buttons through the debug link; with hardware it does as follows.
+    # HWI's constructor presses the emulator's buttons through the debug link;
+    # with hardware it does as follows.
     client = trezor.TrezorClient.__new__(trezor.TrezorClient)
     super(trezor.TrezorClient, client).__init__(endpoint.address, "", expert=False, chain=CHAIN)
     client.simulator, client.type = False, "Trezor"
@@ -93,7 +98,9 @@ def sign(client: Any, text: str) -> str:
 
 
 def sign_registered(client: Any, text: str, wallet: WalletPolicy, proof: bytes) -> str:
-    """The Ledger client that HWI bundles, used well: one wallet for all inputs, and the proof from its registration."""
+    """The Ledger client that HWI bundles, used well: one wallet for all inputs,
+    and the proof from its registration.
+    """
     psbt, version_2 = parse(text), parse(text)
     version_2.convert_to_v2()
     for index, public_key, signature in client.client.sign_psbt(version_2, wallet, proof):
@@ -102,7 +109,9 @@ def sign_registered(client: Any, text: str, wallet: WalletPolicy, proof: bytes) 
 
 
 def ledger_wallet(vault: Vault, name: str) -> WalletPolicy:
-    """Its keys in the order in which the bridge has registered them, hardened levels marked as the app reads them."""
+    """Its keys in the order in which the bridge has registered them,
+    hardened levels marked as the app reads them.
+    """
     origins = [(str(key.origin).replace("h", "'"), key.xpub) for key in sorted(vault.cosigners, key=str)]
     keys = [f"[{origin}]{xpub}" for origin, xpub in origins]
     return MultisigWallet(name, AddressType.WIT, vault.threshold, keys)

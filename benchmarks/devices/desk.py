@@ -1,7 +1,8 @@
-"""Virtual devices, each a process of its own: what a device computes is not charged to the program that speaks to it.
+"""Virtual devices, each a process of its own: what a device computes is not charged to
+the program that speaks to it.
 
-All of one family hold the same seed. Each program that is compared has one to itself, because a Coldcard and a Ledger serve
-whoever connected last, and HWI's command line looks at fixed addresses.
+All of one family hold the same seed. Each program that is compared has one to itself, because a Coldcard and
+a Ledger serve whoever connected last, and HWI's command line looks at fixed addresses.
 """
 
 import json
@@ -34,7 +35,9 @@ _APPROVALS = frozenset({"enrol", "sign-transaction"})
 
 @dataclass
 class Device:
-    """A running virtual device, and what its screen has asked. It approves whatever it is asked, or waits for a person."""
+    """A running virtual device, and what its screen has asked. It approves whatever it is asked,
+    or waits for a person.
+    """
 
     process: subprocess.Popen[str]
     endpoint: Endpoint
@@ -112,7 +115,9 @@ class Desk:
 
 @contextmanager
 def desk(family: Family, folder: Path, *, fixed: bool = False, options: Sequence[str] = ()) -> Iterator[Desk]:
-    """`fixed`: the addresses where HWI's command line looks are ours alone. `options`: of each virtual device."""
+    """`fixed`: the addresses where HWI's command line looks are ours alone. `options`:
+    of each virtual device.
+    """
     with ExitStack() as stack:
 
         def start(listen: str | None = None) -> Device:

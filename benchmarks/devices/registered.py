@@ -1,4 +1,6 @@
-"""A vault that a Ledger has registered: our bridge, the bundled client with the proof in hand, and HWI, which has none."""
+"""A vault that a Ledger has registered: our bridge, the bundled client with the proof in hand,
+and HWI, which has none.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

@@ -46,7 +46,9 @@ class Rivals:
         )
 
     async def sign(self, inputs: int) -> Figures:
-        """From the PSBT's text to the signed PSBT's text. All are given the account keys, which HWI leaves to its caller."""
+        """From the PSBT's text to the signed PSBT's text. All are given the account keys,
+        which HWI leaves to its caller.
+        """
         text = spend_text(self._vault, inputs)
         rounds = _ROUNDS if inputs <= _MANY_INPUTS else _ROUNDS_OF_MANY
         return await self._compare(
@@ -88,7 +90,9 @@ async def bridge_to(
 
 
 async def attaching(desk: Desk) -> Figures:
-    """Notice the device, open it, ask who it is, let it go. HWI's command line always asks every device that there is."""
+    """Notice the device, open it, ask who it is, let it go.
+    HWI's command line always asks every device that there is.
+    """
 
     async def ours() -> None:
         async with bridge_to([desk.ours]):

@@ -1,4 +1,6 @@
-"""What worker processes cost: their memory, how soon a new one is ready, and how soon a killed one is replaced."""
+"""What worker processes cost: their memory, how soon a new one is ready,
+and how soon a killed one is replaced.
+"""
 
 import asyncio
 import os

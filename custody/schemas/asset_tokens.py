@@ -43,7 +43,7 @@ _RAW_UNITS = r"^(0|[1-9][0-9]{0,39})$"
 
 
 def _raw_units(value: object) -> object:
-    """Before the pattern, which says nothing to somebody who wrote whole tokens."""
+    """Runs before the pattern, whose error would not help a caller who wrote whole tokens."""
     if isinstance(value, str) and not re.fullmatch(_RAW_UNITS, value):
         raise PydanticCustomError(
             "string_pattern_mismatch",

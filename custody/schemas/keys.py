@@ -26,7 +26,7 @@ from custody.schemas.common import (
 )
 
 KeyStatus = Literal["active", "revoked"]
-# ``superseded``: another device took its place. ``lost``: nobody knows in whose hands it is.
+# ``superseded``: another device took its place. ``lost``: its holder is unknown.
 RevokedReason = Literal["superseded", "lost"]
 # 111 or 112 characters today; pasted keys may carry white space, which the parser strips.
 XpubText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=100, max_length=130)]

@@ -21,7 +21,7 @@ from custody.schemas.queries import QueryId
 
 PAGE_SIZE = 50
 MAX_PAGE_SIZE = 500
-# Counting pages to here is a hundred million rows; whoever reads further follows the cursor.
+# Counting pages to here is a hundred million rows; a caller that reads further follows the cursor.
 MAX_PAGE = 1_000_000
 
 # The specification calls some ids text; what stands there is a number all the same.

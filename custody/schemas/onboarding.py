@@ -1,4 +1,4 @@
-"""Requests for an organisation: somebody asks, an operator of the platform decides."""
+"""Requests for an organisation: a user asks, an operator of the platform decides."""
 
 from enum import StrEnum
 from typing import Annotated, Literal

@@ -102,7 +102,7 @@ DELIVERY_HEADER: Final = "Custody-Delivery"
 KIND_HEADER: Final = "Custody-Event"
 # As Stripe's libraries, which signed webhooks in this form first, allow by default.
 TOLERANCE: Final = timedelta(minutes=5)
-# Whoever finds one in a log or a repository sees what it is.
+# A reader who finds one in a log or a repository sees what it is.
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what a secret begins with is none
 MAX_HEADER: Final = 500
 MAX_SIGNATURES: Final = 4

@@ -151,7 +151,7 @@ class VirtualTrezor:
 
     `allow_keypress` lets hosts press the buttons and read the PIN's places through the debug link, as HWI
     does with every emulator. Without a `pin` it is never locked; with one it starts locked. `model` is one of
-    `models.MODELS`, or a name that nobody knows. `always_on_device`: a newer model's setting to take a
+    `models.MODELS`, or an unknown name. `always_on_device`: a newer model's setting to take a
     passphrase on its own screen only. `sleep` is what a wrong PIN makes every host wait, in seconds. It is
     set to no network, unlike the devices of other makers: what the host names counts.
 

@@ -1,4 +1,6 @@
-"""Every door that reads what others wrote, by the name that `make fuzz` and the folder of its corpus have for it."""
+"""Every door that reads what others wrote, by the name that `make fuzz` and the
+folder of its corpus have for it.
+"""
 
 from fuzz.target import Target
 from fuzz.targets import codes, key_files, platform, psbt, tokens, worker

@@ -1,7 +1,8 @@
 """What the platform answers, to a whole daemon: its journal, its tasks and its loopback are the real ones.
 
-An input is JSON: for each call that the daemon makes, what the platform answers to it, as [status, headers, body]. A body that is a
-text is sent as it is. An input that is no such JSON is what every call is answered with.
+An input is JSON: for each call that the daemon makes, what the platform answers to it, as [status, headers,
+body]. A body that is a text is sent as it is.
+An input that is no such JSON is what every call is answered with.
 """
 
 import asyncio
@@ -32,7 +33,8 @@ from tests.support.tokens import GOLD, HELD, call, published, token_snapshot, to
 
 # While the platform lies, the daemon is asked this often what it asks of the platform by itself.
 ROUNDS = 2
-# Loopback answers and honest rounds take milliseconds; a machine that is busy with other things may take seconds.
+# Loopback answers and honest rounds take milliseconds;
+# a machine that is busy with other things may take seconds.
 PATIENCE_SECONDS = 60.0
 # What the daemon asks for once a minute it asks for every tenth of a second.
 _HASTE = 600.0
@@ -56,7 +58,9 @@ class _Distant(FakePlatform):
 
 
 def check(data: bytes) -> None:
-    """The daemon lives, answers its loopback, and takes the next honest proposal, whatever the platform said."""
+    """The daemon lives, answers its loopback, and takes the next honest proposal,
+    whatever the platform said.
+    """
     logging.disable(logging.CRITICAL)
     try:
         asyncio.run(_live(_script(data)))
@@ -104,7 +108,9 @@ def _name(request: httpx.Request) -> str:
 
 @cache
 def _template() -> Path:
-    """The state of somebody who has registered and pinned; made once, for it takes as long as all the rest."""
+    """The state of somebody who has registered and pinned; made once,
+    for it takes as long as all the rest.
+    """
     folder = Path(tempfile.mkdtemp(prefix="fuzz"))
     (folder / "state").mkdir(mode=0o700)
     prepare(folder / "state")

@@ -1,4 +1,6 @@
-"""The PSBT door: bytes from a platform or a colleague, up to what a person is shown and which signatures are believed."""
+"""The PSBT door: bytes from a platform or a colleague,
+up to what a person is shown and which signatures are believed.
+"""
 
 import io
 from collections.abc import Iterator
@@ -31,7 +33,9 @@ PROFILE = ALICE.profile()
 
 
 def check(data: bytes) -> None:
-    """Nothing but MultisigError leaves; what is read is written as it was read, and means the same to everybody."""
+    """Nothing but MultisigError leaves; what is read is written as it was read,
+    and means the same to everybody.
+    """
     psbt = _parsed(data)
     if psbt is None:
         return
@@ -61,7 +65,9 @@ def _require_stable(psbt: Psbt) -> None:
 
 
 def _require_second_reader(psbt: Psbt) -> None:
-    """embit sees the same transaction: not in what the door shows it, but in bytes of the transaction itself."""
+    """embit sees the same transaction: not in what the door shows it,
+    but in bytes of the transaction itself.
+    """
     bare = replace(
         psbt,
         inputs=tuple(

@@ -23,7 +23,9 @@ _SCRIPT, _BLOB = 0, 1
 
 
 def check(data: bytes) -> None:
-    """The first byte says which door; each has one form for one value, and nothing but MultisigError leaves."""
+    """The first byte says which door; each has one form for one value,
+    and nothing but MultisigError leaves.
+    """
     if not data:
         return
     kind, rest = data[0] % 3, data[1:]

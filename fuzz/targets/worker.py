@@ -1,4 +1,6 @@
-"""The bridge's side of a worker's pipe: the process beside it runs code that is not ours, and a device speaks to that."""
+"""The bridge's side of a worker's pipe: the process beside it runs code that is not ours,
+and a device speaks to that.
+"""
 
 import json
 from collections.abc import Callable, Iterator

@@ -153,8 +153,8 @@ def _quoted(text: str) -> str:
 
 
 def opened_store(config: Config, state: Path, answers: Answers) -> SecretStore:
-    """As configured. Raises SecretsLocked where a passphrase is wrong, AnswerMissing where nobody
-    gives one.
+    """As configured. Raises SecretsLocked where a passphrase is wrong, AnswerMissing where the
+    person gives none.
     """
     if config.secrets.store != "file" or _handed_over():
         return secret_store(config, state, lambda: None)

@@ -185,7 +185,7 @@ SecretText = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
 
 DAYS = 90
 
-# A token that nobody renews for a year is a forgotten one.
+# A token that was not renewed for a year is taken to be forgotten.
 MAX_DAYS = 365
 
 # Long enough to find the app's button, short enough to be over when the person has gone.

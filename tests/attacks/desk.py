@@ -164,7 +164,7 @@ class Desk:
             return None
 
     def clear(self, psbt_id: str) -> None:
-        """Nobody waits for it any more, and nobody asks what became of it."""
+        """Removes the proposal, so that no later poll or lookup meets it."""
         known = self.platform.proposals.get(psbt_id)
         if known is not None:
             signed = self.submitted(psbt_id)

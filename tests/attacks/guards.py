@@ -136,7 +136,7 @@ def _account_keys(patch: pytest.MonkeyPatch) -> None:
 
 
 def _our_key(patch: pytest.MonkeyPatch) -> None:
-    """Any of our keys will do, as it would for somebody who believes a fingerprint."""
+    """Accepts any of our keys, like a program that trusts a fingerprint."""
     patch.setattr(vaults, "_fault", lambda *_: None)
     patch.setattr(vaults, "_own_key", lambda journal, _vault: journal.own_keys()[0])
 

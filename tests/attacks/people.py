@@ -27,7 +27,7 @@ NAME = "Savings"
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with a seed; the same in each run."""
+    """A person with a seed, the same in each run."""
 
     seed: Seed
 

@@ -1,4 +1,4 @@
-"""S18 to S22 with devices: others than they should be, working wrongly, behind somebody's hands, or of flawed
+"""S18 to S22 with devices: swapped, faulty, intercepted on the cable, or with flawed
 firmware.
 """
 

@@ -51,7 +51,7 @@ def test_a_hostile_one_is_refused_at_the_door_and_the_screen_stays_dark(desk, pr
             client.bring_psbt(text)
         assert client.brought_psbts() == before
     refusing = {check.name for check in told.checks if check.outcome == "refuse"}
-    # A proposal names its vault; of what is brought, coins that say nothing of ours are nobody's.
+    # A proposal names its vault. A brought PSBT does not: coins without our origins belong to no known vault.
     assert by_its_bytes(proposal) <= refusing or refusing == {"brought-coins"}
     assert all(f"[{name}]" in str(refused.value) for name in refusing)
     assert shown.prompts == []

@@ -1,4 +1,6 @@
-"""The Python of docs/operating.md as it stands there: from nothing to a vault of three signers, through the SDK."""
+"""The Python of docs/operating.md as it stands there:
+from nothing to a vault of three signers, through the SDK.
+"""
 
 import re
 from collections.abc import Iterator

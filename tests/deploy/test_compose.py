@@ -1,4 +1,6 @@
-"""deploy/compose.yaml beside what it starts. No container engine runs here: what can be held against the code, is."""
+"""deploy/compose.yaml beside what it starts. No container engine runs here:
+what can be held against the code, is.
+"""
 
 import re
 from pathlib import Path
@@ -19,10 +21,11 @@ FILE = ROOT / "deploy" / "compose.yaml"
 OURS = ("api-1", "api-2", "worker-1", "worker-2")
 # Of the Compose specification's service, what this file uses, with its shape.
 SERVICE: dict[str, type | tuple[type, ...]] = {
-    "image": str, "build": dict, "user": str, "read_only": bool, "tmpfs": list, "cap_drop": list, "security_opt": list,
-    "restart": str, "init": bool, "stop_grace_period": str, "mem_limit": str, "pids_limit": int, "environment": dict,
-    "secrets": list, "networks": list, "volumes": list, "depends_on": dict, "logging": dict, "command": list,
-    "healthcheck": dict, "ports": list, "entrypoint": list, "shm_size": str,
+    "image": str, "build": dict, "user": str, "read_only": bool, "tmpfs": list, "cap_drop": list,
+    "security_opt": list, "restart": str, "init": bool, "stop_grace_period": str, "mem_limit": str,
+    "pids_limit": int, "environment": dict, "secrets": list, "networks": list, "volumes": list,
+    "depends_on": dict, "logging": dict, "command": list, "healthcheck": dict, "ports": list,
+    "entrypoint": list, "shm_size": str,
 }  # fmt: skip
 DURATION = re.compile(r"\d+(ms|s|m|h)")
 # Of the server below uvicorn, not of ours.

@@ -1,4 +1,6 @@
-"""``make demo AUTO=1``: every part real and in a process of its own, from nothing to a confirmed transaction."""
+"""``make demo AUTO=1``: every part real and in a process of its own,
+from nothing to a confirmed transaction.
+"""
 
 import re
 import subprocess

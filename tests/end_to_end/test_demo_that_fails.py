@@ -1,4 +1,6 @@
-"""The demo says so, and ends, where something in it does not work: every part real, as in the one that goes well."""
+"""The demo says so, and ends, where something in it does not work: every part real,
+as in the one that goes well.
+"""
 
 import re
 
@@ -6,7 +8,9 @@ from signerd.demo import story
 
 
 def test_a_refusal_on_a_device_fails_the_demo_loudly(monkeypatch, capsys):
-    """The first signer's device is told no when it shows the payment: nothing is confirmed, and the reason is said."""
+    """The first signer's device is told no when it shows the payment: nothing is confirmed,
+    and the reason is said.
+    """
 
     def press(_title: str, lines: list[str]) -> bool:
         return not any("0.12345678" in line for line in lines)

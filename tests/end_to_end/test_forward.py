@@ -1,4 +1,6 @@
-"""A forward, from the purchase to the vault: the real platform, the real daemon, a virtual device of each make behind HWI."""
+"""A forward, from the purchase to the vault: the real platform, the real daemon,
+a virtual device of each make behind HWI.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,6 +1,8 @@
-"""What must not change while the code moves: both OpenAPI documents byte for byte, stored words, journals, hashes, exit statuses.
+"""What must not change while the code moves: both OpenAPI documents byte for byte, stored words, journals,
+hashes, exit statuses.
 
-A change that is meant replaces the file beside this one: ``python -m tests.frozen`` writes all but the journal.
+A change that is meant replaces the file beside this one:
+``python -m tests.frozen`` writes all but the journal.
 """
 
 import json
@@ -67,7 +69,9 @@ def test_the_platforms_audit_chain_hashes_as_it_did():
 
 
 def test_a_journal_of_a_daemon_that_signed_and_saw_it_confirmed_opens_whole(tmp_path):
-    """Written by the demo's first signer: registered, pinned, six proposals approved and signed, five of them confirmed."""
+    """Written by the demo's first signer: registered, pinned, six proposals approved and signed,
+    five of them confirmed.
+    """
     with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection:
         connection.executescript((FROZEN / "journal.sql").read_text(encoding="utf-8"))
     (tmp_path / BORN).write_text("2026-01-02T03:04:05+00:00\n")

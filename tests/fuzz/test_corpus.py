@@ -1,4 +1,6 @@
-"""The fuzzer's corpus, replayed without a fuzzer: every input that once went somewhere new goes there again, and breaks nothing."""
+"""The fuzzer's corpus, replayed without a fuzzer: every input that once went somewhere new goes there again,
+and breaks nothing.
+"""
 
 import time
 

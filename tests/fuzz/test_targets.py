@@ -1,4 +1,6 @@
-"""Each target notices when its door breaks a promise: a fuzzer whose check cannot fail finds nothing, for ever."""
+"""Each target notices when its door breaks a promise:
+a fuzzer whose check cannot fail finds nothing, for ever.
+"""
 
 import json
 import subprocess

@@ -100,8 +100,11 @@ def test_one_wrong_character_is_noticed(script, data):
             decode_address(address[:at] + other + address[at + 1 :], Network.MAINNET)
 
 
-@pytest.mark.parametrize("text", ["", " ", "x", "bc1", "bc1q", "bitcoin:1111111111111111111114oLvT2", "1" * 91, "ＢＣ１q",
-                                  " 1111111111111111111114oLvT2", "1111111111111111111114oLvT2\n", "xpub6CU", "1" * 30])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "x", "bc1", "bc1q", "bitcoin:1111111111111111111114oLvT2", "1" * 91, "ＢＣ１q",
+     " 1111111111111111111114oLvT2", "1111111111111111111114oLvT2\n", "xpub6CU", "1" * 30],
+)  # fmt: skip
 def test_what_is_no_address(text):
     with pytest.raises(InvalidAddress):
         decode_address(text, Network.MAINNET)

@@ -81,8 +81,8 @@ def test_names_are_sorted_by_utf_16_and_not_by_code_point():
 @pytest.mark.parametrize(
     ("character", "written"),
     [("\x00", r"\u0000"), ("\b", r"\b"), ("\t", r"\t"), ("\n", r"\n"), ("\x0b", r"\u000b"), ("\f", r"\f"),
-     ("\r", r"\r"), ("\x1f", r"\u001f"), (" ", " "), ('"', r"\""), ("/", "/"), ("\\", r"\\"), ("\x7f", "\x7f"),
-     ("\u2028", "\u2028"), ("é", "é")],
+     ("\r", r"\r"), ("\x1f", r"\u001f"), (" ", " "), ('"', r"\""), ("/", "/"), ("\\", r"\\"),
+     ("\x7f", "\x7f"), ("\u2028", "\u2028"), ("é", "é")],
 )  # fmt: skip
 def test_escapes(character, written):
     assert canonical_json(character) == f'"{written}"'.encode()

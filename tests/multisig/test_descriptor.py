@@ -38,7 +38,9 @@ def test_bip380_checksums(vector):
 
 @pytest.mark.parametrize("vector", official("bip380.json", lambda vector: vector["kind"] == "key_expression"))
 def test_bip380_key_expressions_as_far_as_the_form_goes(vector):
-    """Ours is an origin and an extended public key; the valid expressions of other forms are refused, and cleanly."""
+    """Ours is an origin and an extended public key;
+    the valid expressions of other forms are refused, and cleanly.
+    """
     expression = vector["expression"]
     ours = (
         vector["valid"]
@@ -134,12 +136,13 @@ def test_a_wrong_checksum_is_refused_even_where_none_is_needed():
 @pytest.mark.parametrize(
     "text",
     [
-        BODY.replace("wsh(", "sh(wsh(") + ")", BODY.replace("sortedmulti", "multi"), BODY.replace("wsh", "sh"),
-        BODY.replace("<0;1>", "<1;0>"), BODY.replace("<0;1>", "<0;1;2>"), BODY.replace("/<0;1>", ""),
-        BODY.replace("<0;1>/*", "0/*"), BODY.replace("<0;1>/*", "**"), BODY.replace("<0;1>/*", "<0;1>/*h"),
-        BODY.replace("(2,", "(02,"), BODY.replace("(2,", "(0,"), BODY.replace("(2,", "(4,"), BODY.replace("(2,", "(-2,"),
-        BODY.replace("(2,", "(2,,"), BODY.replace("(2,", "( 2,"), BODY.replace("48h", "48H", 1), BODY.replace("(2,", "(2, "),
-        BODY + ")", BODY[:-1], "", "wsh()", "wsh(sortedmulti(1,))", "wsh(sortedmulti(1))", "x" * (MAX_CHARACTERS + 1),
+        BODY.replace("wsh(", "sh(wsh(") + ")", BODY.replace("sortedmulti", "multi"),
+        BODY.replace("wsh", "sh"), BODY.replace("<0;1>", "<1;0>"), BODY.replace("<0;1>", "<0;1;2>"),
+        BODY.replace("/<0;1>", ""), BODY.replace("<0;1>/*", "0/*"), BODY.replace("<0;1>/*", "**"),
+        BODY.replace("<0;1>/*", "<0;1>/*h"), BODY.replace("(2,", "(02,"), BODY.replace("(2,", "(0,"),
+        BODY.replace("(2,", "(4,"), BODY.replace("(2,", "(-2,"), BODY.replace("(2,", "(2,,"),
+        BODY.replace("(2,", "( 2,"), BODY.replace("48h", "48H", 1), BODY.replace("(2,", "(2, "), BODY + ")",
+        BODY[:-1], "", "wsh()", "wsh(sortedmulti(1,))", "wsh(sortedmulti(1))", "x" * (MAX_CHARACTERS + 1),
         f"wsh(sortedmulti(1,{','.join([f'{KEYS[0]}/<0;1>/*'] * 16)}))",
     ],
 )  # fmt: skip

@@ -23,8 +23,9 @@ def test_every_error_has_a_code_and_a_hint(kind):
 def test_codes_are_stable_and_unique():
     assert sorted(kind.code for kind in leaves()) == [
         "bad-signature", "foreign-signature", "invalid-address", "invalid-amount", "invalid-descriptor",
-        "invalid-key", "invalid-message", "invalid-path", "invalid-psbt", "invalid-token", "invalid-transaction",
-        "multisig", "not-finalisable", "psbt-mismatch", "psbt-too-large", "wrong-network",
+        "invalid-key", "invalid-message", "invalid-path", "invalid-psbt", "invalid-token",
+        "invalid-transaction", "multisig", "not-finalisable", "psbt-mismatch", "psbt-too-large",
+        "wrong-network",
     ]  # fmt: skip
 
 

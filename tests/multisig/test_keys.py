@@ -76,8 +76,9 @@ class TestDerivationPath:
 
     @pytest.mark.parametrize(
         "text",
-        ["/", "m//0", "m/0/", "/0", "m/-1", "m/+1", "m/1hh", "m/h", "m/01", "m/2147483648", "m/2147483648h", "m/99999999999",
-         "m/1 ", " m/1", "m/0x1", "m/*", "M/0", "m/1/m", "m/١", "m/" + "/".join("0" * 256)],
+        ["/", "m//0", "m/0/", "/0", "m/-1", "m/+1", "m/1hh", "m/h", "m/01", "m/2147483648",
+         "m/2147483648h", "m/99999999999", "m/1 ", " m/1", "m/0x1", "m/*", "M/0", "m/1/m",
+         "m/١", "m/" + "/".join("0" * 256)],
     )  # fmt: skip
     def test_s9_refuses(self, text):
         with pytest.raises(InvalidPath):
@@ -157,8 +158,8 @@ class TestExtendedPublicKey:
 
     @pytest.mark.parametrize(
         ("version", "name"),
-        [("049d7cb2", "ypub"), ("04b24746", "zpub"), ("02aa7ed3", "Zpub"), ("045f1cf6", "vpub"), ("02575483", "Vpub"),
-         ("0295b43f", "Ypub"), ("044a5262", "upub"), ("024289ef", "Upub")],
+        [("049d7cb2", "ypub"), ("04b24746", "zpub"), ("02aa7ed3", "Zpub"), ("045f1cf6", "vpub"),
+         ("02575483", "Vpub"), ("0295b43f", "Ypub"), ("044a5262", "upub"), ("024289ef", "Upub")],
     )  # fmt: skip
     def test_slip132_forms_are_refused_by_name(self, version, name):
         text = reversioned(XPUB, version)
@@ -211,7 +212,9 @@ class TestExtendedPublicKey:
             replace(XPUB, **change)
 
     def test_a_child_that_does_not_exist(self, monkeypatch):
-        """BIP-32: a tweak at or above the order has no child; no known key has such an index, so it is made up."""
+        """BIP-32: a tweak at or above the order has no child;
+        no known key has such an index, so it is made up.
+        """
         monkeypatch.setattr(derivation.hmac, "digest", lambda *_: b"\xff" * 64)
         with pytest.raises(InvalidKey, match="no child 7"):
             XPUB.derive(DerivationPath((7,)))
@@ -234,9 +237,10 @@ class TestOriginKey:
     @pytest.mark.parametrize(
         "change",
         [
-            lambda text: text.replace("[", ""), lambda text: text.replace("]", ""), lambda text: text + "/0/*",
-            lambda text: "[deadbeef]" + text, lambda text: text[: text.index("]") + 1],
-            lambda text: text.replace("]", "/]"), lambda text: text.replace("0be174ee", "0be174"),
+            lambda text: text.replace("[", ""), lambda text: text.replace("]", ""),
+            lambda text: text + "/0/*", lambda text: "[deadbeef]" + text,
+            lambda text: text[: text.index("]") + 1], lambda text: text.replace("]", "/]"),
+            lambda text: text.replace("0be174ee", "0be174"),
             lambda text: text.replace("0be174ee", "0be174eg"), lambda text: text.replace("48h", "48x"),
             lambda text: text.replace("2h]", "2h/*]"), lambda text: text[:-1],
         ],

@@ -1,4 +1,6 @@
-"""A wallet that holds the signer's own keys beside the vault is refused in words that say so; a false claim is told as one."""
+"""A wallet that holds the signer's own keys beside the vault is refused in words that say so;
+a false claim is told as one.
+"""
 
 import pytest
 

@@ -31,10 +31,11 @@ SIGNED = ALICE.sign(SPEND)
 RAW = SIGNED.to_bytes()
 MAGIC = b"psbt\xff"
 
-# The two valid vectors of BIP-174 that are refused. They are of its creator's role: a transaction without inputs, to which inputs
-# are to be added. Nothing here adds any, nothing in them can be signed, and who cosigns is asked about nothing. A transaction
-# without inputs is also read in two ways: where a count of inputs stands as 0, BIP-144 puts its marker. HWI, through which every
-# device is reached, and embit, our second reader, both fail on them, each in its own way; so they stay refused, with the reason said.
+# The two valid vectors of BIP-174 that are refused. They are of its creator's role: a transaction without
+# inputs, to which inputs are to be added. Nothing here adds any, nothing in them can be signed, and who
+# cosigns is asked about nothing. A transaction without inputs is also read in two ways: where a count of
+# inputs stands as 0, BIP-144 puts its marker. HWI, through which every device is reached, and embit, our
+# second reader, both fail on them, each in its own way; so they stay refused, with the reason said.
 WITHOUT_INPUTS = {"bip174-valid-09", "bip174-valid-10"}
 # They carry fields that are unknown or of taproot, which are read over and dropped.
 NOT_ALL_KEPT = {"bip174-valid-07", *(f"bip371-valid-0{number}" for number in range(1, 7))}
@@ -231,7 +232,7 @@ def test_a_signature_for_an_input_that_is_not_there_is_refused(index):
         SPEND.with_signatures({index: {b"\x02" * 33: b"\x30"}})
 
 
-# --- what is refused, whoever sends it
+# --- what is refused from any sender
 
 HOSTILE = {
     "empty": b"",

@@ -45,8 +45,8 @@ def test_multisig_round_trip(quorum):
 
 @pytest.mark.parametrize(
     ("m", "keys"),
-    [(0, KEYS[:2]), (3, KEYS[:2]), (1, []), (1, KEYS[:16]), (1, [KEYS[0], KEYS[0]]), (1, [b"\x04" + bytes(64)]),
-     (1, [b"\x05" + bytes(32)]), (1, [KEYS[0][:-1]]), (-1, KEYS[:2])],
+    [(0, KEYS[:2]), (3, KEYS[:2]), (1, []), (1, KEYS[:16]), (1, [KEYS[0], KEYS[0]]),
+     (1, [b"\x04" + bytes(64)]), (1, [b"\x05" + bytes(32)]), (1, [KEYS[0][:-1]]), (-1, KEYS[:2])],
 )  # fmt: skip
 def test_impossible_quorums(m, keys):
     with pytest.raises(InvalidTransaction):
@@ -91,8 +91,9 @@ def test_classify(kind, script):
 
 @pytest.mark.parametrize(
     "script",
-    [b"", b"\x51", b"\x61\x02ab", witness_output(0, bytes(24)), witness_output(1, bytes(20)), witness_output(2, bytes(32)),
-     witness_output(16, b"ab"), multisig_script(1, KEYS[:2]), b"\x21" + KEYS[0] + b"\xac"],
+    [b"", b"\x51", b"\x61\x02ab", witness_output(0, bytes(24)), witness_output(1, bytes(20)),
+     witness_output(2, bytes(32)), witness_output(16, b"ab"), multisig_script(1, KEYS[:2]),
+     b"\x21" + KEYS[0] + b"\xac"],
 )  # fmt: skip
 def test_s10_all_else_is_unknown(script):
     assert classify(script) is ScriptKind.UNKNOWN
@@ -140,8 +141,9 @@ def test_p30_op_return_length(data):
 @pytest.mark.parametrize(
     "script",
     [
-        "", "6a", "6a00", "6a51", "6a0161ff", "6a016162", "6a026161" + "0161", "6a0261", "6a4c0161", "6a4d010061",
-        "6a4e0100000061", "6a4c4b" + "61" * 75, "6a4c51" + "61" * 81, "6a50" + "61" * 80, "016a", "6a6a0161",
+        "", "6a", "6a00", "6a51", "6a0161ff", "6a016162", "6a026161" + "0161", "6a0261", "6a4c0161",
+        "6a4d010061", "6a4e0100000061", "6a4c4b" + "61" * 75, "6a4c51" + "61" * 81, "6a50" + "61" * 80,
+        "016a", "6a6a0161",
     ],
 )  # fmt: skip
 def test_s10_trailing_or_noncanonical_op_return_is_not_parsed(script):

@@ -1,4 +1,6 @@
-"""Signatures are let in one by one, each verified, and finalised from what was verified (BIP-174; S19, P1 to P9)."""
+"""Signatures are let in one by one, each verified,
+and finalised from what was verified (BIP-174; S19, P1 to P9).
+"""
 
 from dataclasses import replace
 from itertools import combinations, permutations

@@ -131,7 +131,9 @@ def test_amounts_are_bounded():
 
 
 def test_nothing_is_replaced_by_a_default():
-    """Zero is a sequence and a version like any other; a library that reads it as absent signs another transaction."""
+    """Zero is a sequence and a version like any other;
+    a library that reads it as absent signs another transaction.
+    """
     zero = Transaction(0, (TxIn(OutPoint(TXID, 0), 0),), PLAIN.outputs, 0)
     parsed = Transaction.parse(zero.serialize())
     assert (parsed.version, parsed.inputs[0].sequence) == (0, 0)

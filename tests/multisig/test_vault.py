@@ -192,8 +192,8 @@ class TestValidation:
 
     @pytest.mark.parametrize(
         "path",
-        ["m", "m/48h/1h/0h", "m/48h/1h/0h/1h", "m/48h/1h/0h/2", "m/48h/1h/0/2h", "m/48/1h/0h/2h", "m/45h/1h/0h/2h",
-         "m/48h/1h/0h/2h/0", "m/48h/1/0h/2h", "m/84h/1h/0h"],
+        ["m", "m/48h/1h/0h", "m/48h/1h/0h/1h", "m/48h/1h/0h/2", "m/48h/1h/0/2h", "m/48/1h/0h/2h",
+         "m/45h/1h/0h/2h", "m/48h/1h/0h/2h/0", "m/48h/1/0h/2h", "m/84h/1h/0h"],
     )  # fmt: skip
     def test_s17_paths_that_are_no_bip48_account(self, path):
         with pytest.raises((InvalidKey, WrongNetwork)):

@@ -1,4 +1,6 @@
-"""A vault from a file or from a PSBT: what is read, and what disagrees with itself (S15, S16, S17; BIP-129, BIP-174)."""
+"""A vault from a file or from a PSBT: what is read, and what disagrees with itself (S15, S16,
+S17; BIP-129, BIP-174).
+"""
 
 from dataclasses import replace
 
@@ -41,7 +43,7 @@ def same(one: Vault, other: Vault) -> bool:
     return one.verification_code == other.verification_code
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
+# --- files --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_s17_repeated_keys_and_fingerprints_are_refused():
             vault_of_file(record(VERSION, template, PATHS, ADDRESS), NETWORK)
 
 
-# --- PSBTs -----------------------------------------------------------------------------------------------------------
+# --- PSBTs --------------------------------------------------------------------------------------------------
 
 
 def test_a_proposals_own_keys_and_scripts_give_its_vault():

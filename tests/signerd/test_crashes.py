@@ -1,7 +1,7 @@
 """kill -9 at every journal write, every network call and every question to a device, then a restart (F).
 
-Nothing is lost, nothing signed twice, no two signatures submitted, nobody asked twice for the same decision,
-and the audit chain is whole.
+Nothing is lost, nothing signed twice, no two signatures submitted,
+no person asked twice for the same decision, and the audit chain is whole.
 """
 
 import contextlib

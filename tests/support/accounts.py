@@ -112,7 +112,7 @@ def reset(world: World, token: str, new_password: str = NEW_PASSWORD) -> httpx.R
 
 @dataclass
 class Work:
-    """What a request costs that somebody with a stopwatch could measure."""
+    """The work behind a request, which a caller could measure by its time."""
 
     statements: list[str] = field(default_factory=list)
     commits: int = 0
@@ -121,7 +121,9 @@ class Work:
 
 @contextmanager
 def measured(world: World) -> Iterator[Work]:
-    """Counts every statement, commit and Argon2 computation meanwhile: counting is what a clock only guesses."""
+    """Counts every statement, commit and Argon2 computation meanwhile:
+    counting is what a clock only guesses.
+    """
     work, passwords = Work(), world.platform.services.account.passwords
     database, hasher = world.platform.services.store._database, passwords._hasher
 

@@ -1,4 +1,6 @@
-"""A virtual Coldcard without its cable: it enrols, reviews and signs as the virtual one does, from files and QR codes."""
+"""A virtual Coldcard without its cable: it enrols, reviews and signs as the virtual one does,
+from files and QR codes.
+"""
 
 import base64
 from itertools import count

@@ -25,7 +25,9 @@ class _Transport(httpx.BaseTransport):
 
 @contextmanager
 def asgi_transport(app, address: str = "192.0.2.1") -> Iterator[httpx.BaseTransport]:
-    """For any client that takes a transport; it calls from ``address`` (a documentation address, RFC 5737)."""
+    """For any client that takes a transport; it calls from ``address`` (a
+    documentation address, RFC 5737).
+    """
     with start_blocking_portal() as portal:
         yield _Transport(app, portal, (address, 50_000))
 

@@ -8,8 +8,8 @@ from multisig import FeeRate, Network, Transaction
 
 
 class Unreliable:
-    """`down`: nobody answers. `answer`: what broadcasting and testing say instead of the truth. `after_broadcast` runs
-    when the transaction has reached the network, before the caller hears of it.
+    """`down`: the backend does not answer. `answer`: what broadcasting and testing say instead of the truth.
+    `after_broadcast` runs when the transaction has reached the network, before the caller hears of it.
     """
 
     def __init__(self, real: ChainBackend) -> None:

@@ -1,4 +1,6 @@
-"""HWI alone: its own client classes, unmodified, on a virtual device of each make. They block, and so live in a thread."""
+"""HWI alone: its own client classes, unmodified, on a virtual device of each make. They block,
+and so live in a thread.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterator

@@ -1,4 +1,6 @@
-"""A BitBox02 on a TCP port, as the maker's simulator has one: frames, the Noise channel with its pairing, and a wallet inside."""
+"""A BitBox02 on a TCP port, as the maker's simulator has one: frames, the Noise channel with its pairing,
+and a wallet inside.
+"""
 
 import contextlib
 import socketserver
@@ -21,7 +23,9 @@ _OK, _NO = b"\x00", b"\x01"
 
 @dataclass
 class BitBox02Peer:
-    """The device. What takes a person (`slow`) is answered only when the host has asked for it again, until `patience` is gone."""
+    """The device. What takes a person (`slow`) is answered only when the host has asked for it again,
+    until `patience` is gone.
+    """
 
     wallet: Wallet
     version: str = "v9.23.0"

@@ -1,6 +1,8 @@
-"""What a BitBox02 answers inside its encrypted channel: the maker's protobuf messages, as far as HWI sends them.
+"""What a BitBox02 answers inside its encrypted channel: the maker's protobuf messages,
+as far as HWI sends them.
 
-It signs by the anti-klepto protocol, so that HWI's check of the nonce runs. It asks for no previous transaction.
+It signs by the anti-klepto protocol, so that HWI's check of the nonce runs.
+It asks for no previous transaction.
 """
 
 import hashlib

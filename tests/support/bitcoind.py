@@ -1,7 +1,7 @@
 """A real bitcoind on regtest: found, started on ports of its own, and killed at the end.
 
 `CUSTODY_TEST_BITCOIND` names the program, Bitcoin Core 25 or later or what derives from it; else the one that
-tools/bitcoind put into the checkout's cache is taken; else whoever needs it skips and says so.
+tools/bitcoind put into the checkout's cache is taken; else the tests that need it skip and say so.
 """
 
 import json
@@ -70,7 +70,9 @@ class RunningNode:
         return self.folder / "regtest" / ".cookie"
 
     def start(self) -> None:
-        """Returns when it answers: on the port it had, or on others, for it cannot be asked to take a free one."""
+        """Returns when it answers: on the port it had, or on others,
+        for it cannot be asked to take a free one.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         for port in (self.port, 0, 0, 0, 0):
             self.port = port or _free_port()
@@ -232,7 +234,8 @@ class NodeRig:
             yield
         finally:
             self.node.start()
-        # Another cookie, which the backend finds out by itself; another port only where somebody took this one.
+        # Another cookie, which the backend finds out by itself;
+        # another port only where another process took this one.
         if self.node.port != port:
             self.backend.close()
             self.backend = self.connect()
@@ -243,7 +246,9 @@ class NodeRig:
         return sorted(entries, key=lambda txid: entries[txid]["ancestorcount"])
 
     def _mine(self, transactions: list[str]) -> BlockRef:
-        """Exactly these, by txid or in hexadecimal. No two blocks are alike, even on one parent in one second."""
+        """Exactly these, by txid or in hexadecimal. No two blocks are alike,
+        even on one parent in one second.
+        """
         self._mined += 1
         script = p2wsh(open_script(self._mined))
         block_hash = self.node.call("generateblock", f"raw({script.hex()})", transactions)["hash"]

@@ -1,8 +1,10 @@
-"""A client that asks a server on this machine which answers with a bomb: what it raises, and how much memory it took.
+"""A client that asks a server on this machine which answers with a bomb: what it raises,
+and how much memory it took.
 
-``python -m tests.support.bomb RULE MEGABYTES SHELL SHARE [GUARD]`` prints the name of the error and the megabytes that the client
-took. ``SHARE``: the bounds of an answer are that part of what they are, which takes as small a bomb; ``GUARD`` is taken away.
-A process of its own: the parsers' memory is not Python's, and only the largest there ever was is told.
+``python -m tests.support.bomb RULE MEGABYTES SHELL SHARE [GUARD]`` prints the name of the error and the
+megabytes that the client took. ``SHARE``: the bounds of an answer are that part of what they are, which takes
+as small a bomb; ``GUARD`` is taken away. A process of its own: the parsers' memory is not Python's,
+and only the largest there ever was is told.
 """
 
 import asyncio
@@ -76,7 +78,9 @@ class Bomber(BaseHTTPRequestHandler):
 
 
 def peak() -> int:
-    """Megabytes of this program's own memory: what `getrusage` tells begins with that of the process which started it."""
+    """Megabytes of this program's own memory: what `getrusage` tells begins with that of
+    the process which started it.
+    """
     told = Path("/proc/self/status").read_text()
     return int(told.partition("VmHWM:")[2].split()[0]) // 1024
 

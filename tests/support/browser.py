@@ -1,4 +1,6 @@
-"""Debian's Chromium in a test's hands: one process of it for each of pytest's, and what it complained about."""
+"""Debian's Chromium in a test's hands: one process of it for each of pytest's,
+and what it complained about.
+"""
 
 import asyncio
 import json
@@ -36,7 +38,8 @@ ARGUMENTS = (
     "--disable-sync",
     f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
 )
-# How Chromium and htmx note that an answer was a refusal; the page's own words for it are what the tests look at.
+# How Chromium and htmx note that an answer was a refusal;
+# the page's own words for it are what the tests look at.
 REFUSALS = (
     "Failed to load resource: the server responded with a status of 4",
     "Response Status Error Code 4",
@@ -44,7 +47,8 @@ REFUSALS = (
 # Two busy cores: what a person sees at once may take this long.
 PATIENCE_MS = 90_000
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 375, "height": 812}
-# What people of different sight, hands and tools are promised: the parts of WCAG 2.1 that a program can judge.
+# What people of different sight, hands and tools are promised:
+# the parts of WCAG 2.1 that a program can judge.
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa"]
 
 
@@ -67,7 +71,9 @@ class Chromium:
 
     @contextmanager
     def in_use(self) -> Iterator[Browser]:
-        """Other tests of this process run loops of their own: playwright's is out of their way outside of this."""
+        """Other tests of this process run loops of their own:
+        playwright's is out of their way outside of this.
+        """
         asyncio._set_running_loop(self.loop)
         try:
             yield self.browser
@@ -91,7 +97,9 @@ def launched() -> Iterator[Chromium]:
 
 @dataclass
 class Complaints:
-    """What a browser said against the pages of one context: errors of scripts, breaches of the policy, calls elsewhere."""
+    """What a browser said against the pages of one context: errors of scripts,
+    breaches of the policy, calls elsewhere.
+    """
 
     of: str
     said: list[str] = field(default_factory=list)
@@ -124,7 +132,9 @@ def new_code(served: Served) -> str:
 
 
 def seat(served: Served) -> dict[str, Any]:
-    """What a browser has stored in which a session of the page began, as by `signerd open`: playwright's ``storage_state``."""
+    """What a browser has stored in which a session of the page began, as by `signerd open`:
+    playwright's ``storage_state``.
+    """
     port = served.service.page_address.port
     body = f"code={new_code(served)}"
     head = (
@@ -139,13 +149,16 @@ def seat(served: Served) -> dict[str, Any]:
 def show(page: Page, url: str) -> None:
     """Go there in a browser with a session, and wait until the page has come with it."""
     page.goto(url)
-    # The script of entry writes the page into the document that was loaded: its scripts run after that one's load event.
+    # The script of entry writes the page into the document that was loaded:
+    # its scripts run after that one's load event.
     expect(page.locator("script[src='/static/enter.js']")).to_have_count(0)
     until_true(page, "document.readyState === 'complete' && 'htmx' in window")
 
 
 def until_true(page: Page, expression: str) -> None:
-    """Wait for what no element shows. The page's own policy forbids ``wait_for_function``, which compiles text."""
+    """Wait for what no element shows. The page's own policy forbids ``wait_for_function``,
+    which compiles text.
+    """
     deadline = time.monotonic() + PATIENCE_MS / 1000
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, expression
@@ -173,7 +186,7 @@ def violations(page: Page, *, rules: list[str] | None = None) -> list[str]:
 
 
 def draw(page: Page, name: str) -> None:
-    """A picture of the whole page, where somebody keeps them."""
+    """Saves a picture of the whole page, if the environment names a folder for them."""
     folder = os.environ.get(SCREENSHOTS)
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -15,9 +15,11 @@ from tests.support.regtest import FakeClock, coin_of, open_address, open_script
 
 
 class Rig(Protocol):
-    """Money on its chain lies behind ``open_script(number)``, which anybody may spend (see tests/support/regtest.py).
+    """Money on its chain lies behind ``open_script(number)``,
+    which any key may spend (see tests/support/regtest.py).
 
-    A chain may be shared by many tests, so that a test asks for numbers nobody used, and never counts on a height.
+    A chain may be shared by many tests, so that a test asks for unused numbers,
+    and never counts on a height.
     """
 
     @property
@@ -52,8 +54,8 @@ class Rig(Protocol):
     def reorganise(
         self, depth: int, length: int, transactions: Sequence[Transaction] = ()
     ) -> tuple[BlockRef, ...]:
-        """The branch from ``depth`` blocks below the tip, longer than what it replaces; its first block holds exactly
-        ``transactions``. What it leaves out waits in the mempool again where still valid.
+        """The branch from ``depth`` blocks below the tip, longer than what it replaces; its first block holds
+        exactly ``transactions``. What it leaves out waits in the mempool again where still valid.
         """
         ...
 
@@ -62,7 +64,7 @@ class Rig(Protocol):
         ...
 
     def down(self) -> AbstractContextManager[None]:
-        """Nobody answers the backend meanwhile; afterwards `backend` works again."""
+        """The backend's server does not answer meanwhile; afterwards `backend` works again."""
         ...
 
 
@@ -75,7 +77,9 @@ def confirmed_coin(rig: Rig, amount: int = 100_000) -> tuple[FoundOutput, int]:
 
 
 class EmbeddedRig:
-    """The embedded chain is backend and hands at once. A backend that stands before it overrides two methods."""
+    """The embedded chain is backend and hands at once.
+    A backend that stands before it overrides two methods.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,6 @@
-"""A platform of several processes over one database and one node: real programs, started, told to stop, killed."""
+"""A platform of several processes over one database and one node: real programs, started,
+told to stop, killed.
+"""
 
 import os
 import subprocess
@@ -20,7 +22,7 @@ from tests.support.platform import CHEAP, As, Clock, KeptMail, World
 PROGRAM = (sys.executable, "-m", "custody.server")
 # Nothing takes that long; a machine under load may take some of it.
 PATIENCE = 300.0
-# As short as it may be, so that nobody waits for long after a kill.
+# As short as allowed, so that no process waits for long after a kill.
 LEASE_SECONDS = "1"
 
 

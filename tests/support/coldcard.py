@@ -65,7 +65,9 @@ def record(panel):
 
 
 class Pipe(UnixSimulatorPipe):
-    """The same socket under a name of the kernel's choice: hwilib gives two clients of one process one name."""
+    """The same socket under a name of the kernel's choice:
+    hwilib gives two clients of one process one name.
+    """
 
     def __init__(self, path):
         self.pipe_name = ""
@@ -80,7 +82,9 @@ class Pipe(UnixSimulatorPipe):
 
 @contextmanager
 def host(path, **options):
-    """ckcc's own client, as HWI bundles it. What it sends is answered within `timeout` milliseconds or given up."""
+    """ckcc's own client, as HWI bundles it. What it sends is answered within
+    `timeout` milliseconds or given up.
+    """
     with closing(Pipe(path)) as pipe:
         yield ColdcardDevice(dev=pipe, **options)
 
@@ -93,7 +97,9 @@ def poll(client, packed):
 
 
 def enrol(client, content):
-    """Upload an enrolment file and wait until the person has decided. True: the device has no request left."""
+    """Upload an enrolment file and wait until the person has decided. True:
+    the device has no request left.
+    """
     size, digest = client.upload_file(content)
     client.send_recv(CCProtocolPacker.multisig_enroll(size, digest))
     try:

@@ -48,4 +48,4 @@ async def scenario():
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(scenario())))  # noqa: T201 - the answer to whoever started this
+    print(json.dumps(asyncio.run(scenario())))  # noqa: T201 - the answer to the parent process

@@ -1,12 +1,14 @@
 """The crash harness: a daemon that is killed at its n-th fault point, started again, and looked at.
 
-``python -m tests.support.crash FOLDER STORY [POINT…]`` kills once at each named point of a story, or where none is
-named at every point that an undisturbed run of it passes, each in a folder of its own, and prints one JSON line for
-each kill. The daemon runs in a forked child that ends by SIGKILL: no ``finally`` runs, nothing is flushed.
+``python -m tests.support.crash FOLDER STORY [POINT…]`` kills once at each named point of a story, or where
+none is named at every point that an undisturbed run of it passes, each in a folder of its own, and prints one
+JSON line for each kill. The daemon runs in a forked child that ends by SIGKILL:
+no ``finally`` runs, nothing is flushed.
 
-Invariants, whatever the point: what is to be submitted is, in the end; every submission carries the same bytes under
-the same key; once a signature is stored the device is not asked again, and a second time only where the kill came
-between asking it and storing; the audit chain is whole; nobody is asked twice for the same decision.
+Invariants, whatever the point: what is to be submitted is, in the end; every submission carries the same
+bytes under the same key; once a signature is stored the device is not asked again, and a second time only
+where the kill came between asking it and storing; the audit chain is whole;
+no person is asked twice for the same decision.
 """
 
 import asyncio
@@ -37,7 +39,8 @@ MOST_PASSINGS_AGAIN = 4
 class Killer:
     """A fault point hook: ends this process at the n-th passing of one point.
 
-    The daemon does several things at once: whether the kill came amid an answer that nothing keeps yet stands in a file.
+    The daemon does several things at once: whether the kill came amid an answer that
+    nothing keeps yet stands in a file.
     """
 
     point: str

@@ -1,4 +1,6 @@
-"""The story of what an app brings, for the crash harness: one is taken back, one is over, one is signed and handed out."""
+"""The story of what an app brings, for the crash harness: one is taken back, one is over,
+one is signed and handed out.
+"""
 
 from contextlib import contextmanager
 from datetime import timedelta

@@ -1,8 +1,9 @@
-"""What the daemon does while the crash harness kills it: three stories that together pass every write and every call.
+"""What the daemon does while the crash harness kills it:
+three stories that together pass every write and every call.
 
-A story goes on from whatever it finds, as a person does after a restart, and ends when nothing is left to do. What the
-platform was told and how often the device was asked stand in files, as they stand in another machine's database and in
-a person's memory.
+A story goes on from whatever it finds, as a person does after a restart, and ends when nothing is left to do.
+What the platform was told and how often the device was asked stand in files, as they stand in another
+machine's database and in a person's memory.
 """
 
 import json
@@ -148,7 +149,7 @@ def add_one(path: Path) -> None:
         file.write(".")
 
 
-# --- a payment: asked, signed, submitted ---------------------------------------------------------------------------------
+# --- a payment: asked, signed, submitted --------------------------------------------------------------------
 
 
 def prepare_payment(folder: Path) -> None:
@@ -197,7 +198,7 @@ def may_ask_again(point: str) -> bool:
     }
 
 
-# --- from nothing to a pinned vault, and pinned anew ---------------------------------------------------------------------
+# --- from nothing to a pinned vault, and pinned anew --------------------------------------------------------
 
 
 class ProvingBridge(FakeBridge):
@@ -230,7 +231,9 @@ async def live_setup(folder: Path, fault: FaultPoint) -> None:
 
 
 def _drops_the_first_registration(folder: Path) -> Callable[[httpx.Request], None]:
-    """The platform has it, and the answer is lost: the next try is turned down, and the key is found and taken up."""
+    """The platform has it, and the answer is lost: the next try is turned down,
+    and the key is found and taken up.
+    """
 
     def hook(request: httpx.Request) -> None:
         mark = folder / "dropped"
@@ -274,7 +277,7 @@ def setup_faults(folder: Path, point: str) -> list[str]:
     return [*wrong, *common_faults(folder, (PSBT_ID,))]
 
 
-# --- everything that can go wrong with a proposal ------------------------------------------------------------------------
+# --- everything that can go wrong with a proposal -----------------------------------------------------------
 
 DECLINED, TROUBLED, TURNED_DOWN = "p-1", "p-2", "p-3"
 
@@ -303,7 +306,9 @@ def prepare_trouble(folder: Path) -> None:
 
 
 async def live_trouble(folder: Path, fault: FaultPoint) -> None:
-    """One is declined; one meets a locked device, a no at the device and a poor platform; one is turned down."""
+    """One is declined; one meets a locked device, a no at the device and a poor platform;
+    one is turned down.
+    """
     platform = LastingPlatform(folder, dict(TROUBLE), fault=fault)
     platform.before = _poor_platform(platform)
     bridge = FakeBridge(prompts=folder / "prompts", failures=[Locked(), RefusedByPerson()])
@@ -344,7 +349,9 @@ def _all_settled(journal: Journal) -> bool:
 
 
 def _poor_platform(platform: FakePlatform) -> Callable[[httpx.Request], httpx.Response | None]:
-    """The session's token expires in the middle, then it is out of order for a while; one key it takes for revoked."""
+    """The session's token expires in the middle, then it is out of order for a while;
+    one key it takes for revoked.
+    """
 
     def hook(request: httpx.Request) -> httpx.Response | None:
         if not request.url.path.endswith("/sign-psbt"):

@@ -1,4 +1,6 @@
-"""The story of a token's call, for the crash harness: proven, asked, signed, submitted, and what the platform tells besides."""
+"""The story of a token's call, for the crash harness: proven, asked, signed, submitted,
+and what the platform tells besides.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""A platform with three signers, their devices, a 2-of-3 vault, and the embedded chain in the test's hands."""
+"""A platform with three signers, their devices, a 2-of-3 vault,
+and the embedded chain in the test's hands.
+"""
 
 import random
 from collections.abc import Iterator, Sequence

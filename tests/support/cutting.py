@@ -1,4 +1,6 @@
-"""Between a client and a server on Unix sockets: everything is passed on, until one answer is kept and the line cut."""
+"""Between a client and a server on Unix sockets: everything is passed on,
+until one answer is kept and the line cut.
+"""
 
 import socket
 import threading
@@ -12,7 +14,9 @@ CHUNK = 65_536
 
 @dataclass
 class Line:
-    """While ``armed``, the answer to what holds ``word`` is waited for, dropped, and the client's connection closed."""
+    """While ``armed``, the answer to what holds ``word`` is waited for, dropped,
+    and the client's connection closed.
+    """
 
     word: bytes
     armed: threading.Event = field(default_factory=threading.Event)
@@ -27,7 +31,7 @@ class Line:
                     server.sendall(data)
                     break
                 server.sendall(data)
-            # The server does what was sent before it reads that nobody is there any more, and closes.
+            # The server handles what was sent, then reads the end of the stream, and closes.
             server.shutdown(socket.SHUT_WR)
             back.join()
 

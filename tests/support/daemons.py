@@ -56,7 +56,7 @@ async def unhurried_sleep(seconds: float) -> None:
 
 
 def prepare(state: Path) -> None:
-    """A state folder of somebody who has registered and pinned already."""
+    """A state folder of a person who has registered and pinned already."""
     with Journal(state, network=NETWORK, limits=Limits()) as journal:
         journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
         journal.learn(CLAIM)
@@ -113,7 +113,9 @@ async def approve(daemon: Daemon, psbt_id: str, *acknowledged: str) -> None:
 
 
 async def is_well(daemon: Daemon, fake: FakePlatform) -> None:
-    """The honest proposal is signed, and the next one seen: whatever else the platform said, the daemon goes on."""
+    """The honest proposal is signed, and the next one seen: whatever else the platform said,
+    the daemon goes on.
+    """
     await until_state(daemon, "p-1", State.WAITING_PERSON)
     await approve(daemon, "p-1")
     await until_state(daemon, "p-1", State.SUBMITTED)

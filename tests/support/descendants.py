@@ -38,7 +38,7 @@ def command_of(pid: int) -> str:
 
 
 def until_gone(*pids: int, seconds: float = 60) -> None:
-    """One that ended and whose end nobody asked for (a zombie) is gone, too."""
+    """A zombie, which ended but was not waited for, counts as gone."""
     ends = time.monotonic() + seconds
     while left := [pid for pid in pids if _state_and_parent(str(pid))[0] not in {"gone", "Z"}]:
         assert time.monotonic() < ends, [(pid, command_of(pid)) for pid in left]

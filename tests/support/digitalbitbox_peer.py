@@ -1,6 +1,8 @@
-"""A Digital Bitbox on a UDP port: encrypted JSON with a real seed, a password that is counted, and a finger on the button.
+"""A Digital Bitbox on a UDP port: encrypted JSON with a real seed, a password that is counted,
+and a finger on the button.
 
-It answers what HWI sends, as the emulator of firmware 5 does on its socket: one datagram for each request and reply.
+It answers what HWI sends, as the emulator of firmware 5 does on its socket:
+one datagram for each request and reply.
 """
 
 import base64
@@ -25,7 +27,9 @@ _COMPACT_HEADER = 31
 
 @dataclass
 class DigitalBitboxPeer:
-    """The device. `decide` is the touch of the button; `commands` is what it was asked, `None` for what it could not read."""
+    """The device. `decide` is the touch of the button; `commands` is what it was asked,
+    `None` for what it could not read.
+    """
 
     seed: Seed
     password: str | None = "correct horse"

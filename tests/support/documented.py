@@ -25,7 +25,7 @@ def located(path: str) -> Path:
 
 
 def missing_tests(heading: str) -> list[str]:
-    """What the table names and nobody wrote. A row without any test is a mistake."""
+    """Tests that the table names and that do not exist. A row without any test is a mistake."""
     missing = []
     for subject, tests in rows(heading).items():
         path, named = "", list(NAMED.finditer(tests))

@@ -1,4 +1,6 @@
-"""A driver of `firmware_bridge.hwi_client` without a worker around it: called in a thread, beside the virtual device's loop."""
+"""A driver of `firmware_bridge.hwi_client` without a worker around it: called in a thread,
+beside the virtual device's loop.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -17,7 +19,7 @@ _PLAIN = Opening()
 
 @dataclass
 class Person:
-    """Whoever asked: writes down what is told, and answers what is asked. No answer is left: there is nobody."""
+    """The asking person: records messages and answers questions. With no answer left, the person is away."""
 
     answers: dict[Question, list[str | Exception]] = field(default_factory=dict)
     told: list[tuple[str, str, int | None, int | None]] = field(default_factory=list)
@@ -87,7 +89,7 @@ async def fails(
 async def under_way(
     endpoint: Endpoint, op: str, args: Mapping[str, Any] | None = None
 ) -> AsyncIterator[tuple[DeviceClient, asyncio.Task]]:
-    """An operation that somebody waits for: the client, and the task of the call."""
+    """An operation in progress: the client, and the task of the call."""
     client = await asyncio.to_thread(open_device, endpoint, NETWORK, Person(), _PLAIN)
     try:
         yield client, asyncio.create_task(asyncio.to_thread(client.call, op, args or {}))

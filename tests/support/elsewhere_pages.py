@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-_PAGE = b"<!doctype html><meta charset='utf-8'><title>Another site</title><link rel='icon' href='data:,'><body></body>"
+_PAGE = (
+    b"<!doctype html><meta charset='utf-8'><title>Another site</title>"
+    b"<link rel='icon' href='data:,'><body></body>"
+)
 
 
 class Elsewhere(ThreadingHTTPServer):

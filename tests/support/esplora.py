@@ -1,7 +1,9 @@
-"""Esplora's HTTP API over an embedded chain, with an explorer's habits, and faults and lies as a test wants them.
+"""Esplora's HTTP API over an embedded chain, with an explorer's habits,
+and faults and lies as a test wants them.
 
-The shapes are those of Esplora's API.md and of electrs' rest.rs: newest first in pages, 50 of the mempool, bytes that
-stay known after their block was lost, `{"confirmed": false}` for anything unknown, a node's errors as text with 400.
+The shapes are those of Esplora's API.md and of electrs' rest.rs: newest first in pages, 50 of the mempool,
+bytes that stay known after their block was lost, `{"confirmed": false}` for anything unknown,
+a node's errors as text with 400.
 """
 
 import json

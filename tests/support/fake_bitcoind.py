@@ -1,4 +1,5 @@
-"""A bitcoind in this process: JSON-RPC over real HTTP before the embedded chain, and every fault a test may want.
+"""A bitcoind in this process: JSON-RPC over real HTTP before the embedded chain,
+and every fault a test may want.
 
 What it answers is true, for the chain validates; how it answers can be spoilt: see Faults.
 """
@@ -24,7 +25,8 @@ from multisig.transaction import OutPoint, Transaction
 from tests.support.chains import EmbeddedRig
 
 USER, PASSWORD = "platform", "correct horse"
-# The first block of regtest (Bitcoin Core, kernel/chainparams.cpp): the embedded chain does not keep its bytes.
+# The first block of regtest (Bitcoin Core, kernel/chainparams.cpp):
+# the embedded chain does not keep its bytes.
 GENESIS = bytes.fromhex(
     "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b27ac72c3e67768f617fc8"
     "1bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f20020000000101000000010000000000000000000000000000000000000000000000"
@@ -275,7 +277,8 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body in one piece, at once: else each answer waits 40 ms for the kernel's acknowledgement of its head.
+    # Head and body in one piece, at once: else each answer waits 40 ms for the kernel's
+    # acknowledgement of its head.
     wbufsize = -1
     disable_nagle_algorithm = True
     server: _Server

@@ -1,4 +1,6 @@
-"""A bridge with one device in it: Alice's, unless it is told otherwise. It obeys a script, and counts what it is asked."""
+"""A bridge with one device in it: Alice's, unless it is told otherwise. It obeys a script,
+and counts what it is asked.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -29,7 +31,9 @@ Ask = Callable[[Question], Awaitable[str | None]]
 
 @dataclass
 class FakeBridge:
-    """``failures`` are raised one by one before it does anything, ``showing`` before it shows an address. ``prompts`` outlives the process where it is given."""
+    """``failures`` are raised one by one before it does anything, ``showing`` before it shows an address.
+    ``prompts`` outlives the process where it is given.
+    """
 
     signer: Signer = ALICE
     failures: list[Exception] = field(default_factory=list)

@@ -1,7 +1,8 @@
-"""A scripted platform behind httpx.MockTransport: one signer, one workspace, what it was told kept in a folder.
+"""A scripted platform behind httpx.MockTransport: one signer, one workspace,
+what it was told kept in a folder.
 
-It keeps every submission in a file before it answers, as a real one keeps it in its database, so that it outlives a
-daemon that is killed. ``before`` and ``after`` may change or withhold an answer.
+It keeps every submission in a file before it answers, as a real one keeps it in its database, so that it
+outlives a daemon that is killed. ``before`` and ``after`` may change or withhold an answer.
 """
 
 import base64
@@ -58,7 +59,7 @@ def listed_key(
 
 
 def _decoded(claim: TokenClaim) -> dict[str, Any]:
-    """Its shape, with a sentence that nobody should believe."""
+    """Its shape, with a sentence that the daemon must not trust."""
     told: dict[str, Any] = {"function": "", "data_hex": "", "words": "Nothing happens.", **dict(claim.told)}
     for name in told.keys() & {"decimals", "whitelist_count"}:
         told[name] = int(told[name])
@@ -110,7 +111,7 @@ class FakePlatform:
         response = self._route(request)
         return self.after(request) or response
 
-    # --- what it was told ----------------------------------------------------------------------------------------------
+    # --- what it was told -----------------------------------------------------------------------------------
 
     def told(self) -> list[dict[str, Any]]:
         """Every sign-psbt call that arrived, oldest first."""
@@ -126,7 +127,7 @@ class FakePlatform:
             file.flush()
             os.fsync(file.fileno())
 
-    # --- routes ----------------------------------------------------------------------------------------------------------
+    # --- routes ---------------------------------------------------------------------------------------------
 
     def _route(self, request: httpx.Request) -> httpx.Response:
         body = json.loads(request.content or b"{}")
@@ -347,7 +348,7 @@ class FakePlatform:
         }
         return httpx.Response(200, json=told)
 
-    # --- keys ------------------------------------------------------------------------------------------------------------
+    # --- keys -----------------------------------------------------------------------------------------------
 
     def _challenge(self, body: dict[str, Any]) -> dict[str, Any]:
         accounts = [

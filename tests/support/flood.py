@@ -1,4 +1,6 @@
-"""Coins in any number, as if the chain had shown them: a vault's owner does not choose who pays it, nor how often."""
+"""Coins in any number, as if the chain had shown them:
+a vault's owner does not choose who pays it, nor how often.
+"""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -24,7 +26,9 @@ def flood(
     outputs: int = OUTPUTS,
     salt: object = "",
 ) -> list[OutPoint]:
-    """Pays the vault's first address, with coins whose previous transactions are stored as well. ``salt`` makes others."""
+    """Pays the vault's first address, with coins whose previous transactions are stored as well.
+    ``salt`` makes others.
+    """
     script = policy_of(vault).script_pubkey(RECEIVE, 0)
     made: list[OutPoint] = []
     for number, batch in enumerate(_batches(amounts, outputs)):

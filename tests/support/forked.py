@@ -1,4 +1,6 @@
-"""Running something in a forked process that may be killed in the middle: no ``finally`` runs there, nothing is flushed."""
+"""Running something in a forked process that may be killed in the middle: no ``finally`` runs there,
+nothing is flushed.
+"""
 
 import os
 import traceback

@@ -1,4 +1,5 @@
-"""Unmodified HWI, in this process, for the tests that compare a virtual device with what HWI expects of a real one.
+"""Unmodified HWI, in this process, for the tests that compare a virtual device with
+what HWI expects of a real one.
 
 HWI blocks, so that its calls belong in a thread beside the device's event loop.
 """

@@ -1,4 +1,6 @@
-"""The `signerd-hwi` program in this process: its arguments, what it reads, its one JSON value, and its status."""
+"""The `signerd-hwi` program in this process: its arguments, what it reads,
+its one JSON value, and its status.
+"""
 
 import io
 import json

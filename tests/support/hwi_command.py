@@ -1,4 +1,6 @@
-"""HWI's own command line as it is shipped, given the libusb that the wheel bundles: `python -m tests.support.hwi_command`."""
+"""HWI's own command line as it is shipped, given the libusb that the wheel bundles:
+`python -m tests.support.hwi_command`.
+"""
 
 import ctypes
 import json

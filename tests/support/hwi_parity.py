@@ -1,6 +1,7 @@
-"""The same commands through HWI's own program and through signerd-hwi, at one virtual device. Runs in its own namespace.
+"""The same commands through HWI's own program and through signerd-hwi, at one virtual device.
+Runs in its own namespace.
 
-HWI goes first and alone; then the daemon holds the device, and nobody else speaks to it.
+HWI goes first and alone; then the daemon holds the device, and no other process speaks to it.
 """
 
 import asyncio
@@ -140,4 +141,4 @@ async def scenario(family):
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(scenario(Family(sys.argv[1])))))  # noqa: T201 - the answer to whoever started this
+    print(json.dumps(asyncio.run(scenario(Family(sys.argv[1])))))  # noqa: T201 - the answer to the parent process

@@ -1,7 +1,7 @@
 """A Jade on a TCP port: the maker's CBOR requests with a real seed, and a person who says yes or no.
 
-It follows the maker's documents (docs/index.rst of Blockstream/Jade) and the replies of its firmware, as far as HWI uses
-them. It is no copy of the firmware: it checks little, and shows nothing.
+It follows the maker's documents (docs/index.rst of Blockstream/Jade) and the replies of its firmware, as far
+as HWI uses them. It is no copy of the firmware: it checks little, and shows nothing.
 """
 
 import base64
@@ -30,7 +30,9 @@ class Refusal(Exception):
 
 @dataclass
 class JadePeer:
-    """The device. `decide` is the person; `methods` is what it was asked, in order; `silent` a method it does not know."""
+    """The device. `decide` is the person; `methods` is what it was asked, in order;
+    `silent` a method it does not know.
+    """
 
     seed: Seed
     state: str = "READY"

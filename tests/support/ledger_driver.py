@@ -1,4 +1,6 @@
-"""The Ledger driver in this process, with a caller that writes down what it is told, and a device that answers from a list."""
+"""The Ledger driver in this process, with a caller that writes down what it is told,
+and a device that answers from a list.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -85,8 +87,8 @@ async def driven(endpoint: Endpoint, network: Network = NETWORK) -> AsyncIterato
 
 @dataclass
 class Bench:
-    """A virtual Ledger, its screen, and the driver on it. A test asks something: until then the connection may not have reached
-    the device, which cannot close it then.
+    """A virtual Ledger, its screen, and the driver on it. A test asks something: until then the connection
+    may not have reached the device, which cannot close it then.
     """
 
     device: VirtualLedger
@@ -134,7 +136,9 @@ class Cut(bytes):
 
 @dataclass
 class Scripted:
-    """Answers every command by its first two bytes: with the next of the list each time and the last one for ever, or as told."""
+    """Answers every command by its first two bytes:
+    with the next of the list each time and the last one for ever, or as told.
+    """
 
     answers: Mapping[bytes, Sequence[bytes] | Callable[[bytes], bytes]]
     commands: list[bytes] = field(default_factory=list)

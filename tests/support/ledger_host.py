@@ -1,6 +1,7 @@
 """A host that speaks Ledger's protocol, so that a test may lie, stop or go away at any command.
 
-What it commits to and how it answers the device's requests is HWI's own code; `tamper` may change every answer.
+What it commits to and how it answers the device's requests is HWI's own code;
+`tamper` may change every answer.
 """
 
 import asyncio
@@ -46,7 +47,9 @@ def key_text(key: OriginKey) -> str:
 def policy_of(
     of: Vault | Profile, *, name: str = "Savings", order: Sequence[int] | None = None, is_sorted: bool = True
 ) -> WalletPolicy:
-    """The policy of a vault under a name, its keys in this order; of a profile the default one, which has no name."""
+    """The policy of a vault under a name, its keys in this order;
+    of a profile the default one, which has no name.
+    """
     if isinstance(of, Profile):
         return WalletPolicy("", "wpkh(@0/**)", [key_text(of.key)])
     keys = [key_text(of.cosigners[at]) for at in order or range(len(of.cosigners))]

@@ -1,4 +1,6 @@
-"""HWI's command line against a virtual Ledger at the address where HWI looks for emulators. Runs in its own namespace."""
+"""HWI's command line against a virtual Ledger at the address where HWI looks for emulators.
+Runs in its own namespace.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,6 @@
-"""The child of ``tests/signerd/test_runtime.py``: ``waits``, ``ignores`` what tells it to end, ``talks`` to itself, or ``ends``."""
+"""The child of ``tests/signerd/test_runtime.py``: ``waits``, ``ignores`` what tells it to end,
+``talks`` to itself, or ``ends``.
+"""
 
 import signal
 import sys

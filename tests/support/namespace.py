@@ -1,7 +1,8 @@
-"""Programs run where HWI's fixed addresses are theirs alone: a network of their own, and an empty /tmp of their own.
+"""Programs run where HWI's fixed addresses are theirs alone: a network of their own,
+and an empty /tmp of their own.
 
-Needs Linux, util-linux and user namespaces; root is not needed. Where they are not to be had, the tests are skipped and
-say why.
+Needs Linux, util-linux and user namespaces; root is not needed. Where they are not to be had,
+the tests are skipped and say why.
 """
 
 import fcntl

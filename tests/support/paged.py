@@ -42,7 +42,9 @@ VOID = frozenset({"meta", "link", "img", "input", "wbr", "br", "hr"})
 
 
 class Markup(HTMLParser):
-    """The tags of a page in their order, each with all the words within it; ``broken`` where one is not closed."""
+    """The tags of a page in their order, each with all the words within it;
+    ``broken`` where one is not closed.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()

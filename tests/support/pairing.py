@@ -1,4 +1,6 @@
-"""Pairing over a real journal, with clocks that stand until they are moved and bytes that never come twice."""
+"""Pairing over a real journal, with clocks that stand until they are moved and
+bytes that never come twice.
+"""
 
 import hashlib
 from dataclasses import dataclass

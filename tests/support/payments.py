@@ -1,4 +1,6 @@
-"""Payments of the pinned vault, their bumps and cancels, and forwards into it: what the ledger of signed ones compares."""
+"""Payments of the pinned vault, their bumps and cancels, and forwards into it:
+what the ledger of signed ones compares.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -76,7 +78,7 @@ def neighbour_of(
     )
 
 
-# --- forwards --------------------------------------------------------------------------------------------------------
+# --- forwards -----------------------------------------------------------------------------------------------
 
 PROFILE = ALICE.profile(NETWORK)
 
@@ -99,7 +101,9 @@ def forward_psbt(
     profile: Profile = PROFILE,
     extra: Sequence[TxOut | ChangeTo] = (),
 ) -> Psbt:
-    """From the profile's coins into the vault. ``amount`` None sweeps all; what is left of another goes back."""
+    """From the profile's coins into the vault. ``amount`` None sweeps all;
+    what is left of another goes back.
+    """
     total = COIN * len(coins) - fee - sum(int(item.amount) for item in extra)
     sent = total if amount is None else amount
     script = VAULT.script_pubkey(RECEIVE, 0) if to is None else to

@@ -1,4 +1,6 @@
-"""What the tests of the small device peers share: a driver beside its peer, its arguments, and signatures of what HWI sends."""
+"""What the tests of the small device peers share: a driver beside its peer, its arguments,
+and signatures of what HWI sends.
+"""
 
 import base64
 from collections.abc import Mapping

@@ -124,8 +124,8 @@ def open_world(
     chance: random.Random | None = None,
     **settings: object,
 ) -> Iterator[World]:
-    """``database_url``: where it is not given, a SQLite file in the folder. ``policies``: the platform's own. ``resolve``: which
-    addresses a webhook's host has. ``chance``: where the same is to happen each time.
+    """``database_url``: where it is not given, a SQLite file in the folder. ``policies``: the platform's own.
+    ``resolve``: which addresses a webhook's host has. ``chance``: where the same is to happen each time.
     """
     clock, mail = Clock(), KeptMail()
     outside = Outside(

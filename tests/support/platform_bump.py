@@ -1,6 +1,8 @@
-"""What the crash harness plays, too: a payment on the network is replaced at a higher fee, and in the end mined all the same.
+"""What the crash harness plays, too: a payment on the network is replaced at a higher fee,
+and in the end mined all the same.
 
-The bump is asked for with an ``Idempotency-Key``, as a program does that means to ask again when it hears no answer.
+The bump is asked for with an ``Idempotency-Key``,
+as a program does that means to ask again when it hears no answer.
 """
 
 from pathlib import Path
@@ -43,7 +45,7 @@ def _bump(_world: World, desk: Desk, stepping: Stepping) -> None:
 
 
 def _sign(_world: World, desk: Desk, stepping: Stepping) -> None:
-    """Whoever had no answer sends the signature again."""
+    """A signer without an answer sends the signature again."""
     _, second = proposals(desk)
     signed = {name: desk.signed(name, second["psbt_id"]) for name in ("alice", "bob")}
     stepping.steps.arm()

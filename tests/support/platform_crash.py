@@ -1,11 +1,13 @@
-"""The platform's crash harness: one process is killed at its n-th step, the others go on, and then everything is looked at.
+"""The platform's crash harness: one process is killed at its n-th step, the others go on,
+and then everything is looked at.
 
-``python -m tests.support.platform_crash FOLDER DATABASE STORY [FIRST STEP]`` kills once at every STEP-th step of the
-story that comes after FIRST, each time on a copy of the same beginning, and prints one JSON line for each kill.
-DATABASE is ``sqlite``, or the socket folder of a PostgreSQL server of the test's own.
+``python -m tests.support.platform_crash FOLDER DATABASE STORY [FIRST STEP]`` kills once at every STEP-th step
+of the story that comes after FIRST, each time on a copy of the same beginning, and prints one JSON line for
+each kill. DATABASE is ``sqlite``, or the socket folder of a PostgreSQL server of the test's own.
 
-A step is a statement to the database, the moment before or after a COMMIT, or the moment before or after a question to
-the chain. The killed process is a forked child that ends by SIGKILL: no ``finally`` runs and nothing is flushed.
+A step is a statement to the database, the moment before or after a COMMIT, or the moment before or after a
+question to the chain. The killed process is a forked child that ends by SIGKILL:
+no ``finally`` runs and nothing is flushed.
 """
 
 import json
@@ -86,13 +88,15 @@ class Steps:
         store_module.committed = self._committed
 
     def _committed(self, db: Session) -> None:
-        """It is on the disk, and nobody was told yet."""
+        """It is on the disk, and no caller was told yet."""
         self()
         committed(db)
 
 
 class SteppedChain:
-    """A backend whose questions are steps: before it is asked, and where it was told something, once it has done that."""
+    """A backend whose questions are steps: before it is asked, and where it was told something,
+    once it has done that.
+    """
 
     def __init__(self, inner: ChainBackend, steps: Steps) -> None:
         self._inner = inner
@@ -116,7 +120,9 @@ class SteppedChain:
 
 @dataclass(frozen=True)
 class Databases:
-    """Fresh databases as they are before a turn of a story. ``server`` is None for SQLite, whose file is in the state folder."""
+    """Fresh databases as they are before a turn of a story. ``server`` is None for SQLite,
+    whose file is in the state folder.
+    """
 
     root: Path
     server: Server | None
@@ -138,7 +144,9 @@ class Databases:
                 self.server.administer("DROP DATABASE {} WITH (FORCE)", name)
 
     def _before(self, story: Story, which: int) -> str:
-        """The folder's name. Made once: whoever dies in the ``which``-th turn, nobody does in those that come earlier."""
+        """The folder's name. Made once: a process that dies in the ``which``-th
+        turn passes all earlier ones.
+        """
         made = f"{story.name}_{which}"
         folder, url = self.root / made, None if self.server is None else self.server.url(self._name(made))
         if folder.exists():
@@ -189,7 +197,9 @@ def look(story: Story, state: Path, url: str | None) -> list[str]:
 
 
 def kill_at(story: Story, databases: Databases, which: int, step: int) -> dict[str, object]:
-    """The ``which``-th turn dies at a step; it is played again by another process, and those that follow are played."""
+    """The ``which``-th turn dies at a step; it is played again by another process,
+    and those that follow are played.
+    """
     with databases.copy(story, which) as (state, url):
         number, kills, fatal = which, 0, step
         for turn in story.turns[which:]:
@@ -207,8 +217,8 @@ def kill_at(story: Story, databases: Databases, which: int, step: int) -> dict[s
 
 
 def prepare(root: Path) -> None:
-    """What every process would do anew: import everything, build the routes, answer for the first time. Only what is wrong
-    is logged.
+    """What every process would do anew: import everything, build the routes, answer for the first time.
+    Only what is wrong is logged.
     """
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),

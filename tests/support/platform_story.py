@@ -1,7 +1,8 @@
-"""What the platform's crash harness plays: who does what, from the last signature to the confirmation and beyond.
+"""What the platform's crash harness plays: who does what,
+from the last signature to the confirmation and beyond.
 
-Each turn is one process. It can be played again by another one after it was killed, as a signer's program sends its
-signature again and a service manager starts a worker again; what it finds done it leaves alone.
+Each turn is one process. It can be played again by another one after it was killed, as a signer's program
+sends its signature again and a service manager starts a worker again; what it finds done it leaves alone.
 """
 
 import secrets
@@ -137,7 +138,9 @@ def drain(desk: Desk, stepping: Stepping) -> None:
     lead = Lead(background.store, background.clock, secrets.token_bytes, f"watcher of {desk.watcher.chain}")
 
     def look() -> bool:
-        """Following the chain is one process's, as long as it has the lease: taken, renewed and given back step by step."""
+        """Following the chain is one process's, as long as it has the lease: taken,
+        renewed and given back step by step.
+        """
         with lead.work() as held:
             assert held is not None, "the killed one's lease has lapsed"
             lead.renew()
@@ -155,7 +158,7 @@ def proposals(desk: Desk) -> list[dict]:
     return ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id))
 
 
-# Of one proposal, each of these is said once, whoever died meanwhile.
+# Of one proposal, each of these is said once, even if processes died meanwhile.
 ONCE = ("PROPOSAL_CREATED", "PROPOSAL_FINALISED", "TRANSACTION_BROADCAST")
 
 

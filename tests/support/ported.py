@@ -95,7 +95,7 @@ class Port:
             exchange(self.number, "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body, at)
         )
 
-    # --- the page ----------------------------------------------------------------------------------------------------
+    # --- the page -------------------------------------------------------------------------------------------
 
     def entry(self) -> str:
         with self.daemon.client() as client:

@@ -1,4 +1,6 @@
-"""A PostgreSQL server for one test run: Debian's own programs, a folder of its own, a Unix socket and no port."""
+"""A PostgreSQL server for one test run: Debian's own programs, a folder of its own,
+a Unix socket and no port.
+"""
 
 import os
 import pwd
@@ -70,8 +72,8 @@ class Server:
 
     @contextmanager
     def database(self, *, is_made: bool = True) -> Iterator[str]:
-        """The URL of a fresh database that has the tables, or is still to be made; dropped at the end, whoever is still
-        connected.
+        """The URL of a fresh database that has the tables, or is still to be made; dropped at the end,
+        even if clients are still connected.
         """
         name = f"test_{next(self.names)}"
         if is_made:
@@ -97,7 +99,9 @@ class Server:
         self.copy(template, name)
 
     def copy(self, template: str, name: str) -> None:
-        """File by file (PostgreSQL 15), a third of the time that it takes through the log, which nothing here is recovered from."""
+        """File by file (PostgreSQL 15), a third of the time that it takes through the log,
+        which nothing here is recovered from.
+        """
         self.administer("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy", name, template)
 
     def administer(self, statement: str, *names: str) -> None:
@@ -115,7 +119,9 @@ class Server:
 
 @contextmanager
 def running_server(programs: Path, **settings: str) -> Iterator[Server]:
-    """One server; it and its folder are gone afterwards, even where this process is killed. ``settings`` beside the usual."""
+    """One server; it and its folder are gone afterwards, even where this process is killed.
+    ``settings`` beside the usual.
+    """
     servant = _servant()
     folder = Path(tempfile.mkdtemp(prefix="custody-pg-"))
     if servant is not None:

@@ -1,4 +1,6 @@
-"""A desk that is set up once for each process of a test run, and copied for each test: a third of a second becomes a tenth."""
+"""A desk that is set up once for each process of a test run, and copied for each test:
+a third of a second becomes a tenth.
+"""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -19,7 +21,9 @@ Story = Callable[[Desk], object]
 
 @dataclass(frozen=True)
 class Prepared:
-    """``state``: the folder, with the chain in it. ``desk`` is closed: what of it is plain, the copies take over."""
+    """``state``: the folder, with the chain in it. ``desk`` is closed: what of it is plain,
+    the copies take over.
+    """
 
     state: Path
     database: str
@@ -27,9 +31,10 @@ class Prepared:
 
 
 class Copies:
-    """Desks of this process by kind of database and story, each lived through once. ``tables``: a SQLite file that has them.
+    """Desks of this process by kind of database and story, each lived through once. ``tables``:
+    a SQLite file that has them.
 
-    ``server`` starts PostgreSQL for whoever asks first.
+    ``server`` starts PostgreSQL for the first caller.
     """
 
     def __init__(self, folder: Path, tables: Path, server: Callable[[], Server]) -> None:
@@ -40,8 +45,8 @@ class Copies:
 
     @contextmanager
     def desk(self, story: Story, state: Path, url: str) -> Iterator[Desk]:
-        """The same desk over a copy of its database, which replaces the one at ``url``. Everybody is still signed in: the
-        clock stands where it stood.
+        """The same desk over a copy of its database, which replaces the one at ``url``. Everybody is still
+        signed in: the clock stands where it stood.
         """
         prepared = self._prepare(make_url(url).get_backend_name(), story)
         self._replace(url, prepared.database)

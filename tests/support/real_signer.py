@@ -1,4 +1,6 @@
-"""A whole daemon with a virtual device behind real HWI, signed in at a real platform in the test's own process."""
+"""A whole daemon with a virtual device behind real HWI,
+signed in at a real platform in the test's own process.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,6 @@
-"""A program that receives webhooks, in the test's own process: TLS on a free port of loopback, with answers as scripted."""
+"""A program that receives webhooks, in the test's own process: TLS on a free port of loopback,
+with answers as scripted.
+"""
 
 import socket
 import ssl
@@ -10,7 +12,7 @@ from dataclasses import dataclass, field
 from custody.server.service.webhooks.sending import ClosedAnyhow
 
 HOST = "hooks.example.org"
-# Public, and nobody's that a test may call: `Wire` leads the connection to the receiver.
+# Public, and no server that a test may call: `Wire` leads the connection to the receiver.
 PUBLIC = "8.8.4.4"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -41,8 +43,8 @@ TAKEN = answering(OK)
 
 @dataclass
 class Receiver:
-    """``answer`` is given each connection after its request was read. ``closing``: the test is over. ``reached``: something
-    has arrived.
+    """``answer`` is given each connection after its request was read. ``closing``: the test is over.
+    ``reached``: something has arrived.
     """
 
     port: int = 0
@@ -57,7 +59,8 @@ class Receiver:
 
 @dataclass
 class Wire:
-    """What a `Sender` is given for a network: names have the addresses that are listed, and every address is loopback.
+    """What a `Sender` is given for a network: names have the addresses that are listed,
+    and every address is loopback.
 
     ``asked`` and ``called``: which names were looked up, and which addresses connected to.
     """

@@ -1,6 +1,8 @@
-"""Print what a virtual device shows and does, as the transcript's lines: `python -m tests.support.record_transcript NAME [SITUATION…]`.
+"""Print what a virtual device shows and does, as the transcript's lines: `python -m
+tests.support.record_transcript NAME [SITUATION…]`.
 
-What it prints is the virtual device's own word, "unknown", until it has been compared with the maker's source or firmware.
+What it prints is the virtual device's own word, "unknown",
+until it has been compared with the maker's source or firmware.
 """
 
 import asyncio

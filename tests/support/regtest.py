@@ -1,4 +1,6 @@
-"""Coins on an embedded chain that anybody may spend: P2WSH of a script that is always true, told apart by a number."""
+"""Coins on an embedded chain that any key may spend: P2WSH of a script that is always true,
+told apart by a number.
+"""
 
 from custody.server.chain.backend import FoundOutput
 from custody.server.chain.embedded import EmbeddedChain

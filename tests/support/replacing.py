@@ -56,7 +56,7 @@ def forget_mempool(desk: Desk) -> None:
     mempool._spends.clear()
 
 
-# --- a signer's daemon ---------------------------------------------------------------------------------------------------
+# --- a signer's daemon --------------------------------------------------------------------------------------
 
 
 def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> Review:

@@ -85,7 +85,9 @@ class NothingImported:
 
 @dataclass
 class Scripted:
-    """A daemon with the answers that a test gives: a value, an error to raise, or a function of the arguments."""
+    """A daemon with the answers that a test gives: a value, an error to raise,
+    or a function of the arguments.
+    """
 
     answers: dict[str, Any] = field(default_factory=dict)
     calls: list[tuple[Any, ...]] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """SQL that is compiled once for each process of a test run, and not once more for each test's database.
 
-SQLAlchemy keeps what it compiled for one engine, by dialect: a server that runs has it, but each test opens an engine of its own,
-and would spend a fifth of its time on the same statements.
+SQLAlchemy keeps what it compiled for one engine, by dialect: a server that runs has it, but each test opens
+an engine of its own, and would spend a fifth of its time on the same statements.
 """
 
 from typing import Any

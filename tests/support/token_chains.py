@@ -1,4 +1,6 @@
-"""Chains of token transactions without a node: what the indexer asks of a backend, and how a chain may turn."""
+"""Chains of token transactions without a node: what the indexer asks of a backend,
+and how a chain may turn.
+"""
 
 import hashlib
 from dataclasses import dataclass, field, replace
@@ -15,7 +17,8 @@ from multisig.units import Sats
 from tests.multisig.tokens.machine.histories import KNOWN, Story, Tape
 
 CODES = {bytes.fromhex(name): parse_bytecode(blob) for name, blob in KNOWN.items()}
-# One deployment in four is a stranger's, and so is every one of bytecode that is not known: here nobody proposed them.
+# One deployment in four is a stranger's, and so is every one of bytecode that is not known:
+# no workspace here proposed them.
 STRANGERS = tuple("048c")
 
 
@@ -47,7 +50,9 @@ def is_ours(transaction: TokenTransaction) -> bool | None:
 
 @dataclass
 class Chain:
-    """A backend of the given blocks, the first at height 1. ``told``: how many blocks of it were asked for."""
+    """A backend of the given blocks, the first at height 1. ``told``:
+    how many blocks of it were asked for.
+    """
 
     blocks: list[DataBlock] = field(default_factory=list)
     told: int = 0
@@ -70,7 +75,9 @@ class Chain:
         }
 
     def replayed(self) -> tuple[dict, list[bytes]]:
-        """Every cell, and the state hash after each block, judged anew without the deployments of strangers."""
+        """Every cell, and the state hash after each block,
+        judged anew without the deployments of strangers.
+        """
         state, hashes = TokenState(), [GENESIS_STATE]
         for block in map(token_block, self.blocks):
             kept = tuple(each for each in block.transactions if is_ours(each) is not False)

@@ -1,4 +1,6 @@
-"""Tokens of a desk's vault for tests of what is read: made, called, approved and mined through the platform's own calls."""
+"""Tokens of a desk's vault for tests of what is read: made, called,
+approved and mined through the platform's own calls.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property

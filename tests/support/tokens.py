@@ -1,4 +1,6 @@
-"""A token of the desk's vault: its bytecode, the deployment that commits to it, and calls as the platform builds them."""
+"""A token of the desk's vault: its bytecode, the deployment that commits to it,
+and calls as the platform builds them.
+"""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,6 @@
-"""A host that speaks Trezor's protocol as plainly as can be, so that a test may lie, stop or go away at any message."""
+"""A host that speaks Trezor's protocol as plainly as can be, so that a test may lie,
+stop or go away at any message.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,8 @@
 """Test vectors as data: the official ones of the BIPs, which stand beside the project, and the project's own.
 
-The official ones are looked for in `../shared/vectors` beside the project's root, or where SIGNERD_VECTORS says. Where
-they are absent, the tests that need them are skipped and say so; the project's own are always there.
+The official ones are looked for in `../shared/vectors` beside the project's root, or where SIGNERD_VECTORS
+says. Where they are absent, the tests that need them are skipped and say so;
+the project's own are always there.
 """
 
 import json
@@ -24,13 +25,15 @@ def folder() -> Path | None:
     chosen = os.environ.get(VARIABLE)
     place = Path(chosen) if chosen else ROOT.parent / "shared" / "vectors"
     if chosen and not place.is_dir():
-        # Whoever names a folder means it: to skip in silence would hide a mistyped path.
+        # A folder that was named must exist: skipping in silence would hide a mistyped path.
         raise FileNotFoundError(f"{VARIABLE} names {place}, which is no folder")
     return place if place.is_dir() else None
 
 
 def official(file: str, keep: Callable[[Vector], bool] = lambda _: True) -> list[Any]:
-    """The vectors of one official file as parameters of a test, one skipped one where the files are absent."""
+    """The vectors of one official file as parameters of a test,
+    one skipped one where the files are absent.
+    """
     place = folder()
     if place is None:
         reason = f"official BIP vectors not found: neither ../shared/vectors nor {VARIABLE}"

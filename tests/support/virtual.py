@@ -74,7 +74,9 @@ def spend(
     outputs: Sequence[TxOut | ChangeTo] | None = None,
     locktime: int = 0,
 ) -> Psbt:
-    """`inputs` coins into the given outputs; by default one payment, and change that leaves 5,000 sats of fee an input."""
+    """`inputs` coins into the given outputs; by default one payment,
+    and change that leaves 5,000 sats of fee an input.
+    """
     coins = [coin(policy, index) for index in range(inputs)]
     if outputs is None:
         change = Sats(CHANGE_AMOUNT + (inputs - 1) * (COIN - 5_000))

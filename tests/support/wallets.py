@@ -1,4 +1,6 @@
-"""Deterministic people, vaults, coins and signatures for tests. The private side stands here and nowhere in multisig."""
+"""Deterministic people, vaults, coins and signatures for tests.
+The private side stands here and nowhere in multisig.
+"""
 
 import hashlib
 import hmac
@@ -86,7 +88,9 @@ class Signer:
         return Profile(network, self.origin_key(profile_account_path(network), network))
 
     def sign(self, psbt: Psbt, *, sighash: int = SIGHASH_ALL, inputs: Sequence[int] | None = None) -> Psbt:
-        """Sign as a device does that believes the PSBT: every input (or those given) whose origins name us."""
+        """Sign as a device does that believes the PSBT: every input (or those given)
+        whose origins name us.
+        """
         chosen = range(len(psbt.inputs)) if inputs is None else inputs
         return psbt.with_signatures(
             {index: self.signatures(psbt, index, sighash=sighash) for index in chosen}

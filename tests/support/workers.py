@@ -1,4 +1,6 @@
-"""Worker processes that play a part. Each is an entry for `firmware_bridge.worker.spawn`: it runs in a child, by name."""
+"""Worker processes that play a part. Each is an entry for `firmware_bridge.worker.spawn`:
+it runs in a child, by name.
+"""
 
 import os
 import signal
@@ -88,7 +90,7 @@ class ScriptedClient:
         raise DeviceFailure("cancelled", None, question_open=True)
 
     def _finish_when_cancelled(self) -> str:
-        """The answer came just when nobody wanted to wait any longer."""
+        """The answer came just as the caller's deadline passed."""
         self._cancelled.wait()
         return "late"
 
@@ -118,7 +120,7 @@ def babbling(channel: socket.socket, _endpoint: str, _network: str) -> None:
 
 
 def flooding(channel: socket.socket, _endpoint: str, _network: str) -> None:
-    """Announces more than anybody wants."""
+    """Announces more bytes than the reader accepts."""
     channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
     channel.recv(1)
     channel.sendall(b"\xff\xff\xff\xff")
@@ -126,7 +128,7 @@ def flooding(channel: socket.socket, _endpoint: str, _network: str) -> None:
 
 
 def answering_another(channel: socket.socket, _endpoint: str, _network: str) -> None:
-    """Answers a question that nobody asked."""
+    """Answers a question that was not asked."""
     channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
     channel.recv(1)
     channel.sendall(encode(Done(999, "gotcha")))

@@ -1,4 +1,6 @@
-"""Hands that the contract must not pass with: they show that its cases fail at an endpoint where they should."""
+"""Hands that the contract must not pass with: they show that its cases fail at an
+endpoint where they should.
+"""
 
 from dataclasses import replace
 

@@ -1,5 +1,5 @@
-"""``custody audit``: checking the audit log, signing checkpoints of it, and exporting it for whoever checks
-it elsewhere.
+"""``custody audit``: checks the audit log, signs checkpoints of it, and exports it for an auditor to check
+elsewhere.
 
 Exit codes: 0 everything agrees, 1 something is wrong and named (or cannot be done), 2 the command was not
 understood.

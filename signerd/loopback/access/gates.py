@@ -178,8 +178,8 @@ def require_our_page(asked: RequestHead, host: str) -> None:
 
 
 def require_navigation(asked: RequestHead) -> None:
-    """Of entering, which a file of ours begins: it is a person's whole window, and no frame or script of
-    somebody's. Raises OriginRefused.
+    """Entering begins with a file of ours: the request must come from a top-level window, not from another
+    site's frame or script. Raises OriginRefused.
     """
     if asked.sole(FETCH_DEST) not in {None, "document"}:
         raise OriginRefused("the page is entered by a window of its own")

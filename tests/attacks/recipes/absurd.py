@@ -1,4 +1,4 @@
-"""S23: what is no sound PSBT, by rule, and one sound one that nobody would pass on."""
+"""S23: malformed PSBTs, by rule, and a well-formed one that no node would relay."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,9 @@ MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Damage:
-    """``outcome``: the parser's code, None where it is read as if nothing were there. ``off`` and ``then`` as in a recipe:
-    what stands without the guard, None where nothing does, "another" where it would be read as what it is not.
+    """``outcome``: the parser's code, None where it is read as if nothing were there. ``off`` and ``then`` as
+    in a recipe: what stands without the guard, None where nothing does,
+    "another" where it would be read as what it is not.
     """
 
     name: str

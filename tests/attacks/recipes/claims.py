@@ -121,8 +121,8 @@ S11 = (
 
 
 def token(function: Function = Function.TRANSFER) -> bytes:
-    """The data output of a call that moves more than the coins beside it, to Mallory where it goes to
-    somebody.
+    """The data output of a call that moves more than the coins beside it; a call with a recipient names
+    Mallory.
     """
     everything = token_amount(10**12) if function.takes_amount else None
     mallory = MALLORYS.script_pubkey(0, 0) if function.takes_address else None

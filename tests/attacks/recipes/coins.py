@@ -68,7 +68,7 @@ def misstated(name, amount):
 
 def understated_twice(scene: Scene) -> tuple[Psbt, Psbt]:
     """The attack of 2020: the same two coins, once with the one understated and once with the other; both
-    halves are signed, and put together they pay a fee that nobody saw.
+    halves are signed, and put together they pay a fee that no signer saw.
     """
     first, second = (
         with_input(scene.honest, index, witness_utxo=_less(scene.honest, index)) for index in (0, 1)
@@ -142,8 +142,8 @@ def asked_for(name, sighash):
 
 
 def given(name, sighash):
-    """A colleague's signature that leaves something open: with it, ours would complete what anybody may
-    change.
+    """A colleague's signature that leaves something open: with it, ours would complete a
+    transaction that others may still change.
     """
     return Recipe(
         name=name,

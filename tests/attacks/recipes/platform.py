@@ -13,8 +13,9 @@ IN_BOUNDS = {"outcome": LEFT_OUT, "off": "numbers-in-bounds"}
 class Number:
     """One number of an answer, in an entry beside honest ones. ``of``: "vault", "proposal" or "workspace".
 
-    ``outcome``: what is told of the entry: that it is left out for its number, or as what nobody foresaw; None where it is
-    taken. ``off`` and ``then`` as in a recipe; whatever is told, the honest entries are served.
+    ``outcome``: what is told of the entry: that it is left out for its number, or as an unforeseen failure;
+    None where it is taken. ``off`` and ``then`` as in a recipe; whatever is told,
+    the honest entries are served.
     """
 
     name: str
@@ -49,8 +50,8 @@ NUMBERS = (
 class Body:
     """The body of an answer, by rule (`tests.support.bomb`): ``megabytes`` that it has once it is read.
 
-    ``outcome``: the error's name, None where it is read; in bounded memory in any case, and without the guard ``off`` in no
-    bounded one, whatever the error is ``then``.
+    ``outcome``: the error's name, None where it is read; in bounded memory in any case, and without the guard
+    ``off`` in no bounded one, whatever the error is ``then``.
     """
 
     name: str

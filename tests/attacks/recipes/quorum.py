@@ -43,7 +43,9 @@ def second_account(scene: Scene) -> Psbt:
 
 
 def impostors_key() -> OriginKey:
-    """Mallory's key under our own device's name and path: fingerprints are labels that anybody can write."""
+    """Mallory's key under our own device's name and path:
+    a fingerprint is a label that any program can set.
+    """
     return OriginKey(ALICE.vault_key().origin, MALLORY.vault_key().xpub)
 
 

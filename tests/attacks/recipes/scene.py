@@ -1,4 +1,6 @@
-"""What every recipe begins with: an honest spend of its own coins, and what the platform says about a PSBT."""
+"""What every recipe begins with: an honest spend of its own coins,
+and what the platform says about a PSBT.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +83,7 @@ class Scene:
         return found
 
     def stated_coin(self, **fields: Any) -> TxOut:
-        """The first coin, as somebody else would have it."""
+        """The first coin, with fields changed as an attacker would."""
         return replace(self.previous.outputs[1], **fields)
 
     @property
@@ -128,13 +130,15 @@ class Neighbour:
 class Recipe:
     """One proposal of the corpus. What is expected is written down by hand, never computed.
 
-    ``findings``: what the inspection refuses, with the place. ``checks``: what else signerd refuses. ``held``, ``warned``:
-    what must be acknowledged, and what is only shown. ``handover``: what stands between it and a device were signerd not
-    there: "refused", or "clean" where what is handed over says nothing but the truth. ``off``: the guard to take away, and
-    ``then`` the refusals (or, for a hold, the holds) that remain without it. ``named``: the outputs that the platform names
-    as payments; a hostile platform names whatever makes its story whole, and so does this one. ``says``: in what its story
-    differs from the transaction; ``tells``: the same where it follows from the scene, as all that is said of a token; ``around``: in what this machine's knowledge differs. ``forward``: the coins are those of this
-    person's own profile. ``later``: what the platform shows under the same id after the person has looked.
+    ``findings``: what the inspection refuses, with the place. ``checks``: what else signerd refuses.
+    ``held``, ``warned``: what must be acknowledged, and what is only shown. ``handover``: what stands between
+    it and a device were signerd not there: "refused", or "clean" where what is handed over says nothing but
+    the truth. ``off``: the guard to take away, and ``then`` the refusals (or, for a hold, the holds) that
+    remain without it. ``named``: the outputs that the platform names as payments; a hostile platform names
+    whatever makes its story whole, and so does this one. ``says``: in what its story differs from the
+    transaction; ``tells``: the same where it follows from the scene, as all that is said of a token;
+    ``around``: in what this machine's knowledge differs. ``forward``: the coins are those of this person's
+    own profile. ``later``: what the platform shows under the same id after the person has looked.
     """
 
     name: str
@@ -157,7 +161,7 @@ class Recipe:
 
 
 def story(psbt: Psbt, named: Sequence[int] | None = None) -> dict[str, Any]:
-    """What the platform records of a proposal, as whoever made the PSBT would want it."""
+    """What the platform records of a proposal, as the author of the PSBT would want it."""
     back = VAULT.script_pubkey(CHANGE, CHANGE_INDEX)
     scripts = [output.script_pubkey for output in psbt.outputs]
     data = [found for found in map(parse_op_return, scripts) if found is not None]

@@ -46,7 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a fresh database that has the tables; whoever puts a prepared desk there has no use for them."""
+    """The URL of a fresh database with the tables; without them where a test copies a prepared desk there."""
     is_replaced = "copies" in request.fixturenames
     if request.param == "sqlite":
         file = tmp_path / "custody.db"
@@ -94,7 +94,9 @@ def funded(desk: Desk) -> Desk:
 
 @pytest.fixture(scope="session")
 def bitcoind_rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeRig]:
-    """A real node on regtest, one for each process of the test run: whoever uses it leaves the chain as it is then."""
+    """A real node on regtest, one for each process of the test run. Tests do not undo what they do to its
+    chain.
+    """
     program = find_bitcoind()
     if program is None:
         pytest.skip(MISSING)

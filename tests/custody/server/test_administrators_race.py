@@ -1,4 +1,5 @@
-"""Two administrators take each other's place at the same moment, through two platforms over one database: one stays (P27).
+"""Two administrators take each other's place at the same moment,
+through two platforms over one database: one stays (P27).
 
 Nothing of one process's locks helps here: who is first is the database's decision.
 """
@@ -25,7 +26,7 @@ SIGNER = 2
 
 @dataclass
 class Duel:
-    """Ann calls one platform, Bea the other. Whoever was the first administrator has left."""
+    """Ann calls one platform, Bea the other. The first administrator has left."""
 
     world: World
     ann: Someone
@@ -84,7 +85,7 @@ ACTS: dict[str, Callable[[Someone, Someone], httpx.Response]] = {
     ],
 )
 def test_p27_of_two_who_take_each_others_place_one_stays(duel: Duel, anns: str, beas: str) -> None:
-    """Whoever comes second is refused: as the last administrator, or as somebody who may no longer do it."""
+    """The second request is refused: it would remove the last administrator, or its sender lost the right."""
     answers = duel.at_once(lambda: ACTS[anns](duel.ann, duel.bea), lambda: ACTS[beas](duel.bea, duel.ann))
     assert answers.count("ok") == 1, answers
     assert set(answers) <= {"ok", "LAST_ADMIN", "PERMISSION_DENIED", "NOT_FOUND"}

@@ -1,4 +1,6 @@
-"""A platform whose chain is a Bitcoin Core node, simulated and real, from the vault to the confirmation and back."""
+"""A platform whose chain is a Bitcoin Core node, simulated and real,
+from the vault to the confirmation and back.
+"""
 
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,7 +43,9 @@ def core_rig(tmp_path):
 
 @pytest.fixture
 def bitcoind_rig(tmp_path):
-    """A node of the test's own: the signers' keys, and so the vault's addresses, are the same in every test."""
+    """A node of the test's own: the signers' keys, and so the vault's addresses,
+    are the same in every test.
+    """
     program = find_bitcoind()
     if program is None:
         pytest.skip(MISSING)

@@ -51,8 +51,8 @@ def bootstrap(state: Path, *more: str) -> Result:
 @contextmanager
 def serving(state: Path, *more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     port_file = state / "port"
-    command = [sys.executable, "-m", "custody.server", "serve", "--state", str(state), "--listen", "127.0.0.1:0",
-               "--port-file", str(port_file), *more]  # fmt: skip
+    command = [sys.executable, "-m", "custody.server", "serve", "--state", str(state), "--listen",
+               "127.0.0.1:0", "--port-file", str(port_file), *more]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

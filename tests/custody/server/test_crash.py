@@ -1,4 +1,5 @@
-"""Processes that are killed between the last signature and the confirmation (P12, P13): nothing is lost or done twice.
+"""Processes that are killed between the last signature and the confirmation (P12, P13):
+nothing is lost or done twice.
 
 Here at every few steps; ``python -m tests.support.platform_crash`` kills at every one.
 """

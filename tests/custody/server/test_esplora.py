@@ -131,7 +131,9 @@ def test_an_explorer_that_is_away_stalls_the_broadcast_and_nothing_else(tmp_path
 
 
 def test_p36_a_liar_cannot_free_the_coins_of_a_signed_payment(tmp_path):
-    """Twice paid: the coins are free, the payment is made anew from others, and the liar sends the first one, too."""
+    """Twice paid: the coins are free, the payment is made anew from others,
+    and the liar sends the first one, too.
+    """
     with explored(tmp_path) as (desk, explorer):
         desk.deposit(500_000)
         psbt_id = signed(desk)

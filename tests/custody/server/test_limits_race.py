@@ -1,4 +1,5 @@
-"""Proposals at the same moment, through two platforms over one database: together they never breach a limit (P17).
+"""Proposals at the same moment, through two platforms over one database:
+together they never breach a limit (P17).
 
 Nothing of one process's locks helps here: who measures first is the database's decision.
 """

@@ -45,7 +45,9 @@ def test_a_proxy_may_stand_in_front() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 async def test_an_answer_is_sent_at_once(host: str) -> None:
-    """Else the second packet of each answer waits until the first was acknowledged, which a peer puts off for 40 ms."""
+    """Else the second packet of each answer waits until the first was acknowledged,
+    which a peer puts off for 40 ms.
+    """
     found: asyncio.Queue[int] = asyncio.Queue()
 
     async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,6 @@
-"""docs/operating/logs.md names every event that the source writes, with its levels and its fields, and no other."""
+"""docs/operating/logs.md names every event that the source writes,
+with its levels and its fields, and no other.
+"""
 
 from tests.support.log_events import documented, written
 

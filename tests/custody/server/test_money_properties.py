@@ -1,8 +1,10 @@
-"""Random lives of proposals on a chain that forgets, against what the chain itself and a small model say (P11–P16, P36).
+"""Random lives of proposals on a chain that forgets,
+against what the chain itself and a small model say (P11–P16, P36).
 
-The model knows who decided what; what is mined, and who spends what, it asks of the chain, whose rules are Bitcoin
-Core's. After every step the platform must say the same, lock exactly the coins of what may still move, and count
-exactly that against the limits, and let nothing through that the vault's limit for a cycle does not.
+The model knows who decided what; what is mined, and who spends what, it asks of the chain, whose rules are
+Bitcoin Core's. After every step the platform must say the same, lock exactly the coins of what may still
+move, and count exactly that against the limits,
+and let nothing through that the vault's limit for a cycle does not.
 """
 
 from dataclasses import dataclass, field
@@ -330,7 +332,9 @@ class Money(RuleBasedStateMachine):
                 self._check_not_forgotten(status, fact)
 
     def _check_not_forgotten(self, status: str, fact: Fact) -> None:
-        """Signed, and in no block and no mempool: something keeps it out, or another proposal has its coins by now."""
+        """Signed, and in no block and no mempool: something keeps it out,
+        or another proposal has its coins by now.
+        """
         if status in OVER:
             others = self._held(without=fact)
             assert any(outpoint in others for outpoint in fact.inputs), (status, fact)
@@ -420,7 +424,7 @@ class Money(RuleBasedStateMachine):
         return any(spend and spend.height is not None and spend.txid != fact.txid for spend in spends)
 
     def _is_gone(self, outpoint: OutPoint) -> bool:
-        """Its transaction left the chain and the mempool, or somebody else spends it."""
+        """Its transaction left the chain and the mempool, or another transaction spends it."""
         return (
             self.desk.chain.transaction(outpoint.txid) is None
             or self.desk.chain.spender(outpoint) is not None
@@ -473,7 +477,7 @@ TestMoney.settings = settings(
     max_examples=12,
     stateful_step_count=25,
     deadline=None,
-    # A life takes seconds: to shrink one takes minutes, which whoever looks for a fault takes by hand.
+    # A life takes seconds: shrinking one takes minutes, so a developer does that by hand.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )

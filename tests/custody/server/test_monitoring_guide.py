@@ -1,4 +1,6 @@
-"""docs/operating/monitoring.md: every metric that it names is one, with the labels that it names, and every alert has its words."""
+"""docs/operating/monitoring.md: every metric that it names is one, with the labels that it names,
+and every alert has its words.
+"""
 
 import re
 from pathlib import Path

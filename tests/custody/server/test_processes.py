@@ -1,4 +1,6 @@
-"""Several processes over one PostgreSQL and one node, with no sticky state: whichever answers, whichever works."""
+"""Several processes over one PostgreSQL and one node, with no sticky state:
+whichever answers, whichever works.
+"""
 
 import signal
 import threading
@@ -82,7 +84,9 @@ def test_two_that_answer_and_two_that_work_do_the_whole_main_job(either: Cluster
 
 
 def test_a_worker_that_is_killed_in_the_middle_loses_nothing(cluster: Cluster) -> None:
-    """P12, P13: between the node's acceptance test and its answer. Another takes over the job, and the chain."""
+    """P12, P13: between the node's acceptance test and its answer.
+    Another takes over the job, and the chain.
+    """
     cluster.start(apis=1, workers=1)
     desk = cluster.desk()
     fund(cluster.chain, desk)

@@ -1,6 +1,8 @@
-"""Two platforms over one database, asked at the same moment: every race has one winner, and the audit chains stay whole.
+"""Two platforms over one database, asked at the same moment: every race has one winner,
+and the audit chains stay whole.
 
-Both requests are at the door of their writing transaction before either may take it; who goes first is the database's.
+Both requests are at the door of their writing transaction before either may take it;
+who goes first is the database's.
 """
 
 import threading
@@ -235,7 +237,7 @@ def test_p40_one_refresh_token_used_twice_at_once_leaves_one_line_of_successors(
     first, second = both(token, token)
     tokens = [ok(answer) and answer.cookies[REFRESH_COOKIE] for answer in (first, second)]
     assert len({*tokens, token}) == 3
-    # Whoever held both would be two people: the first successor that is used ends the other, and with it the session.
+    # Two live successors would allow two users: using the first ends the other, and with it the session.
     assert sorted(answer.status_code for answer in both(*tokens)) == [200, 401]
     assert world.audit_actions().count("REFRESH_TOKEN_REUSED") == 1
 

@@ -77,12 +77,13 @@ class Stage:
             "sweep": True, "fee_sats": 1_000,
             "recipients": [SHOP], "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "psbt_id": "none",
             "ticker": "GOLD", "icon": "", "total_supply": "90", "max_supply": "100",
-            "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none", "delivery_id": "none",
+            "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none",
+            "delivery_id": "none",
         }  # fmt: skip
 
     def _nobody(self) -> tuple[int, int]:
-        """A role that carries nothing, and a member who holds it: whoever may do a thing at all may do it
-        to them.
+        """A role that carries nothing, and a member who holds it: any member with a permission may
+        use it on them.
         """
         number = next(self._numbers)
         with self.desk.world.platform.services.store.write() as db:

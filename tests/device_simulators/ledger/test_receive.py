@@ -328,9 +328,7 @@ async def test_change_on_a_chain_that_is_none_is_shown_s9(chain):
 
 
 async def test_change_at_an_absurd_index_is_not_shown_as_on_the_hardware_s9():
-    """The app has no opinion about how far change may lie: that is for whoever makes the transaction to
-    check.
-    """
+    """The app does not limit the change index: the program that makes the transaction checks it."""
     psbt = spend(VAULT, outputs=[TxOut(PAYMENT, RECIPIENT), ChangeTo(CHANGE_AMOUNT, 1, 999_999)])
     assert len(await shown_for(spending(psbt, POLICY))) == 1
 

@@ -1,4 +1,5 @@
-"""A second decoder of CPT-1, written from docs/tokens.md in another way: one regular expression a form, no reader.
+"""A second decoder of CPT-1, written from docs/tokens.md in another way:
+one regular expression a form, no reader.
 
 It shares nothing with `multisig.tokens`: what both understand alike is what the page says.
 """

@@ -1,4 +1,6 @@
-"""Tokens and payloads for tests: fixed ones, any valid one (hypothesis), and a payload in the form of the vectors."""
+"""Tokens and payloads for tests: fixed ones, any valid one (hypothesis),
+and a payload in the form of the vectors.
+"""
 
 from hypothesis import strategies as st
 

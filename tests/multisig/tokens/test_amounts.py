@@ -57,7 +57,9 @@ def test_leb128_round_trip(number):
     [(0, "00"), (127, "7f"), (128, "8001"), (624485, "e58e26"), (2**63 - 1, "ffffffffffffffff7f")],
 )
 def test_leb128_form(number, encoded):
-    """624485 is the example of the DWARF debugging format, from which LEB128 comes (version 4, section 7.6)."""
+    """624485 is the example of the DWARF debugging format,
+    from which LEB128 comes (version 4, section 7.6).
+    """
     assert leb128(number).hex() == encoded
 
 

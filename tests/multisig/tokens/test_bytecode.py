@@ -170,7 +170,9 @@ def test_a_deployment_that_says_something_else_than_its_bytecode_is_named_s12(fi
 
 
 def test_nothing_that_unicode_hides_may_stand_in_a_name():
-    """Our table must hold at least what this Python's Unicode calls a control, format or separator character."""
+    """Our table must hold at least what this Python's Unicode calls a control,
+    format or separator character.
+    """
     hidden = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"}
     accepted = []
     for code in range(sys.maxunicode + 1):

@@ -89,7 +89,7 @@ def test_the_digest_covers_every_part_of_a_payload_s24(payload, monkeypatch):
 
 
 def test_the_digest_of_a_token_call_never_changes_unnoticed():
-    """Approvals are kept: whoever changes what is hashed asks people again, and changes this line."""
+    """Approvals are stored: a change of what is hashed asks members again, and changes this line."""
     assert (
         look(encode_payload(TRANSFER)).digest
         == "e06b95d4f0277f006f9f9528f940e3a358fa35efec62a0fb46f3506d4c1f0927"

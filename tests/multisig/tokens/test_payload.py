@@ -110,7 +110,8 @@ def test_both_decoders_agree_on_mutations(payload, data):
 
 @pytest.mark.parametrize(
     ("data", "expected"),
-    [(b"CPT", True), (b"CPT\x20", True), (b"CPT is text", True), (b"CP", False), (b"cpt\x11", False), (b"", False)],
+    [(b"CPT", True), (b"CPT\x20", True), (b"CPT is text", True), (b"CP", False),
+     (b"cpt\x11", False), (b"", False)],
 )  # fmt: skip
 def test_whatever_begins_with_the_magic_claims_to_be_of_a_token_p30(data, expected):
     assert is_token_payload(data) is expected

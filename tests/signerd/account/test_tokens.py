@@ -138,7 +138,7 @@ async def test_s28_the_device_that_is_there_says_what_is_held(state: Path, tmp_p
 async def test_f_tokens_have_an_end_and_that_is_an_alarm(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are kept for good, and anybody can prove a token of their own making."""
+    """They are kept for good, and an attacker can prove any number of tokens of their own."""
     monkeypatch.setattr(quota, "MOST_TOKENS", 2)
     tokens = {n: gold(ticker=f"GOLD{n}") for n in (1, 2, 3)}
     proposals = {

@@ -90,7 +90,7 @@ async def test_s27_what_others_signed_before_this_machine_ran_is_held_and_shown(
         )
         with pytest.raises(NeedsAcknowledgement):
             await approve(daemon, "p-2")
-        # Nobody is asked about the other one, and no list or message has it.
+        # The person is not asked about the other one, and no list or message has it.
         assert {line.psbt_id for line in await daemon.proposals(ended=True)} == {"p-2"}
         assert daemon.feed.since(0, "p-1") == ()
         await approve(daemon, "p-2", "signed-by-others")

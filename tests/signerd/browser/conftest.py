@@ -52,7 +52,9 @@ class Clock:
 
 @dataclass
 class Desk:
-    """One person: their daemon, the world around it, their browser. ``prepared``: registered and pinned already."""
+    """One person: their daemon, the world around it, their browser. ``prepared``:
+    registered and pinned already.
+    """
 
     browser: Browser
     folder: Path
@@ -69,7 +71,7 @@ class Desk:
     _running: ExitStack = field(default_factory=ExitStack)
     _windows: ExitStack = field(default_factory=ExitStack)
 
-    # --- the daemon --------------------------------------------------------------------------------------------------
+    # --- the daemon -----------------------------------------------------------------------------------------
 
     def start(self, port: int = 0) -> Served:
         state = self.folder / "s"
@@ -99,7 +101,7 @@ class Desk:
         records = self.daemon.service.journal.records
         self.daemon.until(lambda: any(r.psbt_id == psbt_id and r.state in states for r in records()))
 
-    # --- the browser -------------------------------------------------------------------------------------------------
+    # --- the browser ----------------------------------------------------------------------------------------
 
     @property
     def origin(self) -> str:

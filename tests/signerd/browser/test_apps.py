@@ -1,4 +1,6 @@
-"""Apps in a person's browser: let in by their digits, with fewer rights than they asked for, and shut out again."""
+"""Apps in a person's browser: let in by their digits, with fewer rights than they asked for,
+and shut out again.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -51,7 +53,8 @@ def test_an_app_is_let_in_by_its_digits_with_less_than_it_asked_for_and_shut_out
         digits = app.shown.get(timeout=90)
         asks = page.get_by_role("article", name="Ledger of Ours")
         expect(asks).to_be_visible()
-        # The digits stand in the app's own window alone: whoever copies them from here compares nothing.
+        # Only the app's own window shows the digits: a person who could copy them
+        # from here would compare nothing.
         expect(asks).not_to_contain_text(digits)
         asks.get_by_label("approve:").uncheck()
         asks.get_by_label("propose:").uncheck()

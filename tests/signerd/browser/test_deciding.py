@@ -171,7 +171,9 @@ def test_s24_what_changed_between_the_look_and_the_yes_is_shown_and_not_signed(d
 
 
 def test_s24_a_key_that_was_meant_for_what_stood_there_decides_nothing_about_what_stands_there_now(desk):
-    """The button of the form that was made anew has not got the focus: the person has to come to it by themselves."""
+    """The button of the form that was made anew has not got the focus:
+    the person has to come to it by themselves.
+    """
     page = desk.page("/proposals/p-1")
     page.get_by_role("button", name="Approve on Regtest").focus()
     desk.outer.platform.proposals["p-2"] = snapshot_of(spend(fee=1_500), "p-2")

@@ -23,7 +23,9 @@ def begin(page: Page) -> None:
 
 
 def come_to(reached: Locator) -> None:
-    """Have the focus there, as whoever tabs to it: a page takes none before its scripts have come."""
+    """Moves the focus there, as a user who presses Tab:
+    the page accepts none before its scripts have loaded.
+    """
     expect(reached).to_be_visible()
     expect(reached.page.locator("#main")).not_to_have_attribute("inert", "")
     reached.focus()

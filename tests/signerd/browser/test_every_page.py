@@ -1,4 +1,5 @@
-"""Each page as it is drawn: axe finds nothing against it, the browser complains of nothing, and nothing is wider than a telephone.
+"""Each page as it is drawn: axe finds nothing against it, the browser complains of nothing,
+and nothing is wider than a telephone.
 
 Where ``SIGNERD_SCREENSHOTS`` names a folder, every page is drawn into it, at both widths, light and dark.
 """
@@ -127,7 +128,7 @@ def many(psbt_id: str):
 
 
 def show_tokens(platform: FakePlatform) -> None:
-    """A deployment that lists somebody from the start, a transfer of another token, holdings and calls."""
+    """A deployment with a listed address from the start, a transfer of another token, holdings and calls."""
     listed = (VAULT.script_pubkey(RECEIVE, 0), foreign_script("a customer"))
     shares = gold(
         name="Shares of the House", ticker="SHARE", whitelist_enabled=True, whitelist=tuple(sorted(listed))
@@ -142,7 +143,9 @@ def show_tokens(platform: FakePlatform) -> None:
 
 @pytest.fixture
 def full(make_desk) -> Iterator[object]:
-    """Something of everything: waiting, refused, large, of tokens, at the device; apps that ask and are paired; a locked device comes later."""
+    """Something of everything: waiting, refused, large, of tokens, at the device;
+    apps that ask and are paired; a locked device comes later.
+    """
     desk = make_desk()
     proposals = desk.outer.platform.proposals
     desk.until_state("p-1", State.WAITING_PERSON)

@@ -1,4 +1,5 @@
-"""Other sites' pages in the very browser in which a person has the page open: they read nothing, change nothing, ask nothing.
+"""Other sites' pages in the very browser in which a person has the page open: they read nothing,
+change nothing, ask nothing.
 
 What they try is in ``hostile.js``, by name; each answers whether it got through.
 """
@@ -91,7 +92,8 @@ def test_l4_a_link_from_another_site_opens_no_page_of_the_persons(desk, elsewher
     page.goto(f"http://{name}:{elsewhere}/")
     with page.expect_navigation():
         page.evaluate(
-            "url => { const a = document.body.appendChild(document.createElement('a')); a.href = url; a.click() }",
+            "url => { const a = document.body.appendChild(document.createElement('a')); "
+            "a.href = url; a.click() }",
             f"{desk.origin}/proposals/p-1",
         )
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
@@ -99,7 +101,9 @@ def test_l4_a_link_from_another_site_opens_no_page_of_the_persons(desk, elsewher
 
 
 def test_l12_a_server_on_another_port_of_this_host_gets_nothing_that_opens_the_page(desk):
-    """Another user's, perhaps, on the machine at which the person sits (`ssh -L`): what the browser sends it, it sends on to our port."""
+    """Another user's, perhaps, on the machine at which the person sits (`ssh -L`): what the browser sends it,
+    it sends on to our port.
+    """
     desk.forgiven = ("",)
     port = desk.daemon.service.page_address.port
     with another_site() as theirs:
@@ -116,7 +120,7 @@ def test_l12_a_server_on_another_port_of_this_host_gets_nothing_that_opens_the_p
                 lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in stolen.items())]
                 answer = read_answer(exchange(port, "\r\n".join([*lines, "", ""]).encode("latin-1")))
                 assert answer.status == 401, (path, heard)
-        # What it planted is in nobody's way.
+        # The planted cookies do not lock the person out.
         page.goto(f"{desk.origin}/proposals/p-1")
         expect(page.get_by_role("button", name="Approve")).to_be_visible()
         page.get_by_role("button", name="Approve").click()

@@ -1,4 +1,6 @@
-"""The whole job on one page: a real platform, a virtual Trezor with a PIN behind real HWI, and a person with a mouse."""
+"""The whole job on one page: a real platform, a virtual Trezor with a PIN behind real HWI,
+and a person with a mouse.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager

@@ -23,9 +23,7 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Somebody who signed one proposal, declined another an hour later, and never pinned the vault of a
-    third.
-    """
+    """A person signed one proposal, declined another an hour later, and never pinned the vault of a third."""
     folder = tmp_path / "s"
     folder.mkdir(mode=0o700)
     prepare(folder)

@@ -73,7 +73,7 @@ def test_s15_our_fingerprint_on_a_key_that_is_not_ours():
     assert found.xpub == MALLORY.vault_key().xpub
     assert impostor(VAULT, own_keys()) is None
     assert impostor(VAULT, ()) is None
-    # An account of ours that was never registered is as unknown as anybody's key.
+    # An account of ours that was never registered is as unknown as a stranger's key.
     assert impostor(make_vault(account=5), own_keys()) is not None
     assert impostor(make_vault(account=5), (OwnKey(ALICE.vault_key(account=5), "vault", 5),)) is None
 

@@ -91,7 +91,7 @@ class Life(RuleBasedStateMachine):
         if before.state is not State.SIGNING and step.record.state is State.SIGNING:
             assert isinstance(event, events.DeviceFound)
             assert before.state is State.WAITING_DEVICE
-        # A step that nobody hears of in the audit chain has changed neither state nor decision.
+        # A step without a note in the audit chain has changed neither state nor decision.
         if (step.record.state, step.record.signature) != (before.state, before.signature):
             assert step.notes
 

@@ -1,6 +1,4 @@
-"""A scripted platform that offers one proposal, a scripted device, and a state folder that nobody has used
-yet.
-"""
+"""A scripted platform that offers one proposal, a scripted device, and an unused state folder."""
 
 from pathlib import Path
 
@@ -21,7 +19,7 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def prepared(state: Path) -> Path:
-    """The folder of somebody who has registered and pinned already."""
+    """The folder of a person who has registered and pinned already."""
     prepare(state)
     return state
 

@@ -1,5 +1,5 @@
-"""Unlocking through the daemon: a question, an answer, the next step; and an end to it whatever
-nobody does.
+"""Unlocking through the daemon: a question, an answer, the next step; and it ends even if the
+person never answers.
 """
 
 import asyncio

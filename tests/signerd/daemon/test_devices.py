@@ -162,7 +162,7 @@ async def test_f_a_mistake_of_the_library_is_told_and_tried_again(
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         if method == "list":
-            # Nobody is looked for before somebody waits.
+            # The daemon looks for devices only while a proposal waits for one.
             await approve(daemon, "p-1")
         await until(lambda: bridge.raised.get(method, 0) > 3)
         (note,) = await troubled(daemon)

@@ -190,7 +190,7 @@ async def test_what_nobody_decided_about_in_a_day_is_over(prepared, platform, br
         digest = (await daemon.proposal(view.psbt_id)).digest
         real = daemon.journal._now
         daemon.journal._now = lambda: real() + timedelta(days=1)
-        # To the second, though nobody has looked yet.
+        # To the second, even if no sweep has run yet.
         with pytest.raises((StaleApproval, IllegalEvent)):
             await daemon.approve(view.psbt_id, digest)
         await until_state(daemon, view.psbt_id, State.EXPIRED)
@@ -283,7 +283,7 @@ async def test_the_platforms_own_proposal_is_pointed_to(prepared, tmp_path, brid
 async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(
     prepared, platform, bridge
 ) -> None:
-    """In both directions, whoever signed first; and from the person's own profile too."""
+    """In both directions, regardless of which was signed first; and from the person's own profile too."""
     same = build_psbt(
         VAULT, [fund(VAULT, 100_000, index=40)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
     )
@@ -305,7 +305,7 @@ async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(
 async def test_s6_a_brought_cancel_of_what_was_signed_is_held(
     prepared, platform, bridge, policy, caller
 ) -> None:
-    """Everything comes back, and nobody said that the payment is to be stopped."""
+    """Everything comes back, and no record says that the payment is to be stopped."""
     cancel = build_psbt(policy, [fund(policy, COIN, index=10)], [ChangeTo(sats(COIN - 9_000), 1, 99)], 0)
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await signed(daemon, bill(policy=policy))

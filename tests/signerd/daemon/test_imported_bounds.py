@@ -99,7 +99,7 @@ def judged(monkeypatch):
 
 
 async def test_l6_a_list_of_what_was_brought_judges_nothing(prepared, platform, bridge, judged) -> None:
-    """Whoever lists it, also after a restart, and also what is over: its figures stand with it."""
+    """For any caller, after a restart, and for finished entries: the figures are stored with each entry."""
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await daemon.imported.bring(bill(1).to_base64(), WALLET)
         second = await daemon.imported.bring(bill(2, 20_000).to_base64(), WALLET)

@@ -184,7 +184,7 @@ async def test_l11_others_are_served_while_the_chain_is_read(journal, monkeypatc
 
 
 class Shown:
-    """A chain as somebody left it."""
+    """A chain with the given entries."""
 
     def __init__(self, entries):
         self.entries = entries

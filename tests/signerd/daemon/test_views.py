@@ -1,4 +1,6 @@
-"""What is shown: figures of the transaction's own bytes (S13), in words that nobody else can bend (L8)."""
+"""What is shown: figures of the transaction's own bytes (S13),
+in words that no other party can alter (L8).
+"""
 
 from dataclasses import replace
 

@@ -64,7 +64,7 @@ def no(answered, code):
 
 @contextmanager
 def person(desk, does):
-    """Somebody at the page, who does this with the first PSBT that is brought."""
+    """A person at the page, who does this with the first PSBT that is brought."""
 
     def wait_and_do():
         desk.until(lambda: bool(desk.service.journal.imported.open()))

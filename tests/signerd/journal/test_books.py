@@ -80,7 +80,7 @@ def test_whoever_a_deployment_may_list_is_looked_for_among_all_pins(journal: Jou
         journal.learn_token(token.deployment, Published(token.blob))
     assert journal.review_context(journal.record("t-1").snapshot).pins == journal.pins()
     assert journal.pins()
-    # What lists nobody is judged alike whatever else is pinned.
+    # A deployment that lists no addresses is judged without pins.
     assert journal.review_context(plain).pins == ()
 
 

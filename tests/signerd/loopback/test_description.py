@@ -1,5 +1,5 @@
-"""Every row against the OpenAPI document that the daemon itself serves: as the person, as an app, as nobody
-(L2, L13).
+"""Every row against the OpenAPI document that the daemon itself serves: as the person, as an app, without
+a session (L2, L13).
 """
 
 from collections.abc import Iterator

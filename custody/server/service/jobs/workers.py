@@ -125,7 +125,7 @@ def survive(what: str, act: Callable[[], object]) -> None:
 
 
 class OutboxThreads:
-    """`round` hands out what is due as long as hands are free; whoever is done looks for more by itself."""
+    """`round` hands out due jobs while threads are free; a thread that is done looks for more by itself."""
 
     def __init__(self, name: str, outbox: Outbox, threads: int) -> None:
         self._name = name
@@ -148,7 +148,7 @@ class OutboxThreads:
         self._stopping.set()
 
     def join(self, seconds: float) -> None:
-        """Waits for what is under way; what takes longer is given back at once, and somebody else does it
+        """Waits for what is under way; what takes longer is given back at once, and another process does it
         again.
         """
         deadline = time.monotonic() + seconds

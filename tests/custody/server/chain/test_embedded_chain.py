@@ -220,7 +220,7 @@ while True:
 
 
 def test_no_block_that_was_announced_is_lost_by_a_kill(tmp_path, clock):
-    """A block is on disk before anybody hears of it; the engine alone would lose every one."""
+    """A block is on disk before it is announced; the engine alone would lose every one."""
     command = [sys.executable, "-c", MINE_FOR_EVER, str(tmp_path), open_address(1)]
     for lines in (1, 4):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as miner:

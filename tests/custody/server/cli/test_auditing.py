@@ -154,8 +154,8 @@ class TestExport:
         count = rows_in(file)
         assert (answer.exit_code, count) == (0, rows_in(export) + 1)
         assert json.loads(answer.stdout) == {
-            "chain_id": "workspace:1", "rows": count, "first": 1, "last": count, "gaps": 0, "confirmed": 1, "fault": None,
-            "whole": True,
+            "chain_id": "workspace:1", "rows": count, "first": 1, "last": count, "gaps": 0, "confirmed": 1,
+            "fault": None, "whole": True,
         }  # fmt: skip
         assert audit("verify-export", file, "--checkpoints", state / "audit-checkpoints.jsonl").exit_code == 1
         wrong = audit("verify-export", file, *given[:3], "2" * 64)

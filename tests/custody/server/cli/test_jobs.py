@@ -119,7 +119,7 @@ def test_all_of_a_kind_are_tried_again(state: Path, store: Store) -> None:
 
 
 def test_what_must_not_be_tried_again_is_refused(state: Path, store: Store) -> None:
-    """A block more, or a second payment, that nobody waits for any more."""
+    """Trying again would mine an extra block or pay twice."""
     cases = {
         dead(store, MINE): "waits for it no more",
         dead(store, MAIL): "has taken the place",

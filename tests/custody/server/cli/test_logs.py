@@ -52,7 +52,7 @@ def test_the_configuration_is_told_without_its_secrets(
 
 
 def test_a_setting_that_nobody_thought_of_is_a_secret(tmp_path: Path) -> None:
-    """What is shown is on a list; a new setting of text is not, before somebody puts it there."""
+    """Only listed settings are shown; a new text setting is hidden until a developer lists it."""
 
     class Newer(Settings):
         node_password: str = SECRET

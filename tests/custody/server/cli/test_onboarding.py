@@ -1,4 +1,4 @@
-"""``custody admin requests``, ``approve`` and ``reject``, on a platform that nobody serves at the moment."""
+"""``custody admin requests``, ``approve`` and ``reject``, while no server runs."""
 
 import json
 from pathlib import Path

@@ -23,8 +23,8 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 def row(position: int, **changes: object) -> AuditRow:
     plain = AuditRow(
         event_uid=f"e{position}", chain_id="platform", position=position, org_uid="", workspace_uid="",
-        timestamp="2026-03-01T12:00:00.000Z", category="SIGN_IN", action="SIGNED_IN", description="", user_uuid=7,
-        user_name="alice@example.org", role_uid="", trace_id="t",
+        timestamp="2026-03-01T12:00:00.000Z", category="SIGN_IN", action="SIGNED_IN", description="",
+        user_uuid=7, user_name="alice@example.org", role_uid="", trace_id="t",
     )  # fmt: skip
     return replace(plain, **changes)
 

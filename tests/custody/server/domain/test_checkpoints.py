@@ -1,4 +1,6 @@
-"""Lines of a checkpoint file: written in one form, chained, signed; whatever is done to one is named (P42)."""
+"""Lines of a checkpoint file: written in one form, chained, signed;
+whatever is done to one is named (P42).
+"""
 
 import json
 from collections.abc import Callable
@@ -59,7 +61,9 @@ def test_a_file_says_where_each_chain_was_at_each_checkpoint() -> None:
 
 
 def test_the_signature_is_bip_340_over_what_the_document_says() -> None:
-    """As somebody without this program checks it: the line without its signature, sorted, in a tagged hash."""
+    """As an auditor without this program checks it: the line without its signature,
+    sorted, in a tagged hash.
+    """
     values = json.loads(lines(1)[0])
     signature = bytes.fromhex(values.pop("signature"))
     message = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()

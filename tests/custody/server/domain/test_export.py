@@ -1,4 +1,4 @@
-"""The export (P43): safe in a spreadsheet, exact for whoever checks the chain."""
+"""The export (P43): safe in a spreadsheet, exact for a program that checks the chain."""
 
 import csv
 import io
@@ -27,9 +27,9 @@ def chain(*descriptions: str) -> list[ChainedRow]:
     rows, previous = [], GENESIS
     for position, description in enumerate(descriptions, start=1):
         row = AuditRow(
-            event_uid=f"e{position}", chain_id="workspace:7", position=position, org_uid="3", workspace_uid="7",
-            timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="KEY_REGISTERED", description=description,
-            user_uuid=9, user_name="alice@example.org", role_uid="4", trace_id="t",
+            event_uid=f"e{position}", chain_id="workspace:7", position=position, org_uid="3",
+            workspace_uid="7", timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="KEY_REGISTERED",
+            description=description, user_uuid=9, user_name="alice@example.org", role_uid="4", trace_id="t",
         )  # fmt: skip
         rows.append(ChainedRow(row, previous, event_hash(previous, row)))
         previous = rows[-1].event_hash
@@ -84,7 +84,7 @@ class TestCells:
         assert [row["description"] for row in rows[len(FORMULAS) :]] == ['a "quoted", word', "two\r\nlines"]
 
     def test_hashes_and_ids_are_untouched(self) -> None:
-        """A hash in base64 may begin with +; whoever compares it must find it as it is."""
+        """A hash in base64 may begin with +; a program that compares it must find it unchanged."""
         row = replace(chain("a")[0], event_hash=b"\xf8" + bytes(31))
         assert ",+AAAAAAAA" in "".join(write_csv([row]))
 
@@ -161,7 +161,9 @@ class TestChain:
         assert check([rows[0], moved])[1] == "2: the row belongs to another chain than the one before it"
 
     def test_a_checkpoint_confirms_or_contradicts(self) -> None:
-        """A file that was written anew, hashes and all, agrees with itself; the checkpoint does not agree with it."""
+        """A file that was written anew, hashes and all, agrees with itself;
+        the checkpoint does not agree with it.
+        """
         rows, forged = chain("a", "b"), chain("a", "x")
         marks = {"workspace:7": {2: Mark(rows[1].event_hash, "checkpoint 1")}}
         assert check(forged)[1] is None

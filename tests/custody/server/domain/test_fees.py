@@ -1,4 +1,6 @@
-"""What a replacement pays: by BIP-125's own words, and by what a signer's daemon compares; and what a child pays."""
+"""What a replacement pays: by BIP-125's own words, and by what a signer's daemon compares;
+and what a child pays.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -26,8 +26,8 @@ def test_addresses_and_links(text, amount):
 
 @pytest.mark.parametrize(
     "query",
-    ["amount=1e3", "amount=-1", "amount=NaN", "amount=0.123456789", "amount=0", "amount=", "amount=1&amount=1",
-     "req-somethingyoudontunderstand=50"],
+    ["amount=1e3", "amount=-1", "amount=NaN", "amount=0.123456789", "amount=0", "amount=",
+     "amount=1&amount=1", "req-somethingyoudontunderstand=50"],
 )  # fmt: skip
 def test_links_that_cannot_be_honoured(query):
     with pytest.raises(Invalid) as caught:

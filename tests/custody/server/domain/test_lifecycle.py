@@ -65,7 +65,9 @@ def test_only_a_pending_proposal_can_be_signed_off_cancelled_or_expire():
 
 
 def test_what_has_ended_stays_ended_but_for_what_the_chain_shows():
-    """A reorganisation brings a coin back; and signers may finish among themselves what the platform gave up."""
+    """A reorganisation brings a coin back; and signers may finish among
+    themselves what the platform gave up.
+    """
     living = {pair: to for pair, to in TRANSITIONS.items() if pair[0] in ENDED and to not in ENDED}
     assert living == {
         (Status.INVALIDATED, Event.REOPENED): Status.BROADCASTING,

@@ -1,4 +1,6 @@
-"""What a limit lets through, alone (P19, P22) and over random lives of movements, against a model that forgets nothing."""
+"""What a limit lets through, alone (P19, P22) and over random lives of movements,
+against a model that forgets nothing.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -68,7 +70,7 @@ def test_a_sum_of_movements_may_exceed_all_there_is():
     assert in_btc(123) == format_btc(Sats(123)) == "0.00000123"
 
 
-# --- random lives ------------------------------------------------------------------------------------------------------
+# --- random lives -------------------------------------------------------------------------------------------
 
 BEGIN = datetime(2024, 1, 30, 22, tzinfo=UTC)
 STEPS = st.one_of(
@@ -76,7 +78,8 @@ STEPS = st.one_of(
     st.tuples(st.just("end"), st.integers(0, 20), st.none()),
     st.tuples(st.just("limit"), st.sampled_from([0, 50, 100, 150]), st.none()),
     st.tuples(st.just("wait"), st.sampled_from([1, 2, 24, 24 * 6, 24 * 29]), st.none()),
-    st.tuples(st.just("cycle"), st.sampled_from([("W", 1), ("W", 4), ("M", 1), ("M", 29), ("M", 31)]), st.none()),
+    st.tuples(st.just("cycle"),
+              st.sampled_from([("W", 1), ("W", 4), ("M", 1), ("M", 29), ("M", 31)]), st.none()),
 )  # fmt: skip
 
 
@@ -97,7 +100,9 @@ class Life:
     versions: list[Version] = field(default_factory=list)
 
     def worst(self, versions: Sequence[Version]) -> int:
-        """The most that this cycle's proposals can take together: of each family one version is mined at most."""
+        """The most that this cycle's proposals can take together:
+        of each family one version is mined at most.
+        """
         start = self.policy.cycle.start(self.now)
         amounts: dict[int, list[int]] = {}
         for version in versions:

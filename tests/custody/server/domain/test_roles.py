@@ -1,4 +1,4 @@
-"""Who may change what somebody may do, as rules alone."""
+"""The pure rules of who may change a member's permissions."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Coin selection never underpays, never makes dust, and conserves every satoshi, whatever the coins and the dice."""
+"""Coin selection never underpays, never makes dust, and conserves every satoshi,
+whatever the coins and the dice.
+"""
 
 import random
 from itertools import combinations, islice

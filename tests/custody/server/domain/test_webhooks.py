@@ -200,8 +200,9 @@ def test_what_the_operator_allows_may_be_anything_with_a_name() -> None:
             read_url(other, allowed)
 
 
-# iana-ipv4-special-registry and iana-ipv6-special-registry, whole, and what else is no host's: multicast, what was given back,
-# the cloud's own addresses. Written out here, and not taken from the code, so that a range that falls out of it is missed.
+# iana-ipv4-special-registry and iana-ipv6-special-registry, whole, and what else is no host's: multicast,
+# what was given back, the cloud's own addresses. Written out here, and not taken from the code,
+# so that a range that falls out of it is missed.
 REGISTERED = [
     "0.0.0.0/8",
     "0.0.0.0/32",
@@ -304,7 +305,9 @@ def test_what_lies_beside_them_is(text: str) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_p51_no_ipv6_address_that_embeds_an_ipv4_one_is_public(number: int) -> None:
-    """Mapped, compatible, translated (NAT64), 6to4, Teredo (server and client) and ISATAP: whatever is embedded."""
+    """Mapped, compatible, translated (NAT64), 6to4, Teredo (server and client) and ISATAP:
+    whatever is embedded.
+    """
     embedded = (
         0xFFFF << 32 | number,
         number,

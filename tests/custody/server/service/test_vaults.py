@@ -71,7 +71,7 @@ def test_s27_who_makes_a_vault_that_two_separate_groups_can_spend_from_is_warned
     (told,) = weak["warnings"]
     assert told.startswith("1 of 3 signers are enough, so that two groups without a member in common")
     assert "With 2 of 3 every two groups share a signer." in told
-    # Of a vault that is there already, and of one whose groups always share somebody, nothing is told.
+    # No warning about an existing vault, or about one in which every two groups share a signer.
     assert not any("warnings" in vault for vault in desk.wallets())
 
 

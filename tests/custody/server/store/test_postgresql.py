@@ -100,7 +100,10 @@ def test_nothing_is_prepared(store: Store) -> None:
 def test_a_writer_holds_the_lock_of_all_writers_to_the_end_of_its_transaction(
     store: Store, beside: Beside
 ) -> None:
-    held = "SELECT mode FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32) + objid::bigint = %s"
+    held = (
+        "SELECT mode FROM pg_locks WHERE locktype = 'advisory' "
+        "AND (classid::bigint << 32) + objid::bigint = %s"
+    )
     with store.write():
         assert beside.ask(held, WRITER_KEY) == [("ExclusiveLock",)]
     assert beside.ask(held, WRITER_KEY) == []

@@ -37,8 +37,12 @@ from tests.support.purchases import deliver, transaction
 from tests.support.token_desk import TokenDesk
 
 EXEMPT: Final = {
-    "POST /auth/refresh": "renews what SIGNED_IN recorded; a token that was copied is recorded as REFRESH_TOKEN_REUSED",
-    "POST /api/v1/key-challenge": "a question that expires by itself; what it is asked for records KEY_REGISTERED",
+    "POST /auth/refresh": (
+        "renews what SIGNED_IN recorded; a token that was copied is recorded as REFRESH_TOKEN_REUSED"
+    ),
+    "POST /api/v1/key-challenge": (
+        "a question that expires by itself; what it is asked for records KEY_REGISTERED"
+    ),
     "GET /api/v1/psbt": "reads only: its unit is its own because it waits",
 }
 
@@ -199,8 +203,9 @@ def _(story: Story) -> httpx.Response:
 
 @example("POST /api/v1/add-workspace-to-user")
 def _(story: Story) -> httpx.Response:
-    body = {"workspace_id": 2, "user_uuid": story.desk.user_ids["alice"], "role_uid": roles(story, 2)["Signer"],
-            "creator_workspace_id": 1, "creator_org_uuid": 1}  # fmt: skip
+    body = {"workspace_id": 2, "user_uuid": story.desk.user_ids["alice"],
+            "role_uid": roles(story, 2)["Signer"], "creator_workspace_id": 1,
+            "creator_org_uuid": 1}  # fmt: skip
     return story.admin.post("/api/v1/add-workspace-to-user", body)
 
 
@@ -278,9 +283,9 @@ def _(story: Story) -> httpx.Response:
 
 @example("POST /api/v1/onboarding-requests")
 def _(story: Story) -> httpx.Response:
-    asked = {"first_name": "Ana", "last_name": "Prado", "work_email": "ana@example.net", "messaging_platform": "Signal",
-             "messaging_handle": "ana.01", "monthly_volume": "10k-100k", "referral_source": "A colleague",
-             "org_name": "Prado", "workspace_name": "Treasury"}  # fmt: skip
+    asked = {"first_name": "Ana", "last_name": "Prado", "work_email": "ana@example.net",
+             "messaging_platform": "Signal", "messaging_handle": "ana.01", "monthly_volume": "10k-100k",
+             "referral_source": "A colleague", "org_name": "Prado", "workspace_name": "Treasury"}  # fmt: skip
     return story.keep("request", story.desk.signers["alice"].post("/api/v1/onboarding-requests", asked))
 
 

@@ -45,8 +45,8 @@ class TestLogin:
         workspace = body["user_info"]["OrganisationsInfo"]["Organisations"][0]["Workspaces"]["Workspaces"][0]
         assert workspace["WorkspaceInfo"]["net"] == "testnet"
         assert {perm["RuleName"] for perm in workspace["Role"]["Perm"]} == {
-            "MANAGE_WORKSPACE", "PAYMENT_INIT", "PAYMENT_APPROVE", "VIEW_BALANCES", "MANAGE_ROLE", "MANAGE_USERS",
-            "VIEW_LOGS",
+            "MANAGE_WORKSPACE", "PAYMENT_INIT", "PAYMENT_APPROVE", "VIEW_BALANCES", "MANAGE_ROLE",
+            "MANAGE_USERS", "VIEW_LOGS",
         }  # fmt: skip
 
     def test_the_address_is_read_in_any_case(self, world: World, alice: int) -> None:

@@ -34,9 +34,10 @@ def test_a_lock_held_elsewhere_is_said_to_pass(world: World, alice: As, database
 
 
 SCALARS = st.sampled_from(
-    [1, 2, 0, -1, 2**63 - 1, 2**63, 0.5, True, None, "", "1", "a", "send", "testnet", "mainnet", "W", "0.1", "1e3",
-     "m/48h/1h/0h/2h", "m/84h/1h/0h", "0" * 8, "73c5da0a", "x" * 43, "123456", ALICE, PASSWORD, "' OR 1=1 --",
-     "../../etc/passwd", "\r\nX: y", "\u202e", "\x00", "a\x00b", "😀", key_offer(seed(1))["xpub"], "bcrt1qqqqqqq", "A" * 88, "approve"]
+    [1, 2, 0, -1, 2**63 - 1, 2**63, 0.5, True, None, "", "1", "a", "send", "testnet", "mainnet", "W", "0.1",
+     "1e3", "m/48h/1h/0h/2h", "m/84h/1h/0h", "0" * 8, "73c5da0a", "x" * 43, "123456", ALICE, PASSWORD,
+     "' OR 1=1 --", "../../etc/passwd", "\r\nX: y", "\u202e", "\x00", "a\x00b", "😀",
+     key_offer(seed(1))["xpub"], "bcrt1qqqqqqq", "A" * 88, "approve"]
 )  # fmt: skip
 VALUES = st.recursive(
     SCALARS,

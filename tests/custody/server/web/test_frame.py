@@ -21,7 +21,8 @@ class TestProblems:
     def test_every_error_of_ours_has_a_status(self) -> None:
         leaves = {
             leaf for leaf in vars(errors).values()
-            if isinstance(leaf, type) and issubclass(leaf, errors.CustodyError) and leaf is not errors.CustodyError
+            if isinstance(leaf, type) and issubclass(leaf, errors.CustodyError)
+            and leaf is not errors.CustodyError
         }  # fmt: skip
         assert len(leaves) > 20
         assert {leaf.code for leaf in leaves} <= set(STATUS)
@@ -311,8 +312,8 @@ class TestTable:
 
     def test_only_sign_in_is_open(self) -> None:
         assert {row.path for row in ENDPOINTS if row.needs is Auth.OPEN} == {
-            "/auth/register", "/auth/login", "/auth/otp-validate", "/auth/refresh", "/auth/request-password-reset",
-            "/auth/reset-password", "/webhooks/purchases",
+            "/auth/register", "/auth/login", "/auth/otp-validate", "/auth/refresh",
+            "/auth/request-password-reset", "/auth/reset-password", "/webhooks/purchases",
         }  # fmt: skip
 
     def test_the_document_shows_every_row_with_its_permission(self, world: World) -> None:

@@ -154,8 +154,8 @@ class TestHeaders:
     @pytest.mark.parametrize("text", HOSTILE)
     @pytest.mark.parametrize(
         "name",
-        ["Idempotency-Key", "Authorization", "X-Trace-Id", "User-Agent", "X-Forwarded-For", "Referer", "Cookie",
-         "If-None-Match", "Prefer", "Accept", "Content-Type", "Host"],
+        ["Idempotency-Key", "Authorization", "X-Trace-Id", "User-Agent", "X-Forwarded-For", "Referer",
+         "Cookie", "If-None-Match", "Prefer", "Accept", "Content-Type", "Host"],
     )  # fmt: skip
     def test_reach_neither_the_answer_nor_the_log(
         self, name: str, text: str, stage: Stage, logged: io.StringIO

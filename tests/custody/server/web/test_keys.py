@@ -196,7 +196,8 @@ class TestRegister:
             ({"xpub": key_offer(seed(1))["profile"]["xpub"]}, "/xpub"),
             ({"vault_accounts": [{"account": 0, "xpub": key_offer(seed(2))["xpub"]}]}, "/vault_accounts"),
             ({"vault_accounts": [{"account": 1, "xpub": key_offer(seed(1))["xpub"]}]}, "/vault_accounts"),
-            ({"vault_accounts": [{"account": 101, "xpub": key_offer(seed(1))["xpub"]}]}, "/vault_accounts/0/account"),
+            ({"vault_accounts": [{"account": 101, "xpub": key_offer(seed(1))["xpub"]}]},
+             "/vault_accounts/0/account"),
             ({"profile": {**key_offer(seed(1))["profile"], "derivation_base_path": "m/84h/1h/1h"}},
              "/profile/derivation_base_path"),
             ({"profile": {"xpub": key_offer(seed(1))["xpub"], "derivation_base_path": "m/84h/1h/0h"}},
@@ -210,7 +211,10 @@ class TestRegister:
 
     def test_a_private_key_is_refused_and_not_repeated(self, alice: As) -> None:
         """P49."""
-        private = "tprv8ZgxMBicQKsPeDgjzdC36fs6bMjGApWDNLR9erAXMs5skhMv36j9MV5ecvfavji5khqjWaWSFhN3YcCUUdiKH6isR4Pwy3U5y5egddBr16m"
+        private = (
+            "tprv8ZgxMBicQKsPeDgjzdC36fs6bMjGApWDNLR9erAXMs5skhMv36j9MV5"
+            "ecvfavji5khqjWaWSFhN3YcCUUdiKH6isR4Pwy3U5y5egddBr16m"
+        )
         answer = alice.post("/api/v1/key-challenge", {**key_offer(seed(1)), "xpub": private})
         assert refused(answer, "/xpub")
         assert private not in answer.text

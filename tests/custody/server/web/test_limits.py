@@ -14,8 +14,8 @@ from tests.support.platform import As, World, plain_vault
 from tests.support.staff import Someone, add_role, add_someone, change_role
 
 BOB = "bob@example.org"
-NOT_AMOUNTS = ("1e3", "NaN", "-1", "+1", "", " 1", "1 ", "1.", ".5", "01", "0x10", "1,0", "Infinity", "1.1_1", "１",
-               "0." + "1" * 30, "0.123456789", "21000000.00000001", "99999999999999999999")  # fmt: skip
+NOT_AMOUNTS = ("1e3", "NaN", "-1", "+1", "", " 1", "1 ", "1.", ".5", "01", "0x10", "1,0", "Infinity", "1.1_1",
+               "１", "0." + "1" * 30, "0.123456789", "21000000.00000001", "99999999999999999999")  # fmt: skip
 NOT_DAYS = (("W", 0), ("W", 8), ("M", 0), ("M", 32), ("M", -1), ("M", 1.5), ("M", "1"), ("D", 1), ("w", 1))
 
 
@@ -159,8 +159,8 @@ class TestVaults:
     def test_a_policy_is_replaced_read_back_and_recorded(self, alice: As, vault: str, world: World) -> None:
         answer = ok(alice.post("/api/v1/update-vault", vault_policy()))
         assert answer == {
-            "Limit": "0.50000000", "CyclePeriod": "M", "CycleDay": 31, "Used": "0.00000000", "Unused": "0.50000000",
-            "NextReset": "2026-03-31T00:00:00.000Z", "PerCycle": False,
+            "Limit": "0.50000000", "CyclePeriod": "M", "CycleDay": 31, "Used": "0.00000000",
+            "Unused": "0.50000000", "NextReset": "2026-03-31T00:00:00.000Z", "PerCycle": False,
         }  # fmt: skip
         assert ok(alice.get("/api/v1/get-vault-limits", workspace_id=1, vault_id=vault)) == answer
         event = last_event(world)

@@ -21,8 +21,8 @@ from tests.support.platform import As, World
 LOGS, EXPORT = "/api/v1/get-logs", "/api/v1/export-audit-logs"
 HERE = {"org_uid": 1, "workspace_uid": 1}
 # The specification's AuditLogEntry, to the letter.
-FIELDS = ["event_uid", "org_uid", "workspace_uid", "timestamp", "category", "action", "description", "user_uuid",
-          "role_uid", "trace_id", "prev_hash", "event_hash", "user_name"]  # fmt: skip
+FIELDS = ["event_uid", "org_uid", "workspace_uid", "timestamp", "category", "action", "description",
+          "user_uuid", "role_uid", "trace_id", "prev_hash", "event_hash", "user_name"]  # fmt: skip
 
 
 def append(

@@ -235,9 +235,7 @@ class TestRemoved:
     def test_does_not_come_back_by_an_invitation_from_before(
         self, alice: As, world: World, is_left: bool
     ) -> None:
-        """P23: invited, then added in another way while the offer was open, which nobody thinks of any
-        more.
-        """
+        """P23: invited, then added in another way while the forgotten offer was still open."""
         second = second_workspace(alice)
         offer = {"invited_email": BOB, "workspace_context": 1, "org_id": 1, "role_id": ADMINISTRATOR}
         invite_id = ok(alice.post("/api/v1/invite-to-workspace", offer))["invite_id"]

@@ -21,8 +21,9 @@ from tests.support.purchases import HOOK, deliver, post, sign, transaction
 
 LIST = "/api/v1/purchases"
 FIELDS = ["id", "status", "created_at", "updated_at", "base_currency_amount", "base_currency_code",
-          "quote_currency_amount", "quote_currency_code", "fee_amount", "extra_fee_amount", "network_fee_amount",
-          "are_fees_included", "wallet_address", "crypto_transaction_id", "failure_reason", "external_transaction_id"]  # fmt: skip
+          "quote_currency_amount", "quote_currency_code", "fee_amount", "extra_fee_amount",
+          "network_fee_amount", "are_fees_included", "wallet_address", "crypto_transaction_id",
+          "failure_reason", "external_transaction_id"]  # fmt: skip
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
-"""Histories of tokens from a tape of bytes: mostly calls that succeed, and beside them what a hostile person would send.
+"""Histories of tokens from a tape of bytes: mostly calls that succeed,
+and beside them what a hostile person would send.
 
-The writer follows the slow machine of `independent`, so that it knows who owns and holds what. It writes payloads from
-the page too, and shares no code with `multisig.tokens`. Any tape is a history; what hypothesis makes shorter stays one.
+The writer follows the slow machine of `independent`, so that it knows who owns and holds what. It writes
+payloads from the page too, and shares no code with `multisig.tokens`. Any tape is a history;
+what hypothesis makes shorter stays one.
 """
 
 import hashlib
@@ -40,7 +42,8 @@ DRAWN = [
     "burn",
 ]
 
-# One of each type of address, then two more. Two begin alike, so that the order of holders shows in a state hash.
+# One of each type of address, then two more. Two begin alike,
+# so that the order of holders shows in a state hash.
 HOLDERS = [
     "0014" + "11" * 20,
     "0020" + "22" * 32,
@@ -206,7 +209,7 @@ class Story:
 
     @staticmethod
     def able(function, token):
-        """The same, or where nobody could do it now, what somebody can."""
+        """The function itself, or one that a holder can call now where this one cannot be called."""
         if function == "burn" and not token["balances"].get(token["owner"]):
             function = "transfer"
         if function == "mint" and token["supply"] == token["maximum"]:

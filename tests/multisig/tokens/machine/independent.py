@@ -1,11 +1,11 @@
 """A second state machine of CPT-1, written from docs/tokens.md alone: slow, and meant to be seen to be right.
 
-It shares nothing with `multisig.tokens`. Every transaction works on a whole copy of the state, and its effects are
-whatever differs between the copies. What both machines do alike is what the page says.
+It shares nothing with `multisig.tokens`. Every transaction works on a whole copy of the state, and its
+effects are whatever differs between the copies. What both machines do alike is what the page says.
 
-A block is (height, hash of the header as 32 bytes, transactions); a transaction is (txid as it is written, script in
-hex that its first input spends, data that its one OP_RETURN pushes). The data is None where the page gives the
-outputs no effect: a second OP_RETURN, or a value other than 0.
+A block is (height, hash of the header as 32 bytes, transactions); a transaction is (txid as it is written,
+script in hex that its first input spends, data that its one OP_RETURN pushes). The data is None where the
+page gives the outputs no effect: a second OP_RETURN, or a value other than 0.
 """
 
 import hashlib

@@ -1,4 +1,5 @@
-"""The machine and the slow one of `independent` agree about every history, and about every history with reorganisations.
+"""The machine and the slow one of `independent` agree about every history,
+and about every history with reorganisations.
 
 `TOKEN_HISTORIES=20000 pytest …/test_agreement.py --hypothesis-seed=1` tries more of them than the gate does.
 """
@@ -106,7 +107,9 @@ def answer(outcome):
 
 
 def require_same(node, state, state_hash):
-    """Cell for cell. The page does not say what a token of unknown bytecode adds to the hash: nothing is held then."""
+    """Cell for cell. The page does not say what a token of unknown bytecode adds to the hash:
+    nothing is held then.
+    """
     cells = node.cells()
     of_unknown = {key for key in cells if key[0] in state["unknown"]}
     assert {kind for _, kind, _ in of_unknown} <= {Cell.DEPLOYED, Cell.BYTECODE}, "unknown is never zero"

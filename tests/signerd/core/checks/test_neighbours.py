@@ -40,7 +40,7 @@ def test_s6_both_payments_are_shown_with_id_amount_address_and_time() -> None:
     ):
         assert part in told.sentence
     assert told.figures == {"proposals": "p-1"}
-    # Change that happens to be equal is nobody's payment.
+    # An equal amount of change is not a payment.
     assert told.sentence.count("sats") == 2
 
 

@@ -67,7 +67,7 @@ async def test_l11_of_many_that_come_at_once_no_more_are_answered_than_an_app_ma
     came = await asyncio.gather(*(desk.ask(1.0) for _ in range(30)), return_exceptions=True)
     assert desk.done == AT_ONCE
     assert {type(one) for one in came} == {type(None), TooManyRequests}
-    # Nobody else pays for it.
+    # No other caller is limited for it.
     await desk.ask(0.0, "a-2")
 
 

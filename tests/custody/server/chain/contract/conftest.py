@@ -1,7 +1,7 @@
 """The contract of every chain backend: each test runs once for each rig named here.
 
-A new backend adds its name to RIGS and a fixture ``<name>_rig``; the tests stay as they are. What a rig is stands in
-tests/support/chains.py.
+A new backend adds its name to RIGS and a fixture ``<name>_rig``; the tests stay as they are.
+What a rig is stands in tests/support/chains.py.
 """
 
 import pytest

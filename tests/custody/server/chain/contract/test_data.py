@@ -1,4 +1,6 @@
-"""Blocks with the transactions that carry data, and who calls: the output script that the first input spends."""
+"""Blocks with the transactions that carry data, and who calls:
+the output script that the first input spends.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,6 @@
-"""What every backend owes its callers beside the chain itself: its network, estimates, threads, and plain failure."""
+"""What every backend owes its callers beside the chain itself: its network, estimates,
+threads, and plain failure.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 

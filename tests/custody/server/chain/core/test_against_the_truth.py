@@ -1,4 +1,6 @@
-"""Whatever happens on the chain, in whatever order it is looked at: the backend tells what the chain itself does."""
+"""Whatever happens on the chain, in whatever order it is looked at:
+the backend tells what the chain itself does.
+"""
 
 import random
 

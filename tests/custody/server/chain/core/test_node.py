@@ -111,7 +111,7 @@ def test_a_block_is_believed_as_far_as_it_hangs_together(rig, faults, spoil):
 
 
 def test_a_block_whose_header_does_not_commit_to_its_transactions_is_refused(rig, faults):
-    """The header is the true one; an output of the coinbase pays somebody else."""
+    """The header is the true one; an output of the coinbase pays another script."""
     script = p2wsh(rig.coinbase_script(1))
     true = rig.node.do_getblock
 

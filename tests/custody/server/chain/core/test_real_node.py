@@ -1,4 +1,6 @@
-"""What a real node does where the simulated one only pretends: starts, indexes, rights, and rules of its own."""
+"""What a real node does where the simulated one only pretends: starts, indexes, rights,
+and rules of its own.
+"""
 
 import hmac
 import re
@@ -121,7 +123,7 @@ def test_a_method_that_the_user_may_not_call_is_said_so(start):
 
 
 def burn(coin, number):
-    """Money into an output that nobody can ever spend."""
+    """Pays into an unspendable output."""
     payment = spend(coin, number, to=p2wsh(open_script(number)))
     return replace(
         payment, outputs=(TxOut(Sats(50_000), b"\x6a"), TxOut(Sats(40_000), payment.outputs[0].script_pubkey))

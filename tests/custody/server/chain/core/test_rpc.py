@@ -1,4 +1,6 @@
-"""Whatever goes wrong on the way to the node: one error, in words that say what to do, and nothing told of secrets."""
+"""Whatever goes wrong on the way to the node: one error, in words that say what to do,
+and nothing told of secrets.
+"""
 
 import contextlib
 import socket
@@ -96,7 +98,7 @@ def test_an_answer_is_read_up_to_a_bound(rig, faults):
 
 def test_nobody_listens():
     with socket.socket() as taken:
-        # Bound, so that it is nobody else's, and not listening.
+        # Bound, so that no other process takes the port, but not listening.
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
         backend = CoreBackend(Network.REGTEST, address, Password(USER, SecretStr(PASSWORD)))

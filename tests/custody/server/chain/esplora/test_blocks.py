@@ -74,7 +74,9 @@ def test_every_branch_of_every_tree_leads_to_its_root(count, data):
 
 @pytest.mark.parametrize("count", [3, 5, 6, 7, 11])
 def test_a_place_in_what_a_tree_only_repeats_is_none(count):
-    """CVE-2012-2459: with its copies written out the list has the same root, and so does each copy's branch."""
+    """CVE-2012-2459: with its copies written out the list has the same root,
+    and so does each copy's branch.
+    """
     txids = [sha256(bytes([number])).hexdigest() for number in range(count)]
     longer = list(txids)
     while len(longer) & (len(longer) - 1):

@@ -1,4 +1,6 @@
-"""An explorer that lies, as well as it can: what is found out, and what a lie costs (docs/operating/chain.md)."""
+"""An explorer that lies, as well as it can: what is found out,
+and what a lie costs (docs/operating/chain.md).
+"""
 
 import json
 from dataclasses import replace
@@ -30,7 +32,9 @@ from tests.support.regtest import coin_of, open_script, spend
 
 
 class Liar:
-    """Puts transactions of its own into a script's history, mempool and everywhere that it is asked of them."""
+    """Puts transactions of its own into a script's history,
+    mempool and everywhere that it is asked of them.
+    """
 
     def __init__(self, rig, transaction, status):
         self.rig, self.transaction, self.status = rig, transaction, status
@@ -185,7 +189,9 @@ class TestDeposits:
 
 
 class TestSpends:
-    """A spend frees a proposal's coins for another payment, so that a false one could have money sent twice."""
+    """A spend frees a proposal's coins for another payment,
+    so that a false one could have money sent twice.
+    """
 
     @pytest.mark.parametrize("confirmed", [False, True])
     def test_nobody_invents_a_spend_without_our_keys(self, rig, coin, number, confirmed):
@@ -226,7 +232,9 @@ class TestSpends:
 
 class TestBlocks:
     def test_a_block_that_shows_its_end_twice(self, rig):
-        """CVE-2012-2459: its hash and its root are right, and what its last payment did would happen again."""
+        """CVE-2012-2459: its hash and its root are right,
+        and what its last payment did would happen again.
+        """
         for _ in range(2):
             rig.fund(rig.fresh(), 5_000)
         (block,) = rig.mine()
@@ -450,7 +458,7 @@ class TestBroadcast:
         assert rig.explorer.last_kind == "text/plain"
 
     def test_a_bump_is_judged_by_what_it_pays(self, rig, coin, number):
-        """Where nobody can be asked, a rival in the mempool is measured (BIP-125)."""
+        """Without a node to ask, a rival in the mempool is measured (BIP-125)."""
         here = p2wsh(open_script(rig.fresh()))
         rig.send(spend(coin, number, to=here, fee=1_000))
         vsize = spend(coin, number, to=here).vsize

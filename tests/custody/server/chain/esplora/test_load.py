@@ -102,7 +102,7 @@ def test_what_was_broadcast_is_looked_for_at_once(watched, rig):
 
 
 def test_what_waits_is_read_again_though_its_count_is_the_same(watched, rig):
-    """A bump of somebody else's payment to us is another transaction under the same numbers."""
+    """A sender's fee bump replaces the transaction but leaves the counts the same."""
     source, number = confirmed_coin(rig)
     first = spend(source, number, to=watched.coin.script_pubkey)
     second = spend(source, number, to=watched.coin.script_pubkey, sequence=0xFFFFFFFE)

@@ -296,7 +296,8 @@ class TestFile:
         assert bench.checkpoints.make() is not None
         (finding,) = bench.found()
         assert finding == (
-            f"checkpoints {series[:16]} 0: the audit log names 2 checkpoints of it, and no file that was given holds them"
+            f"checkpoints {series[:16]} 0: the audit log names 2 checkpoints of it, "
+            "and no file that was given holds them"
         )
 
     def test_a_file_that_begins_is_told_of_where_no_database_reaches(self, bench: Bench) -> None:

@@ -167,9 +167,9 @@ def _fill(store: Store, chain_id: str, count: int) -> None:
     previous, values = GENESIS, []
     for position in range(1, count + 1):
         row = AuditRow(
-            event_uid=f"{chain_id} {position}", chain_id=chain_id, position=position, org_uid="1", workspace_uid="",
-            timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="TRIED", description="x" * 100, user_uuid=1,
-            user_name="alice@example.org", role_uid="", trace_id="t",
+            event_uid=f"{chain_id} {position}", chain_id=chain_id, position=position, org_uid="1",
+            workspace_uid="", timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="TRIED",
+            description="x" * 100, user_uuid=1, user_name="alice@example.org", role_uid="", trace_id="t",
         )  # fmt: skip
         hashed = event_hash(previous, row)
         values.append({**vars(row), "timestamp": Clock()(), "prev_hash": previous, "event_hash": hashed})

@@ -46,7 +46,10 @@ def test_each_message_is_a_private_file(mailer: FileMailer, tmp_path: Path) -> N
 
 
 def test_a_link_can_be_copied_from_the_file(mailer: FileMailer, tmp_path: Path) -> None:
-    line = "Go on at https://custody.example.org/reset-password#token=HLVk438ZjvnViqvpjex7rG0_WZLCMIWj9hvQlHXQO3c now."
+    line = (
+        "Go on at https://custody.example.org/reset-password"
+        "#token=HLVk438ZjvnViqvpjex7rG0_WZLCMIWj9hvQlHXQO3c now."
+    )
     mailer.send(Mail("a@example.org", "Subject", f"{line}\n"))
     (written,) = (tmp_path / "mail").iterdir()
     assert line in written.read_text(encoding="ascii").splitlines()

@@ -141,7 +141,9 @@ def test_what_stands_costs_whoever_takes_over_nothing_for_each_coin(desk: Desk, 
 
 @pytest.mark.parametrize("kept", [288, 2])
 def test_p36_a_node_that_is_behind_takes_nothing_back(desk: Desk, follow, monkeypatch, kept: int) -> None:
-    """A block that it does not have yet has not left the chain, whoever saw it before."""
+    """A block that this node does not have yet has not left the chain:
+    another node may have shown it before.
+    """
     for module in ("snapshot", "watcher"):
         monkeypatch.setattr(f"custody.server.service.network.{module}.KEPT_BLOCKS", kept)
     desk.deposit(100_000)

@@ -1,9 +1,9 @@
 """Random lives of payments and their versions on a real chain: after every step the record says what the
 chain shows.
 
-No model of the lifecycle here, but what has to be true whatever happened: whoever is in a block is confirmed
-and nobody else, one of a family at most, coins are locked and counted for exactly what may still be mined,
-and in the end all is settled.
+This is no model of the lifecycle, only invariants: a proposal is confirmed if and only if its transaction is
+in a block; at most one of a family is; coins are locked and counted for exactly what may still be mined; in
+the end all is settled.
 """
 
 import shutil

@@ -104,7 +104,7 @@ class TestP36:
         rival = outside_spend(desk, psbt_id)
         desk.chain.mine_block([rival])
         desk.watcher.look()
-        # The rival and its block vanish; ours is not back in the mempool, and somebody proposes anew.
+        # The rival and its block vanish; ours is not back in the mempool, and a member proposes anew.
         desk.chain.reorganise(1, 2)
         mempool = desk.chain._mempool
         mempool._entries.clear()

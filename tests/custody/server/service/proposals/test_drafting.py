@@ -102,7 +102,7 @@ def test_what_ended_is_proposed_again_as_another_transaction(desk, kind):
 
 
 def cancel_own(desk: Desk, psbt_id: str):
-    """By whoever made it: a forward is its owner's alone."""
+    """Cancelled by its maker: a forward belongs to its owner alone."""
     body = {"psbt_id": psbt_id, "workspace_id": desk.workspace_id}
     is_forward = desk.proposal(psbt_id)["tx_type"] == "forward"
     return (desk.signers["alice"] if is_forward else desk.admin).post("/api/v1/cancel-psbt", body)
@@ -153,7 +153,7 @@ def test_a_signer_is_asked_nothing_about_it_and_it_is_sent(desk):
 
 @each_kind
 def test_what_was_proposed_and_ended_since_it_was_drafted_is_drafted_again(desk, kind, monkeypatch):
-    """As often as it is drafted outside the writers' turn; then inside, where nobody else proposes."""
+    """It is drafted outside the write lock a few times, then inside it, where no other member can propose."""
     propose, services, twins = kind(desk), desk.world.platform.services, []
     drafters = {
         forwarding: services.forwarding,

@@ -43,7 +43,9 @@ def test_p36_what_is_left_of_its_coins_comes_back(desk, stalled) -> None:
 
 
 def test_it_is_not_paid_with_other_coins(desk, stalled) -> None:
-    """The coin may come back, and with it the payment: only what pays nobody may do with less."""
+    """The coin may come back, and with it the payment:
+    only a replacement without payments may leave out a coin.
+    """
     desk.deposit(900_000)
     said = refused(bump(desk, stalled, fee_rate="20"), 409, "STATE_CONFLICT")
     assert "not on the chain" in said["detail"]

@@ -257,7 +257,7 @@ class TestUnconfirmed:
 
 
 class TestDepositsThatAreTakenBack:
-    """Whoever pays the profile may replace the payment while it waits: no coin may stay locked for that."""
+    """A sender may replace a payment to the profile while it waits: no coin may stay locked for that."""
 
     @pytest.fixture
     def forwarded(self, desk: Desk) -> str:
@@ -453,7 +453,7 @@ class TestLife:
         assert figures(desk.signers["alice"]) == (39_000, 0, 0)
 
     def test_an_address_is_used_up_by_the_payment_and_not_by_the_proposal(self, desk: Desk) -> None:
-        """Forwards that nobody signs must not open a gap beyond which the vault is not restored."""
+        """Forwards that no member signs must not open a gap beyond which the vault is not restored."""
         for _ in range(25):
             psbt_id = ok(forward(desk, "alice", 50_000))["psbt_id"]
             ok(desk.decline("alice", psbt_id))

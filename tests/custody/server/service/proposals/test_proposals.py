@@ -138,7 +138,7 @@ class TestRefused:
         refused(desk.propose(10_000), 422, "INSUFFICIENT_FUNDS")
 
     def test_p10_coins_of_huge_transactions_are_too_much_at_once(self, desk, monkeypatch):
-        """Every input carries the transaction that made it, and whoever pays the vault chooses its size."""
+        """Every input carries the transaction that made it, and the payer chooses its size."""
         assemble = mining._assemble
 
         def huge(coins, outputs):

@@ -222,7 +222,9 @@ class TestTheDaemonLetsItThrough:
         assert lets_through(funded, made(bump(funded, first, priority="low")), [first])
 
     def test_a_bump_after_one_that_ended_outbids_that_one_too(self, funded, first):
-        """Its signatures may be out, and a daemon believes nobody who says that it ended."""
+        """Its signatures may be out, and a daemon does not trust the platform when it
+        says that a proposal ended.
+        """
         second = made(bump(funded, first, fee_rate="9"))
         funded.approve("alice", second)
         ok(funded.decline("bob", second))

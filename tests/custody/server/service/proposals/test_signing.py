@@ -354,7 +354,7 @@ def test_p10_others_write_while_a_psbt_is_read(funded, psbt_id, monkeypatch):
 
 
 def test_p10_a_psbt_is_read_for_a_signer_alone(funded, psbt_id, monkeypatch):
-    """Reading is work: whoever could not sign in any case has none of it done."""
+    """Parsing costs time: the server does none for a member who could not sign anyway."""
     monkeypatch.setattr(verifying, "_parse", None)
     body = {"psbt_id": psbt_id, "workspace_id": funded.workspace_id, "psbt_base64": "cHNidP8="}
     refused(funded.admin.post("/api/v1/sign-psbt", body), 403, "NOT_A_SIGNER")

@@ -11,8 +11,8 @@ from custody.server.store.models import Proposal, Vault
 from multisig import Psbt
 from tests.support.custody import ok
 
-# BEGIN and COMMIT are not counted. Whoever makes one of them larger says why: what a signer said before is
-# read by its key, apart from their seat.
+# BEGIN and COMMIT are not counted. A change that raises a count says why. A signer's earlier answer is read
+# by its key, apart from their seat.
 PROPOSAL, FIRST, LAST = 21, 15, 21
 
 

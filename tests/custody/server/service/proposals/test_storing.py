@@ -1,4 +1,6 @@
-"""Where change goes: what nobody signs must open no gap that a wallet restoring the vault would stop at."""
+"""Where change goes: unsigned proposals must open no gap at which a wallet that
+restores the vault would stop.
+"""
 
 from multisig import CHANGE, Network, Psbt, inspect
 from tests.support.custody import ok

@@ -1,5 +1,5 @@
-"""Tokens go to a vault's own address or to somebody else: at its other addresses nothing could move them
-again.
+"""Tokens go to the vault's token address or to another owner: from the vault's other addresses they could not
+be moved again.
 """
 
 import pytest

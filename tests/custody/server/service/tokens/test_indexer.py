@@ -35,7 +35,7 @@ def holder(number: int) -> bytes:
 @dataclass
 class Tokens:
     """A chain on which numbered open scripts deploy and call, and an indexer that follows it. ``strangers``:
-    the deployments that nobody proposed here.
+    the deployments that no workspace proposed here.
     """
 
     chain: EmbeddedChain
@@ -185,7 +185,7 @@ def test_a_failed_call_is_recorded_with_its_reason(tokens):
 
 
 def test_a_deployment_that_nobody_proposed_here_has_no_effect(tokens):
-    """Whoever made it, and though its bytecode is known: by the owner of ours, and the very same payload."""
+    """Even if its bytecode is known, and even if the owner of ours made it with the very same payload."""
     tokens.fund(OWNER)
     ours = deployed(tokens)
     tokens.strangers.add(theirs := tokens.carry(OWNER, gold().deployment))

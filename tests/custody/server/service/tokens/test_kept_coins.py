@@ -70,7 +70,7 @@ def test_so_does_whoever_was_handed_one_by_another_vault_of_the_workspace(tokens
 
 @pytest.mark.parametrize(("function", "amount"), [("transfer", [1]), ("transfer_ownership", [])])
 def test_what_a_stranger_sends_or_hands_over_reserves_nothing(tokens, function, amount):
-    """Whoever knows the address can do it, and what it would keep back could never be spent again."""
+    """Any sender who knows the address can do it, and the reserved coins could never be spent again."""
     uid = tokens.started(token_name="Free gift")
     neighbour = TokenDesk(neighbour_of(tokens.desk))
     neighbour.fund(90_000)

@@ -1,5 +1,5 @@
-"""Tokens that another workspace made: whoever was paid some, or was handed one, can prove, move and call it;
-nobody else can (P24).
+"""Tokens that another workspace made: only a workspace that was paid some, or was handed one, can prove, move
+and call it (P24).
 """
 
 import pytest

@@ -19,7 +19,7 @@ STRANGER, AMOUNT = 7, 50_000
 
 
 def mined_by_a_stranger(tokens: TokenDesk, bytecode: Bytecode) -> str:
-    """A deployment of that bytecode from a coin that anybody may spend."""
+    """A deployment of that bytecode from a coin that any key may spend."""
     chain, script = tokens.desk.chain, p2wsh(open_script(STRANGER))
     paid = chain.transaction(chain.fund(open_address(STRANGER), Sats(AMOUNT))).transaction
     vout = next(place for place, output in enumerate(paid.outputs) if output.script_pubkey == script)
@@ -40,7 +40,7 @@ def bytecode_of(tokens: TokenDesk, contract_uid: int) -> Bytecode:
 
 
 def unpublished(tokens: TokenDesk) -> Bytecode:
-    """What `create` would make, before anybody asks for it."""
+    """What `create` would make, before any workspace asks for it."""
     made = ok(tokens.create())
     bytecode = bytecode_of(tokens, made["contract_uid"])
     assert bytecode.name == "Gold of the House"
@@ -72,7 +72,7 @@ def asked(tokens: TokenDesk, monkeypatch) -> list[int]:
 
 
 def test_bytecode_that_is_published_later_has_nothing_read_again(tokens, asked):
-    """Otherwise anybody could throw everybody's state away, with a member who does not know what they do."""
+    """Otherwise an attacker who tricks one member could make the server discard the state of all tokens."""
     tokens.fund(*[50_000] * 3)
     uid = tokens.started()
     bait = unpublished(tokens)
