@@ -29,6 +29,7 @@ from tests.support.patience import PATIENCE
 pytestmark = pytest.mark.anyio
 
 DEADLINES = Deadlines(grace=0.2, idle=30.0)
+PATIENT = Deadlines(grace=PATIENCE, idle=30.0)
 ENDPOINT = Endpoint.parse("trezor:udp:127.0.0.1:1")
 
 
@@ -156,7 +157,7 @@ async def test_a_silent_probe_is_cleared_up_by_an_operation_only():
 
 
 async def test_a_polite_worker_survives_its_deadline():
-    async with lane_to() as lane:
+    async with lane_to(deadlines=PATIENT) as lane:
         await lane.call("echo", deadline=PATIENCE)
         pid = lane.worker_pid
         with pytest.raises(TimedOut):
@@ -166,7 +167,7 @@ async def test_a_polite_worker_survives_its_deadline():
 
 
 async def test_an_answer_in_the_grace_is_an_answer():
-    async with lane_to() as lane:
+    async with lane_to(deadlines=PATIENT) as lane:
         assert await lane.call("finish_when_cancelled", deadline=0.1) == "late"
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.namespace
 @pytest.fixture(scope="module", params=sorted(DIFFERENCES))
 def seen(request):
     # Thirty programs, one after the other, each of which loads HWI or the whole of multisig.
-    found = run_isolated("hwi_parity", request.param, deadline=400)
+    found = run_isolated("hwi_parity", request.param, deadline=1200)
     return request.param, found["theirs"], found["ours"]
 
 
