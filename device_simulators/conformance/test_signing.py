@@ -122,7 +122,7 @@ async def test_progress_says_what_the_person_is_asked(rig):
         await enrol(bridge, device)
         rig.panel.script = ask_person
         async with running(sign_and_check(bridge, device, rig, on_progress=listen)) as signing:
-            await asyncio.wait_for(asked.wait(), 10)
+            await asyncio.wait_for(asked.wait(), 90)
             makes.settle(rig)
             await signing
     assert {note.device_id for note in told} == {device.id}

@@ -413,7 +413,7 @@ async def test_a_cancel_ends_a_question_politely():
         await lane.cancel()
         with pytest.raises(Cancelled):
             await call
-        await asyncio.wait_for(person.left.wait(), 5)
+        await asyncio.wait_for(person.left.wait(), PATIENCE)
         # The next question is answered by its own answer, and the worker did not have to die.
         assert await asked(lane, None) is None
         assert lane.worker_pid == pid
@@ -424,7 +424,7 @@ async def test_a_question_that_waits_too_long_times_out():
     async with lane_to() as lane:
         with pytest.raises(TimedOut):
             await lane.call("question", {"question": "pin"}, deadline=0.2, on_ask=person)
-        await asyncio.wait_for(person.left.wait(), 5)
+        await asyncio.wait_for(person.left.wait(), PATIENCE)
 
 
 async def test_a_worker_that_dies_does_not_wait_for_the_persons_answer():
@@ -435,7 +435,7 @@ async def test_a_worker_that_dies_does_not_wait_for_the_persons_answer():
         os.kill(lane.worker_pid, signal.SIGKILL)
         with pytest.raises(WorkerCrashed):
             await call
-        await asyncio.wait_for(person.left.wait(), 5)
+        await asyncio.wait_for(person.left.wait(), PATIENCE)
 
 
 async def test_a_session_goes_to_every_worker_that_opens_the_device():

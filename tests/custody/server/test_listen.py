@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from custody.server.listen import Address, CannotListen, bind, only_server, write_port_file
+from tests.support.patience import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ async def test_an_answer_is_sent_at_once(host: str) -> None:
 
     async with await asyncio.start_server(answer, sock=bind(Address(host, 0), behind_proxy=False)) as server:
         _reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
-        assert await asyncio.wait_for(found.get(), 10) == 1
+        assert await asyncio.wait_for(found.get(), PATIENCE) == 1
         writer.close()
         await writer.wait_closed()
 

@@ -36,6 +36,7 @@ from tests.support.coldcard import (
     start_signing,
     text_file,
 )
+from tests.support.patience import PATIENCE
 from tests.support.wallets import make_spend
 
 pytestmark = pytest.mark.anyio
@@ -340,7 +341,7 @@ async def test_a_device_fails_in_the_middle_of_signing(tmp_path, fault, phase):
             assert there(path)
             return
         # The host gives up after some milliseconds; the device may have come to it a little later.
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while there(path):  # noqa: ASYNC110 - nothing tells that a file is gone
                 await asyncio.sleep(0)
 

@@ -13,6 +13,7 @@ from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
 from device_simulators.trezor.wire import CHUNK, PING, PONG
 from device_simulators.trezor.work import ROUTES, Mode, Sort
+from tests.support.patience import PATIENCE
 from tests.support.trezor_host import MASTER, Host, host_of, spending
 from tests.support.virtual import NETWORK, Record, seed, spend, vault
 
@@ -480,4 +481,4 @@ async def test_many_hosts_come_and_go():
         for _ in range(70):
             async with host_of(it.endpoint) as host:
                 await host.initialize()
-        await asyncio.wait_for(it.one.initialize(), 5)
+        await asyncio.wait_for(it.one.initialize(), PATIENCE)

@@ -28,6 +28,7 @@ from multisig import (
 )
 from tests.support import rigs, wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
+from tests.support.patience import PATIENCE
 from tests.support.peers import own_profile
 from tests.support.rigs import NETWORK, SEEDS
 from tests.support.virtual import Record
@@ -157,13 +158,13 @@ async def _leave_result(device, endpoint, psbt) -> None:
 
     unwatch = device.panel.watch(watch)
     async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
-        await asyncio.wait_for(shown.wait(), 10)
+        await asyncio.wait_for(shown.wait(), PATIENCE)
         await asyncio.to_thread(client.cancel)
         with pytest.raises(DeviceFailure):
             await signing
     decided.clear()
     device.panel.press_yes()
-    await asyncio.wait_for(decided.wait(), 10)
+    await asyncio.wait_for(decided.wait(), PATIENCE)
     unwatch()
     device.panel.script = approve_all
 
@@ -237,7 +238,7 @@ async def _cut_off(device, endpoint, psbt):
     shown = asyncio.Event()
     unwatch = device.panel.watch(lambda _event: shown.set())
     async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
-        await asyncio.wait_for(shown.wait(), 10)
+        await asyncio.wait_for(shown.wait(), PATIENCE)
         await asyncio.to_thread(client.cancel)
         with pytest.raises(DeviceFailure):
             await signing
@@ -254,7 +255,7 @@ async def _resumed_at_an_open_question(psbt):
         record = Record(device.panel)
         call = drive(endpoint, "sign", sign_args(psbt, resume=True), person=waiting)
         again = asyncio.create_task(call)
-        await asyncio.wait_for(waiting.waits.wait(), 10)
+        await asyncio.wait_for(waiting.waits.wait(), PATIENCE)
         yield device, again
         assert record.prompts == []
 
@@ -283,7 +284,7 @@ async def test_an_address_that_is_still_shown_is_no_answer():
         waiting = Waiting()
         call = drive(endpoint, "sign", sign_args(psbt, resume=True), person=waiting)
         signing = asyncio.create_task(call)
-        await asyncio.wait_for(waiting.waits.wait(), 10)
+        await asyncio.wait_for(waiting.waits.wait(), PATIENCE)
         device.panel.script = approve_all
         device.panel.press_yes()
         assert signed_by_device(await signing, psbt)
@@ -510,7 +511,7 @@ async def taken(device, kind):
         pending = device._firmware.approvals.pending
         return (pending.kind, pending.state) == (kind, State.ASKING)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not is_taken():  # noqa: ASYNC110 - the screen does not change: nothing tells of it
             await asyncio.sleep(0)
 
@@ -576,7 +577,7 @@ async def test_an_enrolment_shows_fingerprints_and_keys_on_key_1_only():
         shown = asyncio.Event()
         device.panel.watch(lambda _event: shown.set())
         under_review = asyncio.create_task(drive(endpoint, "enrol", enrol_args()))
-        await asyncio.wait_for(shown.wait(), 10)
+        await asyncio.wait_for(shown.wait(), PATIENCE)
         device.press_1()
         unwatch()
         device.panel.press_yes()
@@ -629,7 +630,7 @@ async def test_the_person_is_told_to_look_when_the_question_is_on_the_screen_and
 
         person.tell = hear
         signing = asyncio.create_task(drive(endpoint, "sign", sign_args(psbt), person=person))
-        await asyncio.wait_for(checking.wait(), 10)
+        await asyncio.wait_for(checking.wait(), PATIENCE)
         # Longer than from one look to the next: the device answers none of them.
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(signing), 0.3)

@@ -26,6 +26,7 @@ from multisig import (
 )
 from tests.support import rigs, wallets
 from tests.support.ledger_driver import ANOTHER, NAME, bench, driven, fails_with, policy_of
+from tests.support.patience import PATIENCE
 from tests.support.peers import own_profile
 
 pytestmark = pytest.mark.anyio
@@ -191,7 +192,7 @@ async def test_the_person_is_called_when_the_question_is_on_the_screen_and_not_b
         b.panel.script = ask_person
         told = told_of("confirm-transaction", b.driver.caller, lambda: seen.append(b.kinds))
         signing = asyncio.create_task(sign(b.driver, wallets.make_spend(VAULT, n_inputs=3), policy))
-        await asyncio.wait_for(told.wait(), 10)
+        await asyncio.wait_for(told.wait(), PATIENCE)
         b.panel.press_yes()
         await signing
     assert seen == [["sign-transaction"]]
@@ -237,10 +238,10 @@ async def test_another_program_in_the_middle_is_noticed_long_before_a_persons_de
         b.shown.clear()
         begun = told_of("sending", b.driver.caller)
         signing = asyncio.create_task(sign(b.driver, wallets.make_spend(VAULT, n_inputs=10), policy))
-        await asyncio.wait_for(begun.wait(), 10)
+        await asyncio.wait_for(begun.wait(), PATIENCE)
         host, _, port = b.endpoint.place.rpartition(":")
         _reader, writer = await asyncio.open_connection(host, int(port))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             with fails_with("timed-out", "another program may have used it"):
                 await signing
         writer.close()

@@ -164,7 +164,7 @@ async def test_what_is_answered_after_it_was_given_up_signs_nothing_and_keeps_th
         getattr(b.panel, answer)()
         if answer == "press_yes":
             # By the worker alone: nothing else is asked of the device before its app would end.
-            await asyncio.wait_for(followed_up.wait(), 5)
+            await asyncio.wait_for(followed_up.wait(), PATIENCE)
         b.device.call_later = None
         await _free_again(lane)
         assert lane.worker_pid == pid
@@ -317,7 +317,7 @@ async def _plug_in_again(b) -> None:
 
 async def _free_again(lane) -> None:
     """Until the worker that watched the question has seen it go."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 await lane.call("fingerprint", deadline=5)

@@ -17,6 +17,7 @@ from firmware_bridge.protocol import DeviceFailure, Question
 from multisig import Psbt, multisig_account_path, sats, signer_progress
 from tests.support import hwi, rigs, wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
+from tests.support.patience import PATIENCE
 from tests.support.peers import own_profile
 from tests.support.rigs import NETWORK, SEEDS
 from tests.support.trezor_host import MASTER, host_of
@@ -70,7 +71,7 @@ async def asked(device, endpoint, op="sign", args=None):
     shown = asyncio.Event()
     device.panel.watch(lambda _event: shown.set())
     async with under_way(endpoint, op, args or sign_args(wallets.make_spend(VAULT))) as (client, task):
-        await asyncio.wait_for(shown.wait(), 10)
+        await asyncio.wait_for(shown.wait(), PATIENCE)
         # And acknowledged: what ours has not said yet would come after a stranger's words.
         await asyncio.wait({task}, timeout=0.3)
         yield client, task

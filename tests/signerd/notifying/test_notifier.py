@@ -29,6 +29,7 @@ from signerd.notifying.notifier import (
     session_bus,
     show,
 )
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +59,7 @@ class Desk:
         await self.go.acquire()
 
     async def let_go(self):
-        await asyncio.wait_for(self.asleep.wait(), 10)
+        await asyncio.wait_for(self.asleep.wait(), PATIENCE)
         self.asleep.clear()
         self.go.release()
 
@@ -84,7 +85,7 @@ async def test_a_burst_is_one_notice_and_the_next_one_waits():
     for number in range(1000):
         desk.feed.add(f"p-{number}", "ask", "x")
     await desk.let_go()
-    await asyncio.wait_for(desk.asleep.wait(), 10)
+    await asyncio.wait_for(desk.asleep.wait(), PATIENCE)
     assert [notice.title for notice in desk.shown] == ["1000 payments wait for your decision."]
     assert desk.waits == [GATHER_SECONDS, PAUSE_SECONDS]
     desk.feed.add("p-x", "ask", "x")
@@ -98,14 +99,14 @@ async def test_l6_an_alarm_is_told_whatever_comes_after_it_while_nobody_may_be_d
     task = await running(desk)
     desk.feed.add("p-0", "ask", "x")
     await desk.let_go()
-    await asyncio.wait_for(desk.asleep.wait(), 10)
+    await asyncio.wait_for(desk.asleep.wait(), PATIENCE)
     assert desk.waits == [GATHER_SECONDS, PAUSE_SECONDS]
     desk.feed.add("p-1", "alarm", "ALARM: the platform shows another transaction under this proposal's id.")
     for number in range(LINES_KEPT):
         desk.feed.add(f"q-{number}", "ask", "x")
     await desk.let_go()
     await desk.let_go()
-    await asyncio.wait_for(desk.asleep.wait(), 10)
+    await asyncio.wait_for(desk.asleep.wait(), PATIENCE)
     assert desk.shown[1].title == "signerd warns you."
     assert desk.shown[1].urgent
     await ended(task)
@@ -132,7 +133,7 @@ async def test_what_nobody_need_know_costs_no_pause():
         await asyncio.sleep(0)
     desk.feed.add("p-1", "ask", "x")
     await desk.let_go()
-    await asyncio.wait_for(desk.asleep.wait(), 10)
+    await asyncio.wait_for(desk.asleep.wait(), PATIENCE)
     assert desk.waits == [GATHER_SECONDS, GATHER_SECONDS, PAUSE_SECONDS]
     await ended(task)
 

@@ -14,6 +14,7 @@ from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, snapshot_of, 
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 from tests.support.paged import Markup, paged
+from tests.support.patience import PATIENCE
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 pytestmark = pytest.mark.anyio
@@ -110,7 +111,7 @@ async def test_s13_the_person_says_on_the_page_that_it_is_another_address(browse
     pinning = asyncio.create_task(pin(browser))
     await until(lambda: bridge.shown)
     assert "Written down" in (await browser.post("/another-address", data={})).text
-    refused = await asyncio.wait_for(pinning, 10)
+    refused = await asyncio.wait_for(pinning, PATIENCE)
     assert refused.status_code == 409
     assert "you say that the device shows another address" in refused.text
     assert "not pinned" in (await browser.get("/vaults")).text
