@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 
 VAULT = rigs.make_vault()
 SEED = rigs.SEEDS[0]
-PERSON = 8.0
+PERSON = PATIENCE
 
 
 @asynccontextmanager
