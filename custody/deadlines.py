@@ -97,7 +97,7 @@ class ExchangeDeadlines:
                     self._open.add(info["return_value"])
                     own.add(info["return_value"])
 
-        timer = threading.Timer(seconds + self._grace, self._cut, [over, own])
+        timer = threading.Timer(seconds + self._grace, self._end, [over, own])
         timer.daemon = True
         timer.start()
         try:
@@ -109,7 +109,7 @@ class ExchangeDeadlines:
         finally:
             timer.cancel()
 
-    def _cut(self, over: threading.Event, own: WeakSet[Any]) -> None:
+    def _end(self, over: threading.Event, own: WeakSet[Any]) -> None:
         over.set()
         with self._lock:
             streams = list(own) or list(self._open)

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from device_simulators.conformance.rigs import NETWORK
 from multisig import Psbt
 from tests.attacks.people import VAULT
 from tests.attacks.recipes import ATTACKS, PROPOSALS
@@ -20,7 +21,6 @@ from tests.attacks.recipes.devices import ANSWERS, FIRMWARE, LINKS, MISBEHAVIOUR
 from tests.attacks.recipes.platform import BODIES, NUMBERS
 from tests.attacks.recipes.quorum import VAULTS
 from tests.attacks.recipes.scene import Recipe, Scene, story
-from tests.support.rigs import NETWORK
 
 CORPUS = Path(__file__).parent / "corpus"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance.rigs import NETWORK
 from multisig import Psbt
 from signerd.core import events
 from signerd.core.audit import Note
@@ -16,7 +17,6 @@ from signerd.journal import Journal
 from tests.attacks.cases import Proposal, proposals, snapshot
 from tests.attacks.people import ALICE, MALLORYS, NAME, VAULT, VAULT_ID, WORKSPACE
 from tests.attacks.recipes.scene import story
-from tests.support.rigs import NETWORK
 
 RELISTED = proposals(lambda p: p.attack.number == "S26")
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from device_simulators import fake
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, SEEDS, make_vault, replace_deadlines, running
 from device_simulators.fake import FakeDevice, bridge_to
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import ask_person
@@ -19,7 +20,6 @@ from firmware_bridge import (
 )
 from multisig import Network, signer_progress
 from tests.support import wallets
-from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, make_vault, replace_deadlines, running
 
 pytestmark = pytest.mark.anyio
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance.rigs import MAKES, make_rig, short_folder
 from firmware_bridge import Family
 from multisig import RECEIVE
 from signerd.core.states import State
@@ -16,7 +17,6 @@ from tests.support.platform import As
 from tests.support.profiles import figures, forward, grant, pay_profile, policy_of, profile_of
 from tests.support.purchases import deliver, transaction
 from tests.support.real_signer import pin, register, signer
-from tests.support.rigs import MAKES, make_rig, short_folder
 
 pytestmark = pytest.mark.anyio
 BOUGHT = 481_234

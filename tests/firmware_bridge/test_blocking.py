@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance import rigs
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, QUICK, make_rig
 from device_simulators.panel import ask_person
 from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, Disconnected, Family
 from firmware_bridge.blocking import BlockingBridge
 from multisig import recover_message_key, signer_progress
-from tests.support import rigs, wallets
+from tests.support import wallets
 from tests.support.elsewhere import Elsewhere
-from tests.support.rigs import ACCOUNT, NETWORK, QUICK, make_rig
 
 VAULT = rigs.make_vault()
 MESSAGE_PATH = ACCOUNT / "0/0"

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance import rigs
+from device_simulators.conformance.makes import NAME
+from device_simulators.conformance.rigs import QUICK, SEEDS, bridged, make_fake, make_rig
 from firmware_bridge import Family
 from firmware_bridge.calls import policy_args
 from firmware_bridge.enrolment import Registration, RegistrationsInMemory
@@ -28,9 +31,7 @@ from multisig import (
     encode_address,
     signer_progress,
 )
-from tests.support import rigs, wallets
-from tests.support.makes import NAME
-from tests.support.rigs import QUICK, SEEDS, bridged, make_fake, make_rig
+from tests.support import wallets
 from tests.support.scripted import COLDCARD, LEDGER, SIGNED, SPEND, VAULT, Taken, bridge_answering, who
 from tests.support.wallets import ALICE, BOB
 

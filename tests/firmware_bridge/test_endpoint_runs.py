@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance import rigs
 from firmware_bridge import Family
-from tests.support import rigs
 
 _ROOT = Path(__file__).parents[2]
 _SUITE = "device_simulators.conformance"

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import firmware_bridge
+from device_simulators.conformance import rigs
+from device_simulators.conformance.rigs import NETWORK, make_rig
 from firmware_bridge import Family
 from multisig import RECEIVE, Transaction, sats, signer_progress
-from tests.support import rigs, wallets
+from tests.support import wallets
 from tests.support.elsewhere import Elsewhere
-from tests.support.rigs import NETWORK, make_rig
 
 pytestmark = pytest.mark.anyio
 

@@ -11,6 +11,7 @@ import threading
 
 import pytest
 
+from device_simulators.conformance import rigs
 from firmware_bridge import lane as lanes
 from firmware_bridge.calls import probed, require_address
 from firmware_bridge.conversation import Conversation, Dependencies
@@ -19,7 +20,6 @@ from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Endpoint
 from firmware_bridge.protocol import HEADER_SIZE, Hello, Opening, body_size, encode
 from multisig import Network
-from tests.support import rigs
 from tests.support.patience import PATIENCE
 from tests.support.scripted import bridge_answering
 

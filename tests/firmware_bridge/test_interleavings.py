@@ -16,15 +16,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from device_simulators.conformance import rigs
+from device_simulators.conformance.makes import NAME
+from device_simulators.conformance.rigs import NETWORK, SEEDS, Rig, bridged, replace_deadlines
 from device_simulators.fake import FakeDevice
 from device_simulators.faults import Faults
 from device_simulators.faults import Phase as Moment
 from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import BridgeError, DeviceState, Family, RegistrationsInMemory
 from multisig import signer_progress
-from tests.support import rigs, wallets
-from tests.support.makes import NAME
-from tests.support.rigs import NETWORK, SEEDS, Rig, bridged, replace_deadlines
+from tests.support import wallets
 
 VAULT = rigs.make_vault()
 SPEND = wallets.make_spend(VAULT)

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from device_simulators.conformance.rigs import QUICK, bridged, make_fake
 from firmware_bridge import DeviceState, Family
-from tests.support.rigs import QUICK, bridged, make_fake
 
 pytestmark = pytest.mark.anyio
 

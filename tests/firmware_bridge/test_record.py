@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from device_simulators.conformance import rigs
+from device_simulators.conformance.rigs import QUICK, bridged, make_fake
 from device_simulators.seed import Seed
 from firmware_bridge import Cancelled, DeviceState, Family, Locked, Unsupported, WrongDevice
 from firmware_bridge.model import next_state
 from firmware_bridge.record import back_to
-from tests.support import rigs
-from tests.support.rigs import QUICK, bridged, make_fake
 
 pytestmark = pytest.mark.anyio
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from device_simulators.conformance.rigs import Rig, make_rig, plugged_in, replace_deadlines, short_folder
 from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import Bridge, Endpoint, Family
 from multisig import DerivationPath, Network
@@ -24,7 +25,6 @@ from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 from tests.support.platform import seed
-from tests.support.rigs import Rig, make_rig, plugged_in, replace_deadlines, short_folder
 from tests.support.wallets import BOB
 
 pytestmark = pytest.mark.anyio

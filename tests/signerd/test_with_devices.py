@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance import makes
+from device_simulators.conformance.makes import PIN, VAULT, Shown, profile_of
+from device_simulators.conformance.rigs import bridged, short_folder
+from device_simulators.conformance.rigs import running as during
 from device_simulators.panel import ask_person
 from firmware_bridge import DeviceState
 from multisig import OriginKey, profile_account_path
@@ -16,12 +20,8 @@ from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
 from signerd.daemon.device_actions import NOBODY_ANSWERED, Questions, Unlocking
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed
-from tests.support import makes
 from tests.support.daemons import daemon_at, make_config, until
 from tests.support.fake_platform import FakePlatform
-from tests.support.makes import PIN, VAULT, Shown, profile_of
-from tests.support.rigs import bridged, short_folder
-from tests.support.rigs import running as during
 
 pytestmark = pytest.mark.anyio
 # A locked one over its real wire, with HWI in a process of its own; and the library's fake, which keeps the

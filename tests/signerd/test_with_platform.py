@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from custody.server.service.people.setup import NewPerson
+from device_simulators.conformance.rigs import make_rig, short_folder
 from firmware_bridge import Family
 from multisig import Network, multisig_account_path
 from signerd.account.platform import Platform
@@ -21,7 +22,6 @@ from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, until, until_state
 from tests.support.platform import PASSWORD, open_world, register_key, seed
 from tests.support.real_signer import pin, register, signer
-from tests.support.rigs import make_rig, short_folder
 
 pytestmark = pytest.mark.anyio
 PAID = 1_234_567

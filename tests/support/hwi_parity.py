@@ -13,6 +13,7 @@ import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from device_simulators.conformance.rigs import VIRTUAL
 from device_simulators.panel import Panel, approve_all, ask_person
 from firmware_bridge import Bridge, Endpoint, Family
 from multisig import Network, profile_account_path
@@ -25,7 +26,6 @@ from tests.support.fake_platform import FakePlatform
 from tests.support.hwi_command import hwi
 from tests.support.namespace import raise_loopback
 from tests.support.real_signer import ready
-from tests.support.rigs import VIRTUAL
 from tests.support.virtual import profile, seed, spend, vault_key
 
 NETWORK = Network.TESTNET4

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from device_simulators.conformance.rigs import NETWORK, SEEDS, make_vault
 from device_simulators.seed import Seed
 from firmware_bridge.protocol import DeviceClient, DeviceFailure
 from multisig import (
@@ -24,7 +25,6 @@ from multisig import (
     profile_account_path,
 )
 from tests.support.driver import policy_args
-from tests.support.rigs import NETWORK, SEEDS, make_vault
 
 VAULT = make_vault()
 SEED = SEEDS[0]

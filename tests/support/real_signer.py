@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 
+from device_simulators.conformance.rigs import Rig, plugged_in
 from firmware_bridge import Bridge
 from multisig import Network
 from signerd.app import Outside, open_daemon
@@ -18,7 +19,6 @@ from tests.support.custody import Desk
 from tests.support.daemons import MemoryStore, make_config, until
 from tests.support.patience import PATIENCE
 from tests.support.platform import PASSWORD
-from tests.support.rigs import Rig, plugged_in
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from functools import cache
 
 from coincurve import PrivateKey
 
-from device_simulators.conformance.payments import *  # noqa: F403
+from device_simulators.conformance.payments import *  # noqa: F403 - the spends of the suite stand beside the people who sign them
 from multisig import (
     HARDENED,
     SIGHASH_ALL,

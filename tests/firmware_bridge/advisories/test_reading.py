@@ -8,6 +8,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device_simulators.conformance import makes
+from device_simulators.conformance.rigs import bridged, short_folder
 from firmware_bridge import Device, Endpoint, Family
 from firmware_bridge.advisories import (
     Advisories,
@@ -23,8 +25,6 @@ from firmware_bridge.advisories import (
 )
 from firmware_bridge.advisories.advisory import Version
 from firmware_bridge.advisories.reading import MAX_BYTES, MAX_SERIAL, packaged, parse_list
-from tests.support import makes
-from tests.support.rigs import bridged, short_folder
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()

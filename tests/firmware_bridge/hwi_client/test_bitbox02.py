@@ -11,6 +11,7 @@ from hwilib.devices.bitbox02_lib.bitbox02.bitbox02 import DuplicateEntryExceptio
 from hwilib.devices.bitbox02_lib.bitbox02.secp256k1 import ECDSANonceException
 from hwilib.devices.bitbox02_lib.communication import bitbox_api_protocol as protocol
 
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
 from firmware_bridge import Bridge, DeviceState, Question, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
@@ -28,7 +29,6 @@ from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
 from tests.support.bitbox02_wallet import Wallet
 from tests.support.driver import Person
 from tests.support.peers import SEED, VAULT, address_args, enrol_args, outcome_of, own_profile, sign_args
-from tests.support.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
 from tests.support.wallets import make_spend, with_output
 
 PATH = DerivationPath.parse("m/84h/1h/0h/0/0")

@@ -13,6 +13,8 @@ from device_simulators.coldcard import VirtualColdcard
 from device_simulators.coldcard.approvals import SAVED, Kind, State
 from device_simulators.coldcard.story import BITCOIN, REGTEST, TESTNET
 from device_simulators.coldcard.wallet import WalletStore, XpubPolicy
+from device_simulators.conformance import rigs
+from device_simulators.conformance.rigs import NETWORK, SEEDS
 from device_simulators.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from firmware_bridge import enrolment, sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
@@ -26,11 +28,10 @@ from multisig import (
     sats,
     signer_progress,
 )
-from tests.support import rigs, wallets
+from tests.support import wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.patience import PATIENCE
 from tests.support.peers import own_profile
-from tests.support.rigs import NETWORK, SEEDS
 from tests.support.virtual import Record
 
 pytestmark = pytest.mark.anyio

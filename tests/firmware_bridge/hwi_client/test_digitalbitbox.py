@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 from hwilib.devices import digitalbitbox as hwi
 
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, QUICK
 from firmware_bridge import Bridge, DeviceState, Question, errors
 from firmware_bridge.families import MAKERS
 from firmware_bridge.hwi_client import digitalbitbox as driver
@@ -20,7 +21,6 @@ from multisig import DerivationPath, Psbt, recover_message_key, signer_progress
 from tests.support.digitalbitbox_peer import DigitalBitboxPeer, plugged_in
 from tests.support.driver import Person
 from tests.support.peers import SEED, VAULT, outcome_of, sign_args
-from tests.support.rigs import ACCOUNT, NETWORK, QUICK
 from tests.support.wallets import make_spend
 
 PASSWORD = "correct horse"

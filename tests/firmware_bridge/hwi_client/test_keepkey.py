@@ -9,6 +9,8 @@ from hwilib.devices.trezorlib import mapping, messages
 from hwilib.devices.trezorlib.exceptions import Cancelled, PinException, TrezorFailure
 from hwilib.devices.trezorlib.messages import Failure
 
+from device_simulators.conformance import rigs
+from device_simulators.conformance.rigs import ACCOUNT, NETWORK, QUICK, SEEDS
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import Panel, approve_all, refuse_all
 from firmware_bridge import Bridge, DeviceState, errors, sanitised_psbt
@@ -17,10 +19,9 @@ from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import Question
 from multisig import DerivationPath, Psbt, recover_message_key, signer_progress
-from tests.support import rigs, wallets
+from tests.support import wallets
 from tests.support.driver import Person, drive, fails, policy_args
 from tests.support.keepkey import VirtualKeepKey
-from tests.support.rigs import ACCOUNT, NETWORK, QUICK, SEEDS
 
 pytestmark = pytest.mark.anyio
 

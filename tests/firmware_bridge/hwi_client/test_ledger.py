@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from device_simulators.conformance import rigs
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import ask_person, refuse_all
 from firmware_bridge.hwi_client.ledger import link
@@ -24,7 +25,7 @@ from multisig import (
     recover_message_key,
     signer_progress,
 )
-from tests.support import rigs, wallets
+from tests.support import wallets
 from tests.support.ledger_driver import ANOTHER, NAME, bench, driven, fails_with, policy_of
 from tests.support.patience import PATIENCE
 from tests.support.peers import own_profile

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from coincurve import PublicKey
 
+from device_simulators.conformance import rigs
 from multisig import (
     DerivationPath,
     Psbt,
@@ -20,7 +21,7 @@ from multisig import (
     signer_progress,
 )
 from multisig.ecdsa import message_hash
-from tests.support import rigs, wallets
+from tests.support import wallets
 from tests.support.ledger_driver import (
     ANOTHER,
     Driven,

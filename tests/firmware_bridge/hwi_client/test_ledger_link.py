@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces import hid_device
 
+from device_simulators.conformance.rigs import NETWORK, make_vault
 from firmware_bridge.model import Endpoint, Family
 from multisig import Network
 from tests.support.ledger_driver import (
@@ -20,7 +21,6 @@ from tests.support.ledger_driver import (
     scripted,
     version,
 )
-from tests.support.rigs import NETWORK, make_vault
 from tests.support.wallets import make_spend
 
 pytestmark = pytest.mark.anyio

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from device_simulators.conformance import rigs
 from device_simulators.faults import Faults, Phase
 from device_simulators.ledger import commands
 from device_simulators.panel import Happening, approve_all, ask_person
@@ -23,7 +24,7 @@ from firmware_bridge.errors import (
 )
 from firmware_bridge.lane import Lane
 from multisig import Psbt, accept_signatures, signer_progress
-from tests.support import rigs, wallets
+from tests.support import wallets
 from tests.support.ledger_driver import bench, policy_of
 from tests.support.patience import PATIENCE
 

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from device_simulators.conformance import rigs
+from device_simulators.conformance.rigs import NETWORK, SEEDS
 from device_simulators.conformance.second_program import open_trezor
 from device_simulators.panel import Decision, Panel, approve_all, ask_person, refuse_all, refuse_kind
 from device_simulators.trezor import VirtualTrezor
@@ -15,11 +17,10 @@ from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
 from firmware_bridge.protocol import DeviceFailure, Question
 from multisig import Psbt, multisig_account_path, sats, signer_progress
-from tests.support import hwi, rigs, wallets
+from tests.support import hwi, wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.patience import PATIENCE
 from tests.support.peers import own_profile
-from tests.support.rigs import NETWORK, SEEDS
 from tests.support.trezor_host import MASTER, host_of
 from tests.support.virtual import Record
 

@@ -8,6 +8,7 @@ from hwilib.devices.trezorlib import messages, protobuf
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
 from hwilib.devices.trezorlib.transport import TransportException
 
+from device_simulators.conformance.rigs import NETWORK
 from firmware_bridge.errors import Busy, Disconnected, Unsupported
 from firmware_bridge.families import outcome
 from firmware_bridge.hwi_client import open_device
@@ -18,7 +19,6 @@ from firmware_bridge.hwi_client.trezor.wire import Connection
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.protocol import DeviceFailure, Opening, Question
 from tests.support.driver import Person
-from tests.support.rigs import NETWORK
 
 
 class Transport:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from device_simulators.conformance.rigs import Rig, make_rig, short_folder
 from firmware_bridge import Bridge, Family
 from multisig import Network
 from signerd.app import Outside, open_daemon
@@ -18,7 +19,6 @@ from tests.support.browser import PATIENCE_MS, WIDE, Complaints, origin_of, seat
 from tests.support.custody import Desk, ok
 from tests.support.daemons import MemoryStore, make_config
 from tests.support.platform import PASSWORD, open_world, register_key, seed
-from tests.support.rigs import Rig, make_rig, short_folder
 from tests.support.served import Served, served
 
 PIN = "1379"

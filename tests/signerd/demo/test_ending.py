@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from device_simulators.conformance.rigs import short_folder
 from signerd.demo import story
 from signerd.demo.people import Signer, _pressed
 from signerd.demo.programs import DemoFailed, Programs
 from tests.support.descendants import command_of, descendants, until_gone
-from tests.support.rigs import short_folder
 
 PATIENCE_SECONDS = 120
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from device_simulators.conformance.rigs import VIRTUAL
 from device_simulators.panel import Panel, approve_all
 from firmware_bridge import Bridge, Family
 from multisig import Network, encode_address, p2wsh
@@ -22,7 +23,6 @@ from tests.support.fake_platform import FakePlatform
 from tests.support.hwi_parity import approving
 from tests.support.real_signer import ready
 from tests.support.regtest import open_script
-from tests.support.rigs import VIRTUAL
 from tests.support.virtual import profile, seed
 
 NETWORK = Network.REGTEST
