@@ -6,6 +6,7 @@ the plans, one that waits and one that awaits. The standard library is enough: `
 each question.
 """
 
+import re
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
@@ -15,8 +16,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, TypeVar, overload
 from urllib.parse import urlsplit
-
-from custody.schemas.common import has_more_values
 
 # A page of 500 proposals with PSBTs of a hundred kilobytes each is fifty million bytes.
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
@@ -113,6 +112,28 @@ class Body:
         if has_more_values(self._bytes, MAX_ANSWER_VALUES):
             raise Unfit(f"{self._path}: an answer of more than {MAX_ANSWER_VALUES:,} values")
         return bytes(self._bytes)
+
+
+# A text, or what stands between two values. A text without an end is one, too, so that every byte is looked
+# at once; the possessive marks keep no memory for a way back.
+# Not compiled here: that takes a millisecond, and few answers are large enough to be counted so.
+_TOKEN = rb'(?s:"(?:[^"\\]++|\\.?)*+"?|[,\[{])'
+
+
+def has_more_values(body: bytes | bytearray, most: int) -> bool:
+    """Whether a JSON text holds more than ``most`` values: counted before it is parsed, as three bytes of it
+    can take a hundred of memory. Linear in its length whatever it holds, also where it is no JSON.
+    """
+    if sum(body.count(mark) for mark in b",[{") <= most:
+        return False
+    # Some of them may stand inside a text, as in an export. An object's member has two texts beside its
+    # comma.
+    separators = 0
+    for number, token in enumerate(re.finditer(_TOKEN, body)):
+        separators += not token[0].startswith(b'"')
+        if separators > most or number > 3 * most:
+            return True
+    return False
 
 
 class Wait(NamedTuple):

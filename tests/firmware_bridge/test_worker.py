@@ -294,8 +294,8 @@ def test_nothing_is_imported_from_the_folder_that_the_program_is_in(tmp_path):
 PROGRAM = """
 import asyncio, tempfile
 from pathlib import Path
-from firmware_bridge import Bridge, Family
-from tests.support import rigs, wallets
+from device_simulators.conformance import rigs
+from tests.support import wallets
 print("the program begins")
 
 async def main():

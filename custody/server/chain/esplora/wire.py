@@ -12,7 +12,7 @@ from ipaddress import ip_address
 import httpx
 
 from custody.deadlines import ExchangeDeadlines
-from custody.schemas.common import has_more_values
+from custody.exchange import has_more_values
 from custody.server.chain.esplora.pace import Pace, Peace
 from custody.server.domain.errors import ChainUnavailable
 
