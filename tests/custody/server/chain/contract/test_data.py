@@ -4,8 +4,6 @@ the output script that the first input spends.
 
 from dataclasses import replace
 
-import pytest
-
 from multisig.script import op_return_script, p2wsh
 from multisig.transaction import OutPoint, TxOut
 from multisig.units import Sats
@@ -52,7 +50,7 @@ def test_a_caller_that_was_made_in_the_same_block_is_found(rig):
     between = rig.fresh()
     parent = spend(coin, number, to=p2wsh(open_script(between)))
     child, _ = carrying(rig, b"CPT")
-    from_parent = replace(child.inputs[0], outpoint=coin_of_parent(parent))
+    from_parent = replace(child.inputs[0], outpoint=OutPoint(parent.txid, 0))
     child = replace(child, inputs=(replace(from_parent, witness=(open_script(between),)),))
     child = replace(child, outputs=(TxOut(Sats(1_000), parent.outputs[0].script_pubkey), child.outputs[-1]))
     block = rig.mine_block([parent, child])
@@ -60,14 +58,9 @@ def test_a_caller_that_was_made_in_the_same_block_is_found(rig):
     assert found.caller == parent.outputs[0].script_pubkey
 
 
-def coin_of_parent(parent):
-    return OutPoint(parent.txid, 0)
-
-
-@pytest.mark.parametrize("data", [b"CP", b"cpt", b"XCPT"])
-def test_other_data_is_left_out(rig, data):
-    carrier, _ = carrying(rig, data)
-    block = rig.mine_block([carrier])
+def test_other_data_is_left_out(rig):
+    carriers = [carrying(rig, data)[0] for data in (b"CP", b"cpt", b"XCPT")]
+    block = rig.mine_block(carriers)
     assert rig.backend.data_at(block.height, PREFIX).transactions == ()
 
 

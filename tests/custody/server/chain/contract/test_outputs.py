@@ -105,24 +105,20 @@ def test_several_payments_to_one_script_and_to_several_scripts(rig):
     assert {coin.outpoint.txid for coin in rig.backend.outputs_to([script(second)])} == {txids[1]}
 
 
-def test_a_deposit_that_a_branch_leaves_out_is_unconfirmed_again(rig):
-    coin, number = confirmed_coin(rig)
-    rig.reorganise(1, 2)
-    again = coin_of(rig.backend, coin.outpoint.txid, script(number))
-    assert (again.height, again.block_hash, again.spent) == (None, None, None)
-    (block,) = rig.mine()
-    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block_hash == block.hash
-
-
-def test_a_spend_that_a_branch_leaves_out_is_unconfirmed_again(rig, here):
+def test_what_a_branch_leaves_out_is_unconfirmed_again(rig, here):
+    """The payment and, with the next branch, the deposit that it spends."""
     coin, number = confirmed_coin(rig)
     payment = spend(coin, number, to=here)
     rig.send(payment)
     rig.mine()
     assert coin_of(rig.backend, payment.txid, here).height is not None
-    rig.reorganise(1, 2)
-    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent == Spend(payment.txid, None)
-    assert coin_of(rig.backend, payment.txid, here).height is None
+    for depth, height in ((1, coin.height), (3, None)):
+        rig.reorganise(depth, depth + 1)
+        again = coin_of(rig.backend, coin.outpoint.txid, script(number))
+        assert (again.height, again.spent) == (height, Spend(payment.txid, None))
+        assert coin_of(rig.backend, payment.txid, here).height is None
+    (block,) = rig.mine()
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block_hash == block.hash
 
 
 def test_a_double_spend_in_a_branch_removes_the_first_for_good(rig, here):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from custody.server.chain.core import history, mempool
+from custody.server.chain.core import history, mempool, node
 from custody.server.domain.errors import ChainUnavailable
 from multisig.script import p2wsh
 from tests.support.fake_bitcoind import FakeNodeRig
@@ -15,6 +15,9 @@ from tests.support.regtest import open_script, spend
 NUMBERS = tuple(range(1, 17))
 SCRIPTS = {number: p2wsh(open_script(number)) for number in NUMBERS}
 STEPS = 50
+METHODS = (
+    "getblockhash", "getblock", "scanblocks", "getrawmempool", "getrawtransaction", "gettxspendingprevout",
+)  # fmt: skip
 
 
 def number_of(coin):
@@ -93,6 +96,7 @@ def small(monkeypatch):
     monkeypatch.setattr(history, "BLOCKS_PER_SCAN", 7)
     monkeypatch.setattr(history, "KEPT_HASHES", 15)
     monkeypatch.setattr(mempool, "TRANSACTIONS_PER_CALL", 2)
+    monkeypatch.setattr(node, "OUTPOINTS_PER_CALL", 2)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -109,17 +113,9 @@ def test_it_tells_what_the_chain_does(rig, small, seed):
 @pytest.mark.parametrize("seed", range(100, 102))
 def test_it_tells_nothing_rather_than_half_of_it_while_the_chain_moves_amid_its_looks(rig, small, seed):
     story = Story(rig, seed)
-    methods = (
-        "getblockhash",
-        "getblock",
-        "scanblocks",
-        "getrawmempool",
-        "getrawtransaction",
-        "gettxspendingprevout",
-    )
     for _ in range(STEPS // 2):
         story.step()
-        rig.node.faults.before[story.chance.choice(methods)] = story.step
+        rig.node.faults.before[story.chance.choice(METHODS)] = story.step
         try:
             rig.backend.outputs_to(SCRIPTS.values())
         except ChainUnavailable:

@@ -1,9 +1,7 @@
 """An explorer that fails: whatever comes back, an answer of ours is the truth, or ChainUnavailable."""
 
-import json
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import sha256
 
 import httpx
 import pytest
@@ -148,39 +146,27 @@ def test_an_explorer_that_falls_behind_is_not_believed(rig):
     assert rig.backend.tip() == tip
 
 
-def test_the_tip_that_moves_between_the_pages_is_read_again(rig):
-    number = rig.fresh()
+def moving_between_the_pages(rig, *moves):
+    """What a fresh backend finds of sixty payments, while the chain moves at each page but the first."""
+    number, left = rig.fresh(), list(moves)
     for _ in range(60):
         rig.fund(number, 1_000)
         rig.mine()
-    moves = [rig.mine] * 2
-
-    def move(path):
-        if "/txs/chain/" in path and moves:
-            moves.pop()()
-
-    rig.explorer.before = move
+    rig.explorer.before = lambda path: left.pop()() if "/txs/chain/" in path and left else None
     found = fresh_backend(rig).outputs_to([p2wsh(open_script(number))])
-    assert moves == []
+    assert left == []
+    return found
+
+
+def test_the_tip_that_moves_between_the_pages_is_read_again(rig):
+    found = moving_between_the_pages(rig, rig.mine, rig.mine)
     assert len(found) == 60
     assert all(each.block_hash == rig.chain.block_at(each.height).hash for each in found)
 
 
 def test_a_branch_that_comes_between_the_pages_is_read_again(rig):
-    number = rig.fresh()
-    for _ in range(30):
-        rig.fund(number, 1_000)
-        rig.mine()
-    branches = [lambda: rig.reorganise(3, 4)]
-
-    def move(path):
-        if "/txs/chain/" in path and branches:
-            branches.pop()()
-
-    rig.explorer.before = move
-    found = fresh_backend(rig).outputs_to([p2wsh(open_script(number))])
-    assert branches == []
-    assert sorted(each.height is None for each in found) == [False] * 27 + [True] * 3
+    found = moving_between_the_pages(rig, lambda: rig.reorganise(3, 4))
+    assert sorted(each.height is None for each in found) == [False] * 57 + [True] * 3
 
 
 def test_a_tip_that_moves_at_every_look_is_given_up(rig, scene):
@@ -233,41 +219,22 @@ def test_a_long_absence_is_caught_up_with(rig, scene):
     assert coin_of(rig.backend, scene.sent.txid, scene.elsewhere).height == scene.second.height + 1
 
 
-class TestEstimates:
-    @pytest.mark.parametrize(
-        ("target", "rate"), [(1, 12_345), (2, 12_345), (5, 8_000), (72, 2_001), (5_000, 1_000)]
-    )
-    def test_the_slowest_target_that_is_fast_enough(self, rig, target, rate):
+def test_an_estimate_is_of_the_slowest_target_that_is_fast_enough(rig):
+    for target, rate in ((1, 12_345), (2, 12_345), (5, 8_000), (72, 2_001), (5_000, 1_000)):
         assert rig.backend.fee_estimate(target) == FeeRate(rate)
-
-    @pytest.mark.parametrize("estimates", [{}, {"6": 4.0}, {"2": 0}, {"2": -5}, {"2": 1e300}])
-    def test_none_where_it_cannot_tell(self, rig, estimates):
-        with rig.explorer.answering("/fee-estimates", lambda _: as_json(estimates)):
-            assert rig.backend.fee_estimate(2) is None
-
-    @pytest.mark.parametrize("body", ['{"2": "much"}', '{"two": 1}', "[]", '{"2": NaN}', '{"2": Infinity}'])
-    def test_nonsense_is_no_rate(self, rig, body):
-        with rig.explorer.answering("/fee-estimates", lambda _: plain(body)), suppress(ChainUnavailable):
-            assert rig.backend.fee_estimate(2) is None
-
-    def test_a_rate_is_rounded_up(self, rig):
-        with rig.explorer.answering("/fee-estimates", lambda _: plain('{"2": 1.0001}')):
-            assert rig.backend.fee_estimate(2) == FeeRate(1_001)
-
-    def test_an_explorer_without_estimates(self, rig):
-        with rig.explorer.answering("/fee-estimates", lambda _: plain("endpoint does not exist", 404)):
-            assert rig.backend.fee_estimate(2) is None
+    with rig.explorer.answering("/fee-estimates", lambda _: plain('{"2": 1.0001}')):
+        assert rig.backend.fee_estimate(2) == FeeRate(1_001), "rounded up"
 
 
-def test_the_simulated_explorer_shows_what_esplora_shows(rig, scene):
-    """The fields that we read, in the words of its API.md."""
-    with httpx.Client(base_url=URL, transport=rig.explorer) as http:
-        entry = json.loads(http.get(f"/scripthash/{_hash(scene.scripts[0])}/txs/chain").content)[0]
-        assert {"txid", "vin", "vout", "status"} <= entry.keys()
-        assert entry["status"].keys() == {"confirmed", "block_height", "block_hash", "block_time"}
-        assert http.get(f"/tx/{'ab' * 32}/status").json() == {"confirmed": False}
-        assert http.get("/nowhere").status_code == 404
-
-
-def _hash(script):
-    return sha256(script).hexdigest()
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *map(as_json, ({}, {"6": 4.0}, {"2": 0}, {"2": -5}, {"2": 1e300})),
+        *map(plain, ('{"2": "much"}', '{"two": 1}', "[]", '{"2": NaN}', '{"2": Infinity}')),
+        plain("endpoint does not exist", 404),
+    ],
+    ids=lambda answer: answer.text,
+)
+def test_there_is_no_estimate_where_it_cannot_tell(rig, answer):
+    with rig.explorer.answering("/fee-estimates", lambda _: answer), suppress(ChainUnavailable):
+        assert rig.backend.fee_estimate(2) is None

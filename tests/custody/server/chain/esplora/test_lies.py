@@ -3,12 +3,11 @@ and what a lie costs (docs/operating/chain.md).
 """
 
 import json
-from dataclasses import replace
 
 import httpx
 import pytest
 
-from custody.server.chain.backend import Accepted, RefusalCode, Refused, Spend
+from custody.server.chain.backend import Accepted, RefusalCode, Spend
 from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
 from custody.server.domain.errors import ChainUnavailable
@@ -19,7 +18,6 @@ from multisig.units import Sats
 from tests.support.chains import confirmed_coin
 from tests.support.esplora import (
     AT_ONCE,
-    GENESIS_HEADER,
     NODES_WORDS,
     URL,
     EsploraBackend,
@@ -67,12 +65,8 @@ class Liar:
 
 
 def in_block(block):
-    return {
-        "confirmed": True,
-        "block_height": block.height,
-        "block_hash": block.hash,
-        "block_time": block.time,
-    }
+    place = {"block_height": block.height, "block_hash": block.hash, "block_time": block.time}
+    return {"confirmed": True} | place
 
 
 WAITING = {"confirmed": False}
@@ -155,15 +149,18 @@ class TestDeposits:
             rig.backend.transaction(coin.outpoint.txid)
 
     def test_amounts_and_scripts_of_the_json_are_never_read(self, rig, coin):
+        """Nor what is said of outspends, nor a transaction that has nothing to do with the script."""
+
         def lie(entries):
             output = {"scriptpubkey": coin.script_pubkey.hex(), "value": 2_100_000_000_000_000}
             return [each | {"vout": [output] * 5, "vin": []} for each in entries]
 
-        with rig.explorer.answering("/scripthash/.*/txs/.*", edited(lie)):
-            assert rig.backend.outputs_to([coin.script_pubkey]) == (coin,)
-
-    def test_a_transaction_that_has_nothing_to_do_with_it_makes_no_coin(self, rig, coin):
-        with Liar(rig, invented_deposit(rig.fresh()), WAITING):
+        spent = as_json({"spent": True, "txid": "55" * 32, "vin": 0, "status": WAITING})
+        with (
+            rig.explorer.answering("/scripthash/.*/txs/.*", edited(lie)),
+            rig.explorer.answering("/tx/.*/outspend.*", lambda _: spent),
+            Liar(rig, invented_deposit(rig.fresh()), WAITING),
+        ):
             assert rig.backend.outputs_to([coin.script_pubkey]) == (coin,)
 
     def test_the_bytes_of_another_transaction(self, rig, coin, number):
@@ -223,11 +220,6 @@ class TestSpends:
         rival = spend(coin, number, to=p2wsh(open_script(rig.fresh())), fee=3_000)
         with Liar(rig, rival, WAITING), pytest.raises(ChainUnavailable):
             rig.backend.outputs_to([coin.script_pubkey])
-
-    def test_outspends_say_nothing_about_our_coins(self, rig, coin):
-        lie = {"spent": True, "txid": "55" * 32, "vin": 0, "status": WAITING}
-        with rig.explorer.answering("/tx/.*/outspend.*", lambda _: as_json(lie)):
-            assert rig.backend.outputs_to([coin.script_pubkey]) == (coin,)
 
 
 class TestBlocks:
@@ -369,9 +361,6 @@ class TestBlocks:
             rig.backend.tip()
         other.close()
 
-    def test_the_genesis_header_of_the_simulation_is_the_real_one(self):
-        assert block_hash(GENESIS_HEADER)[::-1].hex().startswith("0f9188f13cb7")
-
 
 class TestBroadcast:
     @pytest.fixture
@@ -399,9 +388,7 @@ class TestBroadcast:
     def test_a_refusal_for_good_that_is_true_is_found_by_ourselves(self, rig, coin, number):
         wrong = spend(coin, number, to=p2wsh(open_script(rig.fresh())), witness=(open_script(number + 1),))
         refused = rig.backend.broadcast(wrong)
-        assert isinstance(refused, Refused)
-        assert refused.code is RefusalCode.INVALID_SCRIPT
-        assert "Input 0" in refused.reason
+        assert (refused.code, "Input 0" in refused.reason) == (RefusalCode.INVALID_SCRIPT, True)
 
     @pytest.mark.parametrize("words", ["mempool full", "dust", "database is locked", ""])
     def test_what_is_no_verdict_is_tried_again_later(self, rig, payment, words):
@@ -409,8 +396,8 @@ class TestBroadcast:
             rig.backend.broadcast(payment)
         assert rig.backend.broadcast(payment).txid == payment.txid
 
-    @pytest.mark.parametrize("words", ["dust", "scriptpubkey", "too-long-mempool-chain"])
-    def test_one_nodes_policy_is_said_to_be_that(self, rig, payment, words):
+    def test_one_nodes_policy_is_said_to_be_that(self, rig, payment):
+        words = "too-long-mempool-chain"
         error = json.dumps({"code": -26, "message": words}, separators=(",", ":"))
         said = plain(f"sendrawtransaction RPC error: {error}", 400)
         with rig.explorer.answering("/tx", lambda _: said):
@@ -420,37 +407,31 @@ class TestBroadcast:
             assert rig.backend.test_accept(payment).code is RefusalCode.POLICY
 
     def test_the_id_of_another_transaction(self, rig, payment):
-        with (
-            rig.explorer.answering("/tx", lambda _: plain("12" * 32)),
-            pytest.raises(ChainUnavailable, match="another transaction"),
+        tested = as_json([{"txid": "12" * 32, "allowed": True}])
+        for path, answer, ask in (
+            ("/tx", plain("12" * 32), rig.backend.broadcast),
+            ("/txs/test", tested, rig.backend.test_accept),
         ):
-            rig.backend.broadcast(payment)
+            with (
+                rig.explorer.answering(path, lambda _, answer=answer: answer),
+                pytest.raises(ChainUnavailable, match="another transaction"),
+            ):
+                ask(payment)
 
     def test_a_confirmation_that_is_only_said_counts_as_none(self, rig, payment):
         said = plain("sendrawtransaction RPC error: Transaction outputs already in utxo set", 400)
         with rig.explorer.answering("/tx", lambda _: said):
             assert rig.backend.broadcast(payment).confirmed is False
 
-    def test_the_test_of_another_transaction(self, rig, payment):
-        answer = as_json([{"txid": "12" * 32, "allowed": True}])
-        with (
-            rig.explorer.answering("/txs/test", lambda _: answer),
-            pytest.raises(ChainUnavailable, match="another transaction"),
+    def test_without_a_test_of_its_own_we_judge_ourselves(self, rig, payment):
+        for words, status in (
+            ("Not found", 404),
+            ("Method not allowed", 405),
+            ("Invalid transaction size for item 0", 400),
         ):
-            rig.backend.test_accept(payment)
-
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            plain("Not found", 404),
-            plain("Method not allowed", 405),
-            plain("Invalid transaction size for item 0", 400),
-        ],
-        ids=["absent", "not allowed", "not understood"],
-    )
-    def test_without_a_test_of_its_own_we_judge_ourselves(self, rig, payment, answer):
-        with rig.explorer.answering("/txs/test", lambda _: answer):
-            assert rig.backend.test_accept(payment) == Accepted(payment.txid)
+            answer = plain(words, status)
+            with rig.explorer.answering("/txs/test", lambda _, answer=answer: answer):
+                assert rig.backend.test_accept(payment) == Accepted(payment.txid)
 
     def test_a_transaction_is_sent_as_text(self, rig, payment):
         """mempool.space takes anything else for a form."""
@@ -462,17 +443,12 @@ class TestBroadcast:
         here = p2wsh(open_script(rig.fresh()))
         rig.send(spend(coin, number, to=here, fee=1_000))
         vsize = spend(coin, number, to=here).vsize
-        for fee, accepted in (
-            (1_000, False),
-            (1_000 + vsize - 1, False),
-            (1_000 + vsize, True),
-            (9_000, True),
-        ):
-            bump = spend(coin, number, to=here, fee=fee)
-            outcome = rig.backend.test_accept(replace(bump, locktime=1))
-            assert isinstance(outcome, Accepted) is accepted
-            if not accepted:
-                assert outcome.code is RefusalCode.CONFLICT
+        for fee in (1_000, 1_000 + vsize - 1):
+            outcome = rig.backend.test_accept(spend(coin, number, to=here, fee=fee, locktime=1))
+            assert outcome.code is RefusalCode.CONFLICT
+        for fee in (1_000 + vsize, 9_000):
+            bump = spend(coin, number, to=here, fee=fee, locktime=1)
+            assert rig.backend.test_accept(bump) == Accepted(bump.txid)
 
     @pytest.mark.parametrize(
         ("sequence", "final"), [(1, True), (2, False), ((1 << 22) | 0, True), ((1 << 22) | 1, False)]
