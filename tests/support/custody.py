@@ -10,13 +10,15 @@ from functools import cached_property
 from pathlib import Path
 
 import httpx
+from sqlalchemy import ColumnElement, select
 
+from custody.server.chain.backend import BlockRef
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.service.jobs.outbox import Outbox
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.network.watcher import Watcher
 from device_simulators.seed import Seed
-from multisig import SIGHASH_ALL, Network, Psbt, PsbtInput, Sats, Vault, encode_address
+from multisig import SIGHASH_ALL, Network, Psbt, PsbtInput, Sats, Transaction, Vault, encode_address
 from multisig.signatures import signing_inputs
 from tests.support.platform import As, World, open_world, register_key, seed
 from tests.support.wallets import foreign_script
@@ -109,10 +111,41 @@ class Desk:
     def decline(self, name: str, psbt_id: str, reason: str = "not mine") -> httpx.Response:
         return self.submit(name, psbt_id, decision="reject", reason=reason)
 
+    def sign_off(self, psbt_id: str) -> None:
+        """Two signers approve: of the 2-of-3 vault, enough."""
+        for name in SIGNERS[:2]:
+            self.approve(name, psbt_id)
+
+    def reject(self, psbt_id: str) -> None:
+        """The other two decline: the threshold is lost."""
+        for name in SIGNERS[1:]:
+            ok(self.decline(name, psbt_id))
+
     def settle(self) -> None:
         """What the workers of a running server would do now."""
         self.outbox.run_due()
         self.watcher.look()
+
+    def mine(self, blocks: int = 1) -> tuple[BlockRef, ...]:
+        """Blocks, which the watcher sees."""
+        mined = self.chain.mine(blocks)
+        self.watcher.look()
+        return mined
+
+    def reorganise(self, depth: int, length: int, transactions: Sequence[Transaction] = ()) -> None:
+        self.chain.reorganise(depth, length, transactions)
+        self.watcher.look()
+
+    def later(self, **span: float) -> None:
+        """So long that all must sign in again."""
+        self.world.clock.advance(**span)
+        self.admin = self.world.as_user("admin@example.org")
+        self.signers = {name: self.world.as_user(f"{name}@example.org") for name in self.signers}
+
+    def rows(self, model: type, *where: ColumnElement[bool]) -> list:
+        """What the database holds of them now."""
+        with self.world.platform.services.store.read() as db:
+            return list(db.scalars(select(model).where(*where)))
 
 
 def ok(response: httpx.Response):

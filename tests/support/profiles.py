@@ -29,8 +29,10 @@ def pay_profile(desk: Desk, name: str, *amounts: int, blocks: int = 6) -> list[s
     return desk.deposit(*amounts, blocks=blocks, to=policy_of(desk.devices[name]).address(0, 0))
 
 
-def forward(desk: Desk, name: str, amount: int | None = None, fee: int = 1_000, **changes) -> httpx.Response:
-    """Asks for one; ``amount`` None sweeps."""
+def forward(
+    desk: Desk, name: str, amount: int | None = None, fee: int = 1_000, *, user: As | None = None, **changes
+) -> httpx.Response:
+    """Asks for one; ``amount`` None sweeps. ``user``: who asks in the place of the signer of that name."""
     body = {
         "workspace_id": desk.workspace_id,
         "vault_id": desk.vault["id"],
@@ -38,7 +40,7 @@ def forward(desk: Desk, name: str, amount: int | None = None, fee: int = 1_000, 
         "fee_sats": fee,
         **({"sweep": True} if amount is None else {"amount_sats": amount}),
     }
-    return desk.signers[name].post("/api/v1/forward-to-vault", body | changes)
+    return (user or desk.signers[name]).post("/api/v1/forward-to-vault", body | changes)
 
 
 def signed_forward(desk: Desk, name: str, psbt_id: str) -> Psbt:

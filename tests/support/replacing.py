@@ -1,6 +1,8 @@
 """Bumps, cancels and children at a desk, and what a signer's own daemon says of them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import httpx
 
@@ -39,14 +41,32 @@ def made(response: httpx.Response) -> str:
 
 def finished(desk: Desk, psbt_id: str) -> str:
     """Two signers approve it, and the workers of a running server take it to the network."""
-    desk.approve("alice", psbt_id)
-    desk.approve("bob", psbt_id)
+    desk.sign_off(psbt_id)
     desk.settle()
     return desk.proposal(psbt_id)["txid_expected"]
 
 
 def status(desk: Desk, *psbt_ids: str) -> list[str]:
     return [desk.proposal(psbt_id)["status"] for psbt_id in psbt_ids]
+
+
+@contextmanager
+def meanwhile(drafter: Any, happen: Callable[[], object]) -> Iterator[None]:
+    """What happens between a use case's first draft and its turn to be stored."""
+    drafted, draft = [], drafter.draft
+
+    def slow(*asked: object, **named: object) -> object:
+        version = draft(*asked, **named)
+        if not drafted:
+            drafted.append(version)
+            happen()
+        return version
+
+    drafter.draft = slow
+    try:
+        yield
+    finally:
+        del drafter.draft
 
 
 def forget_mempool(desk: Desk) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from custody.schemas.proposals import TxType
 from custody.server.service.tokens.blocks import token_block
 from custody.server.service.tokens.state import published_bytecode
+from custody.server.store import Store
 from custody.server.store.models import Proposal, TokenBlock, TokenCell
 from multisig import Network, encode_address
 from multisig.errors import InvalidToken
@@ -18,6 +19,7 @@ from tests.support.custody import Desk, ok
 from tests.support.platform import As
 from tests.support.wallets import foreign_script
 
+Cells = dict[tuple[str, Cell, bytes], int | bytes]
 BOB_SCRIPT, EVE_SCRIPT = foreign_script("bob"), foreign_script("eve")
 BOB, EVE = (encode_address(script, Network.REGTEST) for script in (BOB_SCRIPT, EVE_SCRIPT))
 
@@ -27,6 +29,16 @@ def is_deployment(data: bytes | None) -> bool:
         return isinstance(decode_payload(data or b""), Deploy)
     except InvalidToken:
         return False
+
+
+def stored_tokens(store: Store) -> tuple[Cells, list[bytes]]:
+    """What the index has: every cell, and the state after each block."""
+    with store.read() as db:
+        cells = {
+            (row.contract_id, Cell(row.cell), row.holder): row.data if row.number is None else row.number
+            for row in db.scalars(select(TokenCell))
+        }
+        return cells, list(db.scalars(select(TokenBlock.state).order_by(TokenBlock.height)))
 
 
 @dataclass
@@ -78,8 +90,7 @@ class TokenDesk:
 
     def finish(self, psbt_id: str, *, blocks: int = 1) -> dict:
         """Two signers approve, the workers send it, blocks are mined and read."""
-        self.desk.approve("alice", psbt_id)
-        self.desk.approve("bob", psbt_id)
+        self.desk.sign_off(psbt_id)
         self.desk.settle()
         if blocks:
             self.mine(blocks)
@@ -108,12 +119,20 @@ class TokenDesk:
         """A call, mined."""
         return self.finish(ok(self.call(contract_uid, function, *args))["psbt_id"])
 
-    def cells(self) -> dict[tuple[str, Cell, bytes], int | bytes]:
-        with self.desk.world.platform.services.store.read() as db:
-            return {
-                (row.contract_id, Cell(row.cell), row.holder): row.data if row.number is None else row.number
-                for row in db.scalars(select(TokenCell))
-            }
+    def limit(self, amount: str) -> None:
+        """Of the vault, for each movement."""
+        body = {"vault_id": self.desk.vault["id"], "workspace_id": self.desk.workspace_id}
+        cycle = {"transaction_limit": amount, "cycle_period": "M", "cycle_day": 1}
+        ok(self.desk.admin.post("/api/v1/update-vault", body | cycle))
+
+    def limit_role(self, amount: str) -> None:
+        """Of the administrator's role, in a month."""
+        body = {"role_id": 1, "workspace_id": self.desk.workspace_id, "new_transaction_limit": amount}
+        cycle = {"cycle_period": "M", "cycle_day": 1}
+        ok(self.desk.admin.post("/api/v1/update-role-policies", body | cycle))
+
+    def cells(self) -> Cells:
+        return stored_tokens(self.desk.world.platform.services.store)[0]
 
     def balance(self, script: bytes) -> int:
         """Of the only token."""
@@ -142,5 +161,4 @@ class TokenDesk:
                 state.apply(done.effects)
                 before = done.state
                 hashes.append(before)
-            assert list(db.scalars(select(TokenBlock.state).order_by(TokenBlock.height))) == hashes
-        assert self.cells() == state.cells
+        assert stored_tokens(store) == (state.cells, hashes)

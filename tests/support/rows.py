@@ -1,0 +1,27 @@
+"""Rows that stand for a proposal or a token where only a few of their fields matter."""
+
+from custody.server.store.models import Contract, Proposal
+from tests.support.platform import START
+
+
+def a_proposal(proposal_id: str, **changes: object) -> Proposal:
+    """A pending send of vault ``v`` in a family of its own."""
+    fields = {
+        "id": proposal_id, "family_id": proposal_id, "workspace_id": 1, "vault_id": "v", "tx_type": "send",
+        "status": "PENDING", "created_by": 1, "psbt": b"", "txid_expected": f"txid of {proposal_id}",
+        "recipients": [], "amounts_sats": [], "fee_sats": 0, "fee_rate_sat_per_kvb": 0, "contract_ids": [],
+        "m": 1, "n": 1, "movement_sats": 0, "keeps_coins": False,
+    }  # fmt: skip
+    moment = changes.pop("at", START)
+    return Proposal(**fields | dict.fromkeys(("expires_at", "created_at", "updated_at"), moment) | changes)
+
+
+def a_contract(uid: int, vault_id: str, family_id: str, **changes: object) -> Contract:
+    """A token of that vault, deployed by that family."""
+    fields = {
+        "uid": uid, "workspace_id": 1, "vault_id": vault_id, "chain": "regtest", "name": "",
+        "ticker": f"T{uid}", "icon": "", "decimals": 2, "total_supply": 1, "max_supply": 1,
+        "whitelist_enabled": False, "bytecode": b"", "bytecode_hash": b"", "deploy_family_id": family_id,
+        "created_by": 1, "created_at": START,
+    }  # fmt: skip
+    return Contract(**fields | changes)
