@@ -45,47 +45,16 @@ def test_each_message_is_a_private_file(mailer: FileMailer, tmp_path: Path) -> N
     assert "äöü" in message.get_content()
 
 
-def test_a_link_can_be_copied_from_the_file(mailer: FileMailer, tmp_path: Path) -> None:
-    line = (
-        "Go on at https://custody.example.org/reset-password"
-        "#token=HLVk438ZjvnViqvpjex7rG0_WZLCMIWj9hvQlHXQO3c now."
-    )
-    mailer.send(Mail("a@example.org", "Subject", f"{line}\n"))
-    (written,) = (tmp_path / "mail").iterdir()
-    assert line in written.read_text(encoding="ascii").splitlines()
-
-
-def test_a_line_too_long_for_a_mail_is_encoded(mailer: FileMailer, tmp_path: Path) -> None:
-    mailer.send(Mail("a@example.org", "Subject", "x" * 999))
-    (written,) = (tmp_path / "mail").iterdir()
-    assert max(map(len, written.read_bytes().splitlines())) <= 998
-    assert message_from_bytes(written.read_bytes(), policy=default).get_content().strip() == "x" * 999
-
-
-@pytest.mark.parametrize("to", ["a@b", '"@b', "<a@b", "a,c@b", "ä@ö", "a@b>,c@d", "a:;@b", "=?utf-8?q?x?=@b"])
-def test_an_address_is_never_a_second_header(mailer: FileMailer, tmp_path: Path, to: str) -> None:
-    """P50: whatever passes the shape of an address is written, and stays in its header."""
-    mailer.send(Mail(to, "Subject", "Text\n"))
-    (written,) = (tmp_path / "mail").iterdir()
-    message = message_from_bytes(written.read_bytes(), policy=default)
-    assert sorted(set(message.keys())) == sorted([
-        "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "Content-Type",
-        "Content-Transfer-Encoding", "MIME-Version",
-    ])  # fmt: skip
-
-
-@pytest.mark.parametrize("to", ["a@%|,<", "a@[f\xad.&\\("])
-def test_an_address_that_the_library_stumbles_over_is_refused(mailer: FileMailer, to: str) -> None:
-    """P50: it has the shape of an address, and email.headerregistry answers it with an IndexError or
-    AttributeError.
-    """
-    with pytest.raises(MailRefused):
-        mailer.send(Mail(to, "Subject", "Text\n"))
-
-
-def test_a_code_stays_out_of_repr() -> None:
-    """P49."""
-    assert "123456" not in repr(Mail("a@example.org", "Subject", "code 123456"))
+def test_a_link_can_be_copied_from_the_file_and_a_line_too_long_for_a_mail_is_encoded(
+    mailer: FileMailer, tmp_path: Path
+) -> None:
+    link = "https://custody.example.org/reset-password#token=HLVk438ZjvnViqvpjex7rG0_WZLCMIWj9hvQlHXQO3c"
+    for line in (f"Go on at {link} now.", "x" * 999):
+        mailer.send(Mail("a@example.org", "Subject", f"{line}\n"))
+    copied, encoded = (path.read_bytes() for path in sorted((tmp_path / "mail").iterdir()))
+    assert link in copied.decode("ascii")
+    assert max(map(len, encoded.splitlines())) <= 998
+    assert message_from_bytes(encoded, policy=default).get_content().strip() == "x" * 999
 
 
 def test_a_folder_that_is_gone_is_no_crash(mailer: FileMailer, tmp_path: Path) -> None:
@@ -95,9 +64,11 @@ def test_a_folder_that_is_gone_is_no_crash(mailer: FileMailer, tmp_path: Path) -
 
 
 def test_what_no_header_can_hold_is_refused(mailer: FileMailer, tmp_path: Path) -> None:
-    """P50."""
-    with pytest.raises(MailRefused):
-        mailer.send(Mail("a@example.org", "Subject\r\nBcc: everybody@example.org", "Text\n"))
+    """P50; and a code stays out of the repr of its mail (P49)."""
+    for subject in ("Subject\r\nBcc: everybody@example.org", "Hello\n\nAnother text"):
+        with pytest.raises(MailRefused):
+            mailer.send(Mail("a@example.org", subject, "Text\n"))
+    assert "123456" not in repr(MAIL)
     assert list((tmp_path / "mail").iterdir()) == []
 
 
@@ -254,6 +225,13 @@ def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch) -> None:
         '"@example.org',
         "=?utf-8?q?x?=@example.org",
         "ä@example.org",
+        "<a@b",
+        "a,c@b",
+        "a@b>,c@d",
+        "a:;@b",
+        # Of these the library makes an IndexError or an AttributeError.
+        "a@%|,<",
+        "a@[f\xad.&\\(",
     ],
 )
 def test_an_address_is_never_a_header_or_a_command(to: str) -> None:
@@ -266,39 +244,25 @@ def test_an_address_is_never_a_header_or_a_command(to: str) -> None:
             return
     (message,), (envelope,) = box.arrived, box.envelopes
     assert len(envelope.rcpt_tos) == 1
-    assert message["Bcc"] is None
+    assert sorted(set(message.keys()) - {"X-Peer", "X-MailFrom", "X-RcptTo"}) == sorted([
+        "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "Content-Type",
+        "Content-Transfer-Encoding", "MIME-Version",
+    ])  # fmt: skip
     assert message.get_content() == "Text\r\n"
 
 
-@pytest.mark.parametrize("subject", ["Hello\r\nBcc: everybody@example.org", "Hello\n\nAnother text"])
-def test_a_subject_is_never_a_second_header(subject: str) -> None:
-    """P50."""
-    with mail_server() as box:
-        with pytest.raises(MailRefused):
-            smtp_mailer(box.port).send(Mail("a@example.org", subject, "Text\n"))
-        assert box.arrived == []
+def test_nothing_is_sent_in_the_clear_to_another_machine() -> None:
+    for host in ("mail.example.org", "192.0.2.1", "localhost.example.org"):
+        with pytest.raises(CannotMail, match="unencrypted"):
+            SmtpServer(host, "none")
+        assert SmtpServer(host, "starttls").host == host
+    for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"):
+        assert SmtpServer(host, "none").host == host
 
 
-@pytest.mark.parametrize("host", ["mail.example.org", "192.0.2.1", "localhost.example.org"])
-def test_nothing_is_sent_in_the_clear_to_another_machine(host: str) -> None:
-    with pytest.raises(CannotMail, match="unencrypted"):
-        SmtpServer(host, "none")
-    assert SmtpServer(host, "starttls").host == host
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
-def test_a_server_on_this_machine_may_be_spoken_to_plainly(host: str) -> None:
-    assert SmtpServer(host, "none").host == host
-
-
-def test_a_user_name_needs_its_password() -> None:
+def test_settings_that_make_no_sense() -> None:
     with pytest.raises(CannotMail, match="go together"):
         SmtpServer("mail.example.org", username="custody")
-
-
-@pytest.mark.parametrize(
-    "sender", ["", "nobody", "@example.org", "a@", "a@example.org\r\nBcc: b@example.org"]
-)
-def test_mail_comes_from_an_address(sender: str) -> None:
-    with pytest.raises(CannotMail, match="no address"):
-        MessageBuilder(sender, Clock(), bytes)
+    for sender in ("", "nobody", "@example.org", "a@", "a@example.org\r\nBcc: b@example.org"):
+        with pytest.raises(CannotMail, match="no address"):
+            MessageBuilder(sender, Clock(), bytes)

@@ -75,23 +75,7 @@ def test_p51_the_next_attempt_asks_and_checks_again(authority, own, wire) -> Non
 
 @pytest.mark.parametrize(
     "addresses",
-    [
-        ["127.0.0.1"],
-        ["169.254.169.254"],
-        ["10.1.2.3"],
-        ["100.100.100.200"],
-        ["168.63.129.16"],
-        ["::1"],
-        ["fe80::1%eth0"],
-        ["fd00:ec2::254"],
-        ["::ffff:10.0.0.1"],
-        ["64:ff9b::a00:1"],
-        ["2002:7f00:1::"],
-        ["0.0.0.0"],
-        [PUBLIC, "192.168.1.1"],
-        ["192.168.1.1", PUBLIC],
-        ["no address"],
-    ],
+    [["127.0.0.1"], ["fe80::1%eth0"], [PUBLIC, "192.168.1.1"], ["192.168.1.1", PUBLIC], ["no address"]],
 )
 def test_p51_nobody_is_called_where_any_address_is_not_public(authority, own, wire, addresses) -> None:
     wire.addresses = [addresses]
@@ -166,30 +150,19 @@ def _drip(line: ssl.SSLSocket, own: Receiver) -> None:
         line.sendall(b"X-Drip: 1\r\n")
 
 
-def _drip_a_status(line: ssl.SSLSocket, own: Receiver) -> None:
-    line.sendall(b"HTTP/1.1 ")
-    while not own.closing.wait(0.05):
-        line.sendall(b" ")
-
-
 def _continue_for_ever(line: ssl.SSLSocket, own: Receiver) -> None:
     while not own.closing.wait(0.01):
         line.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-@pytest.mark.parametrize("answer", [_hang, _drip_a_status, _continue_for_ever])
+@pytest.mark.parametrize("answer", [_hang, _drip, _continue_for_ever])
 def test_a_slow_receiver_is_cut_off_at_the_deadline(authority, own, wire, answer) -> None:
+    """Headers that never end by their number or by the deadline, whichever comes first."""
     own.answer = answer
     started = time.monotonic()
-    assert trouble_of(sender(wire, authority[0], LITTLE_PATIENCE), read_url(own.url())) is Trouble.TIMED_OUT
-    assert time.monotonic() - started < 5
-
-
-def test_headers_that_never_end_are_cut_off(authority, own, wire) -> None:
-    """By their number or by the deadline, whichever comes first."""
-    own.answer = _drip
     found = trouble_of(sender(wire, authority[0], LITTLE_PATIENCE), read_url(own.url()))
-    assert found in {Trouble.TIMED_OUT, Trouble.BAD_ANSWER}
+    assert found is Trouble.TIMED_OUT or (answer is _drip and found is Trouble.BAD_ANSWER)
+    assert time.monotonic() - started < 5
 
 
 def test_a_handshake_that_hangs_is_cut_off(authority, wire) -> None:
@@ -213,8 +186,10 @@ def test_a_resolver_that_hangs_is_not_waited_for(authority, own, wire) -> None:
 
 
 def test_a_status_is_enough_where_the_body_hangs(authority, own, wire) -> None:
+    """However large it would be: it is not read."""
+
     def answer(line: ssl.SSLSocket, receiver_: Receiver) -> None:
-        line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")
+        line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n" + bytes(100_000))
         receiver_.closing.wait(10)
 
     own.answer = answer
@@ -223,33 +198,20 @@ def test_a_status_is_enough_where_the_body_hangs(authority, own, wire) -> None:
     assert time.monotonic() - started < 5
 
 
-def test_a_giant_body_is_not_read(authority, own, wire) -> None:
-    sent = []
-
-    def answer(line: ssl.SSLSocket, _receiver: Receiver) -> None:
-        line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
-        for _ in range(1_000):
-            line.sendall(bytes(100_000))
-            sent.append(100_000)
-
-    own.answer = answer
-    assert sender(wire, authority[0]).post(read_url(own.url()), BODY, {}) == 200
-    assert sum(sent) < 100_000_000
-
-
 @pytest.mark.parametrize(
-    ("answer", "trouble"),
+    "answer",
     [
-        (b"", Trouble.BAD_ANSWER),
-        (b"SSH-2.0-OpenSSH_9.0\r\n", Trouble.BAD_ANSWER),
-        (b"HTTP/1.1 two hundred\r\n\r\n", Trouble.BAD_ANSWER),
-        (b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 1_000 + b"\r\n", Trouble.BAD_ANSWER),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n", Trouble.BAD_ANSWER),
+        b"",
+        b"SSH-2.0-OpenSSH_9.0\r\n",
+        b"HTTP/1.1 two hundred\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 1_000 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
     ],
+    ids=["nothing", "another protocol", "no status", "a thousand headers", "a long header"],
 )
-def test_what_is_no_answer_is_named(authority, own, wire, answer, trouble) -> None:
+def test_what_is_no_answer_is_named(authority, own, wire, answer) -> None:
     own.answer = answering(answer)
-    assert trouble_of(sender(wire, authority[0]), read_url(own.url())) is trouble
+    assert trouble_of(sender(wire, authority[0]), read_url(own.url())) is Trouble.BAD_ANSWER
 
 
 def test_names_without_addresses_are_named(authority, wire) -> None:

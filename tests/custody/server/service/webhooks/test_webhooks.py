@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from custody.schemas.users import PermissionName as P
 from custody.schemas.webhooks import MAX_WEBHOOKS, WebhookWithSecret
 from custody.server.service.jobs.tidying import Tidying
 from custody.server.service.webhook_events import WEBHOOK
@@ -16,7 +15,6 @@ from custody.server.store.models import AuditEvent, Job, Webhook, WebhookDeliver
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World, open_world
 from tests.support.receiver import status
-from tests.support.staff import add_someone
 from tests.support.webhooks import ADMIN, Hooked
 
 URL = "https://hooks.example.org/{}"
@@ -75,9 +73,8 @@ def test_p49_neither_secret_nor_path_is_in_the_log(world: World, admin: As) -> N
     assert not any(word in said for word in (made["secret"], new, "a-secret-of-the-receivers"))
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_p51_a_url_that_leads_inside_is_refused(admin: As) -> None:
+    for url in (
         "http://hooks.example.org/",
         "https://127.0.0.1/",
         "https://0x7f.1/",
@@ -86,19 +83,14 @@ def test_p49_neither_secret_nor_path_is_in_the_log(world: World, admin: As) -> N
         "https://metadata.google.internal/",
         "https://user:password@hooks.example.org/",
         "https://hooks.example.org:25/",
-    ],
-)
-def test_p51_a_url_that_leads_inside_is_refused(admin: As, url: str) -> None:
-    problem = refused(create(admin, url=url), 422, "VALIDATION")
-    assert [fault["pointer"] for fault in problem["errors"]] == ["/url"]
-    assert "password" not in str(problem).replace("user, password or fragment", "")
-    assert listed(admin) == []
-
-
-def test_a_kind_that_there_is_not_is_refused(admin: As) -> None:
+    ):
+        problem = refused(create(admin, url=url), 422, "VALIDATION")
+        assert [fault["pointer"] for fault in problem["errors"]] == ["/url"]
+        assert "password" not in str(problem).replace("user, password or fragment", "")
     problem = refused(create(admin, kinds=["vault.created", "vault.stolen"]), 422, "VALIDATION")
     assert [fault["pointer"] for fault in problem["errors"]] == ["/kinds/1"]
     refused(create(admin, kinds=[]), 422, "VALIDATION")
+    assert listed(admin) == []
 
 
 def test_a_workspace_has_so_many_and_each_url_once(admin: As) -> None:
@@ -119,14 +111,6 @@ def test_what_changes_nothing_is_not_recorded(world: World, admin: As) -> None:
     assert world.audit_actions("workspace:1") == before
     assert ok(change(admin, made, kinds=["vault.created"], enabled=False))["disabled_reason"] == "by-a-member"
     assert world.audit_actions("workspace:1") == [*before, "WEBHOOK_UPDATED"]
-
-
-def test_only_who_manages_the_workspace_sees_and_changes_webhooks(world: World, admin: As) -> None:
-    made = ok(create(admin))
-    other = add_someone(world, "Other", set(P) - {P.MANAGE_WORKSPACE}).calls
-    refused(create(other, "theirs"), 403, "PERMISSION_DENIED")
-    refused(change(other, made, enabled=False), 403, "PERMISSION_DENIED")
-    refused(other.get("/api/v1/webhooks", workspace_id=1), 403, "PERMISSION_DENIED")
 
 
 def test_p24_another_tenants_webhooks_are_not_there(world: World, admin: As) -> None:
@@ -193,8 +177,8 @@ def test_jobs_after_a_day_and_deliveries_after_thirty(hooked: Hooked) -> None:
     hooked.world.deliver_webhooks()
     assert rows(hooked) == (3, 3, 3)
     later(hooked, 1)
-    assert forget(hooked) == 3
-    assert rows(hooked) == (3, 3, 0)
+    hooked.world.platform.background.expiry().run_due()
+    assert rows(hooked) == (3, 3, 0), "as in a running server"
     later(hooked, 28)
     assert forget(hooked) == 0
     later(hooked, 1)
@@ -216,11 +200,3 @@ def test_what_is_not_delivered_yet_stays(hooked: Hooked) -> None:
     ok(hooked.call("redeliver-webhook", delivery_id=sent["delivery_id"]))
     forget(hooked)
     assert rows(hooked)[0] == 1
-
-
-def test_the_sweeps_of_a_running_server_forget(hooked: Hooked) -> None:
-    hooked.ping()
-    hooked.world.deliver_webhooks()
-    later(hooked, 1)
-    hooked.world.platform.background.expiry().run_due()
-    assert rows(hooked)[2] == 0
