@@ -60,18 +60,8 @@ def test_one_open_job_for_each_subject_and_a_new_one_after_it(store, clock):
     worker(store, clock, always(Done())).run_due()
     add(store, clock)
     assert len(jobs(store)) == 2
-
-
-def test_asking_again_makes_a_waiting_job_due(store, clock):
-    add(store, clock)
-    one = worker(store, clock, always(Again("later")))
-    for _ in range(5):
-        one.run_due()
-        clock.advance(seconds=60)
-    one.run_due()
-    assert one.run_due() == 0
-    add(store, clock)
-    assert one.run_due() == 1
+    add(store, clock, kind="else")
+    assert worker(store, clock, always(Done())).run_due() == 1, "other kinds are left alone"
 
 
 def test_a_dead_job_is_kept_with_its_reason_and_never_run_again(store, clock):
@@ -98,19 +88,34 @@ def test_a_leased_job_is_nobody_elses_until_the_lease_lapses(store, clock):
     assert jobs(store)[0].attempts == 2
 
 
-def test_who_lost_the_lease_does_not_write(store, clock):
-    """It slept through its lease; another did the work meanwhile."""
+@pytest.mark.parametrize("how", ["slept", "hung", "gave it back"])
+def test_who_lost_the_lease_does_not_write(store, clock, how):
+    """Another did the work meanwhile: another worker, or another thread of the same one."""
     add(store, clock)
-    two = worker(store, clock, always(Done({"by": "two"})), "two")
+    others, seen = {}, []
 
     def slow(_task):
-        clock.now += LEASE
-        assert two.run_due() == 1
+        if seen:
+            return lambda _db: Done({"by": "itself, later"})
+        seen.append(how)
+        match how:
+            case "slept":
+                clock.now += LEASE
+            case "hung":
+                clock.now += MAX_HOLD + LEASE
+                one.renew()
+            case "gave it back":
+                one.release()
+        assert others[how].run_due() == 1
         return lambda _db: Done({"by": "one"})
 
-    worker(store, clock, slow, "one").run_due()
+    one = worker(store, clock, slow, "one")
+    two = worker(store, clock, always(Done({"by": "two"})), "two")
+    others = {"slept": one, "hung": two, "gave it back": two}
+    one.run_due()
     (job,) = jobs(store)
-    assert job.payload["result"] == {"by": "two"}
+    assert job.payload["result"] == {"by": "itself, later" if how == "slept" else "two"}
+    assert job.failures == 0
 
 
 def test_the_effect_and_the_end_of_the_job_are_one_transaction(store, clock):
@@ -126,11 +131,6 @@ def test_the_effect_and_the_end_of_the_job_are_one_transaction(store, clock):
     assert worker(store, clock, handler).run_due() == 1
     (job,) = jobs(store)
     assert (job.subject, job.done_at, job.failures) == ("a", None, 1)
-
-
-def test_other_kinds_are_left_alone(store, clock):
-    add(store, clock, kind="else")
-    assert worker(store, clock, always(Done())).run_due() == 0
 
 
 def test_jobs_are_done_in_the_order_they_fell_due(store, clock):
@@ -174,12 +174,6 @@ def test_a_handler_that_raises_is_tried_again_and_then_given_up(store, clock):
     assert first.last_error.startswith("KeyError in test_outbox.py, line ")
 
 
-def test_an_error_of_ours_is_told_in_its_own_words(store, clock):
-    add(store, clock)
-    worker(store, clock, raises(NotFound("There is no such proposal."))).run_due()
-    assert jobs(store)[0].last_error == "There is no such proposal."
-
-
 def test_a_chain_that_is_away_is_no_failure(store, clock):
     add(store, clock)
     one = worker(store, clock, raises(ChainUnavailable("The node does not answer.")))
@@ -188,6 +182,9 @@ def test_a_chain_that_is_away_is_no_failure(store, clock):
         wait_out(clock)
     (job,) = jobs(store)
     assert (job.dead_at, job.failures, job.last_error) == (None, 0, "The node does not answer.")
+    worker(store, clock, raises(NotFound("There is no such proposal."))).run_due()
+    (job,) = jobs(store)
+    assert (job.failures, job.last_error) == (1, "There is no such proposal."), "in its own words"
 
 
 def test_what_must_not_end_is_never_given_up(store, clock):
@@ -274,53 +271,6 @@ def test_a_heartbeat_keeps_what_takes_longer_than_a_lease(store, clock):
     assert jobs(store)[0].payload["result"] == {"by": "one"}
 
 
-def test_no_heartbeat_keeps_what_hangs(store, clock):
-    add(store, clock)
-    two = worker(store, clock, always(Done({"by": "two"})), "two")
-
-    def hang(_task):
-        clock.now += MAX_HOLD + LEASE
-        one.renew()
-        assert two.run_due() == 1
-        return lambda _db: Done({"by": "one"})
-
-    one = worker(store, clock, hang, "one")
-    one.run_due()
-    assert jobs(store)[0].payload["result"] == {"by": "two"}
-
-
-def test_what_is_given_back_is_anybodys_at_once_and_its_late_answer_does_not_count(store, clock):
-    add(store, clock)
-    two = worker(store, clock, always(Done({"by": "two"})), "two")
-
-    def slow(_task):
-        one.release()
-        assert two.run_due() == 1
-        return lambda _db: Done({"by": "one"})
-
-    one = worker(store, clock, slow, "one")
-    one.run_due()
-    (job,) = jobs(store)
-    assert (job.payload["result"], job.failures) == ({"by": "two"}, 0)
-
-
-def test_a_thread_of_the_same_worker_is_another(store, clock):
-    """Its lease lapsed while it was in the middle: the one that took over has the same name."""
-    add(store, clock)
-    slept = []
-
-    def slow(task):
-        if not slept:
-            slept.append(task)
-            clock.now += LEASE
-            assert one.run_due() == 1
-        return lambda _db: Done({"attempt": task.attempts})
-
-    one = worker(store, clock, slow, "one")
-    one.run_due()
-    assert jobs(store)[0].payload["result"] == {"attempt": 2}
-
-
 def test_several_workers_take_different_jobs(database, store, clock):
     """Two programs with connections of their own: no job is taken twice, none is left."""
     for number in range(30):
@@ -351,3 +301,6 @@ def test_a_handler_with_a_timetable_of_its_own_says_when(store, clock):
     assert one.run_due() == 0
     clock.advance(minutes=1)
     assert one.run_due() == 1
+    assert one.run_due() == 0
+    add(store, clock)
+    assert one.run_due() == 1, "asked for again it is due at once"

@@ -44,7 +44,10 @@ def ask_for_resets(world: World, number: int) -> None:
         assert world.http.post("/auth/request-password-reset", json={"email": email}).status_code == 200
 
 
-def test_mail_to_whoever_a_stranger_named_is_forgotten_within_a_day(world: World) -> None:
+def test_mail_to_whoever_a_stranger_named_is_forgotten_within_a_day(world: World, monkeypatch) -> None:
+    """In short transactions."""
+    for module in (tidying, mail_jobs):
+        monkeypatch.setattr(module, "BATCH", 2)
     ask_for_resets(world, 3)
     world.clock.advance(days=2)
     assert tidy(world) == 0, "what waits is not over"
@@ -101,15 +104,6 @@ def test_a_session_is_kept_as_long_as_it_can_be_renewed(world: World) -> None:
     world.clock.advance(days=30, minutes=15)
     tidy(world)
     assert count(world, SignInSession, AccessToken, RefreshToken) == 0
-
-
-def test_much_is_forgotten_in_short_transactions(world: World, monkeypatch) -> None:
-    for module in (tidying, mail_jobs):
-        monkeypatch.setattr(module, "BATCH", 2)
-    ask_for_resets(world, 5)
-    world.deliver_mail()
-    world.clock.advance(days=1)
-    assert tidy(world) == 5
 
 
 def test_it_is_done_once_an_hour_in_a_running_server(world: World) -> None:

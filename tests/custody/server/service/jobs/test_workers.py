@@ -12,7 +12,6 @@ from custody.server.service.jobs.workers import OutboxThreads
 from custody.server.store import Store
 from custody.server.store.models import Job
 from multisig import Network, Sats, decode_address
-from tests.support.backends import Unreliable
 from tests.support.custody import SHOP, ok, open_desk
 from tests.support.platform import Clock
 
@@ -56,8 +55,7 @@ def test_the_whole_way_without_a_helping_hand(running):
     until(running, lambda: running.wallets()[0]["confirmed_sats"] == 500_000)
     assert running.chain.transaction(txid).height is not None
     psbt_id = ok(running.propose(150_000))["psbt_id"]
-    running.approve("alice", psbt_id)
-    running.approve("bob", psbt_id)
+    running.sign_off(psbt_id)
     until(running, lambda: running.proposal(psbt_id)["status"] == "BROADCASTING")
     operator.mine(1)
     until(running, lambda: running.proposal(psbt_id)["status"] == "CONFIRMED")
@@ -81,20 +79,6 @@ def test_the_last_approval_waits_for_its_broadcast(tmp_path, database):
         assert answer["txid"] == desk.proposal(psbt_id)["txid_expected"]
 
 
-def test_workers_survive_a_node_that_is_away(running):
-    backends = running.world.platform.background.backends
-    node = backends["regtest"] = Unreliable(running.chain)
-    seen_by_workers(running, 500_000)
-    psbt_id = ok(running.propose(150_000))["psbt_id"]
-    node.down = True
-    running.approve("alice", psbt_id)
-    running.approve("bob", psbt_id)
-    until(running, lambda: running.proposal(psbt_id)["status"] == "STALLED")
-    node.down = False
-    running.world.clock.advance(seconds=61)
-    until(running, lambda: running.proposal(psbt_id)["status"] == "BROADCASTING")
-
-
 def test_workers_survive_a_fault_of_ours(running, monkeypatch):
     """One bad row must not stop all work: it is logged and the next is tried."""
     faults = []
@@ -108,12 +92,10 @@ def test_workers_survive_a_fault_of_ours(running, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("custody.server.service.network.broadcast.Broadcaster.__call__", fail)
         psbt_ids.append(ok(running.propose(100_000))["psbt_id"])
-        for name in ("alice", "bob"):
-            running.approve(name, psbt_ids[0])
+        running.sign_off(psbt_ids[0])
         until(running, lambda: faults == psbt_ids)
     psbt_ids.append(ok(running.propose(100_000))["psbt_id"])
-    for name in ("alice", "bob"):
-        running.approve(name, psbt_ids[1])
+    running.sign_off(psbt_ids[1])
     until(running, lambda: running.proposal(psbt_ids[1])["status"] == "BROADCASTING")
     running.world.clock.advance(seconds=61)
     until(running, lambda: running.proposal(psbt_ids[0])["status"] == "BROADCASTING")
@@ -165,12 +147,15 @@ def work() -> Work:
 
 
 @pytest.fixture
-def pool_of(store: Store, work: Work) -> Callable[[int], OutboxThreads]:
+def begun(store: Store, work: Work) -> Callable[[int], OutboxThreads]:
     def make(threads: int) -> OutboxThreads:
         with store.write() as db:
             for subject in ("slow", *map(str, range(5)), "last"):
                 enqueue(db, "work", subject, Clock()())
-        return OutboxThreads("work", Outbox(store, Clock(), "one", {"work": work}), threads)
+        pool = OutboxThreads("work", Outbox(store, Clock(), "one", {"work": work}), threads)
+        pool.round()
+        assert work.began.wait(PATIENCE)
+        return pool
 
     return make
 
@@ -180,23 +165,17 @@ def open_subjects(store: Store) -> dict[str, str | None]:
         return {job.subject: job.lease_owner for job in db.scalars(select(Job).where(Job.done_at.is_(None)))}
 
 
-def test_a_slow_job_does_not_hold_up_the_others(
-    store: Store, work: Work, pool_of: Callable[[int], OutboxThreads]
-) -> None:
-    pool = pool_of(2)
-    pool.round()
+def test_a_slow_job_does_not_hold_up_the_others(store, work, begun) -> None:
+    pool = begun(2)
     assert work.others.wait(PATIENCE)
-    assert work.began.is_set()
     work.go.set()
     pool.stop()
     pool.join(PATIENCE)
     assert open_subjects(store) == {}
 
 
-def test_one_hand_does_one_after_the_other(work: Work, pool_of: Callable[[int], OutboxThreads]) -> None:
-    pool = pool_of(1)
-    pool.round()
-    assert work.began.wait(PATIENCE)
+def test_one_hand_does_one_after_the_other(work, begun) -> None:
+    pool = begun(1)
     pool.round()
     assert not work.others.is_set()
     work.go.set()
@@ -205,12 +184,8 @@ def test_one_hand_does_one_after_the_other(work: Work, pool_of: Callable[[int], 
     pool.join(PATIENCE)
 
 
-def test_told_to_stop_it_ends_what_is_under_way_and_takes_nothing_more(
-    store: Store, work: Work, pool_of: Callable[[int], OutboxThreads]
-) -> None:
-    pool = pool_of(1)
-    pool.round()
-    assert work.began.wait(PATIENCE)
+def test_told_to_stop_it_ends_what_is_under_way_and_takes_nothing_more(store, work, begun) -> None:
+    pool = begun(1)
     pool.stop()
     work.go.set()
     pool.join(PATIENCE)
@@ -218,12 +193,8 @@ def test_told_to_stop_it_ends_what_is_under_way_and_takes_nothing_more(
     assert open_subjects(store) == dict.fromkeys((*map(str, range(5)), "last"))
 
 
-def test_what_does_not_end_in_time_is_given_back(
-    store: Store, work: Work, pool_of: Callable[[int], OutboxThreads]
-) -> None:
-    pool = pool_of(1)
-    pool.round()
-    assert work.began.wait(PATIENCE)
+def test_what_does_not_end_in_time_is_given_back(store, work, begun) -> None:
+    pool = begun(1)
     assert open_subjects(store)["slow"] == "one"
     pool.stop()
     pool.join(0.01)

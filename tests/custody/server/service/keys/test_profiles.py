@@ -28,26 +28,13 @@ class TestWatching:
         address = profile_of(alice)["wallet_address"]
         desk.deposit(70_000, to=address, blocks=0)
         assert figures(alice) == (0, 70_000, 0)
-        desk.chain.mine(1)
-        desk.watcher.look()
+        desk.mine()
         assert figures(alice) == (70_000, 0, 0)
+        desk.deposit(5_000, to=policy_of(desk.devices["alice"]).address(CHANGE, 0))
+        assert figures(alice) == (75_000, 0, 0), "of the first change address, too"
         assert figures(bob) == (0, 0, 0)
         assert desk.wallets()[0]["confirmed_sats"] == 0
         assert profile_of(alice)["wallet_address"] == address
-
-    def test_the_first_change_address_is_watched_and_counted(self, desk: Desk) -> None:
-        desk.deposit(70_000, to=policy_of(desk.devices["alice"]).address(CHANGE, 0))
-        assert figures(desk.signers["alice"]) == (70_000, 0, 0)
-
-    def test_every_registered_profile_is_watched_at_two_places(self, desk: Desk) -> None:
-        assert watched(desk.world) == [("regtest", 0, 0)] * 3 + [("regtest", 1, 0)] * 3
-
-    def test_a_reorganisation_takes_a_deposit_back(self, desk: Desk) -> None:
-        alice = desk.signers["alice"]
-        desk.deposit(70_000, to=profile_of(alice)["wallet_address"], blocks=1)
-        desk.chain.reorganise(1, 2)
-        desk.watcher.look()
-        assert figures(alice) == (0, 70_000, 0)
 
     def test_of_a_network_without_a_workspace_it_begins_when_one_is_founded(self, tmp_path) -> None:
         with open_world(tmp_path / "state") as world:
@@ -63,8 +50,9 @@ class TestWatching:
             shown = ok(alice.get(PATH, network="mainnet"))
             assert shown["wallet_address"].startswith("bc1q")
 
-    def test_a_second_workspace_watches_nothing_twice(self, desk: Desk) -> None:
+    def test_each_is_watched_at_two_places_and_by_no_second_workspace_again(self, desk: Desk) -> None:
         before = watched(desk.world)
+        assert before == [("regtest", 0, 0)] * 3 + [("regtest", 1, 0)] * 3
         desk.world.organisation("Umbrella", "eve@example.com")
         assert watched(desk.world) == before
 
@@ -81,10 +69,7 @@ class TestWhose:
         assert ok(mallory.get("/api/v1/keys")) == []
         desk.deposit(70_000, to=profile_of(desk.signers["alice"])["wallet_address"])
         assert figures(desk.signers["alice"]) == (70_000, 0, 0)
-
-    def test_nor_of_a_key_that_was_superseded(self, desk: Desk, mallory: As) -> None:
         ok(register_key(desk.signers["alice"], seed(7), replace=True))
-        stolen = key_offer(seed(1))["profile"]
         refused(register_key(mallory, seed(9), profile=stolen), 409, "STATE_CONFLICT")
 
     def test_a_later_registration_cannot_slip_it_in(self, desk: Desk, mallory: As) -> None:

@@ -54,20 +54,12 @@ def test_proposals_under_way_and_the_chain(funded: Desk) -> None:
     first = ok(funded.propose(1_000))["psbt_id"]
     funded.world.clock.advance(minutes=3)
     ok(funded.propose(2_000))
-    ok(funded.decline("alice", first))
-    ok(funded.decline("bob", first))
-    funded.chain.mine(1)
-    funded.watcher.look()
+    funded.reject(first)
+    funded.mine()
     now = funded.world.clock.now
     with funded.world.platform.services.store.read() as db:
         figures = read_figures(db, now)
-    ((status, count, oldest_at),) = [(one.status, one.count, one.oldest_at) for one in figures.proposals]
-    assert (status, count, oldest_at) == ("PENDING", 1, now)
-    (chain,) = figures.chains
-    tip = funded.chain.tip()
-    assert (chain.chain, chain.height, chain.block_hash, chain.seen_at) == (
-        "regtest",
-        tip.height,
-        tip.hash,
-        now,
-    )
+    (waiting,), (chain,), tip = figures.proposals, figures.chains, funded.chain.tip()
+    assert (waiting.status, waiting.count, waiting.oldest_at) == ("PENDING", 1, now)
+    assert (chain.chain, chain.height, chain.block_hash) == ("regtest", tip.height, tip.hash)
+    assert chain.seen_at == now
