@@ -7,16 +7,15 @@ What waits in the mempool is offered again: at a block, at random times, and wit
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 import pytest
-from sqlalchemy import func, select
 
 from custody.server.chain.backend import RefusalCode, Refused
 from custody.server.service.network.broadcast import JITTER_SECONDS, LEAST, Rebroadcast
 from custody.server.store.models import AuditEvent, Job, Proposal
 from tests.support.backends import Unreliable
 from tests.support.custody import ok, open_desk
+from tests.support.platform import open_world
 from tests.support.replacing import bump, finished, forget_mempool, made, status
 
 
@@ -40,8 +39,7 @@ def finalised(desk, psbt_id):
 
 
 def count(desk, model, *where):
-    with desk.world.platform.services.store.read() as db:
-        return db.scalar(select(func.count()).select_from(model).where(*where))
+    return len(desk.rows(model, *where))
 
 
 def test_p11_the_two_last_signers_race_and_one_broadcast_follows(funded, node, psbt_id):
@@ -70,12 +68,9 @@ def test_p12_a_crash_between_finalising_and_broadcast_resumes_with_the_same_txid
         desk.deposit(500_000)
         psbt_id = ok(desk.propose(150_000))["psbt_id"]
         txid = finalised(desk, psbt_id)
-        with desk.world.platform.services.store.read() as db:
-            final = db.get_one(Proposal, psbt_id).final_tx
+        final = desk.rows(Proposal)[0].final_tx
         desk.chain.close()
         # Another process on the same state folder, as after a restart.
-        from tests.support.platform import open_world
-
         with open_world(tmp_path / "state", database_url=database) as world:
             with world.platform.background.open_chain() as chain:
                 assert world.platform.background.outbox().run_due() == 1
@@ -101,9 +96,8 @@ def test_p13_a_crash_after_the_broadcast_is_a_success(funded, node, psbt_id):
     assert funded.outbox.run_due() == 0, "the dead worker's lease still runs"
     funded.world.clock.advance(seconds=61)
     assert funded.world.platform.background.outbox().run_due() == 1
-    with funded.world.platform.services.store.read() as db:
-        proposal = db.get_one(Proposal, psbt_id)
-        assert (proposal.status, proposal.txid) == ("BROADCASTING", txid)
+    (proposal,) = funded.rows(Proposal)
+    assert (proposal.status, proposal.txid) == ("BROADCASTING", txid)
     funded.chain.mine(1)
     assert funded.chain.transaction(txid).height == funded.chain.tip().height
 
@@ -140,7 +134,7 @@ def test_for_how_long_it_is_stalled_is_told_however_often_it_is_tried(funded, no
     assert funded.proposal(psbt_id)["updated_at"] == since
     node.down = False
     for words in ("10 < 20", "10 < 30"):
-        node.answer = lambda tx, words=words: Refused(tx.txid, RefusalCode.FEE_TOO_LOW, words)
+        node.answer = refuse(RefusalCode.FEE_TOO_LOW, words)
         funded.world.clock.advance(seconds=61)
         funded.outbox.run_due()
         told = funded.proposal(psbt_id)
@@ -149,25 +143,9 @@ def test_for_how_long_it_is_stalled_is_told_however_often_it_is_tried(funded, no
     assert datetime.fromisoformat(told["updated_at"]) == changed, "when the code became another one"
 
 
-def test_a_stalled_proposal_is_retried_later_and_later_but_not_at_once(funded, node, psbt_id):
-    finalised(funded, psbt_id)
-    node.down = True
-    attempts = []
-    for second in range(120):
-        if funded.outbox.run_due():
-            attempts.append(second)
-        funded.world.clock.advance(seconds=1)
-    gaps = [later - earlier for earlier, later in pairwise(attempts)]
-    doubling = (1, 2, 4, 8, 16, 32)
-    assert len(gaps) >= len(doubling)
-    assert all(most / 2 <= gap <= most for gap, most in zip(gaps, doubling, strict=False))
-
-
 def test_what_the_node_refuses_for_good_fails_and_frees_the_coins(funded, node, psbt_id):
     finalised(funded, psbt_id)
-    node.answer = lambda tx: Refused(
-        tx.txid, RefusalCode.INVALID_SCRIPT, "mandatory-script-verify-flag-failed"
-    )
+    node.answer = refuse(RefusalCode.INVALID_SCRIPT, "mandatory-script-verify-flag-failed")
     funded.outbox.run_due()
     failed = funded.proposal(psbt_id)
     assert (failed["status"], failed["failure_code"]) == ("FAILED", "invalid-script")
@@ -176,16 +154,14 @@ def test_what_the_node_refuses_for_good_fails_and_frees_the_coins(funded, node, 
     assert node.broadcasts == []
 
 
-@pytest.mark.parametrize(
-    "code",
-    [RefusalCode.FEE_TOO_LOW, RefusalCode.FEE_TOO_HIGH, RefusalCode.NON_FINAL, RefusalCode.MISSING_INPUTS],
-)
-def test_what_may_heal_is_tried_again(funded, node, psbt_id, code):
+def test_what_may_heal_is_tried_again(funded, node, psbt_id):
     finalised(funded, psbt_id)
-    node.answer = lambda tx: Refused(tx.txid, code, "not now")
-    funded.outbox.run_due()
-    assert funded.proposal(psbt_id)["status"] == "STALLED"
-    assert funded.wallets()[0]["locked_sats"] > 0
+    for code in ("FEE_TOO_LOW", "FEE_TOO_HIGH", "NON_FINAL", "MISSING_INPUTS"):
+        node.answer = refuse(RefusalCode[code], "not now")
+        funded.outbox.run_due()
+        assert funded.proposal(psbt_id)["status"] == "STALLED"
+        assert funded.wallets()[0]["locked_sats"] > 0
+        funded.world.clock.advance(seconds=61)
     node.answer = None
     funded.world.clock.advance(seconds=61)
     funded.outbox.run_due()
@@ -195,31 +171,13 @@ def test_what_may_heal_is_tried_again(funded, node, psbt_id, code):
 def test_an_evicted_transaction_is_broadcast_again_at_the_next_block(funded, node, psbt_id, monkeypatch):
     txid = finalised(funded, psbt_id)
     funded.settle()
-    # The node restarts with an empty mempool.
-    mempool = funded.chain._mempool
-    mempool._entries.clear()
-    mempool._spends.clear()
+    forget_mempool(funded)
     funded.watcher.look()
     assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
     funded.outbox.run_due()
     assert node.broadcasts == [txid, txid]
-    funded.chain.mine(1)
-    funded.watcher.look()
+    funded.mine()
     assert funded.proposal(psbt_id)["status"] == "CONFIRMED"
-
-
-def test_the_watcher_alone_finds_out_that_it_was_broadcast(funded, node, psbt_id):
-    """The worker died before it could say so; the coins tell."""
-    finalised(funded, psbt_id)
-    with funded.world.platform.services.store.read() as db:
-        raw = db.get_one(Proposal, psbt_id).final_tx
-    from multisig import Transaction
-
-    funded.chain.broadcast(Transaction.parse(raw))
-    funded.watcher.look()
-    assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
-    assert funded.outbox.run_due() == 1
-    assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
 
 
 @pytest.fixture
@@ -235,8 +193,7 @@ def timer(desk, jitter=0):
 
 
 def waiting(desk):
-    with desk.world.platform.services.store.read() as db:
-        return [job.subject for job in db.scalars(select(Job).where(Job.done_at.is_(None)))]
+    return [job.subject for job in desk.rows(Job, Job.done_at.is_(None))]
 
 
 def refuse(code, reason="min relay fee not met"):
@@ -244,28 +201,20 @@ def refuse(code, reason="min relay fee not met"):
 
 
 class TestTheTimer:
-    def test_offers_what_is_not_confirmed_and_nothing_else(self, funded, sent):
+    def test_offers_what_is_not_confirmed_and_nothing_else(self, funded, node, sent):
         pending = made(funded.propose(10_000))
         sweep = timer(funded)
         assert (sweep.run_due(), waiting(funded)) == (0, [])
         funded.world.clock.advance(seconds=LEAST.total_seconds())
         assert (sweep.run_due(), waiting(funded)) == (1, [sent])
+        before = len(node.broadcasts)
         funded.outbox.run_due()
-        funded.chain.mine(1)
-        funded.watcher.look()
+        assert len(node.broadcasts) == before + 1, "though the node has it: it tells its neighbours again"
+        funded.mine()
         funded.world.clock.advance(seconds=LEAST.total_seconds())
         assert sweep.run_due() == 0
         funded.admin = funded.world.as_user("admin@example.org")
         assert status(funded, sent, pending) == ["CONFIRMED", "PENDING"]
-
-    def test_hands_it_to_the_node_though_that_has_it(self, funded, node, sent):
-        """A node tells its neighbours again only when it is told again."""
-        before = len(node.broadcasts)
-        sweep = timer(funded)
-        funded.world.clock.advance(seconds=LEAST.total_seconds())
-        sweep.run_due()
-        funded.outbox.run_due()
-        assert len(node.broadcasts) == before + 1
 
     def test_is_not_at_the_same_moment_everywhere(self, funded, sent):
         early, late = timer(funded), timer(funded, JITTER_SECONDS - 1)
@@ -297,18 +246,6 @@ class TestAFeeThatIsTooLowByNow:
         assert status(funded, sent, second) == ["REPLACED", "BROADCASTING"]
         assert funded.proposal(sent)["failure_code"] is None
 
-    def test_where_it_is_taken_after_all_the_words_go(self, funded, node, sent):
-        forget_mempool(funded)
-        node.answer = refuse(RefusalCode.FEE_TOO_LOW)
-        funded.watcher.look()
-        funded.outbox.run_due()
-        node.answer = None
-        funded.world.clock.advance(seconds=61)
-        funded.outbox.run_due()
-        assert funded.proposal(sent)["failure_code"] is None
-        funded.watcher.look()
-        assert status(funded, sent) == ["BROADCASTING"]
-
     def test_it_never_reached_the_network_it_stalls_and_the_bump_goes_instead(self, funded, node):
         first = made(funded.propose(150_000, fee_rate="2"))
         node.answer = refuse(RefusalCode.FEE_TOO_LOW)
@@ -333,6 +270,5 @@ def test_a_bump_that_is_refused_for_good_leaves_the_first_on_its_way(funded, nod
     assert status(funded, sent, second) == ["BROADCASTING", "FAILED"]
     assert funded.wallets()[0]["locked_sats"] == 0, "spent coins are no balance"
     node.answer = None
-    funded.chain.mine(1)
-    funded.watcher.look()
+    funded.mine()
     assert status(funded, sent) == ["CONFIRMED"]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import event, func, select
+from sqlalchemy import event, select
 from sqlalchemy.engine import Engine
 
 from custody.server.chain.backend import BlockRef, ChainTransaction, FoundOutput
@@ -66,10 +66,7 @@ def follow(desk: Desk):
 
 
 def seen(desk: Desk) -> tuple[int | None, int]:
-    with desk.world.platform.services.store.read() as db:
-        return db.scalar(select(func.max(ChainBlock.height))), db.scalar(
-            select(func.count()).select_from(ChainCoin)
-        )
+    return max((block.height for block in desk.rows(ChainBlock)), default=None), len(desk.rows(ChainCoin))
 
 
 def test_who_was_stopped_past_its_lease_does_not_undo_what_another_saw(desk: Desk, follow) -> None:

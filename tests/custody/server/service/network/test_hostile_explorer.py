@@ -83,8 +83,7 @@ class Scene:
 
     def _signed(self, amount):
         psbt_id = ok(self.desk.propose(amount))["psbt_id"]
-        self.desk.approve("alice", psbt_id)
-        self.desk.approve("bob", psbt_id)
+        self.desk.sign_off(psbt_id)
         return psbt_id
 
     @contextmanager
@@ -184,8 +183,7 @@ class Lie:
 
 
 LIES = st.lists(
-    st.tuples(st.sampled_from(KINDS), st.integers(0, 2**32), st.sampled_from((0.05, 0.3, 1.0))),
-    max_size=3,
+    st.tuples(st.sampled_from(KINDS), st.integers(0, 2**32), st.sampled_from((0.05, 0.3, 1.0))), max_size=3
 )
 
 
