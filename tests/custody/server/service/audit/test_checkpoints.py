@@ -102,7 +102,13 @@ def bench(store: Store, tmp_path: Path) -> Bench:
 
 class TestMaking:
     def test_everything_agrees(self, bench: Bench) -> None:
+        """P49: the file is nobody else's to read, and holds no secret."""
         assert bench.check() == Report(chains=2, rows=9, checkpoints=2, findings=())
+        assert stat.S_IMODE(bench.path.stat().st_mode) == 0o600
+        (secret,) = bench.secrets.of(Purpose.CHECKPOINT)
+        text = bench.path.read_bytes()
+        assert secret.hex().encode() not in text
+        assert public_key_of(secret).encode() in text
 
     def test_names_only_what_grew(self, bench: Bench) -> None:
         bench.append("z", organisation_id=3)
@@ -120,9 +126,6 @@ class TestMaking:
         assert bench.another().make() is None
         assert len(bench.lines()) == 2
 
-    def test_its_file_is_nobody_elses_to_read(self, bench: Bench) -> None:
-        assert stat.S_IMODE(bench.path.stat().st_mode) == 0o600
-
     def test_comes_when_it_is_due(self, bench: Bench) -> None:
         bench.append("f")
         assert [bench.checkpoints.run_due(), bench.checkpoints.run_due()] == [1, 0]
@@ -131,12 +134,9 @@ class TestMaking:
         assert bench.checkpoints.run_due() == 0
         bench.clock.advance(minutes=1)
         assert bench.checkpoints.run_due() == 1
-
-    def test_a_clock_that_was_set_back_does_not_stop_them(self, bench: Bench) -> None:
-        bench.checkpoints.run_due()
-        bench.append("f")
+        bench.append("h")
         bench.clock.now -= timedelta(days=1)
-        assert bench.checkpoints.run_due() == 1
+        assert bench.checkpoints.run_due() == 1, "a clock that was set back does not stop them"
         assert bench.found() == []
 
     def test_servers_that_share_a_file_take_turns(self, bench: Bench) -> None:
@@ -187,17 +187,17 @@ class TestMaking:
         bench.path.mkdir()
         assert bench.another().run_due() == 0
 
-    def test_a_chain_that_was_cut_is_not_signed_again(self, bench: Bench) -> None:
-        bench.rewrite("platform", lambda rows: rows[:4])
-        with pytest.raises(CannotCheckpoint, match="was cut or rewritten"):
+    @pytest.mark.parametrize(
+        ("chain_id", "edit"),
+        [("platform", lambda rows: rows[:4]), ("organisation:3", lambda rows: ["forged", *rows[1:], "more"])],
+        ids=["cut", "rewritten"],
+    )
+    def test_a_chain_cut_or_rewritten_is_not_signed_again(self, bench: Bench, chain_id, edit) -> None:
+        bench.rewrite(chain_id, edit)
+        with pytest.raises(CannotCheckpoint, match=f"{chain_id}.*was cut or rewritten"):
             bench.checkpoints.make()
         assert bench.another().run_due() == 0
         assert len(bench.lines()) == 2
-
-    def test_a_chain_that_was_rewritten_is_not_signed_again(self, bench: Bench) -> None:
-        bench.rewrite("organisation:3", lambda rows: ["forged", *rows[1:], "more"])
-        with pytest.raises(CannotCheckpoint, match="organisation:3"):
-            bench.checkpoints.make()
 
     @pytest.mark.parametrize(
         "head",
@@ -219,31 +219,28 @@ class TestDatabase:
     """An attacker with the whole database changes a row and computes every hash again."""
 
     def test_a_cut_tail(self, bench: Bench) -> None:
+        """Then with the head left, and with the head rewritten."""
         bench.rewrite("platform", lambda rows: rows[:5])
-        assert (
-            "platform 6: the chain was cut after row 5: checkpoint 2 of 2026-03-01T12:00:00.000Z names 6 rows"
-            in (bench.found())
-        )
-
-    def test_a_cut_tail_with_the_head_left(self, bench: Bench) -> None:
+        said = "checkpoint 2 of 2026-03-01T12:00:00.000Z names 6 rows"
+        assert f"platform 6: the chain was cut after row 5: {said}" in bench.found()
         bench.execute(delete(AuditEvent).where(AuditEvent.chain_id == "platform", AuditEvent.position > 4))
-        assert "platform 5: the chain should have 7 rows but ends after 4" in bench.found()
+        assert "platform 5: the chain should have 5 rows but ends after 4" in bench.found()
 
     def test_a_head_that_was_rewritten(self, bench: Bench) -> None:
         bench.execute(update(AuditHead).where(AuditHead.chain_id == "platform").values(head_hash=bytes(32)))
         assert bench.found() == ["platform 7: the last row is not the one that the head names"]
 
     def test_a_chain_rewritten_from_its_start(self, bench: Bench) -> None:
-        bench.rewrite("platform", lambda rows: ["forged", *rows[1:]])
-        assert bench.found()[0].startswith(
-            "platform 1: the chain was rewritten somewhere from row 1 to row 3: checkpoint 1 of"
-        )
-
-    def test_a_chain_rewritten_in_its_middle(self, bench: Bench) -> None:
-        bench.rewrite("platform", lambda rows: [*rows[:4], "forged", *rows[5:]])
-        assert bench.found()[0].startswith(
-            "platform 4: the chain was rewritten somewhere from row 4 to row 6: checkpoint 2 of"
-        )
+        """Or in its middle."""
+        for edit, first, last, number in (
+            (lambda rows: [*rows[:4], "forged", *rows[5:]], 4, 6, 2),
+            (lambda rows: ["forged", *rows[1:]], 1, 3, 1),
+        ):
+            bench.rewrite("platform", edit)
+            assert bench.found()[0].startswith(
+                f"platform {first}: the chain was rewritten somewhere from row {first} to row {last}: "
+                f"checkpoint {number} of"
+            )
 
     @pytest.mark.parametrize(
         "edit",
@@ -280,20 +277,19 @@ class TestFile:
         bench.path.write_bytes(bench.lines()[1])
         assert [each.split(":")[0] for each in bench.found()][:1] == [f"{bench.path} 1"]
 
-    def test_a_last_line_that_was_cut(self, bench: Bench) -> None:
-        bench.path.write_bytes(bench.lines()[0])
-        assert bench.found() == [f"{bench.path} 2: the file was cut: the audit log names checkpoint 2 of it"]
-
-    def test_half_of_the_last_line(self, bench: Bench) -> None:
-        bench.path.write_bytes(bench.path.read_bytes()[:-40])
-        assert bench.found() == [f"{bench.path} 2: the file was cut: the audit log names checkpoint 2 of it"]
+    def test_a_last_line_that_was_cut_in_half_or_off(self, bench: Bench) -> None:
+        for left in (bench.path.read_bytes()[:-40], bench.lines()[0]):
+            bench.path.write_bytes(left)
+            said = "the file was cut: the audit log names checkpoint 2 of it"
+            assert bench.found() == [f"{bench.path} 2: {said}"]
 
     def test_a_file_that_is_gone(self, bench: Bench) -> None:
-        """A new one begins by itself; the log still names the old."""
+        """A new one begins by itself; the log still names the old, which may be given beside it."""
         series = bench.checkpoints._known[1].id
-        bench.path.unlink()
+        old = bench.path.rename(bench.path.with_suffix(".old"))
         bench.append("f")
         assert bench.checkpoints.make() is not None
+        assert bench.found(old, bench.path) == []
         (finding,) = bench.found()
         assert finding == (
             f"checkpoints {series[:16]} 0: the audit log names 2 checkpoints of it, "
@@ -315,29 +311,19 @@ class TestFile:
             ("warning", "a new file of checkpoints begins")
         ]
 
-    def test_a_file_that_was_moved_away_is_given_beside_the_new_one(self, bench: Bench) -> None:
-        old = bench.path.rename(bench.path.with_suffix(".old"))
-        bench.append("f")
-        assert bench.checkpoints.make() is not None
-        assert bench.found(old, bench.path) == []
-
-    def test_an_older_copy_beside_the_newer_file_is_one_history(self, bench: Bench, tmp_path: Path) -> None:
-        copy = tmp_path / "copy.jsonl"
-        copy.write_bytes(bench.path.read_bytes())
-        bench.append("f")
-        assert bench.checkpoints.make() is not None
-        assert bench.found(copy, bench.path) == bench.found(bench.path, copy) == []
-
     def test_a_copy_elsewhere_shows_what_was_cut_from_both(self, bench: Bench, tmp_path: Path) -> None:
         """Database and file taken back together to the first checkpoint, consistently: only a copy knows."""
         copy = tmp_path / "copy.jsonl"
         copy.write_bytes(bench.path.read_bytes())
+        bench.append("f")
+        assert bench.checkpoints.make() is not None
+        assert bench.found(copy, bench.path) == bench.found(bench.path, copy) == [], "one history so far"
         bench.path.write_bytes(bench.lines()[0])
         bench.rewrite("platform", lambda rows: rows[:4])
         assert bench.found() == []
         assert "platform 5: the chain was cut after row 4" in bench.found(bench.path, copy)[0]
 
-    def test_a_file_that_was_cut_is_not_written_on(self, bench: Bench) -> None:
+    def test_a_file_that_was_cut_or_damaged_is_not_written_on(self, bench: Bench) -> None:
         """Else the next line would take the lost one's place, and what that one vouched for could be
         rewritten.
         """
@@ -346,6 +332,9 @@ class TestFile:
             with pytest.raises(CannotCheckpoint, match="was cut: the audit log names checkpoint 2"):
                 maker.make()
         assert len(bench.lines()) == 1
+        bench.path.write_bytes(b"{}\n" + bench.lines()[0])
+        with pytest.raises(CannotCheckpoint, match="Line 1 of the checkpoints is not a checkpoint"):
+            bench.another().make()
 
     def test_a_line_that_took_a_lost_ones_place(
         self, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -373,19 +362,6 @@ class TestFile:
         assert bench.checkpoints.make() is not None
         findings = bench.check(trusted=trusted).findings
         assert "none of the keys" in findings[0].sentence
-
-    def test_a_damaged_file_is_not_written_on(self, bench: Bench) -> None:
-        bench.path.write_bytes(b"{}\n" + bench.lines()[1])
-        bench.append("f")
-        with pytest.raises(CannotCheckpoint, match="Line 1 of the checkpoints is not a checkpoint"):
-            bench.another().make()
-
-    def test_an_empty_or_missing_secret_is_never_in_the_file(self, bench: Bench) -> None:
-        """P49."""
-        (secret,) = bench.secrets.of(Purpose.CHECKPOINT)
-        text = bench.path.read_bytes()
-        assert secret.hex().encode() not in text
-        assert public_key_of(secret).encode() in text
 
 
 def test_without_any_checkpoint_the_chains_are_checked_alone(store: Store, tmp_path: Path) -> None:
