@@ -23,6 +23,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store.models import CoinLock, Proposal, ProposalInput, User
 from tests.support.platform import START, Clock, plain_vault
+from tests.support.rows import a_proposal
 from tests.support.workspaces import found_workspace
 
 COINS = tuple(range(6))
@@ -151,13 +152,9 @@ def txid(coin: int) -> str:
 
 
 def proposal(row: Row, replaces: str | None, workspace_id: int, number: int) -> Proposal:
-    moment = START + timedelta(seconds=number)
-    return Proposal(
-        id=row.id, family_id=row.family, workspace_id=workspace_id, vault_id="v", tx_type="send",
-        status="PENDING", created_by=1, psbt=b"", txid_expected=f"tx of {row.id}", recipients=[],
-        amounts_sats=[], fee_sats=row.amount, fee_rate_sat_per_kvb=0, contract_ids=[], m=2, n=3,
-        movement_sats=row.amount, replaces_id=replaces, keeps_coins=False, expires_at=moment,
-        created_at=moment, updated_at=moment,
+    return a_proposal(
+        row.id, family_id=row.family, workspace_id=workspace_id, fee_sats=row.amount, m=2, n=3,
+        movement_sats=row.amount, replaces_id=replaces, at=START + timedelta(seconds=number),
     )  # fmt: skip
 
 

@@ -15,24 +15,25 @@ from custody.server.domain.limits import in_tokens
 from custody.server.service.limits.limits import StoredPolicies, assets_of_vaults
 from custody.server.service.limits.usage import TokenMovement, token_usage_of_vault
 from custody.server.store import Store
-from custody.server.store.models import Contract, ContractCall, Organisation, Proposal, User, Workspace
+from custody.server.store.models import ContractCall, Organisation, Proposal, User, Workspace
 from multisig.tokens import MAX_TOKEN_AMOUNT
-from tests.custody.server.service.limits.test_limits import bound_cycle, move, set_vault
+from tests.custody.server.service.limits.test_limits import bound_cycle, set_vault
 from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import START, plain_vault
 from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
 from tests.support.prepared import Story
 from tests.support.replacing import bump, made
+from tests.support.rows import a_contract, a_proposal
 from tests.support.token_desk import BOB, TokenDesk
 
 
 @pytest.fixture
 def beginning() -> Story:
-    return six_coins
+    return many_coins
 
 
-def six_coins(desk: Desk) -> None:
-    TokenDesk(desk).fund(*[50_000] * 6)
+def many_coins(desk: Desk) -> None:
+    TokenDesk(desk).fund(*[50_000] * 7)
 
 
 @pytest.fixture
@@ -53,15 +54,11 @@ def figures(tokens: TokenDesk) -> list[tuple[str, str, str]]:
 
 
 class TestWhatCounts:
-    def test_a_token_that_was_not_moved_is_not_there(self, tokens):
+    def test_what_is_transferred_minted_and_burnt(self, tokens):
         assert tokens.desk.vault["assets"] == []
         uid = tokens.started()
         ok(tokens.call(uid, "transfer", tokens.address, 900))
-        ok(tokens.call(uid, "pause"))
-        assert assets(tokens) == []
-
-    def test_what_is_transferred_minted_and_burnt(self, tokens):
-        uid = tokens.started()
+        assert assets(tokens) == [], "of a token that was not moved nothing is there"
         for function, address, amount in (
             ("transfer", BOB, 40),
             ("mint", BOB, 5),
@@ -69,18 +66,11 @@ class TestWhatCounts:
         ):
             ok(tokens.call(uid, function, address, amount))
         record = ok(tokens.desk.admin.get("/api/v1/contract", workspace_id=1, contract_uid=uid))
-        assert assets(tokens) == [
-            {
-                "contract_uid": uid,
-                "contract_id": record["contract_id"],
-                "ticker": "GOLD",
-                "decimals": 2,
-                "Limit": "10.00",
-                "Used": "1.45",
-                "Unused": "8.55",
-                "NextReset": tokens.desk.wallets()[0]["detailed_vault_limits"]["NextReset"],
-            }
-        ]
+        token = {"contract_uid": uid, "contract_id": record["contract_id"], "ticker": "GOLD", "decimals": 2}
+        reset = tokens.desk.wallets()[0]["detailed_vault_limits"]["NextReset"]
+        shown = {"Limit": "10.00", "Used": "1.45", "Unused": "8.55", "NextReset": reset}
+        ok(tokens.call(uid, "pause"))
+        assert assets(tokens) == [token | shown]
 
     def test_each_token_has_its_own_the_oldest_first(self, tokens):
         gold, dust = tokens.started(), tokens.started(ticker="DUST", decimals_num=0)
@@ -92,26 +82,24 @@ class TestWhatCounts:
         ]
         assert figures(tokens) == [("10.00", "0.03", "9.97"), ("10", "3", "7")]
 
-    def test_what_ends_without_reaching_the_network_is_given_back(self, tokens):
-        uid = tokens.started()
-        psbt_id = ok(tokens.call(uid, "transfer", BOB, 40))["psbt_id"]
-        ok(tokens.desk.decline("alice", psbt_id))
-        assert figures(tokens) == [("10.00", "0.40", "9.60")]
-        ok(tokens.desk.decline("bob", psbt_id))
-        assert assets(tokens) == []
-
     def test_a_call_and_its_bump_count_once(self, tokens):
         uid = tokens.started()
         first = made(tokens.call(uid, "transfer", BOB, 40))
         tokens.finish(made(bump(tokens.desk, first, fee_rate="8")))
         assert figures(tokens) == [("10.00", "0.40", "9.60")]
+        declined = made(tokens.call(uid, "transfer", BOB, 100))
+        assert figures(tokens) == [("10.00", "1.40", "8.60")]
+        set_vault(tokens.desk, "1")
+        assert figures(tokens) == [("1.00", "1.40", "0.00")], "lowered under what is used"
+        tokens.desk.reject(declined)
+        assert figures(tokens) == [("1.00", "0.40", "0.60")], "what never reached the network is given back"
 
     def test_the_next_cycle_begins_with_none(self, tokens):
         uid = tokens.started()
         ok(tokens.call(uid, "transfer", BOB, 40))
         set_vault(tokens.desk, "10", "W", 3)
         before = assets(tokens)[0]["NextReset"]
-        move(tokens.desk, 7)
+        tokens.desk.later(days=7)
         assert assets(tokens) == []
         ok(tokens.call(uid, "transfer", BOB, 1))
         (after,) = assets(tokens)
@@ -142,12 +130,6 @@ class TestLimit:
         (shown,) = assets(tokens)
         assert (shown["Used"], int(shown["Unused"].replace(".", ""))) == (shown["Limit"], 0)
 
-    def test_lowered_under_what_is_used(self, tokens):
-        uid = tokens.started()
-        ok(tokens.call(uid, "transfer", BOB, 400))
-        set_vault(tokens.desk, "1")
-        assert figures(tokens) == [("1.00", "4.00", "0.00")]
-
 
 class TestOutOfReach:
     @pytest.fixture
@@ -157,7 +139,7 @@ class TestOutOfReach:
     @pytest.fixture
     def desk(self, tmp_path, database, remote):
         with open_desk(tmp_path / "state", database_url=database, policies=remote) as opened:
-            six_coins(opened)
+            many_coins(opened)
             yield opened
 
     def test_nothing_is_told_of_tokens_then(self, tokens, remote):
@@ -218,77 +200,32 @@ def store_rows(db: Session, rows: list[Row]) -> None:
         db.add(vault)
     db.flush()
     for token in TOKENS:
-        db.add(a_proposal(f"deployment {token}", Row(VAULTS[0], token, "deploy", None, "CONFIRMED", START)))
+        db.add(proposal_of(f"deployment {token}", Row(VAULTS[0], token, "deploy", None, "CONFIRMED", START)))
         db.flush()
-        db.add(a_contract(token))
+        family_id = f"deployment {token}"
+        db.add(a_contract(token, VAULTS[0], family_id, decimals=token, total_supply=0))
     db.flush()
-    db.add_all(a_proposal(f"call {number}", row) for number, row in enumerate(rows))
+    db.add_all(proposal_of(f"call {number}", row) for number, row in enumerate(rows))
     db.flush()
     db.add_all(a_call(f"call {number}", row) for number, row in enumerate(rows))
     db.flush()
 
 
-def a_proposal(proposal_id: str, row: Row) -> Proposal:
-    return Proposal(
-        id=proposal_id,
-        family_id=proposal_id,
-        workspace_id=1,
-        vault_id=row.vault,
-        tx_type="deploy" if row.function == "deploy" else "call",
-        status=row.status,
-        created_by=1,
-        psbt=b"",
-        txid=f"txid of {proposal_id}" if row.function == "deploy" else None,
-        txid_expected=f"txid of {proposal_id}",
-        recipients=[],
-        amounts_sats=[],
-        fee_sats=0,
-        fee_rate_sat_per_kvb=0,
-        op_return_hex="00",
-        contract_ids=[],
-        m=1,
-        n=1,
-        movement_sats=0,
-        expires_at=row.at,
-        created_at=row.at,
-        updated_at=row.at,
-    )
-
-
-def a_contract(token: int) -> Contract:
-    return Contract(
-        uid=token,
-        workspace_id=1,
-        vault_id=VAULTS[0],
-        chain="regtest",
-        name="",
-        ticker=f"T{token}",
-        icon="",
-        decimals=token,
-        total_supply=0,
-        max_supply=1,
-        whitelist_enabled=False,
-        bytecode=b"",
-        bytecode_hash=b"",
-        deploy_family_id=f"deployment {token}",
-        created_by=1,
-        created_at=START,
+def proposal_of(proposal_id: str, row: Row) -> Proposal:
+    kind = {"tx_type": "call"}
+    if row.function == "deploy":
+        kind = {"tx_type": "deploy", "txid": f"txid of {proposal_id}"}
+    return a_proposal(
+        proposal_id, vault_id=row.vault, status=row.status, op_return_hex="00", at=row.at, **kind
     )
 
 
 def a_call(family_id: str, row: Row) -> ContractCall:
+    script = None if row.amount is None else b"somebody"
     return ContractCall(
-        contract_uid=row.token,
-        workspace_id=1,
-        vault_id=row.vault,
-        function_name=row.function,
-        args=[],
-        amount=row.amount,
-        address_script=None if row.amount is None else b"somebody",
-        family_id=family_id,
-        created_by=1,
-        created_at=row.at,
-    )
+        contract_uid=row.token, workspace_id=1, vault_id=row.vault, function_name=row.function, args=[],
+        amount=row.amount, address_script=script, family_id=family_id, created_by=1, created_at=row.at,
+    )  # fmt: skip
 
 
 def expected(rows: list[Row]) -> dict[str, dict[int, int]]:
@@ -317,13 +254,9 @@ def test_every_vaults_figures_are_those_that_a_movement_is_measured_by(store: St
         for vault_id, found in shown.items():
             since = policies[vault_id].cycle.start(NOW)
             for each in found:
-                assert (each.ticker, each.contract_id) == (
-                    f"T{each.contract_uid}",
-                    f"txid of deployment {each.contract_uid}",
-                )
-                movement = TokenMovement(
-                    each.contract_uid, each.ticker, each.decimals, 1, for_role=True, proposed_at=NOW
-                )
+                token = each.contract_uid
+                assert (each.ticker, each.contract_id) == (f"T{token}", f"txid of deployment {token}")
+                movement = TokenMovement(token, each.ticker, each.decimals, 1, for_role=True, proposed_at=NOW)
                 measured = token_usage_of_vault(db, vault_id, since, movement).used
                 assert measured == wanted[vault_id][each.contract_uid]
                 assert each.used == in_tokens(measured, each.decimals)

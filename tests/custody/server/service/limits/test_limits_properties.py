@@ -27,6 +27,7 @@ from custody.server.store import Store, sqlite_url
 from custody.server.store.models import Organisation, Proposal, Role, User, Vault, Workspace
 from multisig import Sats, parse_btc
 from tests.support.platform import START, Clock, plain_vault
+from tests.support.rows import a_proposal
 
 USERS, ROLES, VAULTS = (1, 2), (1, 2), ("v1", "v2")
 # What can no longer be mined, so far as the platform knows.
@@ -172,23 +173,13 @@ class Bench:
         return allowed[0], allowed[1]
 
     def replace_role(self, role_id: int, limit: int, cycle: tuple[str, int]) -> None:
-        request = UpdateRolePoliciesRequest(
-            role_id=role_id,
-            workspace_id=1,
-            new_transaction_limit=btc(limit),
-            cycle_period=cycle[0],
-            cycle_day=cycle[1],
-        )
+        terms = {"new_transaction_limit": btc(limit), "cycle_period": cycle[0], "cycle_day": cycle[1]}
+        request = UpdateRolePoliciesRequest(role_id=role_id, workspace_id=1, **terms)
         self.administration.replace_of_role(self.db, caller(1), self.access(1), request)
 
     def replace_vault(self, vault_id: str, limit: int, cycle: tuple[str, int]) -> None:
-        request = UpdateVaultRequest(
-            vault_id=vault_id,
-            workspace_id=1,
-            transaction_limit=btc(limit),
-            cycle_period=cycle[0],
-            cycle_day=cycle[1],
-        )
+        terms = {"transaction_limit": btc(limit), "cycle_period": cycle[0], "cycle_day": cycle[1]}
+        request = UpdateVaultRequest(vault_id=vault_id, workspace_id=1, **terms)
         self.administration.replace_of_vault(self.db, caller(1), self.access(1), request)
 
 
@@ -201,28 +192,8 @@ def caller(user: int) -> Caller:
 
 
 def stored(row: Row) -> Proposal:
-    return Proposal(
-        id=row.id,
-        family_id=row.family,
-        workspace_id=1,
-        vault_id=row.vault,
-        tx_type="send",
-        status=row.status,
-        created_by=row.user,
-        psbt=b"",
-        txid_expected=row.id,
-        recipients=[],
-        amounts_sats=[],
-        fee_sats=0,
-        fee_rate_sat_per_kvb=0,
-        contract_ids=[],
-        m=1,
-        n=1,
-        movement_sats=row.amount,
-        expires_at=row.at,
-        created_at=row.at,
-        updated_at=row.at,
-    )
+    place = {"vault_id": row.vault, "created_by": row.user, "at": row.at}
+    return a_proposal(row.id, family_id=row.family, status=row.status, movement_sats=row.amount, **place)
 
 
 @contextmanager
@@ -233,31 +204,13 @@ def place(folder: Path) -> Iterator[Store]:
         db.add_all([User(id=user, email=f"{user}@example.org", created_at=START) for user in USERS])
         db.add(Organisation(id=1, name="Acme", created_at=START))
         db.flush()
-        db.add(
-            Workspace(
-                id=1,
-                organisation_id=1,
-                name="Main",
-                description="",
-                network="testnet",
-                chain="regtest",
-                created_at=START,
-            )
-        )
+        chain = {"network": "testnet", "chain": "regtest"}
+        db.add(Workspace(id=1, organisation_id=1, name="Main", description="", created_at=START, **chain))
         db.flush()
         for role in ROLES:
-            cycle = {"limit_sats": 100, "cycle_period": "M", "cycle_day": 1}
-            db.add(
-                Role(
-                    id=role,
-                    workspace_id=1,
-                    name=str(role),
-                    description="",
-                    created_at=START,
-                    updated_at=START,
-                    **cycle,
-                )
-            )
+            terms = {"limit_sats": 100, "cycle_period": "M", "cycle_day": 1}
+            terms |= {"created_at": START, "updated_at": START}
+            db.add(Role(id=role, workspace_id=1, name=str(role), description="", **terms))
         for vault_id in VAULTS:
             vault = plain_vault(vault_id)
             vault.limit_sats, vault.cycle_period, vault.cycle_day = 100, "M", 1
