@@ -18,11 +18,7 @@ from tests.support.regtest import FakeClock
 
 MAINNET = "CUSTODY_CHAIN_MAINNET"
 LOCAL = {MAINNET: "bitcoind:http://127.0.0.1:8332", f"{MAINNET}_COOKIE_FILE": "/run/bitcoin/.cookie"}
-NAMED = {
-    MAINNET: "bitcoind:http://127.0.0.1:8332",
-    f"{MAINNET}_USER": USER,
-    f"{MAINNET}_PASSWORD": "hush hush",
-}
+NAMED = {MAINNET: LOCAL[MAINNET], f"{MAINNET}_USER": USER, f"{MAINNET}_PASSWORD": "hush hush"}
 
 
 def opened(source, folder):
@@ -38,13 +34,8 @@ def test_where_nothing_is_set_the_chain_is_embedded(tmp_path):
 
 
 def test_what_is_set_is_all_there_is(tmp_path):
-    sources = read_sources(
-        LOCAL
-        | {
-            "CUSTODY_CHAIN_TESTNET4": "esplora:https://explorer.example.org/testnet4/api",
-            "CUSTODY_CHAIN_REGTEST": "embedded",
-        }
-    )
+    explorer = {"CUSTODY_CHAIN_TESTNET4": "esplora:https://explorer.example.org/testnet4/api"}
+    sources = read_sources(LOCAL | explorer | {"CUSTODY_CHAIN_REGTEST": "embedded"})
     assert list(sources) == [Network.MAINNET, Network.TESTNET4, Network.REGTEST]
     backends = {network: opened(source, tmp_path / network) for network, source in sources.items()}
     assert [type(backend) for backend in backends.values()] == [CoreBackend, EsploraBackend, EmbeddedChain]
@@ -61,6 +52,8 @@ def test_the_three_ways_to_name_a_node():
     assert named.first_height == 840_000
     remote = NAMED | {MAINNET: "bitcoind:https://node.example.org:9000/"}
     assert read_sources(remote)[Network.MAINNET].url.get_secret_value() == "https://node.example.org:9000"
+    keyed = {"CUSTODY_CHAIN_SIGNET": "esplora:https://explorer.example.org/hush/api"}
+    assert "hush" not in repr(read_sources(NAMED | keyed))
 
 
 @pytest.mark.parametrize(
@@ -124,11 +117,6 @@ def test_a_mistake_is_refused_in_words_and_shows_no_secret(environment, words):
         read_sources(environment)
     assert "hush" not in str(caught.value)
     assert caught.value.__cause__ is None
-
-
-def test_no_secret_is_in_what_is_said_of_a_source():
-    keyed = {"CUSTODY_CHAIN_SIGNET": "esplora:https://explorer.example.org/hush/api"}
-    assert "hush" not in repr(read_sources(NAMED | keyed))
 
 
 def test_a_configured_node_is_asked_and_one_that_is_down_stops_nothing(tmp_path):

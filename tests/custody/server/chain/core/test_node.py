@@ -71,9 +71,8 @@ def test_the_configured_chain_decides_and_nothing_is_inferred(rig, faults):
     mainnet.close()
 
 
-@pytest.mark.parametrize(
-    ("method", "answer"),
-    [
+def test_a_block_that_makes_no_sense_is_no_answer(rig, faults):
+    for method, answer in (
         ("getblockhash", "00"),
         ("getblockhash", "AB" * 32),
         ("getblockhash", None),
@@ -81,12 +80,10 @@ def test_the_configured_chain_decides_and_nothing_is_inferred(rig, faults):
         ("getblockheader", {"height": 1, "time": -1}),
         ("getblockheader", {"height": 2, "time": 1}),
         ("getblockheader", []),
-    ],
-)
-def test_a_block_that_makes_no_sense_is_no_answer(rig, faults, method, answer):
-    faults.instead[method] = lambda *_: answer
-    with pytest.raises(ChainUnavailable):
-        rig.backend.block_at(1)
+    ):
+        faults.instead = {method: lambda *_, answer=answer: answer}
+        with pytest.raises(ChainUnavailable):
+            rig.backend.block_at(1)
 
 
 @pytest.mark.parametrize(
@@ -201,11 +198,7 @@ def test_a_script_is_not_judged_without_the_coin_behind_it(rig, faults):
         (-26, "dust, tx with dust output must be 0-fee", RefusalCode.POLICY),
         (-26, "mempool full", RefusalCode.POLICY),
         (-25, "Unspendable output exceeds maximum configured by user (maxburnamount)", RefusalCode.POLICY),
-        (
-            -25,
-            "Fee exceeds maximum configured by user (e.g. -maxtxfee, maxfeerate)",
-            RefusalCode.FEE_TOO_HIGH,
-        ),
+        (-25, "Fee exceeds maximum configured by user (e.g. -maxtxfee)", RefusalCode.FEE_TOO_HIGH),
         (-26, "txn-mempool-conflict", RefusalCode.CONFLICT),
     ],
 )
@@ -251,20 +244,23 @@ def test_it_is_announced_again_while_it_waits(rig):
     assert "sendrawtransaction" in rig.node.asked
 
 
-@pytest.mark.parametrize(
-    ("feerate", "expected"),
-    [(0.00001234, FeeRate(1_234)), (0.5, FeeRate(50_000_000)), (0, None), (0.000000001, None), (None, None)],
-)
-def test_an_estimate_is_read_exactly(rig, faults, feerate, expected):
-    faults.instead["estimatesmartfee"] = lambda *_: {"blocks": 6, "feerate": feerate}
-    assert rig.backend.fee_estimate(6) == expected
+def test_an_estimate_is_read_exactly(rig, faults):
+    for feerate, expected in (
+        (0.00001234, FeeRate(1_234)),
+        (0.5, FeeRate(50_000_000)),
+        (0, None),
+        (0.000000001, None),
+        (None, None),
+    ):
+        faults.instead["estimatesmartfee"] = lambda *_, given=feerate: {"blocks": 6, "feerate": given}
+        assert rig.backend.fee_estimate(6) == expected
 
 
-@pytest.mark.parametrize("feerate", [-1, 1e30, "0.1", True, [], float("inf"), float("nan")])
-def test_an_estimate_that_makes_no_sense_is_no_answer(rig, faults, feerate):
-    faults.instead["estimatesmartfee"] = lambda *_: {"blocks": 6, "feerate": feerate}
-    with pytest.raises(ChainUnavailable):
-        rig.backend.fee_estimate(6)
+def test_an_estimate_that_makes_no_sense_is_no_answer(rig, faults):
+    for feerate in (-1, 1e30, "0.1", True, [], float("inf"), float("nan")):
+        faults.instead["estimatesmartfee"] = lambda *_, given=feerate: {"blocks": 6, "feerate": given}
+        with pytest.raises(ChainUnavailable):
+            rig.backend.fee_estimate(6)
 
 
 def test_no_secret_is_in_what_is_said_of_a_backend(rig):

@@ -143,19 +143,11 @@ def test_the_cookie_is_read_again_when_the_node_was_started_again(rig, tmp_path)
     backend.close()
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, "cannot be read.*rpccookieperms"),
-        ("", "does not hold a cookie"),
-        ("no colon", "does not hold a cookie"),
-        (":secret", "does not hold a cookie"),
-        ("user:" + "x" * 2_000, "does not hold a cookie"),
-    ],
-)
-def test_a_cookie_file_that_is_none(tmp_path, content, words):
+def test_a_cookie_file_that_is_none(tmp_path):
     file = tmp_path / "cookie"
-    if content is not None:
-        file.write_text(content)
-    with pytest.raises(ChainUnavailable, match=words):
+    with pytest.raises(ChainUnavailable, match=r"cannot be read.*rpccookieperms"):
         CookieFile(file).read()
+    for content in ("", "no colon", ":secret", "user:" + "x" * 2_000):
+        file.write_text(content)
+        with pytest.raises(ChainUnavailable, match="does not hold a cookie"):
+            CookieFile(file).read()

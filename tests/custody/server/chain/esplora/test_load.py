@@ -54,18 +54,16 @@ def test_the_first_look_asks_each_script_once_and_each_transaction_twice(rig):
     assert asked["fee-estimates"] == 1
 
 
-def test_the_next_looks_ask_nothing(watched):
+def test_the_next_looks_ask_nothing_and_each_script_once_in_a_period(watched):
     assert watched.look() == {}
     watched.clock.now += PACE.tip_seconds
     assert watched.look() == {"blocks": 1}
-
-
-def test_unchanged_scripts_cost_one_small_request_each_in_a_period(watched):
     watched.clock.now += PACE.scripts_seconds
     asked = watched.look()
-    assert asked["scripthash"] == 100
-    assert asked["tx"] == 0
+    assert (asked["scripthash"], asked["tx"]) == (100, 0)
     assert watched.found == (watched.coin,)
+    pace = Pace(scripts_seconds=30, requests_per_second=20)
+    assert (pace.scripts_period(100), pace.scripts_period(10_000)) == (30, 500), "the more, the less often"
 
 
 def test_a_new_block_asks_each_script_once_and_links_by_itself(watched, rig):
@@ -114,12 +112,6 @@ def test_what_waits_is_read_again_though_its_count_is_the_same(watched, rig):
     watched.clock.now += PACE.scripts_seconds
     watched.look()
     assert {each.outpoint.txid for each in watched.found if each.height is None} == {second.txid}
-
-
-def test_many_scripts_are_asked_less_often():
-    pace = Pace(scripts_seconds=30, requests_per_second=20)
-    assert pace.scripts_period(100) == 30
-    assert pace.scripts_period(10_000) == 500
 
 
 def test_a_lie_is_not_asked_for_at_every_look(watched, rig):
