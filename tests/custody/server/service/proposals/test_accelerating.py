@@ -1,7 +1,6 @@
 """A child that pays for its parent: what it spends, what it pays, and what becomes of it (P37, P48)."""
 
 import pytest
-from sqlalchemy import select
 
 from custody.server.store.models import CoinLock, Proposal
 from multisig import CHANGE, Network, Psbt, Transaction, finalise, inspect
@@ -14,6 +13,7 @@ from tests.support.replacing import (
     forget_mempool,
     lets_through,
     made,
+    meanwhile,
     status,
 )
 
@@ -27,24 +27,17 @@ def parent(desk):
     return psbt_id
 
 
-def look(desk, blocks=0):
-    if blocks:
-        desk.chain.mine(blocks)
-    desk.watcher.look()
-
-
 def seen(desk, psbt_id):
     return inspect(Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]), desk.policy, network=Network.REGTEST)
 
 
 def final(desk, psbt_id) -> Transaction:
-    with desk.world.platform.services.store.read() as db:
-        return Transaction.parse(db.get_one(Proposal, psbt_id).final_tx)
+    (proposal,) = desk.rows(Proposal, Proposal.id == psbt_id)
+    return Transaction.parse(proposal.final_tx)
 
 
 def locks(desk):
-    with desk.world.platform.services.store.read() as db:
-        return {lock.family_id for lock in db.scalars(select(CoinLock))}
+    return {lock.family_id for lock in desk.rows(CoinLock)}
 
 
 def test_it_spends_the_change_back_to_the_vault_and_pays_for_both(desk, parent):
@@ -62,11 +55,15 @@ def test_it_spends_the_change_back_to_the_vault_and_pays_for_both(desk, parent):
     assert lets_through(desk, child, [parent])
 
 
-def test_both_are_mined(desk, parent):
+def test_both_are_mined_also_after_a_reorganisation_threw_them_back(desk, parent):
     child = made(accelerate(desk, parent, fee_rate="20"))
     finished(desk, child)
     assert status(desk, parent, child) == ["BROADCASTING", "BROADCASTING"]
-    look(desk, 1)
+    desk.mine()
+    assert status(desk, parent, child) == ["CONFIRMED", "CONFIRMED"]
+    desk.reorganise(1, 2)
+    assert status(desk, parent, child) == ["BROADCASTING", "BROADCASTING"]
+    desk.mine()
     assert status(desk, parent, child) == ["CONFIRMED", "CONFIRMED"]
     fees = sum(desk.proposal(each)["fee_sats"] for each in (parent, child))
     assert desk.wallets()[0]["confirmed_sats"] == 500_000 - 150_000 - fees
@@ -85,20 +82,22 @@ class TestRefused:
     def test_p48_a_fee_above_the_cap_or_the_change(self, desk, parent):
         refused(accelerate(desk, parent, fee_rate="1001"), 422, "VALIDATION")
         refused(accelerate(desk, parent, fee_rate="999"), 422, "INSUFFICIENT_FUNDS")
-
-    def test_a_rate_that_it_pays_already(self, desk, parent):
-        refused(accelerate(desk, parent, fee_rate="1.5"), 422, "VALIDATION")
+        refused(accelerate(desk, parent, fee_rate="1.5"), 422, "VALIDATION")  # what it pays already
+        # A payment beside it:
+        body = {"recipients": [SHOP], "amounts_sats": [1_000]}
+        refused(accelerate(desk, parent, fee_rate="20", **body), 422, "VALIDATION")
+        refused(accelerate(desk, parent, replaces_psbt_id=parent), 422, "VALIDATION")
+        child = made(accelerate(desk, parent, fee_rate="20"))
+        # Its change is spoken for:
+        refused(accelerate(desk, parent, fee_rate="30"), 409, "STATE_CONFLICT")
+        assert child in refused(bump(desk, parent, fee_rate="9"), 409, "STATE_CONFLICT")["detail"]
 
     def test_what_is_not_in_the_mempool(self, desk, parent):
         waiting = made(desk.propose(50_000, recipients=[SHOP], fee_rate="2"))
         refused(accelerate(desk, waiting, fee_rate="20"), 409, "STATE_CONFLICT")
         ok(cancel(desk, waiting))
-        look(desk, 1)
+        desk.mine()
         refused(accelerate(desk, parent, fee_rate="20"), 409, "STATE_CONFLICT")
-
-    def test_change_that_is_spoken_for(self, desk, parent):
-        ok(accelerate(desk, parent, fee_rate="20"))
-        refused(accelerate(desk, parent, fee_rate="30"), 409, "STATE_CONFLICT")
 
     def test_what_is_being_replaced(self, desk, parent):
         """Its change goes with it, and a child would be lost."""
@@ -110,33 +109,11 @@ class TestRefused:
 
     def test_what_is_replaced_at_the_same_moment(self, desk, parent):
         accelerating = desk.world.platform.services.accelerating
-        draft, drafted = accelerating.draft, []
-
-        def slow(db, access, request):
-            child = draft(db, access, request)
-            if not drafted:
-                drafted.append(child)
-                ok(bump(desk, parent, fee_rate="5"))
-            return child
-
-        accelerating.draft = slow
-        try:
+        with meanwhile(accelerating, lambda: ok(bump(desk, parent, fee_rate="5"))):
             refused(accelerate(desk, parent, fee_rate="20"), 409, "STATE_CONFLICT")
-        finally:
-            del accelerating.draft
-
-    def test_a_payment_beside_it(self, desk, parent):
-        body = {"recipients": [SHOP], "amounts_sats": [1_000]}
-        refused(accelerate(desk, parent, fee_rate="20", **body), 422, "VALIDATION")
-        refused(accelerate(desk, parent, replaces_psbt_id=parent), 422, "VALIDATION")
 
 
 class TestItsLifeHangsOnItsParents:
-    def test_the_parent_is_not_replaced_while_it_lives(self, desk, parent):
-        child = made(accelerate(desk, parent, fee_rate="20"))
-        problem = refused(bump(desk, parent, fee_rate="9"), 409, "STATE_CONFLICT")
-        assert child in problem["detail"]
-
     @pytest.mark.parametrize("signed", [False, True])
     def test_it_ends_with_its_parent(self, desk, parent, signed):
         """Another version of the parent is mined: the change is no more."""
@@ -145,9 +122,9 @@ class TestItsLifeHangsOnItsParents:
         ok(cancel(desk, other))
         child = made(accelerate(desk, parent, fee_rate="20"))
         if signed:
-            finished_elsewhere(desk, child)
+            desk.sign_off(child)
         desk.chain.mine_block([rival])
-        look(desk)
+        desk.watcher.look()
         assert status(desk, parent, other, child) == ["INVALIDATED", "CONFIRMED", "INVALIDATED"]
         assert desk.proposal(child)["failure_code"] == "input-gone"
         assert child not in locks(desk)
@@ -157,46 +134,27 @@ class TestItsLifeHangsOnItsParents:
         rival, first = signed_elsewhere(desk, other), final(desk, parent)
         ok(cancel(desk, other))
         child = made(accelerate(desk, parent, fee_rate="20"))
-        finished_elsewhere(desk, child)
+        desk.sign_off(child)
         desk.chain.mine_block([rival])
-        look(desk)
-        desk.chain.reorganise(1, 2, [first])
-        look(desk)
+        desk.watcher.look()
+        desk.reorganise(1, 2, [first])
         assert status(desk, parent, other) == ["CONFIRMED", "INVALIDATED"]
         assert status(desk, child) == ["BROADCASTING"]
         desk.settle()
-        look(desk, 1)
+        desk.mine()
         assert status(desk, child) == ["CONFIRMED"]
 
     def test_both_evicted_are_both_offered_again(self, desk, parent):
         child = made(accelerate(desk, parent, fee_rate="20"))
         finished(desk, child)
         forget_mempool(desk)
-        look(desk)
+        desk.watcher.look()
         assert status(desk, parent, child) == ["BROADCASTING", "BROADCASTING"]
         for _ in range(2):
             desk.settle()
             desk.world.clock.advance(seconds=61)
-        look(desk, 1)
-        desk.admin = desk.world.as_user("admin@example.org")
+        desk.mine()
         assert status(desk, parent, child) == ["CONFIRMED", "CONFIRMED"]
-
-    def test_a_reorganisation_throws_both_back(self, desk, parent):
-        child = made(accelerate(desk, parent, fee_rate="20"))
-        finished(desk, child)
-        look(desk, 1)
-        desk.chain.reorganise(1, 2)
-        look(desk)
-        assert status(desk, parent, child) == ["BROADCASTING", "BROADCASTING"]
-        look(desk, 1)
-        assert status(desk, parent, child) == ["CONFIRMED", "CONFIRMED"]
-
-
-def finished_elsewhere(desk, psbt_id):
-    """Approved by two; the broadcast comes later."""
-    desk.approve("alice", psbt_id)
-    desk.approve("bob", psbt_id)
-    assert status(desk, psbt_id) == ["SIGNED"]
 
 
 def signed_elsewhere(desk, psbt_id) -> Transaction:

@@ -6,12 +6,11 @@ import random
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, select
+from sqlalchemy import select
 
 from custody.server.domain import selection
 from custody.server.domain.errors import InsufficientFunds, LockedFunds
@@ -23,7 +22,7 @@ from custody.server.store.models import ChainCoin, CoinLock, Proposal, Vault, Wa
 from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
 from tests.support.custody import ok, refused
 from tests.support.flood import flood
-from tests.support.platform import START
+from tests.support.rows import a_proposal
 
 TIP = 200
 # 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.
@@ -68,13 +67,12 @@ def stored(desk, rows):
 
 def own(vault: Vault, outpoint: OutPoint) -> Proposal:
     """The proposal whose change the coin is."""
-    return Proposal(
-        id=outpoint.txid, family_id=outpoint.txid, workspace_id=vault.workspace_id, vault_id=vault.id,
-        tx_type="send", status="CONFIRMED", created_by=vault.created_by, psbt=b"",
-        txid_expected=outpoint.txid, recipients=[], amounts_sats=[], fee_sats=0, fee_rate_sat_per_kvb=0,
-        contract_ids=[], m=2, n=3, movement_sats=0, expires_at=START + timedelta(days=1), created_at=START,
-        updated_at=START, keeps_coins=False,
-    )  # fmt: skip
+    place = {"workspace_id": vault.workspace_id, "vault_id": vault.id, "created_by": vault.created_by}
+    return a_proposal(outpoint.txid, txid_expected=outpoint.txid, status="CONFIRMED", **place)
+
+
+def depth(height: int | None) -> int:
+    return 0 if height is None else TIP - height + 1
 
 
 def in_memory(db, rows) -> tuple[list[Candidate], list[Candidate]]:
@@ -83,13 +81,7 @@ def in_memory(db, rows) -> tuple[list[Candidate], list[Candidate]]:
     locked = set(db.scalars(select(CoinLock.txid)))
     mine = set(db.scalars(select(Proposal.txid_expected)))
     everything = [
-        Candidate(
-            coin.txid,
-            coin.vout,
-            Sats(coin.amount_sats),
-            0 if coin.height is None else TIP - coin.height + 1,
-            coin.txid in mine,
-        )
+        Candidate(coin.txid, coin.vout, Sats(coin.amount_sats), depth(coin.height), coin.txid in mine)
         for coin in found
     ]
     assert len(everything) == len(rows)
@@ -208,19 +200,25 @@ def taken(db, draft):
     lock_coins(db, "regtest", [utxo.outpoint for utxo in draft.utxos], "faster")
 
 
+def coins_of(db, draft) -> list[ChainCoin]:
+    return [
+        db.get_one(ChainCoin, ("regtest", each.outpoint.txid, each.outpoint.vout)) for each in draft.utxos
+    ]
+
+
 def spent(db, draft):
-    for utxo in draft.utxos:
-        db.get_one(ChainCoin, ("regtest", utxo.outpoint.txid, utxo.outpoint.vout)).spent_by = "ab" * 32
+    for coin in coins_of(db, draft):
+        coin.spent_by = "ab" * 32
 
 
 def reorganised(db, draft):
-    for utxo in draft.utxos:
-        db.get_one(ChainCoin, ("regtest", utxo.outpoint.txid, utxo.outpoint.vout)).height = None
+    for coin in coins_of(db, draft):
+        coin.height = None
 
 
 def forgotten(db, draft):
-    for utxo in draft.utxos:
-        db.execute(delete(ChainCoin).where(ChainCoin.txid == utxo.outpoint.txid))
+    for coin in coins_of(db, draft):
+        db.delete(coin)
 
 
 @pytest.mark.parametrize("happens", [taken, spent, reorganised, forgotten])

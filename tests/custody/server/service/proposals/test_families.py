@@ -17,10 +17,8 @@ def stalled(desk) -> str:
     (txid,) = desk.deposit(300_000, blocks=1)
     psbt_id = ok(desk.propose(500_000, recipients=[SHOP]))["psbt_id"]
     coins = [item.outpoint for item in desk.chain.transaction(txid).transaction.inputs]
-    desk.chain.reorganise(1, 2, [_assemble(coins, (TxOut(Sats(1_000), MINER_SCRIPT),))])
-    desk.watcher.look()
-    desk.approve("alice", psbt_id)
-    desk.approve("bob", psbt_id)
+    desk.reorganise(1, 2, [_assemble(coins, (TxOut(Sats(1_000), MINER_SCRIPT),))])
+    desk.sign_off(psbt_id)
     desk.settle()
     shown = desk.proposal(psbt_id)
     assert (shown["status"], shown["failure_code"]) == ("STALLED", "missing-inputs")

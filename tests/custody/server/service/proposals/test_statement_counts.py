@@ -86,7 +86,7 @@ def test_a_proposal_that_is_refused_in_its_turn_leaves_nothing(desk, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr(type(audit), "record", refuse)
         assert desk.propose(50_000).status_code == 500
+    assert desk.rows(Proposal) == []
     with desk.world.platform.services.store.read() as db:
-        assert db.query(Proposal).count() == 0
         assert db.get_one(Vault, desk.vault["id"]).next_change_index == before
     ok(desk.propose(50_000))

@@ -3,8 +3,8 @@
 """
 
 import pytest
-from sqlalchemy import func, select
 
+from custody.server.chain.engine import InvalidSpend
 from custody.server.service.proposals import verifying
 from custody.server.store.models import Job, Proposal, Signature
 from custody.server.web import proposals as web
@@ -44,8 +44,7 @@ def meanwhile(desk, monkeypatch, *acts):
 
 
 def count(desk, table) -> int:
-    with desk.world.platform.services.store.read() as db:
-        return db.scalar(select(func.count()).select_from(table))
+    return len(desk.rows(table))
 
 
 def test_the_signature_that_came_in_between_is_kept_beside_ours(funded, psbt_id, monkeypatch, verified):
@@ -70,19 +69,14 @@ def test_p11_the_threshold_that_was_met_in_between_is_not_met_twice(funded, psbt
     assert answer["status"] == "SIGNED"
     assert "not recorded" in answer["detail"]
     assert count(funded, Job) == 1
-    with funded.world.platform.services.store.read() as db:
-        (final,) = db.scalars(select(Proposal.final_tx))
-    assert final is not None
+    (proposal,) = funded.rows(Proposal)
+    assert proposal.final_tx is not None
 
 
 def test_a_proposal_that_ended_in_between_takes_no_signature(funded, psbt_id, monkeypatch):
     signed = funded.signed("alice", psbt_id)
 
-    def decline():
-        for name in ("bob", "carol"):
-            ok(funded.decline(name, psbt_id))
-
-    meanwhile(funded, monkeypatch, decline)
+    meanwhile(funded, monkeypatch, lambda: funded.reject(psbt_id))
     refused(funded.submit("alice", psbt_id, signed), 409, "STATE_CONFLICT")
     assert count(funded, Signature) == 0
 
@@ -134,8 +128,6 @@ def test_what_the_engine_refuses_is_neither_kept_nor_sent(funded, psbt_id, monke
     before = funded.proposal(psbt_id)
 
     def refuse(*_args):
-        from custody.server.chain.engine import InvalidSpend
-
         raise InvalidSpend("no")
 
     monkeypatch.setattr(verifying, "verify_transaction", refuse)
