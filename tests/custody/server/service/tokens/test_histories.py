@@ -17,12 +17,12 @@ from custody.server.service.tokens.blocks import token_block
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.store import Store
 from custody.server.store.models import Lease, TokenBlock, TokenCell, TokenEffect, TokenTransaction
-from multisig.tokens.machine import Cell
 from tests.multisig.tokens.machine.histories import Tape
 from tests.support.forked import in_child
 from tests.support.platform import Clock
 from tests.support.platform_crash import Steps
 from tests.support.token_chains import CODES, Chain, Turning, is_ours
+from tests.support.token_desk import stored_tokens as stored
 
 # More by hand: CUSTODY_TOKEN_HISTORIES=2000.
 EXAMPLES = int(os.environ.get("CUSTODY_TOKEN_HISTORIES", "20"))
@@ -31,15 +31,6 @@ TABLES = (TokenCell, TokenEffect, TokenTransaction, TokenBlock)
 
 def follower(store: Store, chain: Chain) -> Indexer:
     return Indexer("regtest", store, {"regtest": chain}, 1, lambda _db, _chain: CODES.get, chain.proposed)
-
-
-def stored(store: Store) -> tuple[dict, list[bytes]]:
-    with store.read() as db:
-        cells = {
-            (row.contract_id, Cell(row.cell), row.holder): row.data if row.number is None else row.number
-            for row in db.scalars(select(TokenCell))
-        }
-        return cells, list(db.scalars(select(TokenBlock.state).order_by(TokenBlock.height)))
 
 
 def emptied(store: Store) -> None:

@@ -14,7 +14,7 @@ from custody.server.service.jobs.leases import Held, LeaseLost
 from custody.server.service.tokens.blocks import token_block
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.store import Store
-from custody.server.store.models import TokenBlock, TokenCell, TokenTransaction
+from custody.server.store.models import TokenBlock, TokenTransaction
 from multisig.script import op_return_script, p2wsh
 from multisig.tokens import Bytecode, Call, Function, TokenAmount, encode_payload
 from multisig.tokens.machine import GENESIS_STATE, Cell, TokenState, judge_block
@@ -23,6 +23,7 @@ from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
 from tests.multisig.tokens.samples import bytecode
 from tests.support.regtest import FakeClock, open_address, open_script
+from tests.support.token_desk import stored_tokens
 
 OWNER, BOB = 1, 2
 AMOUNT = 100_000
@@ -92,12 +93,7 @@ class Tokens:
         return state, hashes[1:]
 
     def stored(self) -> tuple[dict, list[bytes]]:
-        with self.store.read() as db:
-            cells = {
-                (row.contract_id, Cell(row.cell), row.holder): row.data if row.number is None else row.number
-                for row in db.scalars(select(TokenCell))
-            }
-            return cells, list(db.scalars(select(TokenBlock.state).order_by(TokenBlock.height)))
+        return stored_tokens(self.store)
 
     def check(self) -> None:
         state, hashes = self.replayed()
@@ -133,34 +129,25 @@ def transfer(contract_id: str, amount: int, to: int) -> Call:
     )
 
 
-def test_it_reads_the_whole_chain_and_then_what_is_new(tokens):
+def test_p35_a_reorganisation_takes_a_call_back_and_its_return_brings_it_again(tokens):
     contract_id = deployed(tokens)
+    with pytest.raises(LeaseLost):
+        tokens.indexer.look(Held("tokens of regtest", "somebody else's"))
+    assert tokens.stored() == ({}, []), "without the lease nothing is written"
     assert tokens.indexer.look()
-    tokens.check()
     assert not tokens.indexer.look()
     tokens.carry(OWNER, transfer(contract_id, 40, BOB))
     tokens.chain.mine(1)
     assert tokens.indexer.look()
-    tokens.check()
-    with tokens.store.read() as db:
-        assert db.get(TokenCell, ("regtest", contract_id, int(Cell.BALANCE), holder(BOB))).number == 40
-
-
-def test_p35_a_reorganisation_takes_a_call_back_and_its_return_brings_it_again(tokens):
-    contract_id = deployed(tokens)
-    tokens.carry(OWNER, transfer(contract_id, 40, BOB))
-    tokens.chain.mine(1)
-    tokens.indexer.look()
+    assert tokens.stored()[0][contract_id, Cell.BALANCE, holder(BOB)] == 40
     tokens.chain.reorganise(1, 2)
     assert tokens.indexer.look()
     tokens.check()
-    with tokens.store.read() as db:
-        assert db.get(TokenCell, ("regtest", contract_id, int(Cell.BALANCE), holder(BOB))) is None
+    assert (contract_id, Cell.BALANCE, holder(BOB)) not in tokens.stored()[0]
     tokens.chain.mine(1)
     tokens.indexer.look()
     tokens.check()
-    with tokens.store.read() as db:
-        assert db.get(TokenCell, ("regtest", contract_id, int(Cell.BALANCE), holder(BOB))).number == 40
+    assert tokens.stored()[0][contract_id, Cell.BALANCE, holder(BOB)] == 40
 
 
 def test_p33_with_its_deployment_gone_nothing_of_a_token_is_left(tokens):
@@ -189,7 +176,8 @@ def test_a_deployment_that_nobody_proposed_here_has_no_effect(tokens):
     tokens.fund(OWNER)
     ours = deployed(tokens)
     tokens.strangers.add(theirs := tokens.carry(OWNER, gold().deployment))
-    tokens.chain.mine(1)
+    beside = tokens.carry(BOB, transfer(ours, 1, OWNER))
+    (ref,) = tokens.chain.mine(1)
     calls = [
         tokens.carry(OWNER, Call(contract_id=theirs, function=Function.INIT)),
         tokens.carry(OWNER, transfer(ours, 40, BOB)),
@@ -202,28 +190,15 @@ def test_a_deployment_that_nobody_proposed_here_has_no_effect(tokens):
     assert {contract_id for contract_id, _, _ in cells} == {ours}
     assert cells[ours, Cell.BALANCE, holder(BOB)] == 40
     with tokens.store.read() as db:
-        rows = {row.txid: row.failure for row in db.scalars(select(TokenTransaction))}
+        rows = {row.txid: row for row in db.scalars(select(TokenTransaction))}
     assert theirs not in rows
-    assert [rows[txid] for txid in calls] == ["unknown-contract", None, "unknown-contract"]
+    assert [rows[txid].failure for txid in calls] == ["unknown-contract", None, "unknown-contract"]
+    carriers = tokens.chain.data_at(ref.height, MAGIC).transactions
+    places = {carrier.transaction.txid: carrier.position for carrier in carriers}
+    assert (rows[beside].position, len(places)) == (places[beside], 2), "its place in the chain's block"
     tokens.chain.reorganise(3, 4)
     tokens.indexer.look()
     tokens.check()
-
-
-def test_places_in_the_block_stay_those_of_the_chain_where_a_stranger_s_is_left_out(tokens):
-    ours = deployed(tokens)
-    tokens.strangers.add(tokens.carry(BOB, gold().deployment))
-    called = tokens.carry(OWNER, transfer(ours, 40, BOB))
-    (ref,) = tokens.chain.mine(1)
-    tokens.indexer.look()
-    places = {
-        carrier.transaction.txid: carrier.position
-        for carrier in tokens.chain.data_at(ref.height, MAGIC).transactions
-    }
-    with tokens.store.read() as db:
-        rows = db.scalars(select(TokenTransaction).where(TokenTransaction.height == ref.height)).all()
-        assert [(row.txid, row.position) for row in rows] == [(called, places[called])]
-    assert len(places) == 2
 
 
 @dataclass
@@ -312,13 +287,6 @@ def test_a_chain_that_is_below_the_first_block_to_be_read_is_waited_for(tokens):
 def read_first(tokens: Tokens) -> int:
     with tokens.store.read() as db:
         return db.scalar(select(func.min(TokenBlock.height)))
-
-
-def test_whoever_lost_the_lease_writes_nothing(tokens):
-    deployed(tokens)
-    with pytest.raises(LeaseLost):
-        tokens.indexer.look(Held("tokens of regtest", "somebody else's"))
-    assert tokens.stored() == ({}, [])
 
 
 def test_a_deployment_with_a_long_list_asks_no_more_than_one_without(tokens):

@@ -22,48 +22,31 @@ def owner(tokens):
     return tokens
 
 
-def test_other_coins_go_first(owner):
+def test_other_coins_go_first_and_the_last_one_stays_unless_the_send_leaves_something_there(owner):
     made = ok(owner.desk.propose(50_000))["psbt_id"]
     assert spends_at_address(owner, made) == 0
-
-
-def test_the_last_one_stays_and_words_say_so(owner):
+    owner.desk.reject(made)
     problem = refused(owner.desk.propose(150_000), 422, "INSUFFICIENT_FUNDS")
     assert "keeps at its address for its tokens" in problem["detail"]
-
-
-def test_unless_the_send_leaves_something_there(owner):
     made = ok(owner.desk.propose(150_000, 10_000, recipients=[BOB, owner.address]))["psbt_id"]
     assert spends_at_address(owner, made) == 1
-
-
-def test_of_several_one_stays(owner):
+    owner.desk.reject(made)
     owner.fund(120_000)
     made = ok(owner.desk.propose(200_000))["psbt_id"]
-    assert spends_at_address(owner, made) == 1
+    assert spends_at_address(owner, made) == 1, "of several one stays"
     ok(owner.call(1, "init"))
 
 
-def test_a_vault_without_tokens_spends_what_it_has(tokens):
-    made = ok(tokens.desk.propose(150_000))["psbt_id"]
-    assert spends_at_address(tokens, made) == 1
-
-
-def test_whoever_only_holds_some_keeps_one_too(tokens):
+@pytest.mark.parametrize(("function", "amount"), [("transfer", [5]), ("transfer_ownership", [])])
+def test_who_was_paid_some_or_handed_one_by_another_vault_of_the_workspace_keeps_one_too(
+    tokens, function, amount
+):
     uid = tokens.started()
     other = ok(tokens.desk.create_vault("Other"))
     tokens.desk.deposit(90_000, to=other["address"])
     ok(tokens.desk.propose(50_000, wallet_id=other["id"]))
     tokens.look()
-    tokens.done(uid, "transfer", other["address"], 5)
-    tokens.desk.deposit(90_000, to=other["address"])
-    refused(tokens.desk.propose(50_000, wallet_id=other["id"]), 422, "INSUFFICIENT_FUNDS")
-
-
-def test_so_does_whoever_was_handed_one_by_another_vault_of_the_workspace(tokens):
-    uid = tokens.started()
-    other = ok(tokens.desk.create_vault("Other"))
-    tokens.done(uid, "transfer_ownership", other["address"])
+    tokens.done(uid, function, other["address"], *amount)
     tokens.desk.deposit(90_000, to=other["address"])
     refused(tokens.desk.propose(50_000, wallet_id=other["id"]), 422, "INSUFFICIENT_FUNDS")
 

@@ -102,8 +102,7 @@ class Life:
 
     def decline(self) -> None:
         for each in self.some_pending():
-            ok(self.desk.decline("alice", each["psbt_id"]))
-            ok(self.desk.decline("bob", each["psbt_id"]))
+            self.desk.reject(each["psbt_id"])
 
     def some_pending(self) -> list[dict]:
         pending = [each for each in self.proposals() if each["status"] == "PENDING"]

@@ -55,9 +55,13 @@ def paid(maker, neighbour, amount=40) -> int:
 
 
 class TestWhoeverHoldsSome:
-    def test_moves_them(self, maker, neighbour):
+    def test_moves_them_once(self, maker, neighbour):
         uid = paid(maker, neighbour)
-        neighbour.done(uid, "transfer", BOB, 15)
+        problem = refused(neighbour.call(uid, "mint", BOB, 1), 422, "VALIDATION")
+        assert problem["errors"][0]["code"] == "not-the-owner", "it owns nothing of it"
+        sent = ok(neighbour.call(uid, "transfer", BOB, 15))
+        refused(neighbour.call(uid, "transfer", EVE, 30), 409, "LOCKED_FUNDS")
+        neighbour.finish(sent["psbt_id"])
         (held,) = ok(asked(neighbour, "get-tokens", vault_id=neighbour.desk.vault["id"]))
         assert (held["contract_uid"], held["balance"], held["owned"]) == (uid, "25", False)
         assert maker.balance(BOB_SCRIPT) == 15
@@ -73,21 +77,9 @@ class TestWhoeverHoldsSome:
         token = prove_token(contract_id, published_of(Contract.model_validate(record)))
         assert (token.ticker, token.decimals, token.name) == ("GOLD", 2, "Gold of the House")
 
-    def test_owns_nothing_of_it(self, maker, neighbour):
-        uid = paid(maker, neighbour)
-        problem = refused(neighbour.call(uid, "mint", BOB, 1), 422, "VALIDATION")
-        assert problem["errors"][0]["code"] == "not-the-owner"
-
-    def test_spends_a_balance_once(self, maker, neighbour):
-        uid = paid(maker, neighbour)
-        ok(neighbour.call(uid, "transfer", BOB, 30))
-        refused(neighbour.call(uid, "transfer", EVE, 30), 409, "LOCKED_FUNDS")
-        ok(neighbour.call(uid, "transfer", EVE, 10))
-
     def test_is_bound_by_the_limits_and_the_rules_of_its_own_workspace(self, maker, neighbour):
         uid, desk = paid(maker, neighbour), neighbour.desk
-        body = {"vault_id": desk.vault["id"], "workspace_id": desk.workspace_id, "transaction_limit": "0.20"}
-        ok(desk.admin.post("/api/v1/update-vault", body | {"cycle_period": "M", "cycle_day": 1}))
+        neighbour.limit("0.20")
         refused(neighbour.call(uid, "transfer", BOB, 21), 403, "VAULT_LIMIT_EXCEEDED")
         ok(neighbour.call(uid, "transfer", BOB, 20))
         (asset,) = desk.wallets()[0]["assets"]
@@ -135,16 +127,12 @@ def test_the_record_names_the_vault_that_owns_it_before_one_that_only_holds_some
 class TestP24:
     def test_whoever_neither_holds_nor_owns_finds_none_of_it(self, maker, neighbour):
         uid = maker.started()
+        maker.done(uid, "transfer", neighbour.desk.policy.address(1, 0), 1)
         finds_nothing(neighbour, uid)
         maker.finish(ok(maker.call(uid, "transfer", neighbour.address, 1))["psbt_id"], blocks=0)
         finds_nothing(neighbour, uid)
         maker.mine()
         ok(asked(neighbour, "contract", contract_uid=uid))
-
-    def test_another_address_of_a_vault_holds_nothing(self, maker, neighbour):
-        uid = maker.started()
-        maker.done(uid, "transfer", neighbour.desk.policy.address(1, 0), 1)
-        finds_nothing(neighbour, uid)
 
     def test_the_record_has_what_the_chain_and_the_bytecode_say_and_no_more(self, maker, neighbour):
         uid = paid(maker, neighbour)

@@ -1,11 +1,13 @@
 """Deployments that others mine: none of them counts, whatever is made here before or afterwards."""
 
+from dataclasses import replace
+
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from custody.schemas.proposals import TxType
 from custody.server.service.tokens.blocks import proposed_deployments
-from custody.server.store.models import Contract, Proposal, TokenBlock, TokenTransaction
+from custody.server.store.models import Contract, Proposal
 from multisig.script import op_return_script, p2wsh
 from multisig.tokens import Bytecode, encode_payload, parse_bytecode
 from multisig.tokens.machine import Cell
@@ -13,7 +15,7 @@ from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
 from tests.support.custody import ok
 from tests.support.regtest import open_address, open_script
-from tests.support.token_desk import BOB, BOB_SCRIPT, TokenDesk
+from tests.support.token_desk import TokenDesk
 
 STRANGER, AMOUNT = 7, 50_000
 
@@ -42,19 +44,7 @@ def bytecode_of(tokens: TokenDesk, contract_uid: int) -> Bytecode:
 def unpublished(tokens: TokenDesk) -> Bytecode:
     """What `create` would make, before any workspace asks for it."""
     made = ok(tokens.create())
-    bytecode = bytecode_of(tokens, made["contract_uid"])
-    assert bytecode.name == "Gold of the House"
-    return Bytecode(
-        name="Silver of the House",
-        ticker=bytecode.ticker,
-        decimals=bytecode.decimals,
-        total_supply=bytecode.total_supply,
-        max_supply=bytecode.max_supply,
-        whitelist_enabled=bytecode.whitelist_enabled,
-        icon=bytecode.icon,
-        whitelist=bytecode.whitelist,
-        owner_script=bytecode.owner_script,
-    )
+    return replace(bytecode_of(tokens, made["contract_uid"]), name="Silver of the House")
 
 
 @pytest.fixture
@@ -85,7 +75,7 @@ def test_bytecode_that_is_published_later_has_nothing_read_again(tokens, asked):
     assert asked == []
     ok(tokens.call(uid, "pause"))
     assert tokens.finish(made["psbt_id"])["status"] == "CONFIRMED"
-    assert min(asked) > first_height_of(tokens, theirs)
+    assert min(asked) > tokens.desk.chain.transaction(theirs).height
     tokens.check()
     own = tokens.desk.proposal(made["psbt_id"])["txid"]
     assert {contract_id for contract_id, _, _ in tokens.cells()} >= {own}
@@ -93,34 +83,11 @@ def test_bytecode_that_is_published_later_has_nothing_read_again(tokens, asked):
     tokens.done(made["contract_uid"], "init")
 
 
-def first_height_of(tokens: TokenDesk, txid: str) -> int:
-    return tokens.desk.chain.transaction(txid).height
-
-
-def test_a_stranger_s_deployment_of_our_own_bytecode_has_no_effect_on_ours(tokens):
-    uid = tokens.started()
-    before = tokens.cells()
-    theirs = mined_by_a_stranger(tokens, bytecode_of(tokens, uid))
-    assert tokens.cells() == before
-    with tokens.desk.world.platform.services.store.read() as db:
-        assert db.scalars(select(TokenTransaction).where(TokenTransaction.txid == theirs)).first() is None
-        # Its block was read all the same.
-        read = db.scalar(select(func.max(TokenBlock.height)))
-    assert read == tokens.desk.chain.tip().height
-    tokens.fund()
-    tokens.done(uid, "transfer", BOB, 40)
-    assert tokens.balance(BOB_SCRIPT) == 40
-    tokens.check()
-    tokens.reorganise(4, 5)
-    tokens.check()
-
-
 def test_every_version_of_a_deployment_that_was_proposed_here_counts_and_nothing_else(tokens):
     """Also of one that was given up: what was signed may be mined."""
     tokens.fund(*[50_000] * 2)
     given_up, deployed = ok(tokens.create()), ok(tokens.create(ticker="SILVER"))
-    tokens.desk.decline("alice", given_up["psbt_id"])
-    tokens.desk.decline("bob", given_up["psbt_id"])
+    tokens.desk.reject(given_up["psbt_id"])
     tokens.finish(deployed["psbt_id"])
     call = ok(tokens.call(deployed["contract_uid"], "init"))
     records = {

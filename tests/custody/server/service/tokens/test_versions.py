@@ -3,7 +3,6 @@ they are.
 """
 
 import pytest
-from sqlalchemy import select
 
 from custody.server.store.models import Contract, ContractCall, Proposal
 from multisig import RECEIVE, Psbt
@@ -41,6 +40,9 @@ def small(tokens_at_none):
 
 def test_a_bump_keeps_the_first_input_the_order_and_the_data(small):
     first = made(small.create())
+    refused(bump(small.desk, first, fee_rate="8", op_return="0x435054"), 422, "VALIDATION")
+    paying = {"recipients": [SHOP], "amounts_sats": [1_000]}
+    refused(bump(small.desk, first, fee_rate="8", **paying), 422, "VALIDATION")
     before = [item.outpoint for item in psbt_of(small, first).tx.inputs]
     second = made(bump(small.desk, first, fee_rate="8"))
     after = [item.outpoint for item in psbt_of(small, second).tx.inputs]
@@ -52,21 +54,12 @@ def test_a_bump_keeps_the_first_input_the_order_and_the_data(small):
     record = small.desk.proposal(third)
     assert (record["tx_type"], record["op_return"]) == ("deploy", small.desk.proposal(first)["op_return"])
     assert small.finish(third)["status"] == "CONFIRMED"
-    with small.desk.world.platform.services.store.read() as db:
-        assert db.scalars(select(Contract)).one().deploy_family_id == first
-    assert small.cells()[record["txid_expected"], Cell.OWNER, b""] == small.desk.policy.script_pubkey(
-        RECEIVE, 0
-    )
+    (contract,) = small.desk.rows(Contract)
+    assert contract.deploy_family_id == first
+    own = small.desk.policy.script_pubkey(RECEIVE, 0)
+    assert small.cells()[record["txid_expected"], Cell.OWNER, b""] == own
     ok(small.call(1, "init"))
     small.check()
-
-
-def test_a_bump_says_nothing_else(tokens):
-    first = made(tokens.create())
-    refused(bump(tokens.desk, first, fee_rate="8", op_return="0x435054"), 422, "VALIDATION")
-    refused(
-        bump(tokens.desk, first, fee_rate="8", recipients=[SHOP], amounts_sats=[1_000]), 422, "VALIDATION"
-    )
 
 
 def test_a_call_is_bumped_and_is_one_call(tokens):
@@ -80,9 +73,8 @@ def test_a_call_is_bumped_and_is_one_call(tokens):
     assert tokens.finish(second)["status"] == "CONFIRMED"
     assert status(tokens.desk, asked["psbt_id"]) == ["INVALIDATED"]
     assert tokens.balance(BOB_SCRIPT) == 40
-    with tokens.desk.world.platform.services.store.read() as db:
-        (call,) = db.scalars(select(ContractCall).where(ContractCall.function_name == "transfer"))
-        assert (call.uid, call.family_id) == (asked["call_uid"], asked["psbt_id"])
+    (call,) = tokens.desk.rows(ContractCall, ContractCall.function_name == "transfer")
+    assert (call.uid, call.family_id) == (asked["call_uid"], asked["psbt_id"])
     tokens.check()
 
 
@@ -108,18 +100,6 @@ def test_a_self_spend_takes_the_call_back_and_leaves_its_coin_at_the_address(tok
     assert tokens.finish(back)["status"] == "CONFIRMED"
     assert tokens.balance(BOB_SCRIPT) == 0
     ok(tokens.call(uid, "transfer", BOB, 900))
-    tokens.check()
-
-
-def test_a_child_pays_for_a_call_and_leaves_its_change_at_the_address(tokens):
-    uid = tokens.started()
-    first = made(tokens.call(uid, "transfer", BOB, 40, priority="low"))
-    tokens.finish(first, blocks=0)
-    child = made(accelerate(tokens.desk, first, fee_rate="20"))
-    assert len(returns(tokens, child)) == 1
-    assert tokens.finish(child)["status"] == "CONFIRMED"
-    assert status(tokens.desk, first) == ["CONFIRMED"]
-    ok(tokens.call(uid, "pause"))
     tokens.check()
 
 

@@ -64,11 +64,6 @@ def made_again(desk, propose) -> list[dict]:
     return answers
 
 
-def limited(tokens, limit: str) -> None:
-    body = {"role_id": 1, "workspace_id": 1, "cycle_period": "M", "cycle_day": 1}
-    ok(tokens.desk.admin.post("/api/v1/update-role-policies", body | {"new_transaction_limit": limit}))
-
-
 def test_one_transaction_on_the_chain_deploys_one_contract_and_its_limit_holds_once(tokens):
     tokens.fund(100_000, 100_000, 100_000)
     *ended, last = made_again(tokens.desk, tokens.create)
@@ -82,7 +77,7 @@ def test_one_transaction_on_the_chain_deploys_one_contract_and_its_limit_holds_o
         (known,) = contracts_by_id(db, "regtest", [contract_id]).values()
         assert known.uid == last["contract_uid"]
     tokens.done(last["contract_uid"], "init")
-    limited(tokens, "3")
+    tokens.limit_role("3")
     ok(tokens.call(last["contract_uid"], "transfer", BOB, 300))
     refused(tokens.call(last["contract_uid"], "transfer", EVE, 1), 403, "ROLE_LIMIT_EXCEEDED")
     for each in ended:
@@ -101,6 +96,6 @@ def test_one_transaction_on_the_chain_is_one_call(tokens):
     assert sorted(statuses) == [each["call_uid"] for each in ended]
     assert "CONFIRMED" not in statuses.values()
     assert tokens.balance(BOB_SCRIPT) == 100
-    limited(tokens, "2")
+    tokens.limit_role("2")
     ok(tokens.call(uid, "transfer", BOB, 100))
     tokens.check()
