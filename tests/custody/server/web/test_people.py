@@ -266,7 +266,7 @@ class TestOnesOwnRecord:
         for _ in range(2):
             told = ok(alice.post("/api/v1/set-default-workspace", {"workspace_id": second}))
             assert told["DefaultWorkspace"] == second
-        assert world.audit_actions().count("DEFAULT_WORKSPACE_CHANGED") == 1
+            assert world.audit_actions().count("DEFAULT_WORKSPACE_CHANGED") == 1
         world.organisation("Umbrella", EVE)
         for theirs in (3, 999):
             answer = alice.post("/api/v1/set-default-workspace", {"workspace_id": theirs})
