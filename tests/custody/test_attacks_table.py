@@ -1,10 +1,15 @@
-"""The table of attacks in docs/threat-model.md names tests, and each of them is there (P)."""
+"""The tables of docs/threat-model.md name tests, and each of them is there.
+
+Of the platform (P), a wrong or broken node (N), a hostile explorer (E).
+"""
 
 import re
 
+import pytest
+
 from tests.support.documented import missing_tests, rows
 
-HEADING = "P: the platform"
+PLATFORM, NODE, EXPLORER = "P: the platform", "N: the node", "E: the explorer"
 NUMBERS = range(1, 52)
 
 
@@ -13,9 +18,12 @@ def numbers(text: str) -> set[int]:
 
 
 def test_every_attack_has_a_row() -> None:
-    shown = set().union(*(numbers(re.match(r"[\d, ]+", row)[0]) for row in rows(HEADING)))
+    shown = set().union(*(numbers(re.match(r"[\d, ]+", row)[0]) for row in rows(PLATFORM)))
     assert shown == set(NUMBERS)
+    assert len(rows(NODE)) >= 10
+    assert len(rows(EXPLORER)) >= 12
 
 
-def test_every_test_that_is_named_is_there() -> None:
-    assert missing_tests(HEADING) == []
+@pytest.mark.parametrize("heading", [PLATFORM, NODE, EXPLORER])
+def test_every_test_that_is_named_is_there(heading: str) -> None:
+    assert missing_tests(heading) == []

@@ -82,14 +82,9 @@ def confirm_deposit(world: World, address: str) -> None:
 def test_every_example_is_run() -> None:
     named = {found for text in EXAMPLES for found in re.findall(r"^def (\w+)", text, re.MULTILINE)}
     assert named == {
-        "sign_in",
-        "invite_signers",
-        "register_account",
-        "accept_invitations",
-        "create_vault",
-        "bound_administrators",
-        "propose_payment",
-    }
+        "sign_in", "invite_signers", "register_account", "accept_invitations", "create_vault",
+        "bound_administrators", "propose_payment",
+    }  # fmt: skip
 
 
 def test_from_nothing_to_a_vault_that_three_can_sign_for(world: World, connect) -> None:

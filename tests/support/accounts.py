@@ -4,7 +4,7 @@ import re
 from base64 import b32decode
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import httpx
 from sqlalchemy import event
@@ -51,6 +51,11 @@ class Session:
         self.world.http.cookies.clear()
         cookie = {"Cookie": f"{REFRESH_COOKIE}={self.cookie}"}
         return self.world.http.post("/auth/refresh", json={"sid": self.sid}, headers=cookie)
+
+    def after(self, renewal: httpx.Response) -> "Session":
+        """With the tokens of a renewal."""
+        assert renewal.status_code == 200, renewal.text
+        return replace(self, token=renewal.json()["token"], cookie=renewal.cookies[REFRESH_COOKIE])
 
 
 def sign_in(

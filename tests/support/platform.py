@@ -191,23 +191,8 @@ def register_key(
 def plain_vault(vault_id: str, workspace_id: int = 1) -> Vault:
     """A row that stands for a vault where only its existence matters."""
     return Vault(
-        id=vault_id,
-        workspace_id=workspace_id,
-        created_by=1,
-        name=vault_id,
-        network="testnet",
-        chain="regtest",
-        m=1,
-        n=1,
-        script_type="wsh",
-        descriptor=f"descriptor of {vault_id}",
-        address=f"address of {vault_id}",
-        witness_script_hex="",
-        limit_sats=0,
-        cycle_period="W",
-        cycle_day=1,
-        next_receive_index=0,
-        next_change_index=0,
-        created_at=START,
-        updated_at=START,
-    )
+        id=vault_id, workspace_id=workspace_id, created_by=1, name=vault_id, network="testnet",
+        chain="regtest", m=1, n=1, script_type="wsh", descriptor=f"descriptor of {vault_id}",
+        address=f"address of {vault_id}", witness_script_hex="", limit_sats=0, cycle_period="W", cycle_day=1,
+        next_receive_index=0, next_change_index=0, created_at=START, updated_at=START,
+    )  # fmt: skip

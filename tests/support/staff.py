@@ -64,6 +64,13 @@ def remove_permission(
     return user.post("/api/v1/remove-perm-from-role", {**body, **more})
 
 
+def admit(user: As, user_id: int, role_id: int, workspace_id: int = 1, **named: object) -> httpx.Response:
+    """A colleague of the first organisation, who has a place in its first workspace."""
+    body = {"workspace_id": workspace_id, "user_uuid": user_id, "role_uid": role_id}
+    first = {"creator_workspace_id": 1, "creator_org_uuid": 1}
+    return user.post("/api/v1/add-workspace-to-user", {**body, **first, **named})
+
+
 def change_role(
     user: As, user_id: int, role_id: int, workspace_id: int = 1, **more: object
 ) -> httpx.Response:

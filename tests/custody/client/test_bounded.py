@@ -54,17 +54,9 @@ def test_f_a_text_without_an_end_is_looked_at_once(text: bytes) -> None:
 
 
 def page_of_logs(number: int, next_cursor: str | None, *, entries: int = 1) -> httpx.Response:
-    entry = {
-        **dict.fromkeys(
-            [
-                *("event_uid", "org_uid", "workspace_uid", "category", "action", "description", "role_uid"),
-                *("trace_id", "prev_hash", "event_hash", "user_name"),
-            ],
-            str(number),
-        ),
-        "timestamp": STAMP,
-        "user_uuid": 1,
-    }
+    texts = ("event_uid", "org_uid", "workspace_uid", "category", "action", "description", "role_uid",
+             "trace_id", "prev_hash", "event_hash", "user_name")  # fmt: skip
+    entry = {**dict.fromkeys(texts, str(number)), "timestamp": STAMP, "user_uuid": 1}
     told = {"logs": [entry] * entries, "page": 1, "page_size": 500, "total": 1, "next_cursor": next_cursor}
     return httpx.Response(200, json=told)
 
@@ -91,25 +83,14 @@ def test_f_pages_of_logs_without_an_end_come_to_one(kind: str, monkeypatch: pyte
 
 
 def purchase(number: int) -> dict[str, object]:
-    amounts = (
-        "base_currency_amount",
-        "quote_currency_amount",
-        "fee_amount",
-        "extra_fee_amount",
-        "network_fee_amount",
-    )
+    amounts = ("base_currency_amount", "quote_currency_amount", "fee_amount", "extra_fee_amount",
+               "network_fee_amount")  # fmt: skip
     texts = ("base_currency_code", "quote_currency_code", "wallet_address", "crypto_transaction_id")
     return {
-        **dict.fromkeys(amounts, 1),
-        **dict.fromkeys(texts, "x"),
-        "id": f"p-{number}",
-        "status": "completed",
-        "created_at": STAMP,
-        "updated_at": STAMP,
-        "are_fees_included": True,
-        "failure_reason": None,
-        "external_transaction_id": "",
-    }
+        **dict.fromkeys(amounts, 1), **dict.fromkeys(texts, "x"),
+        "id": f"p-{number}", "status": "completed", "created_at": STAMP, "updated_at": STAMP,
+        "are_fees_included": True, "failure_reason": None, "external_transaction_id": "",
+    }  # fmt: skip
 
 
 ENDLESS_PURCHASES = {

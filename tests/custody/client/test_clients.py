@@ -26,18 +26,15 @@ from custody.schemas.proposals import SignPsbtRequest
 from custody.server.web.routes import ENDPOINTS
 
 PROBLEM = {"title": "No", "status": 403, "detail": "not yours", "code": "PERMISSION_DENIED", "trace_id": "t1"}
+NONE = {"String": "", "Valid": False}
 USER = {
-    "UUID": 7,
-    "Email": "a@b.example",
-    "FirstName": {"String": "", "Valid": False},
-    "Surname": {"String": "", "Valid": False},
-    "LastLogin": {"Valid": False},
-    "PhoneNumber": {"String": "", "Valid": False},
-    "DefaultOrg": 1,
-    "DefaultWorkspace": 1,
-    "OrganisationsInfo": {"Organisations": []},
+    "UUID": 7, "Email": "a@b.example", "FirstName": NONE, "Surname": NONE, "LastLogin": {"Valid": False},
+    "PhoneNumber": NONE, "DefaultOrg": 1, "DefaultWorkspace": 1, "OrganisationsInfo": {"Organisations": []},
     "a_field_of_tomorrow": 1,
-}
+}  # fmt: skip
+OFFER = RegisterKeyRequest(
+    network="testnet", xpub="x" * 111, master_fingerprint="00112233", derivation_base_path="m/48'/1'/0'/2'"
+)
 FRESH = Session("sid-0123456789abcdef", "access-one", "refresh-one", ends_at=10_000.0)
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -129,15 +126,9 @@ def test_a_long_retry_after_is_the_callers_to_decide():
 
 
 def test_what_is_not_safe_is_sent_once():
-    body = RegisterKeyRequest(
-        network="testnet",
-        xpub="x" * 111,
-        master_fingerprint="00112233",
-        derivation_base_path="m/48'/1'/0'/2'",
-    )
     handler, seen = scripted(httpx.ReadError("cut"))
     with pytest.raises(Unreachable):
-        client(handler).register_key(body)
+        client(handler).register_key(OFFER)
     assert len(seen) == 1
 
 
@@ -148,13 +139,7 @@ def test_an_idempotency_key_makes_it_safe_and_stays_the_same():
     }
     key |= {"CreatedAt": "2026-01-01T00:00:00.000Z", "UpdatedAt": "2026-01-01T00:00:00.000Z"}
     handler, seen = scripted(httpx.ReadError("cut"), httpx.Response(200, json=key))
-    body = RegisterKeyRequest(
-        network="testnet",
-        xpub="x" * 111,
-        master_fingerprint="00112233",
-        derivation_base_path="m/48'/1'/0'/2'",
-    )
-    client(handler).register_key(body, idempotency_key="one")
+    client(handler).register_key(OFFER, idempotency_key="one")
     assert {request.headers["idempotency-key"] for request in seen} == {"one"}
 
 

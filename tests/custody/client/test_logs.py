@@ -19,8 +19,9 @@ from custody.server.domain.export import Seen, find_export_fault, read_csv
 from custody.server.service.system import place_of
 from tests.custody.client.test_clients import client, scripted
 from tests.support.custody import ok
-from tests.support.platform import PASSWORD, World, open_world, register_key, seed
+from tests.support.platform import World, open_world, register_key, seed
 from tests.support.purchases import deliver, transaction
+from tests.support.sdk import sdk
 
 
 @pytest.fixture
@@ -32,9 +33,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def alice(world: World) -> Client:
-    made = Client("http://127.0.0.1", transport=world.http._transport, now=world.clock().timestamp)
-    assert made.login("alice@example.org", PASSWORD).token
-    return made
+    return sdk(world, "alice@example.org")
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tests.support.custody import Desk, open_desk, sign
 from tests.support.platform import PASSWORD
 from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
 from tests.support.profiles import grant, pay_profile, policy_of
+from tests.support.sdk import sdk
 from tests.support.token_desk import BOB, TokenDesk
 
 
@@ -39,10 +40,7 @@ def desk(tmp_path: Path, remote: RemotePolicies) -> Iterator[Desk]:
 
 @pytest.fixture
 def admin(desk: Desk) -> Client:
-    now = desk.world.clock().timestamp
-    made = Client("http://127.0.0.1", transport=desk.world.http._transport, now=now)
-    assert made.login("admin@example.org", PASSWORD).token
-    return made
+    return sdk(desk.world, "admin@example.org")
 
 
 def test_a_role(desk: Desk, admin: Client) -> None:
@@ -94,16 +92,10 @@ def test_a_vaults_tokens(desk: Desk, admin: Client) -> None:
     assert vault.detailed_vault_limits is not None
     assert vault.assets == [
         AssetLimits(
-            contract_uid=uid,
-            contract_id=admin.contract(1, uid).contract_id,
-            ticker="GOLD",
-            decimals=2,
-            limit="10.00",
-            used="0.40",
-            unused="9.60",
-            next_reset=vault.detailed_vault_limits.next_reset,
+            contract_uid=uid, contract_id=admin.contract(1, uid).contract_id, ticker="GOLD", decimals=2,
+            limit="10.00", used="0.40", unused="9.60", next_reset=vault.detailed_vault_limits.next_reset,
         )
-    ]
+    ]  # fmt: skip
 
 
 def test_a_platform_that_is_older_tells_nothing_of_tokens(desk: Desk) -> None:
@@ -137,12 +129,9 @@ def funded(tmp_path: Path) -> Iterator[Desk]:
 
 def asked(funded: Desk, **changes: object) -> ForwardToVaultRequest:
     return ForwardToVaultRequest(
-        workspace_id=funded.workspace_id,
-        vault_id=funded.vault["id"],
-        network="testnet",
-        fee_sats=1_000,
+        workspace_id=funded.workspace_id, vault_id=funded.vault["id"], network="testnet", fee_sats=1_000,
         **({"sweep": True} | changes),
-    )
+    )  # fmt: skip
 
 
 def signed(funded: Desk, psbt_base64: str) -> str:
@@ -151,9 +140,7 @@ def signed(funded: Desk, psbt_base64: str) -> str:
 
 
 def test_plain(funded: Desk) -> None:
-    now = funded.world.clock().timestamp
-    with Client("http://127.0.0.1", transport=funded.world.http._transport, now=now) as alice:
-        alice.login("alice@example.org", PASSWORD)
+    with sdk(funded.world, "alice@example.org") as alice:
         profile = alice.signing_profile_address("testnet")
         assert (profile.confirmed_sats, profile.unconfirmed_sats, profile.locked_sats) == (100_000, 0, 0)
         body = asked(funded, wallet_address=profile.wallet_address)

@@ -25,6 +25,7 @@ from custody.schemas.users import (
 )
 from tests.support.accounts import CAROL, NEW_PASSWORD, Phone, mailed_token, register
 from tests.support.platform import PASSWORD, World, open_world
+from tests.support.sdk import connect, sdk
 
 ALICE, BOB = "alice@example.org", "bob@example.org"
 BOB_ID = 2
@@ -38,17 +39,9 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield opened
 
 
-def signed_in(world: World, email: str) -> Client:
-    now = world.clock().timestamp
-    made = Client("http://127.0.0.1", transport=world.http._transport, now=now)
-    assert made.login(email, PASSWORD).token
-    world.http.cookies.clear()
-    return made
-
-
 @pytest.fixture
 def alice(world: World) -> Client:
-    return signed_in(world, ALICE)
+    return sdk(world, ALICE)
 
 
 def test_a_role_from_its_making_to_its_end(alice: Client) -> None:
@@ -77,7 +70,7 @@ def test_a_role_from_its_making_to_its_end(alice: Client) -> None:
 
 
 def test_a_member_through_another_role_to_another_workspace(world: World, alice: Client) -> None:
-    bob = signed_in(world, BOB)
+    bob = sdk(world, BOB)
     changed = alice.change_user_role(ChangeUserRoleRequest(workspace_id=1, user_uuid=BOB_ID, role_id=1))
     assert changed.role.name == "Administrator"
     founded = alice.create_workspace(
@@ -117,14 +110,8 @@ def mailed(tmp_path: Path) -> Iterator[World]:
         yield opened
 
 
-def new_client(mailed: World) -> Client:
-    return Client(
-        "http://127.0.0.1", transport=mailed.http._transport, now=lambda: mailed.clock().timestamp()
-    )
-
-
 def signed_in_by_mail(mailed: World, password: str = PASSWORD) -> Client:
-    client = new_client(mailed)
+    client = connect(mailed)
     waiting = client.login(CAROL, password, device="desk", location="Riga")
     assert (waiting.requires_2fa, waiting.two_factor_method) == (True, "email")
     assert client.otp_validate(waiting.token_2fa, mailed.mail.newest_code()).token
@@ -132,7 +119,7 @@ def signed_in_by_mail(mailed: World, password: str = PASSWORD) -> Client:
 
 
 def test_what_a_call_takes_is_shown_by_help(mailed: World) -> None:
-    client = new_client(mailed)
+    client = connect(mailed)
     assert list(inspect.signature(client.login).parameters) == ["email", "password", "device", "location"]
     assert list(inspect.signature(client.logout).parameters) == []
     assert inspect.getdoc(Client.login) == inspect.getdoc(client.login)
@@ -149,7 +136,7 @@ def test_an_authenticator_from_enrolment_to_recovery(mailed: World) -> None:
         secret in repr((offered, confirmed)) for secret in [offered.secret, *confirmed.recovery_codes]
     )
     for code in (phone.next_code(), confirmed.recovery_codes[0]):
-        waiting = new_client(mailed)
+        waiting = connect(mailed)
         asked = waiting.login(CAROL, PASSWORD)
         assert asked.two_factor_method == "totp"
         assert waiting.otp_validate(asked.token_2fa, code).user_info.email == CAROL
@@ -159,8 +146,8 @@ def test_an_authenticator_from_enrolment_to_recovery(mailed: World) -> None:
 
 def test_a_password_lost_and_a_password_changed(mailed: World) -> None:
     other = signed_in_by_mail(mailed)
-    assert new_client(mailed).request_password_reset(CAROL).success
-    assert new_client(mailed).reset_password(mailed_token(mailed), NEW_PASSWORD).success
+    assert connect(mailed).request_password_reset(CAROL).success
+    assert connect(mailed).reset_password(mailed_token(mailed), NEW_PASSWORD).success
     with pytest.raises(SignedOut):
         other.user_info()
     client, second = signed_in_by_mail(mailed, NEW_PASSWORD), signed_in_by_mail(mailed, NEW_PASSWORD)

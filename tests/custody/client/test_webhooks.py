@@ -15,7 +15,7 @@ from custody.schemas.webhooks import (
     UpdateWebhookRequest,
     WebhookRequest,
 )
-from tests.support.platform import PASSWORD
+from tests.support.sdk import sdk
 from tests.support.webhooks import ADMIN, Hooked, open_hooked
 
 
@@ -27,10 +27,7 @@ def hooked(tmp_path: Path) -> Iterator[Hooked]:
 
 @pytest.fixture
 def admin(hooked: Hooked) -> Client:
-    now = hooked.world.clock().timestamp
-    made = Client("http://127.0.0.1", transport=hooked.world.http._transport, now=now)
-    assert made.login(ADMIN, PASSWORD).token
-    return made
+    return sdk(hooked.world, ADMIN)
 
 
 def test_a_webhook_from_its_making_to_its_end(hooked: Hooked, admin: Client) -> None:

@@ -16,23 +16,12 @@ from custody.schemas.invitations import InvitationStatus, InviteToWorkspaceReque
 from custody.schemas.onboarding import OnboardingStatus, ReviewOnboardingRequest, SubmitOnboardingRequest
 from custody.server.store.models import User
 from tests.support.custody import SHOP
-from tests.support.platform import PASSWORD, World, open_world
+from tests.support.onboarding import REQUEST as ANAS
+from tests.support.platform import World, open_world
+from tests.support.sdk import sdk
 
 ADMIN, GUEST = "admin@example.org", "guest@example.net"
-REQUEST = SubmitOnboardingRequest.model_validate(
-    {
-        "first_name": "Ana",
-        "last_name": "Prado",
-        "work_email": "ana@example.net",
-        "messaging_platform": "Signal",
-        "messaging_handle": "ana.01",
-        "monthly_volume": "10m+",
-        "referral_source": "A colleague",
-        "referral_source_detail": "over lunch",
-        "org_name": "Prado & Filhas",
-        "workspace_name": "Treasury",
-    }
-)
+REQUEST = SubmitOnboardingRequest(**ANAS, referral_source_detail="over lunch")
 
 
 @pytest.fixture
@@ -52,13 +41,6 @@ def admin(world: World) -> Client:
 @pytest.fixture
 def guest(world: World) -> Client:
     return sdk(world, GUEST)
-
-
-def sdk(world: World, email: str) -> Client:
-    now = world.clock().timestamp
-    made = Client("http://127.0.0.1", transport=world.http._transport, now=now)
-    assert made.login(email, PASSWORD).token
-    return made
 
 
 def offer() -> InviteToWorkspaceRequest:

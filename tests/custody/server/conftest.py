@@ -12,8 +12,10 @@ from tests.support.custody import Desk
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 from tests.support.prepared import Copies, Story, nothing, three_deposits
 
-# Of the routes' tests these ask the database nothing that the others do not ask of both.
-SQLITE_ALONE = frozenset({"test_auth", "test_frame", "test_keys"})
+# What one database alone has. Of the routes' tests these ask it nothing that the others do not ask of both.
+ALONE = {"test_postgresql": "postgresql"} | dict.fromkeys(
+    ("test_sqlite", "test_account_mail", "test_auth", "test_frame", "test_keys", "test_routes"), "sqlite"
+)
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +41,8 @@ def with_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database" in metafunc.fixturenames:
-        path = metafunc.module.__name__.split(".")
-        kinds = ["sqlite"] if path[-1] in SQLITE_ALONE else ["sqlite", "postgresql"]
-        metafunc.parametrize("database", kinds, indirect=True)
+        alone = ALONE.get(metafunc.module.__name__.rpartition(".")[2])
+        metafunc.parametrize("database", [alone] if alone else ["sqlite", "postgresql"], indirect=True)
 
 
 @pytest.fixture

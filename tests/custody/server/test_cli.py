@@ -13,7 +13,7 @@ import httpx
 import pytest
 import structlog
 from click.testing import Result
-from sqlalchemy import select, update
+from sqlalchemy import select
 from typer.testing import CliRunner
 
 from custody.server.cli import app
@@ -36,11 +36,6 @@ def log_of_its_own() -> Iterator[None]:
 
 def custody(*arguments: str, answer: str = "") -> Result:
     return CliRunner().invoke(app, arguments, input=answer)
-
-
-def program(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "custody.server", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def bootstrap(state: Path, *more: str) -> Result:
@@ -71,9 +66,8 @@ def test_from_nothing_to_a_signed_in_member_and_a_graceful_end(tmp_path: Path) -
             "admin", "add-member", "--state", str(state), "--workspace-id", "1", "--email", "bob@example.org",
             "--first-name", "Bob", answer=f"{PASSWORD}\n",
         )  # fmt: skip
-        assert (
-            added.stdout == "bob@example.org is user 2, Signer (role 2) of workspace 1 in organisation 1.\n"
-        )
+        place = "Signer (role 2) of workspace 1 in organisation 1"
+        assert added.stdout == f"bob@example.org is user 2, {place}.\n"
         login = {"email": "alice@example.org", "password": PASSWORD}
         alice = httpx.post(f"{url}/auth/login", json=login).json()
         headers = {"Authorization": f"Bearer {alice['token']}"}
@@ -100,11 +94,10 @@ def test_the_state_is_the_owners_alone(tmp_path: Path) -> None:
 
 
 def test_only_one_server_runs_on_a_state_folder(tmp_path: Path) -> None:
-    with serving(tmp_path):
-        second = program("serve", "--state", str(tmp_path), "--listen", "127.0.0.1:0")
-    assert second.returncode == 1
+    with only_server(tmp_path):
+        second = custody("serve", "--state", str(tmp_path), "--listen", "127.0.0.1:0")
+    assert second.exit_code == 1
     assert "Another server is running" in second.stderr
-    assert "Traceback" not in second.stderr
 
 
 def test_an_address_that_cannot_be_served_on_is_explained(tmp_path: Path) -> None:
@@ -176,27 +169,9 @@ def test_says_what_a_vaults_limit_bounds(tmp_path: Path) -> None:
     assert custody(*switch, "v1").exit_code == 2
 
 
-def test_verifies_the_audit_log(tmp_path: Path) -> None:
-    """P42."""
-    bootstrap(tmp_path)
-    assert custody("audit", "verify", "--state", str(tmp_path)).exit_code == 0
-    store = Store.open(sqlite_url(tmp_path / "custody.db"))
-    with store.write() as db:
-        db.execute(update(AuditEvent).values(description="nothing happened"))
-    store.close()
-    broken = custody("audit", "verify", "--state", str(tmp_path))
-    assert broken.exit_code == 1
-    assert broken.stderr.splitlines() == [
-        f"{chain}, row 1: the row was altered" for chain in ("organisation:1", "workspace:1")
-    ]
-
-
 def test_a_mistyped_folder_is_no_platform_whose_log_is_whole(tmp_path: Path) -> None:
-    for command in (
-        ("audit", "verify"),
-        ("admin", "requests"),
-        ("admin", "make-operator", "alice@example.org"),
-    ):
+    make = ("admin", "make-operator", "alice@example.org")
+    for command in (("audit", "verify"), ("admin", "requests"), make):
         refused = custody(*command, "--state", str(tmp_path / "typo"))
         assert refused.exit_code == 1
         assert "There is no platform in" in refused.output

@@ -15,6 +15,8 @@ from custody.server import connections
 from custody.server.connections import BoundedProtocol
 from tests.support.platform import open_world
 
+pytestmark = pytest.mark.anyio
+
 PATIENCE = 90.0
 REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -91,102 +93,79 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["nothing", "half of the headers", "half of the body"],
 )
-def test_who_stops_in_the_middle_is_given_up(sent: bytes) -> None:
-    async def run() -> None:
-        async with served() as connect:
-            reader, writer = await connect()
-            writer.write(sent)
-            assert await ended(reader) == b""
-
-    asyncio.run(run())
+async def test_who_stops_in_the_middle_is_given_up(sent: bytes) -> None:
+    async with served() as connect:
+        reader, writer = await connect()
+        writer.write(sent)
+        assert await ended(reader) == b""
 
 
-def test_a_letter_now_and_then_does_not_move_the_deadline() -> None:
-    async def run() -> None:
-        async with served() as connect:
-            reader, writer = await connect()
-            finished, began = asyncio.ensure_future(ended(reader)), monotonic()
-            writer.write(b"GET / HTTP/1.1\r\nA: ")
-            while not finished.done():
-                assert monotonic() < began + PATIENCE, "it was moved again and again"
-                writer.write(b"a")
-                await asyncio.wait([finished], timeout=0.05)
-            assert finished.result() == b""
-
-    asyncio.run(run())
+async def test_a_letter_now_and_then_does_not_move_the_deadline() -> None:
+    async with served() as connect:
+        reader, writer = await connect()
+        finished, began = asyncio.ensure_future(ended(reader)), monotonic()
+        writer.write(b"GET / HTTP/1.1\r\nA: ")
+        while not finished.done():
+            assert monotonic() < began + PATIENCE, "it was moved again and again"
+            writer.write(b"a")
+            await asyncio.wait([finished], timeout=0.05)
+        assert finished.result() == b""
 
 
-def test_neither_on_a_connection_that_was_used_before() -> None:
-    async def run() -> None:
-        async with served() as connect:
-            reader, writer = await connect()
-            for _ in range(2):
-                writer.write(REQUEST)
-                assert await answer(reader) == b"HTTP/1.1 200 OKok"
-            writer.write(b"GET /")
-            assert await ended(reader) == b""
-
-    asyncio.run(run())
-
-
-def test_an_answer_may_take_as_long_as_it_takes() -> None:
-    async def run() -> None:
-        slow = asyncio.Event()
-        async with served(slow) as connect:
-            reader, writer = await connect()
-            writer.write(REQUEST)
-            other, _ = await connect()
-            # By then a deadline of the first one, had it one, would have passed as well.
-            assert await ended(other) == b""
-            slow.set()
-            assert await answer(reader) == b"HTTP/1.1 200 OKok"
-
-    asyncio.run(run())
-
-
-def test_an_idle_connection_is_kept_between_requests() -> None:
-    async def run() -> None:
-        async with served() as connect:
-            reader, writer = await connect()
-            writer.write(REQUEST)
-            await answer(reader)
-            other, _ = await connect()
-            assert await ended(other) == b""
+async def test_neither_on_a_connection_that_was_used_before() -> None:
+    async with served() as connect:
+        reader, writer = await connect()
+        for _ in range(2):
             writer.write(REQUEST)
             assert await answer(reader) == b"HTTP/1.1 200 OKok"
+        writer.write(b"GET /")
+        assert await ended(reader) == b""
 
-    asyncio.run(run())
+
+async def test_an_answer_may_take_as_long_as_it_takes() -> None:
+    slow = asyncio.Event()
+    async with served(slow) as connect:
+        reader, writer = await connect()
+        writer.write(REQUEST)
+        other, _ = await connect()
+        # By then a deadline of the first one, had it one, would have passed as well.
+        assert await ended(other) == b""
+        slow.set()
+        assert await answer(reader) == b"HTTP/1.1 200 OKok"
+
+
+async def test_an_idle_connection_is_kept_between_requests() -> None:
+    async with served() as connect:
+        reader, writer = await connect()
+        writer.write(REQUEST)
+        await answer(reader)
+        other, _ = await connect()
+        assert await ended(other) == b""
+        writer.write(REQUEST)
+        assert await answer(reader) == b"HTTP/1.1 200 OKok"
 
 
 @pytest.mark.parametrize("length", [b"Content-Length: 1000", b"Transfer-Encoding: chunked"])
-def test_a_stranger_is_refused_while_their_body_is_still_to_come(
+async def test_a_stranger_is_refused_while_their_body_is_still_to_come(
     length: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "HEADER_SECONDS", PATIENCE)
     monkeypatch.setattr(connections, "BODY_SECONDS", PATIENCE)
-
-    async def run() -> None:
-        with open_world(tmp_path / "state") as world:
-            async with served(app=world.platform.asgi) as connect, asyncio.timeout(PATIENCE):
-                reader, writer = await connect()
-                writer.write(b"POST /api/v1/register-key HTTP/1.1\r\nHost: here\r\n" + length + b"\r\n\r\n")
-                assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 401 Unauthorized\r\n"
-
-    asyncio.run(run())
+    with open_world(tmp_path / "state") as world:
+        async with served(app=world.platform.asgi) as connect, asyncio.timeout(PATIENCE):
+            reader, writer = await connect()
+            writer.write(b"POST /api/v1/register-key HTTP/1.1\r\nHost: here\r\n" + length + b"\r\n\r\n")
+            assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 401 Unauthorized\r\n"
 
 
-def test_beyond_all_bounds_nobody_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_beyond_all_bounds_nobody_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 1)
     monkeypatch.setattr(connections, "SPARE_CONNECTIONS", 1)
     monkeypatch.setattr(connections, "HEADER_SECONDS", PATIENCE)
-
-    async def run() -> None:
-        async with served() as connect:
-            held = [await connect() for _ in range(2)]
-            for reader, writer in held:
-                writer.write(REQUEST)
-                assert await answer(reader) == b"HTTP/1.1 200 OKok"
-            third, _ = await connect()
-            assert await ended(third) == b""
-
-    asyncio.run(run())
+    async with served() as connect:
+        held = [await connect() for _ in range(2)]
+        for reader, writer in held:
+            writer.write(REQUEST)
+            assert await answer(reader) == b"HTTP/1.1 200 OKok"
+        third, _ = await connect()
+        assert await ended(third) == b""

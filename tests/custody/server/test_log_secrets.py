@@ -11,8 +11,9 @@ import pytest
 import structlog
 
 from custody.schemas.auth import REFRESH_COOKIE
+from tests.support.accounts import Session, mailed_token, register, request_reset, reset, validate
 from tests.support.custody import SHOP, ok, open_desk
-from tests.support.platform import PASSWORD, As
+from tests.support.platform import PASSWORD
 
 WRONG = "not the right phrase at all"
 NEW = "a phrase that is new and long"
@@ -43,31 +44,20 @@ def test_no_secret_is_ever_in_a_log_line(tmp_path: Path, log: io.StringIO) -> No
         world = desk.world
         http = world.http
         # An account of one's own: a mailed code, a wrong one, a lost password, an authenticator.
-        ok(http.post("/auth/register", json={"email": EVE, "password": PASSWORD}))
-        world.deliver_mail()
+        register(world, EVE)
         assert world.login(EVE, WRONG).status_code == 401
-        waiting = ok(world.login(EVE))
+        waiting = ok(world.login(EVE))["token_2fa"]
         code = world.mail.newest_code()
-        assert http.post(
-            "/auth/otp-validate",
-            json={"token_2fa": waiting["token_2fa"], "otp": f"{(int(code) + 1) % 10**6:06}"},
-        ).status_code in {401, 422}
-        answer = http.post("/auth/otp-validate", json={"token_2fa": waiting["token_2fa"], "otp": code})
-        secrets |= {waiting["token_2fa"], code, ok(answer)["token"], answer.cookies[REFRESH_COOKIE]}
-        eve = As(http, {"Authorization": f"Bearer {answer.json()['token']}"})
-        enrolled = ok(eve.post("/auth/totp/enrol", {"password": PASSWORD}))
+        assert validate(world, waiting, f"{(int(code) + 1) % 10**6:06}").status_code == 401
+        answer = validate(world, waiting, code)
+        eve = Session(world, ok(answer)["token"], answer.json()["sid"], answer.cookies[REFRESH_COOKIE])
+        secrets |= {waiting, code, eve.token, eve.cookie}
+        enrolled = ok(eve.user.post("/auth/totp/enrol", {"password": PASSWORD}))
         secrets |= {value for value in enrolled.values() if isinstance(value, str)}
-        refreshed = http.post(
-            "/auth/refresh",
-            json={"sid": answer.json()["sid"]},
-            headers={"Cookie": f"{REFRESH_COOKIE}={answer.cookies[REFRESH_COOKIE]}"},
-        )
-        secrets |= {ok(refreshed)["token"]}
-        ok(http.post("/auth/request-password-reset", json={"email": EVE}))
-        world.deliver_mail()
-        (token,) = re.findall(r"\b[\w-]{32,}\b", world.mail.sent[-1].text)[:1]
-        secrets.add(token)
-        ok(http.post("/auth/reset-password", json={"token": token, "new_password": NEW}))
+        secrets |= {ok(eve.refresh())["token"]}
+        ok(request_reset(world, EVE))
+        secrets.add(token := mailed_token(world))
+        ok(reset(world, token, NEW))
         # What is refused, and what crashes the reader.
         http.get("/api/v1/psbt", params={"workspace_id": 1, "status": PASSWORD}, headers=desk.admin.headers)
         http.post("/auth/login", content=f'{{"email": "{EVE}", "password": "{PASSWORD}"')

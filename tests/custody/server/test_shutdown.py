@@ -5,24 +5,17 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import httpx
 import pytest
 
 from custody.client import Client
+from tests.support.cluster import until
 
 START_SECONDS = 180
 MODULE = [sys.executable, "-m", "custody.server"]
 ACCOUNT = ("owner@vault.example", "a long enough password")
-
-
-def until(condition, what: str) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 @pytest.fixture

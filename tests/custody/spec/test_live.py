@@ -6,6 +6,7 @@ from tests.custody.spec.places import PLACES
 from tests.custody.spec.reading import Specification
 from tests.custody.spec.shapes import reach, value_is
 from tests.support.custody import Desk, ok
+from tests.support.onboarding import REQUEST
 from tests.support.platform import PASSWORD
 
 # What the reading calls are asked. A path that is not here is not read: it changes something, or needs an
@@ -22,18 +23,7 @@ QUERIES = {
 @pytest.fixture(scope="module")
 def asked(desk: Desk) -> Desk:
     """With a request for an organisation, of which there is none before."""
-    request = {
-        "first_name": "Alice",
-        "last_name": "Ames",
-        "work_email": "alice@example.org",
-        "messaging_platform": "signal",
-        "messaging_handle": "@alice",
-        "monthly_volume": "10k-100k",
-        "referral_source": "other",
-        "org_name": "Ames and Co",
-        "workspace_name": "Main",
-    }
-    ok(desk.admin.post("/api/v1/onboarding-requests", request))
+    ok(desk.admin.post("/api/v1/onboarding-requests", REQUEST))
     return desk
 
 

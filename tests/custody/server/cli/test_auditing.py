@@ -86,13 +86,10 @@ class TestVerify:
         assert (report["whole"], report["checkpoints"], report["findings"]) == (True, 1, [])
 
     def test_names_each_fault_and_exits_with_1(self, state: Path) -> None:
+        """P42."""
         audit("checkpoint", "--state", state)
-        change(
-            state,
-            update(AuditEvent)
-            .where(AuditEvent.chain_id == "workspace:1", AuditEvent.position == 1)
-            .values(description="forged"),
-        )
+        first = update(AuditEvent).where(AuditEvent.chain_id == "workspace:1", AuditEvent.position == 1)
+        change(state, first.values(description="forged"))
         answer = audit("verify", "--state", state)
         assert answer.exit_code == 1
         assert answer.stderr == "workspace:1, row 1: the row was altered\n"

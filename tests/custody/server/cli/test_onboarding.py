@@ -12,24 +12,14 @@ from custody.server.cli import app
 from custody.server.domain.credentials import Caller
 from custody.server.domain.onboarding import RequestDecided
 from custody.server.service.sign_in.accounts import add_account
+from tests.support.onboarding import REQUEST
 from tests.support.platform import open_world
 
 ASKER = "asker@example.net"
 
 
 def request(**changes: str) -> SubmitOnboardingRequest:
-    values = {
-        "first_name": "Ana",
-        "last_name": "Prado",
-        "work_email": "ana@example.net",
-        "messaging_platform": "Signal",
-        "messaging_handle": "ana.01",
-        "monthly_volume": "0-10k",
-        "referral_source": "A colleague",
-        "org_name": "Prado & Filhas",
-        "workspace_name": "Treasury",
-    }
-    return SubmitOnboardingRequest.model_validate({**values, **changes})
+    return SubmitOnboardingRequest.model_validate({**REQUEST, **changes})
 
 
 @pytest.fixture

@@ -48,20 +48,9 @@ def check(rows, marks=None) -> tuple[Seen, str | None]:
 
 
 FORMULAS = (
-    "=1+1",
-    "+1",
-    "-1",
-    "@SUM(A1)",
-    "\uff1d1",
-    "\uff0b1",
-    "\uff0d1",
-    "\uff20A1",
-    "\t=1",
-    "\r=1",
-    "\n=1",
-    "'=1",
-    "''",
-)
+    "=1+1", "+1", "-1", "@SUM(A1)", "\uff1d1", "\uff0b1", "\uff0d1", "\uff20A1", "\t=1", "\r=1", "\n=1",
+    "'=1", "''",
+)  # fmt: skip
 
 
 class TestCells:
@@ -104,14 +93,11 @@ class TestFile:
     @pytest.mark.parametrize(
         ("old", "new", "sentence"),
         [
-            ("event_uid,", "uid,", "does not name the columns"),
-            (",9,", ",nine,", "'nine' is no number"),
-            (",9,", ",٩,", "is no number"),
-            (",9,", ",", "13 cells"),
-            (",KEYS,", ',"KEYS', "Line"),
+            ("event_uid,", "uid,", "does not name the columns"), (",9,", ",nine,", "'nine' is no number"),
+            (",9,", ",٩,", "is no number"), (",9,", ",", "13 cells"), (",KEYS,", ',"KEYS', "Line"),
             ("AAAA", "A?AA", "Line 2"),
         ],
-    )
+    )  # fmt: skip
     def test_what_is_no_export_is_named(self, old: str, new: str, sentence: str) -> None:
         text = "".join(write_csv(chain("a"))).replace(old, new, 1)
         with pytest.raises(NotAnExport, match=sentence.replace("?", r"\?")):

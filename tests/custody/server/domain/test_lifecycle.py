@@ -3,8 +3,6 @@
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import (
@@ -20,11 +18,12 @@ from custody.server.domain.lifecycle import (
     threshold_lost,
 )
 
-PAIRS = list(product(Status, Event))
 
-
-@pytest.mark.parametrize(("status", "event"), [pair for pair in PAIRS if pair not in TRANSITIONS])
-def test_an_event_outside_the_table_is_refused(status, event):
+@pytest.mark.parametrize(("status", "event"), list(product(Status, Event)))
+def test_what_the_table_names_happens_and_all_else_is_refused(status, event):
+    if (status, event) in TRANSITIONS:
+        assert next_status(status, event) is TRANSITIONS[status, event]
+        return
     with pytest.raises(IllegalTransition) as caught:
         next_status(status, event)
     assert (caught.value.status, caught.value.event) == (status, event)
@@ -84,20 +83,6 @@ def test_what_a_cancelled_one_kept_is_released_and_it_stays_cancelled():
 def test_an_input_that_can_be_no_more_ends_whatever_waits_for_it():
     waiting = {status for status, event in TRANSITIONS if event is Event.INPUT_GONE}
     assert waiting == set(Status) - ENDED - {Status.CONFIRMED}
-
-
-@given(st.lists(st.sampled_from(list(Event)), max_size=12))
-def test_a_walk_never_leaves_the_table_and_a_refusal_changes_nothing(events):
-    status = Status.PENDING
-    for event in events:
-        before = status
-        try:
-            status = next_status(status, event)
-        except IllegalTransition:
-            assert status is before
-            assert (before, event) not in TRANSITIONS
-        else:
-            assert TRANSITIONS[before, event] is status
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What PostgreSQL alone has: a server that can be busy, go away, or leave a commit unanswered."""
 
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,12 +23,6 @@ from tests.support.cutting import cutting_line
 from tests.support.postgresql import Server
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-
-
-@pytest.fixture
-def database(postgresql: Server) -> Iterator[str]:
-    with postgresql.database() as url:
-        yield url
 
 
 class Beside:

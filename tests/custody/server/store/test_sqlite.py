@@ -13,17 +13,14 @@ from custody.server.store.store import after_commit
 NOTES = table("notes", column("said"))
 
 
-def test_the_disk_is_asked_to_keep_what_was_answered(tmp_path: Path) -> None:
-    store = Store.open(sqlite_url(tmp_path / "custody.db"))
+def test_the_disk_is_asked_to_keep_what_was_answered(store: Store) -> None:
     with store.write() as db:
         assert db.scalar(text("PRAGMA synchronous")) == 2
         assert db.scalar(text("PRAGMA journal_mode")) == "wal"
         assert db.scalar(text("PRAGMA foreign_keys")) == 1
-    store.close()
 
 
-def test_a_text_that_cannot_be_read_does_not_hold_the_snapshot_that_it_was_read_from(tmp_path: Path) -> None:
-    store = Store.open(sqlite_url(tmp_path / "custody.db"))
+def test_a_text_that_cannot_be_read_does_not_hold_the_snapshot_that_it_was_read_from(store: Store) -> None:
     with store.write() as db:
         for email in ("'a'", "CAST(x'7365637265743aff' AS TEXT)"):
             db.execute(
@@ -37,14 +34,13 @@ def test_a_text_that_cannot_be_read_does_not_hold_the_snapshot_that_it_was_read_
             db.execute(text("INSERT INTO organisations (name, created_at) VALUES ('new', '2026')"))
     with store.read() as db:
         assert db.scalars(select(Organisation.name)).all() == ["new"] * 2
-    store.close()
 
 
-def test_what_sqlite_rolls_back_by_itself_is_neither_committed_nor_gone_on_with(tmp_path: Path) -> None:
+def test_what_sqlite_rolls_back_by_itself_is_neither_committed_nor_gone_on_with(store: Store) -> None:
     """Where the disk is full, SQLite undoes the transaction: code that ignores the error must not be told
     of a commit.
     """
-    store, told = Store.open(sqlite_url(tmp_path / "custody.db")), list[str]()
+    told: list[str] = []
 
     def fill() -> None:
         with store.write() as db:
@@ -66,7 +62,6 @@ def test_what_sqlite_rolls_back_by_itself_is_neither_committed_nor_gone_on_with(
     with store.read() as db:
         assert db.scalar(text("SELECT count(*) FROM sqlite_master WHERE name = 'notes'")) == 0
         assert db.scalars(select(User.email)).all() == []
-    store.close()
 
 
 def test_another_users_programs_cannot_read_the_file(tmp_path: Path) -> None:

@@ -111,25 +111,6 @@ def test_a_reader_sees_one_snapshot_while_a_writer_commits(store: Store) -> None
     assert emails(store) == ["a@example.org"]
 
 
-def test_parallel_writers_lose_no_update(store: Store) -> None:
-    with store.write() as db:
-        db.add(Organisation(name="0", created_at=NOW))
-
-    def count() -> None:
-        for _ in range(25):
-            with store.write() as db:
-                row = db.scalars(select(Organisation)).one()
-                row.name = str(int(row.name) + 1)
-
-    threads = [threading.Thread(target=count) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    with store.read() as db:
-        assert db.scalars(select(Organisation.name)).one() == "100"
-
-
 def test_writers_of_two_processes_take_turns_and_lose_no_update(store: Store, database: str) -> None:
     """The row is read before it is written: without one writer at a time, one of the two would be lost."""
     write_rows(store, Organisation(name="0", created_at=NOW))

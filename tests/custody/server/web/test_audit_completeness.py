@@ -31,6 +31,7 @@ from tests.support.accounts import (
     validate,
 )
 from tests.support.custody import SHOP, Desk, ok, open_desk
+from tests.support.onboarding import REQUEST
 from tests.support.platform import PASSWORD, As, World, register_key, seed
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.purchases import deliver, transaction
@@ -76,268 +77,125 @@ class Story:
 
 
 Example = Callable[[Story], httpx.Response]
-EXAMPLES: dict[str, Example] = {}
 
 
-def example(name: str) -> Callable[[Example], Example]:
-    def add(act: Example) -> Example:
-        EXAMPLES[name] = act
-        return act
-
-    return add
+def _listing(story: Story, path: str) -> httpx.Response:
+    uid = story.kept["token"]["contract_uid"]
+    return story.here(path, contract_uid=uid, wallet_id=story.desk.vault["id"], address=SHOP)
 
 
-@example("POST /auth/register")
-def _(story: Story) -> httpx.Response:
-    return story.world.http.post("/auth/register", json={"email": "dora@example.org", "password": PASSWORD})
-
-
-@example("POST /auth/login")
-def _(story: Story) -> httpx.Response:
-    return story.world.login("alice@example.org")
-
-
-@example("POST /auth/otp-validate")
-def _(story: Story) -> httpx.Response:
+def auth_otp_validate(story: Story) -> httpx.Response:
     email = register(story.world, "eva@example.org")
     waiting = ok(story.world.login(email))
     story.world.deliver_mail()
     return validate(story.world, waiting["token_2fa"], story.world.mail.newest_code())
 
 
-@example("POST /auth/logout")
-def _(story: Story) -> httpx.Response:
-    return story.world.as_user("bob@example.org").post("/auth/logout")
-
-
-@example("POST /auth/request-password-reset")
-def _(story: Story) -> httpx.Response:
-    return request_reset(story.world, "eva@example.org")
-
-
-@example("POST /auth/reset-password")
-def _(story: Story) -> httpx.Response:
+def auth_reset_password(story: Story) -> httpx.Response:
     body = {"token": mailed_token(story.world), "new_password": NEW_PASSWORD}
     return story.world.http.post("/auth/reset-password", json=body)
 
 
-@example("POST /auth/sessions/revoke")
-def _(story: Story) -> httpx.Response:
+def auth_sessions_revoke(story: Story) -> httpx.Response:
     sign_in(story.world, "carol@example.org")
     return story.desk.signers["carol"].post("/auth/sessions/revoke", {"all_others": True})
 
 
-@example("POST /auth/change-password")
-def _(story: Story) -> httpx.Response:
+def auth_change_password(story: Story) -> httpx.Response:
     body = {"password": PASSWORD, "new_password": NEW_PASSWORD}
     return story.desk.signers["carol"].post("/auth/change-password", body)
 
 
-@example("POST /auth/two-factor")
-def _(story: Story) -> httpx.Response:
-    return story.desk.signers["bob"].post("/auth/two-factor", {"enabled": True, "password": PASSWORD})
-
-
-@example("POST /auth/totp/enrol")
-def _(story: Story) -> httpx.Response:
-    return story.keep("totp", story.desk.signers["bob"].post("/auth/totp/enrol", {"password": PASSWORD}))
-
-
-@example("POST /auth/totp/confirm")
-def _(story: Story) -> httpx.Response:
+def auth_totp_confirm(story: Story) -> httpx.Response:
     phone = Phone(story.world, story.kept["totp"]["secret"])
     return story.desk.signers["bob"].post("/auth/totp/confirm", {"code": phone.code})
 
 
-@example("POST /api/v1/update-user-info")
-def _(story: Story) -> httpx.Response:
-    return story.desk.signers["alice"].post("/api/v1/update-user-info", {"first_name": "Alice"})
-
-
-@example("POST /api/v1/create-workspace")
-def _(story: Story) -> httpx.Response:
-    return story.keep("workspace", story.here("create-workspace", org_id=1, name="Second", network="testnet"))
-
-
-@example("POST /api/v1/update-workspace")
-def _(story: Story) -> httpx.Response:
-    return story.here("update-workspace", name="Renamed")
-
-
-@example("POST /api/v1/set-default-workspace")
-def _(story: Story) -> httpx.Response:
-    return story.admin.post("/api/v1/set-default-workspace", {"workspace_id": 2})
-
-
-@example("POST /api/v1/create-role")
-def _(story: Story) -> httpx.Response:
+def create_role(story: Story) -> httpx.Response:
     limits = {"transaction_limit": "1", "cycle_period": "M", "cycle_day": 1}
     return story.keep("role", story.here("create-role", name="Clerk", **limits))
 
 
-@example("POST /api/v1/update-role")
-def _(story: Story) -> httpx.Response:
-    return story.here("update-role", role_id=story.kept["role"]["RoleId"], name="Teller")
-
-
-@example("POST /api/v1/add-perm-to-role")
-def _(story: Story) -> httpx.Response:
-    return story.here("add-perm-to-role", role_id=story.kept["role"]["RoleId"], rule_name="VIEW_LOGS")
-
-
-@example("POST /api/v1/remove-perm-from-role")
-def _(story: Story) -> httpx.Response:
-    return story.here("remove-perm-from-role", role_id=story.kept["role"]["RoleId"], rule_name="VIEW_LOGS")
-
-
-@example("POST /api/v1/update-role-policies")
-def _(story: Story) -> httpx.Response:
+def update_role_policies(story: Story) -> httpx.Response:
     limits = {"new_transaction_limit": "2", "cycle_period": "W", "cycle_day": 1}
     return story.here("update-role-policies", role_id=story.kept["role"]["RoleId"], **limits)
 
 
-@example("POST /api/v1/delete-role")
-def _(story: Story) -> httpx.Response:
-    return story.here("delete-role", role_id=story.kept["role"]["RoleId"])
-
-
-@example("POST /api/v1/add-workspace-to-user")
-def _(story: Story) -> httpx.Response:
+def add_workspace_to_user(story: Story) -> httpx.Response:
     body = {"workspace_id": 2, "user_uuid": story.desk.user_ids["alice"],
             "role_uid": roles(story, 2)["Signer"], "creator_workspace_id": 1,
             "creator_org_uuid": 1}  # fmt: skip
     return story.admin.post("/api/v1/add-workspace-to-user", body)
 
 
-@example("POST /api/v1/change-user-role")
-def _(story: Story) -> httpx.Response:
+def change_user_role(story: Story) -> httpx.Response:
     body = {"workspace_id": 2, "user_uuid": story.desk.user_ids["alice"]}
     return story.admin.post("/api/v1/change-user-role", {**body, "role_id": roles(story, 2)["Administrator"]})
 
 
-@example("POST /api/v1/leave-workspace")
-def _(story: Story) -> httpx.Response:
-    return story.desk.signers["alice"].post("/api/v1/leave-workspace", {"workspace_id": 2})
-
-
-@example("POST /api/v1/invite-to-workspace")
-def _(story: Story) -> httpx.Response:
-    return story.keep("invite", invite(story, "frank@example.org"))
-
-
-@example("POST /api/v1/revoke-invite")
-def _(story: Story) -> httpx.Response:
-    return story.here("revoke-invite", invite_id=story.kept["invite"]["invite_id"])
-
-
-@example("GET /api/v1/accept-invite")
-def _(story: Story) -> httpx.Response:
+def accept_invite(story: Story) -> httpx.Response:
     gina = sign_in(story.world, register(story.world, "gina@example.org")).user
     invited = ok(invite(story, "gina@example.org"))
     return gina.get("/api/v1/accept-invite", invite_id=invited["invite_id"], accept=True)
 
 
-@example("POST /api/v1/remove-user-from-workspace")
-def _(story: Story) -> httpx.Response:
+def remove_user_from_workspace(story: Story) -> httpx.Response:
     members = ok(story.admin.get("/api/v1/get-users-from-workspace", workspace_id=1))
     (gina,) = [each["UUID"] for each in members if each["Email"] == "gina@example.org"]
     return story.here("remove-user-from-workspace", user_uuid=gina)
 
 
-@example("POST /api/v1/register-key")
-def _(story: Story) -> httpx.Response:
-    return register_key(story.admin, seed(9))
-
-
-@example("POST /api/v1/revoke-key")
-def _(story: Story) -> httpx.Response:
+def revoke_key(story: Story) -> httpx.Response:
     (key,) = ok(story.admin.get("/api/v1/keys"))
     return story.admin.post("/api/v1/revoke-key", {"key_id": key["ID"], "reason": "lost"})
 
 
-@example("POST /api/v1/create_wallet")
-def _(story: Story) -> httpx.Response:
-    return story.desk.create_vault("Second")
-
-
-@example("POST /api/v1/update-vault")
-def _(story: Story) -> httpx.Response:
+def update_vault(story: Story) -> httpx.Response:
     limits = {"transaction_limit": "9", "cycle_period": "M", "cycle_day": 1}
     return story.here("update-vault", vault_id=story.desk.vault["id"], **limits)
 
 
-@example("POST /api/v1/add-whitelist-address")
-def _(story: Story) -> httpx.Response:
-    return story.keep("address", story.here("add-whitelist-address", name="Shop", address=SHOP))
-
-
-@example("POST /api/v1/rename-whitelist-address")
-def _(story: Story) -> httpx.Response:
-    return story.here("rename-whitelist-address", uid=story.kept["address"]["uid"], name="The shop")
-
-
-@example("POST /api/v1/remove-whitelist-address")
-def _(story: Story) -> httpx.Response:
-    return story.here("remove-whitelist-address", uid=story.kept["address"]["uid"])
-
-
-@example("POST /api/v1/onboarding-requests")
-def _(story: Story) -> httpx.Response:
-    asked = {"first_name": "Ana", "last_name": "Prado", "work_email": "ana@example.net",
-             "messaging_platform": "Signal", "messaging_handle": "ana.01", "monthly_volume": "10k-100k",
-             "referral_source": "A colleague", "org_name": "Prado", "workspace_name": "Treasury"}  # fmt: skip
-    return story.keep("request", story.desk.signers["alice"].post("/api/v1/onboarding-requests", asked))
-
-
-@example("POST /api/v1/onboarding-requests/{uid}/review")
-def _(story: Story) -> httpx.Response:
+def onboarding_requests_review(story: Story) -> httpx.Response:
     with story.world.platform.services.store.write() as db:
         db.execute(update(User).where(User.email == "admin@example.org").values(is_operator=True))
     path = f"/api/v1/onboarding-requests/{story.kept['request']['uid']}/review"
     return story.admin.post(path, {"decision": "reject"})
 
 
-@example("POST /api/v1/create-psbt")
-def _(story: Story) -> httpx.Response:
+def create_psbt(story: Story) -> httpx.Response:
     story.desk.deposit(100_000, 100_000)
     return story.keep("proposal", story.desk.propose(20_000))
 
 
-@example("POST /api/v1/forward-to-vault")
-def _(story: Story) -> httpx.Response:
+def forward_to_vault(story: Story) -> httpx.Response:
     grant(story.desk, "Signer", "PAYMENT_INIT")
     pay_profile(story.desk, "alice", 100_000)
     return forward(story.desk, "alice", 20_000)
 
 
-@example("POST /api/v1/create-token")
-def _(story: Story) -> httpx.Response:
+def create_token(story: Story) -> httpx.Response:
     tokens = TokenDesk(story.desk)
     tokens.fund(100_000, 100_000)
     return story.keep("token", tokens.create())
 
 
-@example("POST /api/v1/call-contract")
-def _(story: Story) -> httpx.Response:
+def call_contract(story: Story) -> httpx.Response:
     tokens, token = TokenDesk(story.desk), story.kept["token"]
     tokens.finish(token["psbt_id"])
     return story.keep("init", tokens.call(token["contract_uid"], "init"))
 
 
-@example("POST /api/v1/add-to-contract-whitelist")
-def _(story: Story) -> httpx.Response:
+def add_to_contract_whitelist(story: Story) -> httpx.Response:
     TokenDesk(story.desk).finish(story.kept["init"]["psbt_id"])
     return story.keep("listing", _listing(story, "add-to-contract-whitelist"))
 
 
-@example("POST /api/v1/remove-from-contract-whitelist")
-def _(story: Story) -> httpx.Response:
+def remove_from_contract_whitelist(story: Story) -> httpx.Response:
     TokenDesk(story.desk).finish(story.kept["listing"]["psbt_id"])
     return _listing(story, "remove-from-contract-whitelist")
 
 
-@example("POST /api/v1/contract-calls/resubmit")
-def _(story: Story) -> httpx.Response:
+def contract_calls_resubmit(story: Story) -> httpx.Response:
     """Signed while no node could be reached."""
     tokens, backends = TokenDesk(story.desk), story.world.platform.background.backends
     tokens.fund(100_000)
@@ -350,62 +208,32 @@ def _(story: Story) -> httpx.Response:
     return story.here("contract-calls/resubmit", call_uid=called["call_uid"])
 
 
-def _listing(story: Story, path: str) -> httpx.Response:
-    uid = story.kept["token"]["contract_uid"]
-    return story.here(path, contract_uid=uid, wallet_id=story.desk.vault["id"], address=SHOP)
-
-
-@example("POST /api/v1/cancel-psbt")
-def _(story: Story) -> httpx.Response:
+def cancel_psbt(story: Story) -> httpx.Response:
     made = ok(story.desk.propose(10_000, fee_rate="1"))
     return story.here("cancel-psbt", psbt_id=made["psbt_id"])
 
 
-@example("POST /api/v1/sign-psbt")
-def _(story: Story) -> httpx.Response:
+def sign_psbt(story: Story) -> httpx.Response:
     psbt_id = story.kept["proposal"]["psbt_id"]
     return story.desk.submit("alice", psbt_id, story.desk.signed("alice", psbt_id))
 
 
-@example("GET /api/v1/export-audit-logs")
-def _(story: Story) -> httpx.Response:
-    return story.admin.get("/api/v1/export-audit-logs", org_uid=1, workspace_uid=1)
-
-
-@example("POST /webhooks/purchases")
-def _(story: Story) -> httpx.Response:
-    return deliver(story.world, transaction(SHOP))
-
-
-@example("POST /api/v1/create-webhook")
-def _(story: Story) -> httpx.Response:
+def create_webhook(story: Story) -> httpx.Response:
     kinds = ["proposal.created", "member.added"]
     return story.keep("webhook", story.here("create-webhook", url="https://hooks.example.org/", kinds=kinds))
 
 
-@example("POST /api/v1/update-webhook")
-def _(story: Story) -> httpx.Response:
-    return story.here("update-webhook", webhook_id=story.kept["webhook"]["webhook_id"], rotate_secret=True)
-
-
-@example("POST /api/v1/test-webhook")
-def _(story: Story) -> httpx.Response:
+def try_webhook(story: Story) -> httpx.Response:
     made = story.here("test-webhook", webhook_id=story.kept["webhook"]["webhook_id"])
     return story.keep("delivery", made)
 
 
-@example("POST /api/v1/redeliver-webhook")
-def _(story: Story) -> httpx.Response:
+def redeliver_webhook(story: Story) -> httpx.Response:
     """As if the three days of its attempts were over."""
     delivery_id = story.kept["delivery"]["delivery_id"]
     with story.world.platform.services.store.write() as db:
         db.execute(update(WebhookDelivery).where(WebhookDelivery.id == delivery_id).values(status="failed"))
     return story.here("redeliver-webhook", delivery_id=delivery_id)
-
-
-@example("POST /api/v1/delete-webhook")
-def _(story: Story) -> httpx.Response:
-    return story.here("delete-webhook", webhook_id=story.kept["webhook"]["webhook_id"])
 
 
 def invite(story: Story, email: str) -> httpx.Response:
@@ -416,6 +244,102 @@ def invite(story: Story, email: str) -> httpx.Response:
 def roles(story: Story, workspace_id: int) -> dict[str, int]:
     found = ok(story.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=workspace_id))
     return {role["Name"]: role["RoleId"] for role in found}
+
+
+# In this order: a later one finds what it needs.
+EXAMPLES: dict[str, Example] = {
+    "POST /auth/register": lambda story: story.world.http.post(
+        "/auth/register", json={"email": "dora@example.org", "password": PASSWORD}
+    ),
+    "POST /auth/login": lambda story: story.world.login("alice@example.org"),
+    "POST /auth/otp-validate": auth_otp_validate,
+    "POST /auth/logout": lambda story: story.world.as_user("bob@example.org").post("/auth/logout"),
+    "POST /auth/request-password-reset": lambda story: request_reset(story.world, "eva@example.org"),
+    "POST /auth/reset-password": auth_reset_password,
+    "POST /auth/sessions/revoke": auth_sessions_revoke,
+    "POST /auth/change-password": auth_change_password,
+    "POST /auth/two-factor": lambda story: story.desk.signers["bob"].post(
+        "/auth/two-factor", {"enabled": True, "password": PASSWORD}
+    ),
+    "POST /auth/totp/enrol": lambda story: story.keep(
+        "totp", story.desk.signers["bob"].post("/auth/totp/enrol", {"password": PASSWORD})
+    ),
+    "POST /auth/totp/confirm": auth_totp_confirm,
+    "POST /api/v1/update-user-info": lambda story: story.desk.signers["alice"].post(
+        "/api/v1/update-user-info", {"first_name": "Alice"}
+    ),
+    "POST /api/v1/create-workspace": lambda story: story.keep(
+        "workspace", story.here("create-workspace", org_id=1, name="Second", network="testnet")
+    ),
+    "POST /api/v1/update-workspace": lambda story: story.here("update-workspace", name="Renamed"),
+    "POST /api/v1/set-default-workspace": lambda story: story.admin.post(
+        "/api/v1/set-default-workspace", {"workspace_id": 2}
+    ),
+    "POST /api/v1/create-role": create_role,
+    "POST /api/v1/update-role": lambda story: story.here(
+        "update-role", role_id=story.kept["role"]["RoleId"], name="Teller"
+    ),
+    "POST /api/v1/add-perm-to-role": lambda story: story.here(
+        "add-perm-to-role", role_id=story.kept["role"]["RoleId"], rule_name="VIEW_LOGS"
+    ),
+    "POST /api/v1/remove-perm-from-role": lambda story: story.here(
+        "remove-perm-from-role", role_id=story.kept["role"]["RoleId"], rule_name="VIEW_LOGS"
+    ),
+    "POST /api/v1/update-role-policies": update_role_policies,
+    "POST /api/v1/delete-role": lambda story: story.here("delete-role", role_id=story.kept["role"]["RoleId"]),
+    "POST /api/v1/add-workspace-to-user": add_workspace_to_user,
+    "POST /api/v1/change-user-role": change_user_role,
+    "POST /api/v1/leave-workspace": lambda story: story.desk.signers["alice"].post(
+        "/api/v1/leave-workspace", {"workspace_id": 2}
+    ),
+    "POST /api/v1/invite-to-workspace": lambda story: story.keep(
+        "invite", invite(story, "frank@example.org")
+    ),
+    "POST /api/v1/revoke-invite": lambda story: story.here(
+        "revoke-invite", invite_id=story.kept["invite"]["invite_id"]
+    ),
+    "GET /api/v1/accept-invite": accept_invite,
+    "POST /api/v1/remove-user-from-workspace": remove_user_from_workspace,
+    "POST /api/v1/register-key": lambda story: register_key(story.admin, seed(9)),
+    "POST /api/v1/revoke-key": revoke_key,
+    "POST /api/v1/create_wallet": lambda story: story.desk.create_vault("Second"),
+    "POST /api/v1/update-vault": update_vault,
+    "POST /api/v1/add-whitelist-address": lambda story: story.keep(
+        "address", story.here("add-whitelist-address", name="Shop", address=SHOP)
+    ),
+    "POST /api/v1/rename-whitelist-address": lambda story: story.here(
+        "rename-whitelist-address", uid=story.kept["address"]["uid"], name="The shop"
+    ),
+    "POST /api/v1/remove-whitelist-address": lambda story: story.here(
+        "remove-whitelist-address", uid=story.kept["address"]["uid"]
+    ),
+    "POST /api/v1/onboarding-requests": lambda story: story.keep(
+        "request", story.desk.signers["alice"].post("/api/v1/onboarding-requests", REQUEST)
+    ),
+    "POST /api/v1/onboarding-requests/{uid}/review": onboarding_requests_review,
+    "POST /api/v1/create-psbt": create_psbt,
+    "POST /api/v1/forward-to-vault": forward_to_vault,
+    "POST /api/v1/create-token": create_token,
+    "POST /api/v1/call-contract": call_contract,
+    "POST /api/v1/add-to-contract-whitelist": add_to_contract_whitelist,
+    "POST /api/v1/remove-from-contract-whitelist": remove_from_contract_whitelist,
+    "POST /api/v1/contract-calls/resubmit": contract_calls_resubmit,
+    "POST /api/v1/cancel-psbt": cancel_psbt,
+    "POST /api/v1/sign-psbt": sign_psbt,
+    "GET /api/v1/export-audit-logs": lambda story: story.admin.get(
+        "/api/v1/export-audit-logs", org_uid=1, workspace_uid=1
+    ),
+    "POST /webhooks/purchases": lambda story: deliver(story.world, transaction(SHOP)),
+    "POST /api/v1/create-webhook": create_webhook,
+    "POST /api/v1/update-webhook": lambda story: story.here(
+        "update-webhook", webhook_id=story.kept["webhook"]["webhook_id"], rotate_secret=True
+    ),
+    "POST /api/v1/test-webhook": try_webhook,
+    "POST /api/v1/redeliver-webhook": redeliver_webhook,
+    "POST /api/v1/delete-webhook": lambda story: story.here(
+        "delete-webhook", webhook_id=story.kept["webhook"]["webhook_id"]
+    ),
+}
 
 
 def recorded(story: Story, trace_id: str) -> list[tuple[str, str]]:

@@ -26,8 +26,7 @@ def test_a_lock_held_elsewhere_is_said_to_pass(world: World, alice: As, database
     with other.write():
         answer = alice.post("/auth/logout")
     other.close()
-    assert answer.status_code == 503
-    assert answer.json()["code"] == "BACKEND_UNAVAILABLE"
+    assert (answer.status_code, answer.json()["code"]) == (503, "BACKEND_UNAVAILABLE")
     assert answer.json()["detail"] == "The database is busy. Nothing was changed. Try again later."
     assert "Retry-After" in answer.headers
     assert alice.get("/api/v1/get-user-info").status_code == 200

@@ -1,6 +1,4 @@
-"""Hostile text in every field, header and path comes back inert, and nothing secret is written down (P44,
-P49, P50).
-"""
+"""Hostile text in every field, header and path comes back inert (P44, P50)."""
 
 import io
 import json
@@ -13,31 +11,24 @@ from typing import Any
 import httpx
 import pytest
 import structlog
-from sqlalchemy import inspect, select
+from sqlalchemy import inspect
 
 from custody.schemas.errors import ErrorCode
 from custody.server.cli.logs import log_as_json
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import verify
-from custody.server.store.models import AuditEvent
 from custody.server.web.endpoint import Endpoint
 from custody.server.web.routes import ENDPOINTS
 from tests.custody.spec.samples import sample
 from tests.custody.spec.staging import Stage, open_stage
-from tests.support.custody import ok
-from tests.support.platform import PASSWORD, World, register_key, seed
+from tests.support.platform import World
 
 HOSTILE = (
-    "' OR '1'='1' --",
-    "1; DROP TABLE users; --",
-    "x\r\nSet-Cookie: refresh_token=forged\r\n\r\n<html>",
-    '\n{"level": "info", "event": "forged"}',
-    "\x1b]0;owned\x07\x1b[2J",
-    "../../../../etc/passwd",
-    "${jndi:ldap://192.0.2.1/a} %s%n {0.__class__} {{7*7}}",
-    "<script>alert(1)</script>",
+    "' OR '1'='1' --", "1; DROP TABLE users; --", "x\r\nSet-Cookie: refresh_token=forged\r\n\r\n<html>",
+    '\n{"level": "info", "event": "forged"}', "\x1b]0;owned\x07\x1b[2J", "../../../../etc/passwd",
+    "${jndi:ldap://192.0.2.1/a} %s%n {0.__class__} {{7*7}}", "<script>alert(1)</script>",
     '=HYPERLINK("http://192.0.2.1")',
-)
+)  # fmt: skip
 TAKING = [row for row in ENDPOINTS if row.takes is not None]
 ROWS = [pytest.param(row, id=f"{row.method} {row.path}") for row in TAKING]
 
@@ -128,28 +119,6 @@ def tables(world: World) -> list[str]:
         return sorted(inspect(db.connection()).get_table_names())
 
 
-@pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A workspace that the other tests here have not filled with as many roles as one can have."""
-    with open_stage(tmp_path_factory.mktemp("state")) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_name_is_a_name(text: str, quiet: Stage) -> None:
-    """What may be stored comes back letter for letter; what would break a line is refused."""
-    name = f"A {text}"
-    body = {"workspace_id": 1, "name": name, "description": "", "transaction_limit": "0", "cycle_period": "M"}
-    admin = quiet.desk.world.as_user("admin@example.org")
-    answer = admin.post("/api/v1/create-role", {**body, "cycle_day": 1, "permissions": []})
-    if any(ord(character) < 32 for character in text):
-        assert answer.status_code == 422
-        return
-    assert ok(answer)["Name"] == name
-    roles = ok(admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=1))
-    assert name in {role["Name"] for role in roles}
-
-
 class TestHeaders:
     @pytest.mark.parametrize("text", HOSTILE)
     @pytest.mark.parametrize(
@@ -164,16 +133,8 @@ class TestHeaders:
         answer = stage.desk.world.http.get("/api/v1/psbt", params={"workspace_id": 1}, headers=raw)
         is_inert(answer)
         (line,) = lines(logged)
-        assert set(line) == {
-            "method",
-            "path",
-            "status",
-            "milliseconds",
-            "trace_id",
-            "event",
-            "level",
-            "timestamp",
-        }
+        own = {"method", "path", "status", "milliseconds", "trace_id", "event", "level", "timestamp"}
+        assert set(line) == own
         assert line["trace_id"] == answer.headers["X-Trace-Id"]
         assert text not in logged.getvalue()
 
@@ -217,71 +178,3 @@ class TestBodies:
         answer = stage.desk.world.http.post("/auth/login", content=body, headers=headers)
         assert time.process_time() - started < 1
         assert answer.status_code in {400, 422}
-
-
-class TestSecrets:
-    """P49."""
-
-    def test_of_a_whole_life_reach_no_log_no_audit_entry_and_no_refusal(
-        self, world: World, logged: io.StringIO
-    ) -> None:
-        kept = _live(world)
-        with world.platform.services.store.read() as db:
-            rows = [repr(vars(event)) for event in db.scalars(select(AuditEvent))]
-        assert len(rows) > 5
-        written = "\n".join([logged.getvalue(), *rows, *kept.refusals])
-        assert len(kept.secrets) > 8
-        for name, secret in kept.secrets.items():
-            assert len(secret) >= 6
-            assert secret not in written, name
-
-    def test_the_trace_id_of_a_refusal_is_the_logs_and_the_audit_entrys(
-        self, world: World, logged: io.StringIO
-    ) -> None:
-        world.organisation("Acme", "alice@example.org")
-        world.member(1, "bob@example.org")
-        answer = world.as_user("bob@example.org").get("/api/v1/get-users-from-workspace", workspace_id=1)
-        with world.platform.services.store.read() as db:
-            event = db.scalars(select(AuditEvent).where(AuditEvent.category == "ACCESS")).one()
-        assert answer.status_code == 403
-        assert event.trace_id == answer.json()["trace_id"] == lines(logged)[-1]["trace_id"]
-
-
-class _Kept:
-    def __init__(self) -> None:
-        self.secrets: dict[str, str] = {"password": PASSWORD}
-        self.refusals: list[str] = []
-
-
-def _live(world: World) -> _Kept:
-    """Signing in in every way, refused and let in; the secrets that were seen on the way."""
-    kept, mail = _Kept(), "alice@example.org"
-    world.organisation("Acme", mail)
-    post = world.http.post
-    signed_in = post("/auth/login", json={"email": mail, "password": PASSWORD})
-    kept.secrets["refresh token"] = world.http.cookies["refresh_token"]
-    kept.secrets["access token"], kept.secrets["sid"] = signed_in.json()["token"], signed_in.json()["sid"]
-    refreshed = post("/auth/refresh", json={"sid": signed_in.json()["sid"]})
-    kept.secrets["second access token"] = refreshed.json()["token"]
-    kept.secrets["second refresh token"] = world.http.cookies["refresh_token"]
-    world.http.cookies.clear()
-    for name, path, body in (
-        ("wrong password", "/auth/login", {"email": mail, "password": "an entirely wrong one"}),
-        ("password as address", "/auth/login", {"email": "not an address at all", "password": "x" * 300}),
-        ("wrong token", "/auth/otp-validate", {"token_2fa": "wrong-token-wrong-token", "otp": "918273"}),
-        (
-            "wrong reset",
-            "/auth/reset-password",
-            {"token": "reset-wrong-reset-wrong", "new_password": "qwertz uiop 9"},
-        ),
-    ):
-        answer = post(path, json=body)
-        assert answer.status_code >= 400
-        kept.refusals.append(answer.text)
-        kept.secrets |= {f"{name} {field}": text for field, text in body.items() if field != "email"}
-    user = world.as_user(mail)
-    kept.secrets["third access token"] = user.headers["Authorization"].removeprefix("Bearer ")
-    ok(register_key(user, seed(1)))
-    kept.refusals.append(world.http.get("/api/v1/keys?token=in-the-query-string").text)
-    kept.secrets["query"] = "in-the-query-string"
-    return kept

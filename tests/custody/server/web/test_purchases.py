@@ -2,7 +2,6 @@
 
 import hmac
 import json
-import secrets
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,16 +19,10 @@ from tests.support.platform import As, World, key_offer, open_world, register_ke
 from tests.support.purchases import HOOK, deliver, post, sign, transaction
 
 LIST = "/api/v1/purchases"
-FIELDS = ["id", "status", "created_at", "updated_at", "base_currency_amount", "base_currency_code",
-          "quote_currency_amount", "quote_currency_code", "fee_amount", "extra_fee_amount",
-          "network_fee_amount", "are_fees_included", "wallet_address", "crypto_transaction_id",
-          "failure_reason", "external_transaction_id"]  # fmt: skip
 
 
 @pytest.fixture
-def alice(world: World) -> As:
-    world.organisation("Acme", "alice@example.org")
-    alice = world.as_user("alice@example.org")
+def alice(alice: As) -> As:
     ok(register_key(alice, seed(1)))
     return alice
 
@@ -45,44 +38,27 @@ def recorded(world: World) -> list[str]:
 
 class TestReports:
     def test_reach_the_member_whose_address_they_name(self, world: World, alice: As, address: str) -> None:
-        ok(deliver(world, transaction(address)))
+        answer = deliver(world, transaction(address))
+        assert ok(answer)
+        assert answer.headers["X-Trace-Id"] in everything_stored(world.platform.services.store)
         (purchase,) = ok(alice.get(LIST))
-        assert list(purchase) == FIELDS
-        assert purchase == {
-            "id": "bda09e91-559f-4e7a-807a-cdec1a903d9d",
-            "status": "pending",
-            "created_at": "2026-03-01T11:58:03.640Z",
-            "updated_at": "2026-03-01T11:59:31.251Z",
-            "base_currency_amount": 295.45,
-            "base_currency_code": "eur",
-            "quote_currency_amount": 0.00481234,
-            "quote_currency_code": "btc",
-            "fee_amount": 3.99,
-            "extra_fee_amount": 0,
-            "network_fee_amount": 0.56,
-            "are_fees_included": True,
-            "wallet_address": address,
-            "crypto_transaction_id": "",
-            "failure_reason": None,
-            "external_transaction_id": "",
-        }
+        shown = {
+            "id": "bda09e91-559f-4e7a-807a-cdec1a903d9d", "status": "pending",
+            "created_at": "2026-03-01T11:58:03.640Z", "updated_at": "2026-03-01T11:59:31.251Z",
+            "base_currency_amount": 295.45, "base_currency_code": "eur", "quote_currency_amount": 0.00481234,
+            "quote_currency_code": "btc", "fee_amount": 3.99, "extra_fee_amount": 0,
+            "network_fee_amount": 0.56, "are_fees_included": True, "wallet_address": address,
+            "crypto_transaction_id": "", "failure_reason": None, "external_transaction_id": "",
+        }  # fmt: skip
+        assert list(purchase.items()) == list(shown.items())
         PurchaseTransaction.model_validate(purchase)
         assert recorded(world) == ["PURCHASE_REPORTED"]
 
-    def test_are_recorded_with_the_trace_of_the_delivery(self, world: World, address: str) -> None:
-        answer = deliver(world, transaction(address))
-        assert answer.headers["X-Trace-Id"] in everything_stored(world.platform.services.store)
-
     def test_follow_the_purchase_to_its_end(self, world: World, alice: As, address: str) -> None:
-        for second, status in enumerate(
-            ("waitingPayment", "pending", "waitingAuthorization", "pending", "completed")
-        ):
-            at = f"2026-03-01T11:59:4{second}.000Z"
-            ok(
-                deliver(
-                    world, transaction(address, status=status, updatedAt=at, cryptoTransactionId="ab" * 32)
-                )
-            )
+        path = ("waitingPayment", "pending", "waitingAuthorization", "pending", "completed")
+        for second, status in enumerate(path):
+            news = {"status": status, "updatedAt": f"2026-03-01T11:59:4{second}.000Z"}
+            ok(deliver(world, transaction(address, cryptoTransactionId="ab" * 32, **news)))
         (purchase,) = ok(alice.get(LIST))
         assert (purchase["status"], purchase["crypto_transaction_id"]) == ("completed", "ab" * 32)
         assert recorded(world) == ["PURCHASE_REPORTED", *["PURCHASE_UPDATED"] * 4]
@@ -97,20 +73,16 @@ class TestReports:
         assert ok(alice.get(LIST)) == before
         assert recorded(world) == ["PURCHASE_REPORTED"]
 
-    def test_of_an_address_in_capitals_are_the_same_members(
+    def test_of_nobodys_address_are_kept_and_shown_to_nobody(
         self, world: World, alice: As, address: str
     ) -> None:
-        """BIP-173: a bech32 address may be written in either case."""
+        """BIP-173: a bech32 address may be written in either case; in capitals it is the member's."""
+        for number, where in enumerate(("", "nowhere", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4")):
+            ok(deliver(world, transaction(where, id=f"p{number}")))
+        assert ok(alice.get(LIST)) == []
+        assert recorded(world) == ["PURCHASE_REPORTED"] * 3
         ok(deliver(world, transaction(address.upper())))
         assert len(ok(alice.get(LIST))) == 1
-
-    @pytest.mark.parametrize("where", ["", "nowhere", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"])
-    def test_of_nobodys_address_are_kept_and_shown_to_nobody(
-        self, world: World, alice: As, where: str
-    ) -> None:
-        ok(deliver(world, transaction(where)))
-        assert ok(alice.get(LIST)) == []
-        assert recorded(world) == ["PURCHASE_REPORTED"]
 
     def test_about_something_else_are_taken_and_forgotten(
         self, world: World, alice: As, address: str
@@ -148,17 +120,10 @@ class TestForged:
         refused(answer, 401, "UNAUTHENTICATED")
         assert recorded(world) == []
 
-    @pytest.mark.parametrize("header", ["", "t=1,s=1", "t=,s=", "s=" + "0" * 64, "a" * 10_000, "t=1,s=%00"])
-    def test_a_signature_that_is_none(self, world: World, address: str, header: str) -> None:
-        self.refuse(world, post(world, json.dumps(transaction(address)).encode(), header))
-
     def test_no_signature_at_all(self, world: World, address: str) -> None:
         self.refuse(
             world, world.http.post(HOOK, json={"type": "transaction_updated", "data": transaction(address)})
         )
-
-    def test_another_secret(self, world: World, address: str) -> None:
-        self.refuse(world, deliver(world, transaction(address), secret=secrets.token_bytes(32)))
 
     def test_another_body(self, world: World, address: str) -> None:
         signed = sign(
@@ -240,53 +205,34 @@ class TestSecret:
 class TestSignedNonsense:
     """A provider's mistake is refused with words, and may be delivered again once it is mended."""
 
-    @pytest.mark.parametrize(
-        "changes",
-        [
-            {"id": "../1"},
-            {"id": None},
-            {"status": "won"},
-            {"updatedAt": "yesterday"},
-            {"updatedAt": "2026-03-01T11:59:31.251"},
-            {"updatedAt": "9999-12-31T23:59:59-01:00"},
-            {"createdAt": "0001-01-01T00:00:00+14:00"},
-            {"baseCurrencyAmount": -1},
-            {"baseCurrencyAmount": 1e300},
-            {"baseCurrencyAmount": "1e999999999"},
-            {"baseCurrencyAmount": "NaN"},
-            {"baseCurrencyAmount": True},
-            {"baseCurrencyAmount": "0.1234567890123456"},
-            {"feeAmount": 10**200},
-            {"currency": None},
-            {"walletAddress": "x" * 201},
-            {"walletAddress": "a\nb"},
-            {"failureReason": "\u202e"},
-            {"externalTransactionId": "\x00"},
-            {"externalTransactionId": "\ud800"},
-        ],
-    )
-    def test_is_named(self, world: World, address: str, changes: dict) -> None:
-        refused(deliver(world, transaction(address, **changes)), 422, "VALIDATION")
+    def test_is_named(self, world: World, address: str) -> None:
+        for changes in (
+            {"id": "../1"}, {"id": None}, {"status": "won"}, {"updatedAt": "yesterday"},
+            {"updatedAt": "2026-03-01T11:59:31.251"}, {"updatedAt": "9999-12-31T23:59:59-01:00"},
+            {"createdAt": "0001-01-01T00:00:00+14:00"}, {"baseCurrencyAmount": -1},
+            {"baseCurrencyAmount": 1e300}, {"baseCurrencyAmount": "1e999999999"},
+            {"baseCurrencyAmount": "NaN"}, {"baseCurrencyAmount": True},
+            {"baseCurrencyAmount": "0.1234567890123456"}, {"feeAmount": 10**200}, {"currency": None},
+            {"walletAddress": "x" * 201}, {"walletAddress": "a\nb"}, {"failureReason": "\u202e"},
+            {"externalTransactionId": "\x00"}, {"externalTransactionId": "\ud800"},
+        ):  # fmt: skip
+            refused(deliver(world, transaction(address, **changes)), 422, "VALIDATION")
         assert recorded(world) == []
         ok(deliver(world, transaction(address)))
 
-    @pytest.mark.parametrize(
-        "body", [b"", b"{", b"[]", b"[" * 60_000, b"\xff", b'{"type":"transaction_updated","data":[]}',
-                 b'{"type":"transaction_updated","data":{"feeAmount":NaN}}', b"1" * 5_000]
-    )  # fmt: skip
-    def test_that_is_not_even_a_report(self, world: World, alice: As, body: bytes) -> None:
-        refused(deliver(world, body), 422, "VALIDATION")
+    def test_that_is_not_even_a_report(self, world: World) -> None:
+        for body in (
+            b"", b"{", b"[]", b"[" * 60_000, b"\xff", b'{"type":"transaction_updated","data":[]}',
+            b'{"type":"transaction_updated","data":{"feeAmount":NaN}}', b"1" * 5_000,
+        ):  # fmt: skip
+            refused(deliver(world, body), 422, "VALIDATION")
 
 
 class TestList:
     def test_is_paged_newest_first(self, world: World, alice: As, address: str) -> None:
         for number in range(5):
-            ok(
-                deliver(
-                    world,
-                    transaction(address, id=f"p{number}", createdAt=f"2026-03-01T11:0{number // 2}:00.000Z"),
-                )
-            )
+            at = f"2026-03-01T11:0{number // 2}:00.000Z"
+            ok(deliver(world, transaction(address, id=f"p{number}", createdAt=at)))
         seen, query = [], {"limit": 2}
         while True:
             answer = alice.get(LIST, **query)
@@ -298,6 +244,3 @@ class TestList:
             assert following["url"].startswith("/api/v1/purchases?after=")
             query = dict(httpx.URL(following["url"]).params)
         assert seen == [["p4", "p3"], ["p2", "p1"], ["p0"]]
-
-    def test_needs_a_sign_in(self, world: World) -> None:
-        refused(world.http.get(LIST), 401, "UNAUTHENTICATED")

@@ -1,8 +1,6 @@
 """The bounds on one person's calls, through HTTP."""
 
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 from custody.server.service.requests.rates import MAX_LONG_POLLS
 from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
+from tests.support.cluster import until
 from tests.support.platform import As, World, open_world
 
 ALICE, BOB = "alice@example.org", "bob@example.org"
@@ -86,7 +85,7 @@ def test_long_polls_at_once_are_bounded(tmp_path: Path) -> None:
         rates = world.platform.services.rates
         with ThreadPoolExecutor(MAX_LONG_POLLS) as pool:
             held = [pool.submit(_poll, alice, etag) for _ in range(MAX_LONG_POLLS)]
-            _until(lambda: rates._polling[1] >= MAX_LONG_POLLS)
+            until(lambda: rates._polling[1] >= MAX_LONG_POLLS, "they do not poll")
             refused = _poll(alice, etag)
             assert (refused.status_code, refused.json()["code"]) == (429, "RATE_LIMITED")
             assert alice.get("/api/v1/psbt", workspace_id=1).status_code == 200
@@ -113,13 +112,6 @@ def test_each_look_of_a_long_poll_counts_as_a_call(slow: World) -> None:
     assert (answer.status_code, answer.json()["code"]) == (429, "RATE_LIMITED")
     assert moves >= CALLS - 2
     assert not services.rates._polling
-
-
-def _until(so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not so():
-        assert time.monotonic() < deadline, "it did not come to that"
-        threading.Event().wait(0.001)
 
 
 def _poll(user: As, etag: str):

@@ -17,8 +17,9 @@ from tests.support.staff import (
     roles,
 )
 
-ALICE, EVE = "alice@example.org", "eve@example.com"
+ALICE = "alice@example.org"
 ADMINISTRATOR, SIGNER = 1, 2
+OFFER = {"invited_email": "dora@example.org", "workspace_context": 1, "org_id": 1, "role_id": SIGNER}
 
 
 @pytest.fixture
@@ -67,10 +68,6 @@ class TestReading:
         }
         assert roles(alice)["Administrator"]["Members"] == 1
 
-    @pytest.mark.parametrize("permission", [P.MANAGE_ROLE, P.MANAGE_USERS, P.MANAGE_WORKSPACE])
-    def test_who_must_pick_a_role_sees_them(self, world: World, alice: As, permission: P) -> None:
-        assert "Administrator" in roles(add_someone(world, "Picker", {permission}).calls)
-
     def test_a_policy_that_cannot_be_read_hides_no_role(
         self, alice: As, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -99,15 +96,13 @@ class TestMaking:
         assert ok(alice.get("/api/v1/get-role-limit", **query))["Limit"] == "0.25000000"
         assert recorded(world)[-1] == "ROLE_CREATED"
 
-    @pytest.mark.parametrize("named", [["PAYMENT_INIT"], ["VIEW_BALANCES", "MANAGE_USERS"], [*P]])
-    def test_nobody_puts_into_a_role_what_they_do_not_hold(
-        self, keeper: Someone, world: World, named: list
-    ) -> None:
+    def test_nobody_puts_into_a_role_what_they_do_not_hold(self, keeper: Someone, world: World) -> None:
         """P26."""
-        answer = keeper.calls.post("/api/v1/create-role", clerk(permissions=named))
-        assert "cannot grant what you do not hold" in refused(answer, 403, "PERMISSION_DENIED")["detail"]
+        for named in (["PAYMENT_INIT"], ["VIEW_BALANCES", "MANAGE_USERS"], [*P]):
+            answer = keeper.calls.post("/api/v1/create-role", clerk(permissions=named))
+            assert "cannot grant what you do not hold" in refused(answer, 403, "PERMISSION_DENIED")["detail"]
         assert "Clerk" not in roles(keeper.calls)
-        assert recorded(world)[-1] == "PERMISSION_DENIED"
+        assert recorded(world)[-3:] == ["PERMISSION_DENIED"] * 3
 
     def test_with_nothing_but_what_they_hold_anybody_makes_one(self, keeper: Someone) -> None:
         assert carried(ok(keeper.calls.post("/api/v1/create-role", clerk(permissions=["VIEW_BALANCES"]))))
@@ -115,34 +110,18 @@ class TestMaking:
         del bare["permissions"], bare["description"]
         assert carried(ok(keeper.calls.post("/api/v1/create-role", bare))) == []
 
-    @pytest.mark.parametrize("name", ["Signer", "signer", " SIGNER "])
-    def test_a_name_is_one_roles(self, alice: As, name: str) -> None:
-        refused(alice.post("/api/v1/create-role", clerk(name=name)), 409, "STATE_CONFLICT")
+    def test_a_name_is_one_roles(self, alice: As) -> None:
+        for name in ("Signer", "signer", " SIGNER "):
+            refused(alice.post("/api/v1/create-role", clerk(name=name)), 409, "STATE_CONFLICT")
 
-    @pytest.mark.parametrize(
-        "changes",
-        [
-            {"name": ""},
-            {"name": "a\nb"},
-            {"description": "a\u202eb"},
-            {"permissions": ["MANAGE_EVERYTHING"]},
-            {"permissions": ["PAYMENT_INIT"] * 8},
-            {"transaction_limit": "-1"},
-            {"transaction_limit": "1e3"},
-            {"transaction_limit": "21000001"},
-            {"cycle_day": 8},
-            {"cycle_period": "D"},
-            {"is_operator": True},
-        ],
-    )
-    def test_what_is_no_role_is_refused(self, alice: As, changes: dict) -> None:
+    def test_what_is_no_role_is_refused(self, alice: As) -> None:
         """P21, P50."""
-        refused(alice.post("/api/v1/create-role", clerk(**changes)), 422, "VALIDATION")
-
-    def test_a_repeated_request_makes_one(self, alice: As) -> None:
-        answers = [alice.post("/api/v1/create-role", clerk(), **{"Idempotency-Key": "k"}) for _ in range(2)]
-        assert answers[0].json() == answers[1].json()
-        assert len(roles(alice)) == 3
+        for changes in (
+            {"name": ""}, {"name": "a\nb"}, {"description": "a\u202eb"}, {"permissions": ["EVERYTHING"]},
+            {"permissions": ["PAYMENT_INIT"] * 8}, {"transaction_limit": "-1"}, {"transaction_limit": "1e3"},
+            {"transaction_limit": "21000001"}, {"cycle_day": 8}, {"cycle_period": "D"}, {"is_operator": True},
+        ):  # fmt: skip
+            refused(alice.post("/api/v1/create-role", clerk(**changes)), 422, "VALIDATION")
 
     def test_there_is_an_end_to_them(self, alice: As, monkeypatch: pytest.MonkeyPatch) -> None:
         assert rules.MAX_ROLES == 100
@@ -183,15 +162,13 @@ class TestDeleting:
         assert "held by 1 members" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
 
     def test_a_role_that_is_offered_stays_until_the_offer_is_decided(self, alice: As, world: World) -> None:
-        offer = {"invited_email": "dora@example.org", "workspace_context": 1, "org_id": 1, "role_id": SIGNER}
-        invite_id = ok(alice.post("/api/v1/invite-to-workspace", offer))["invite_id"]
+        invite_id = ok(alice.post("/api/v1/invite-to-workspace", OFFER))["invite_id"]
         assert "1 open invitations" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
         ok(alice.post("/api/v1/revoke-invite", {"workspace_id": 1, "invite_id": invite_id}))
         ok(delete(alice, SIGNER))
 
     def test_an_offer_that_ran_out_holds_nothing(self, alice: As, world: World) -> None:
-        offer = {"invited_email": "dora@example.org", "workspace_context": 1, "org_id": 1, "role_id": SIGNER}
-        ok(alice.post("/api/v1/invite-to-workspace", offer))
+        ok(alice.post("/api/v1/invite-to-workspace", OFFER))
         world.clock.advance(days=8)
         ok(delete(world.as_user(ALICE), SIGNER))
 
@@ -201,16 +178,11 @@ class TestDeleting:
 
 
 class TestPermissions:
-    def test_one_that_is_added_counts_at_once(self, alice: As, world: World) -> None:
+    def test_one_that_is_added_or_taken_away_counts_at_once(self, alice: As, world: World) -> None:
         """P23."""
         dora = add_someone(world, "Dora")
         refused(dora.calls.get("/api/v1/list-wallets", workspace_id=1), 403, "PERMISSION_DENIED")
         assert carried(ok(add_permission(alice, dora.role_id, "VIEW_BALANCES"))) == ["VIEW_BALANCES"]
-        assert ok(dora.calls.get("/api/v1/list-wallets", workspace_id=1)) == []
-
-    def test_one_that_is_taken_away_counts_at_once(self, alice: As, world: World) -> None:
-        """P23."""
-        dora = add_someone(world, "Dora", {P.VIEW_BALANCES})
         assert ok(dora.calls.get("/api/v1/list-wallets", workspace_id=1)) == []
         assert carried(ok(remove_permission(alice, dora.role_id, "VIEW_BALANCES"))) == []
         refused(dora.calls.get("/api/v1/list-wallets", workspace_id=1), 403, "PERMISSION_DENIED")
@@ -223,19 +195,17 @@ class TestPermissions:
             assert first == second
         assert recorded(world) == [*before, "PERMISSION_ADDED", "PERMISSION_REMOVED"]
 
-    @pytest.mark.parametrize("permission", sorted(set(P) - {P.MANAGE_ROLE, P.VIEW_BALANCES}))
-    def test_p26_escalation_by_adding_to_ones_own_role_is_refused(
-        self, keeper: Someone, permission: P
-    ) -> None:
-        answer = add_permission(keeper.calls, keeper.role_id, permission)
-        assert permission in refused(answer, 403, "PERMISSION_DENIED")["detail"]
+    def test_p26_escalation_by_adding_to_ones_own_role_is_refused(self, keeper: Someone) -> None:
+        for permission in sorted(set(P) - {P.MANAGE_ROLE, P.VIEW_BALANCES}):
+            answer = add_permission(keeper.calls, keeper.role_id, permission)
+            assert permission in refused(answer, 403, "PERMISSION_DENIED")["detail"]
         assert carried(roles(keeper.calls)["Supervisor"]) == ["VIEW_BALANCES", "MANAGE_ROLE"]
 
-    @pytest.mark.parametrize("act", [add_permission, remove_permission])
-    def test_p26_a_role_that_carries_more_is_out_of_reach(self, keeper: Someone, act) -> None:
+    def test_p26_a_role_that_carries_more_is_out_of_reach(self, keeper: Someone) -> None:
         before = roles(keeper.calls)
-        refused(act(keeper.calls, ADMINISTRATOR, "VIEW_BALANCES"), 403, "PERMISSION_DENIED")
-        refused(act(keeper.calls, SIGNER, "VIEW_BALANCES"), 403, "PERMISSION_DENIED")
+        for act in (add_permission, remove_permission):
+            for role_id in (ADMINISTRATOR, SIGNER):
+                refused(act(keeper.calls, role_id, "VIEW_BALANCES"), 403, "PERMISSION_DENIED")
         assert roles(keeper.calls) == before
 
     @pytest.mark.parametrize("permission", rules.KEPT)
@@ -245,38 +215,26 @@ class TestPermissions:
         add_someone(world, "Other", {permission})
         ok(remove_permission(alice, ADMINISTRATOR, permission))
 
-    @pytest.mark.parametrize("name", ["", "manage_role", "ROOT", None, 1])
-    def test_there_are_seven(self, alice: As, name: object) -> None:
-        body = {"role_id": SIGNER, "workspace_id": 1, "rule_name": name}
-        refused(alice.post("/api/v1/add-perm-to-role", body), 422, "VALIDATION")
+    def test_there_are_seven(self, alice: As) -> None:
+        for name in ("", "manage_role", "ROOT", None, 1):
+            refused(add_permission(alice, SIGNER, name), 422, "VALIDATION")
 
 
 class TestElsewhere:
     """P24, P25."""
 
-    @pytest.fixture
-    def theirs(self, world: World, alice: As) -> int:
-        """A role of another organisation's workspace, 2."""
-        world.organisation("Umbrella", EVE)
-        return add_role(world, "Theirs", workspace_id=2)
-
-    @pytest.fixture
-    def acts(self) -> dict:
-        return {
-            "add": lambda user, role: add_permission(user, role, "VIEW_LOGS"),
-            "remove": lambda user, role: remove_permission(user, role, "VIEW_LOGS"),
-            "update": lambda user, role: update(user, role, name="Mine"),
-            "delete": delete,
-        }
-
-    @pytest.mark.parametrize("verb", ["add", "remove", "update", "delete"])
-    def test_another_tenants_role_is_not_there(
-        self, alice: As, world: World, theirs: int, acts: dict, verb: str
-    ) -> None:
+    def test_another_tenants_role_is_not_there(self, alice: As, eve: As, world: World) -> None:
         """Named from a workspace of one's own, it is answered as one that never was."""
-        there, nowhere = acts[verb](alice, theirs), acts[verb](alice, 999)
-        assert refused(there, 404, "NOT_FOUND")["detail"] == refused(nowhere, 404, "NOT_FOUND")["detail"]
-        assert carried(roles(world.as_user(EVE), 2)["Theirs"]) == []
+        theirs = add_role(world, "Theirs", workspace_id=2)
+        for act in (
+            lambda role: add_permission(alice, role, "VIEW_LOGS"),
+            lambda role: remove_permission(alice, role, "VIEW_LOGS"),
+            lambda role: update(alice, role, name="Mine"),
+            lambda role: delete(alice, role),
+        ):
+            there, nowhere = act(theirs), act(999)
+            assert refused(there, 404, "NOT_FOUND")["detail"] == refused(nowhere, 404, "NOT_FOUND")["detail"]
+        assert carried(roles(eve, 2)["Theirs"]) == []
 
     def test_another_workspaces_role_of_ones_own_is_not_here(self, alice: As) -> None:
         body = {"workspace_id": 1, "org_id": 1, "name": "Second", "network": "testnet"}

@@ -73,11 +73,6 @@ class TestStrangers:
         token = alice.headers["Authorization"].removeprefix("Bearer ")
         assert ask_without_end(world.platform.asgi, "POST", PATH, token) == (401, "TOKEN_EXPIRED")
 
-    @pytest.mark.parametrize("headers", [{}, NOBODY])
-    def test_do_not_learn_that_their_body_is_not_json(self, world: World, headers) -> None:
-        answer = world.http.post(PATH, content=b"{", headers=headers | JSON)
-        assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
-
     def test_are_let_through_where_the_row_says_so_alone(self) -> None:
         """The table decides for each route, and says of every row who may call it."""
         routes = {(route.path, *route.methods): type(route) for route in build_router(ENDPOINTS).routes}
@@ -118,16 +113,16 @@ class TestOrder:
     @pytest.mark.parametrize(
         "headers", [{}, NOBODY, {"Authorization": "Basic bm9ib2R5"}, {"Authorization": "Bearer " + "x" * 201}]
     )
-    @pytest.mark.parametrize("body", [b"", b"null", b'{"no": "such field"}'])
-    def test_a_stranger_does_not_learn_what_should_be_sent(self, world: World, headers, body) -> None:
+    @pytest.mark.parametrize("body", [b"", b"{", b"null", b'{"no": "such field"}'])
+    def test_a_stranger_does_not_learn_what_should_be_sent(self, strangers: World, headers, body) -> None:
         sent = headers | JSON | {"Idempotency-Key": TOO_LONG}
-        answer = world.http.post(PATH, content=body, headers=sent)
+        answer = strangers.http.post(PATH, content=body, headers=sent)
         assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
         assert not answer.json().get("errors")
 
     @pytest.mark.parametrize("query", ["", "?no=such", "?workspace_id=x"])
-    def test_nor_of_a_query(self, world: World, query: str) -> None:
-        answer = world.http.get(f"/api/v1/get-users-from-workspace{query}", headers=NOBODY)
+    def test_nor_of_a_query(self, strangers: World, query: str) -> None:
+        answer = strangers.http.get(f"/api/v1/get-users-from-workspace{query}", headers=NOBODY)
         assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
 
     def test_whoever_calls_too_often_does_not_either(self, world: World, alice: As) -> None:
@@ -151,11 +146,8 @@ class TestOrder:
         assert (answer.status_code, fault["pointer"], fault["code"]) == (422, "", "missing")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["application/json", "application/json; charset=utf-8", "application/vnd.x+json", "APPLICATION/JSON"],
-)
-def test_what_counts_as_json(alice: As, kind: str) -> None:
-    body = b'{"network": "testnet", "label": 1}'
-    answer = alice.http.post(PATH, content=body, headers=alice.headers | {"Content-Type": kind})
-    assert "/label" in {error["pointer"] for error in answer.json()["errors"]}
+def test_what_counts_as_json(alice: As) -> None:
+    body, plain = b'{"network": "testnet", "label": 1}', "application/json"
+    for kind in (plain, f"{plain}; charset=utf-8", "application/vnd.x+json", plain.upper()):
+        answer = alice.http.post(PATH, content=body, headers=alice.headers | {"Content-Type": kind})
+        assert "/label" in {error["pointer"] for error in answer.json()["errors"]}

@@ -28,13 +28,9 @@ from custody.server.web.routes import ENDPOINTS
 from tests.support.custody import Desk, open_desk
 
 CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    response_headers_conformance,
-    negative_data_rejection,
-]
+    not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
+    response_headers_conformance, negative_data_rejection,
+]  # fmt: skip
 # For each row and mode. With a row's fields few, more say little.
 EXAMPLES = 6
 ADMIN = "admin@example.org"
@@ -88,12 +84,9 @@ def test_every_endpoint_keeps_to_the_document(
 
     @seed(1)
     @settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
-        database=None,
-        deadline=None,
+        max_examples=EXAMPLES, derandomize=True, database=None, deadline=None,
         suppress_health_check=list(HealthCheck),
-    )
+    )  # fmt: skip
     @given(case=schema[row.path][row.method].as_strategy(generation_mode=mode), real=st.booleans())
     def asked(case: Case, real: bool) -> None:
         if real and mode is GenerationMode.POSITIVE:

@@ -1,10 +1,11 @@
 """Sessions: the tokens of a sign-in and their families, and a user's list of sessions."""
 
-import httpx
+from dataclasses import replace
+
 import pytest
 
-from custody.schemas.auth import REFRESH_COOKIE
 from tests.support.accounts import Session, register, sign_in
+from tests.support.custody import ok
 from tests.support.platform import World
 
 OTHER = "olga@example.org"
@@ -16,9 +17,7 @@ def carol(world: World) -> str:
 
 
 def listed(session: Session) -> list[dict]:
-    answer = session.user.get("/auth/sessions")
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    return ok(session.user.get("/auth/sessions"))
 
 
 def revoke(session: Session, **body: object):
@@ -98,22 +97,19 @@ def test_nobody_ends_another_persons(world: World, carol: str) -> None:
     assert hers.is_alive
 
 
-@pytest.mark.parametrize("body", [{}, {"all_others": False}, {"session_id": "x", "all_others": True}])
-def test_says_which_are_meant(world: World, carol: str, body: dict) -> None:
+def test_says_which_are_meant(world: World, carol: str) -> None:
     session = sign_in(world)
-    assert revoke(session, **body).status_code == 422
+    for body in ({}, {"all_others": False}, {"session_id": "x", "all_others": True}):
+        assert revoke(session, **body).status_code == 422
     assert session.is_alive
 
 
-@pytest.mark.parametrize("text", ["a\r\nX: y", "a\x1b[2Jb", "a\u2028b", "a\u202eb", "x" * 201])
 @pytest.mark.parametrize("field", ["device", "location"])
-def test_what_a_client_says_of_itself_is_one_short_line(
-    world: World, carol: str, field: str, text: str
-) -> None:
+def test_what_a_client_says_of_itself_is_one_short_line(world: World, carol: str, field: str) -> None:
     """P50: it is shown in lists and logs."""
-    answer = world.http.post("/auth/login", json={"email": carol, "password": "wrong", field: text})
-    assert answer.status_code == 422
-    assert answer.json()["errors"][0]["pointer"] == f"/{field}"
+    for text in ("a\r\nX: y", "a\x1b[2Jb", "a\u2028b", "a\u202eb", "x" * 201):
+        answer = world.http.post("/auth/login", json={"email": carol, "password": "wrong", field: text})
+        assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, f"/{field}")
 
 
 def test_a_change_that_waited_for_its_turn_is_refused_where_its_session_was_ended(
@@ -137,130 +133,77 @@ def test_a_change_that_waited_for_its_turn_is_refused_where_its_session_was_ende
     assert owner.is_alive
 
 
-ALICE = "alice@example.org"
-
-
-@pytest.fixture
-def alice(world: World) -> int:
-    return world.organisation("Acme", ALICE).user_id
-
-
-def refresh(world: World, sid: str, token: str) -> httpx.Response:
-    world.http.cookies.clear()
-    return world.http.post(
-        "/auth/refresh", json={"sid": sid}, headers={"Cookie": f"{REFRESH_COOKIE}={token}"}
-    )
-
-
-def refresh_token(answer: httpx.Response) -> str:
-    return answer.cookies[REFRESH_COOKIE]
-
-
-def is_signed_in(world: World, access: str) -> bool:
-    answer = world.http.get("/api/v1/get-user-info", headers={"Authorization": f"Bearer {access}"})
-    return answer.status_code == 200
-
-
 class TestRefresh:
-    def test_rotates(self, world: World, alice: int) -> None:
-        first = world.login(ALICE)
-        sid = first.json()["sid"]
-        second = refresh(world, sid, refresh_token(first))
-        assert second.status_code == 200
-        assert second.json()["sid"] == sid
-        assert second.json()["expires_in"] == 900
-        assert refresh_token(second) != refresh_token(first)
-        assert is_signed_in(world, second.json()["token"])
+    def test_rotates(self, world: World, carol: str) -> None:
+        first = sign_in(world)
+        answer = first.refresh()
+        second = first.after(answer)
+        assert (answer.json()["sid"], answer.json()["expires_in"]) == (first.sid, 900)
+        assert second.cookie != first.cookie
+        assert second.is_alive
 
-    def test_a_client_killed_between_the_two_is_not_locked_out(self, world: World, alice: int) -> None:
+    def test_a_client_killed_between_the_two_is_not_locked_out(self, world: World, carol: str) -> None:
         """The answer was lost: the old token is tried again, and again."""
-        first = world.login(ALICE)
-        sid = first.json()["sid"]
-        for _ in range(3):
-            lost = refresh(world, sid, refresh_token(first))
-            assert lost.status_code == 200
-        kept = refresh(world, sid, refresh_token(lost))
-        assert kept.status_code == 200
-        assert is_signed_in(world, kept.json()["token"])
+        first = sign_in(world)
+        lost = [first.after(first.refresh()) for _ in range(3)]
+        assert lost[-1].after(lost[-1].refresh()).is_alive
 
-    def test_reuse_after_the_successor_was_used_ends_the_family(self, world: World, alice: int) -> None:
-        """P40."""
-        first = world.login(ALICE)
-        sid = first.json()["sid"]
-        second = refresh(world, sid, refresh_token(first))
-        third = refresh(world, sid, refresh_token(second))
-        assert third.status_code == 200
-        replayed = refresh(world, sid, refresh_token(first))
-        assert replayed.status_code == 401
-        assert replayed.json()["code"] == "UNAUTHENTICATED"
-        assert refresh(world, sid, refresh_token(third)).status_code == 401
-        assert not is_signed_in(world, third.json()["token"])
+    def test_reuse_after_the_successor_was_used_ends_the_family(self, world: World, carol: str) -> None:
+        """P40. Another session lives on."""
+        first, other = sign_in(world), sign_in(world)
+        second = first.after(first.refresh())
+        third = second.after(second.refresh())
+        replayed = first.refresh()
+        assert (replayed.status_code, replayed.json()["code"]) == (401, "UNAUTHENTICATED")
+        assert third.refresh().status_code == 401
+        assert not third.is_alive
         assert world.audit_actions()[-1] == "REFRESH_TOKEN_REUSED"
+        assert other.is_alive
+        assert other.refresh().status_code == 200
 
-    def test_a_thief_and_the_owner_cannot_both_go_on(self, world: World, alice: int) -> None:
+    def test_a_thief_and_the_owner_cannot_both_go_on(self, world: World, carol: str) -> None:
         """P40: both hold a successor of the same token; the second to use one gives the theft away."""
-        first = world.login(ALICE)
-        sid = first.json()["sid"]
-        thief = refresh(world, sid, refresh_token(first))
-        owner = refresh(world, sid, refresh_token(first))
-        assert refresh(world, sid, refresh_token(owner)).status_code == 200
-        assert refresh(world, sid, refresh_token(thief)).status_code == 401
-        assert not is_signed_in(world, owner.json()["token"])
+        first = sign_in(world)
+        thief, owner = (first.after(first.refresh()) for _ in range(2))
+        assert owner.refresh().status_code == 200
+        assert thief.refresh().status_code == 401
+        assert not owner.is_alive
 
-    def test_another_session_lives_on(self, world: World, alice: int) -> None:
-        stolen, other = world.login(ALICE), world.login(ALICE)
-        sid = stolen.json()["sid"]
-        refresh(world, sid, refresh_token(refresh(world, sid, refresh_token(stolen))))
-        assert refresh(world, sid, refresh_token(stolen)).status_code == 401
-        assert is_signed_in(world, other.json()["token"])
-        assert refresh(world, other.json()["sid"], refresh_token(other)).status_code == 200
+    def test_needs_its_own_sid_and_its_cookie(self, world: World, carol: str) -> None:
+        first, other = sign_in(world), sign_in(world)
+        assert replace(first, sid=other.sid).refresh().status_code == 401
+        assert world.http.post("/auth/refresh", json={"sid": first.sid}).status_code == 401
+        assert first.refresh().status_code == 200
 
-    def test_needs_its_own_sid(self, world: World, alice: int) -> None:
-        first, other = world.login(ALICE), world.login(ALICE)
-        assert refresh(world, other.json()["sid"], refresh_token(first)).status_code == 401
-        assert refresh(world, first.json()["sid"], refresh_token(first)).status_code == 200
-
-    def test_slides_for_thirty_days(self, world: World, alice: int) -> None:
-        answer = world.login(ALICE)
-        sid = answer.json()["sid"]
+    def test_slides_for_thirty_days(self, world: World, carol: str) -> None:
+        session = sign_in(world)
         for _ in range(3):
             world.clock.advance(days=29)
-            answer = refresh(world, sid, refresh_token(answer))
-            assert answer.status_code == 200
+            session = session.after(session.refresh())
         world.clock.advance(days=30)
-        assert refresh(world, sid, refresh_token(answer)).status_code == 401
-
-    def test_without_a_cookie(self, world: World, alice: int) -> None:
-        sid = world.login(ALICE).json()["sid"]
-        world.http.cookies.clear()
-        assert world.http.post("/auth/refresh", json={"sid": sid}).status_code == 401
+        assert session.refresh().status_code == 401
 
 
 class TestAccess:
-    def test_ends_after_fifteen_minutes(self, world: World, alice: int) -> None:
-        access = world.login(ALICE).json()["token"]
+    def test_ends_after_fifteen_minutes(self, world: World, carol: str) -> None:
+        session = sign_in(world)
         world.clock.advance(minutes=14, seconds=59)
-        assert is_signed_in(world, access)
+        assert session.is_alive
         world.clock.advance(seconds=1)
-        answer = world.http.get("/api/v1/get-user-info", headers={"Authorization": f"Bearer {access}"})
-        assert answer.status_code == 401
-        assert answer.json()["code"] == "TOKEN_EXPIRED"
+        answer = session.user.get("/api/v1/get-user-info")
+        assert (answer.status_code, answer.json()["code"]) == (401, "TOKEN_EXPIRED")
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 
-    @pytest.mark.parametrize(
-        "header", [None, "Bearer ", "Bearer nonsense", "Basic YTpi", "Bearer " + "x" * 5000]
-    )
-    def test_refuses_what_is_no_token(self, world: World, header: str | None) -> None:
-        headers = {} if header is None else {"Authorization": header}
-        answer = world.http.get("/api/v1/get-user-info", headers=headers)
-        assert answer.status_code == 401
-        assert answer.json()["code"] == "UNAUTHENTICATED"
+    def test_refuses_what_is_no_token(self, world: World) -> None:
+        for header in (None, "Bearer ", "Bearer nonsense", "Basic YTpi", "Bearer " + "x" * 5000):
+            headers = {} if header is None else {"Authorization": header}
+            answer = world.http.get("/api/v1/get-user-info", headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED"), header
 
-    def test_signing_out_ends_everything_of_the_session(self, world: World, alice: int) -> None:
-        signed_in = world.login(ALICE)
-        access, sid = signed_in.json()["token"], signed_in.json()["sid"]
-        out = world.http.post("/auth/logout", headers={"Authorization": f"Bearer {access}"})
+    def test_signing_out_ends_everything_of_the_session(self, world: World, carol: str) -> None:
+        session = sign_in(world)
+        out = session.user.post("/auth/logout")
         assert out.json() == {"success": True}
         assert 'refresh_token=""' in out.headers["set-cookie"]
-        assert not is_signed_in(world, access)
-        assert refresh(world, sid, refresh_token(signed_in)).status_code == 401
+        assert not session.is_alive
+        assert session.refresh().status_code == 401
