@@ -78,9 +78,12 @@ async def test_notes_arrive_in_order_before_the_answer():
 
 async def test_a_failure_is_its_outcome():
     async with lane_to() as lane:
+        await lane.call("echo", deadline=PATIENCE)
+        pid = lane.worker_pid
         with pytest.raises(RefusedByPerson) as caught:
             await lane.call("refuse", deadline=PATIENCE)
         assert caught.value.detail == "no"
+        assert lane.worker_pid == pid
 
 
 async def test_a_bug_in_the_worker_is_a_fault_with_clean_words():

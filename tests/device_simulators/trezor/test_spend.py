@@ -27,17 +27,7 @@ from multisig import (
     verify_ecdsa,
 )
 from tests.support.trezor_host import Host, SpendingHost, host_of, quorum, spending
-from tests.support.virtual import (
-    CHANGE_AMOUNT,
-    NETWORK,
-    PAYMENT,
-    RECIPIENT,
-    Record,
-    coin,
-    seed,
-    spend,
-    vault,
-)
+from tests.support.virtual import CHANGE_AMOUNT, NETWORK, PAYMENT, RECIPIENT, Record, coin, seed, spend, vault
 
 pytestmark = pytest.mark.anyio
 
@@ -291,6 +281,12 @@ async def test_change_that_is_not_ours_is_shown_s1():
         assert it.record.kinds == (
             ["sign-output", "sign-total"] if hidden else ["sign-output"] * 2 + ["sign-total"]
         )
+
+
+async def test_change_to_another_quorum_is_shown_s2():
+    host = honest()
+    host.outputs[1] = replace(host.outputs[1], multisig=replace(host.outputs[1].multisig, m=1))
+    assert await outputs_shown(host) == 2
 
 
 def _with_own(multisig, xpub_of, path):
