@@ -471,15 +471,6 @@ async def test_an_operation_given_up_while_its_worker_starts_leaves_no_process()
     await until_gone(children[0].pid)
 
 
-async def test_a_worker_that_cannot_be_started_is_an_outcome():
-    def broken(_channel, _endpoint, _network):
-        raise OSError(11, "Resource temporarily unavailable")
-
-    lane = Lane(ENDPOINT, Network.REGTEST, deadlines=DEADLINES, spawner=broken)
-    with pytest.raises(WorkerCrashed, match="does not start"):
-        await lane.call("echo", deadline=PATIENCE)
-
-
 def ends_after(*steps, work=10.0, person=100.0):
     """When the call ends if nothing more is told after these: (seconds since the last one, step)."""
     now, patience = 1000.0, Patience(work, person, 1000.0)
