@@ -17,7 +17,6 @@ def listed(*options: str) -> dict:
     )  # fmt: skip
     assert json.loads(device.stdout.readline())["event"] == "ready"
     (entry,) = [device for device in hwi("enumerate") if device["type"] == "ledger"]
-    device.stdin.close()
     device.communicate(timeout=60)
     return entry
 
