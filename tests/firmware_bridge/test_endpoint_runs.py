@@ -78,8 +78,7 @@ def test_the_same_cases_pass_on_a_device_in_a_process_of_its_own(endpoint):
 
 
 @pytest.mark.parametrize(
-    ("hands", "case"),
-    [("Misreading", "sign-two-payments"), ("Refusing", "test_a_vaults_address_is_shown")],
+    ("hands", "case"), [("Misreading", "sign-two-payments"), ("Refusing", "test_a_vaults_address_is_shown")]
 )
 def test_a_device_that_does_otherwise_fails(hands, case, endpoint):
     counted, said = run_contract(endpoint, case, "--hands", f"tests.support.wrong_hands:{hands}")
