@@ -8,7 +8,7 @@ from device_simulators.conformance import makes, payments
 from device_simulators.conformance.makes import VAULT, Shown, enrol, works_again
 from device_simulators.conformance.rigs import ACCOUNT, bridged, running
 from device_simulators.panel import approve_all, ask_person, refuse_all
-from firmware_bridge import DeviceState, RefusedByPerson
+from firmware_bridge import RefusedByPerson
 
 pytestmark = pytest.mark.anyio
 
@@ -54,17 +54,6 @@ async def test_an_enrolment_or_address_is_not_pressed_away_either(make, folder):
             assert len(shown.prompts) == 1
             rig.panel.press_yes()
             assert await task == VAULT.address(0, 0)
-
-
-async def test_refusal_of_a_transaction(rig):
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
-        rig.panel.script = refuse_all
-        with pytest.raises(RefusedByPerson):
-            await bridge.sign(device.id, payments.make_spend(VAULT), VAULT)
-        (after,) = await bridge.list()
-        assert after.state == DeviceState.READY
-        await works_again(bridge, device, rig)
 
 
 async def test_refusal_of_a_message(rig):

@@ -3,11 +3,10 @@
 import pytest
 
 from device_simulators.conformance import makes, payments
-from device_simulators.conformance.makes import NAME, VAULT, Shown, enrol, sign_and_check
+from device_simulators.conformance.makes import VAULT, Shown, enrol, sign_and_check
 from device_simulators.conformance.rigs import ACCOUNT, NETWORK, SEEDS, bridged
-from firmware_bridge import BridgeError, DeviceFault, DeviceState, Unsupported
+from firmware_bridge import BridgeError, Unsupported
 from multisig import (
-    CHANGE,
     RECEIVE,
     ChangeTo,
     KeyOrigin,
@@ -36,25 +35,6 @@ async def test_money_to_the_vaults_own_receive_address(make, hidden, folder):
         shown = Shown(rig)
         await sign_and_check(bridge, device, rig, psbt)
     assert (VAULT.address(RECEIVE, 7) in shown.payments) is not hidden
-
-
-async def test_a_coldcard_refuses_a_fee_of_a_tenth_and_asks_nothing(folder):
-    rig = makes.COLDCARD.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
-        shown = Shown(rig)
-        with pytest.raises(DeviceFault, match="10%"):
-            await bridge.sign(device.id, payments.make_spend(VAULT, fee=20_000), VAULT)
-        assert shown.prompts == []
-        await makes.works_again(bridge, device, rig)
-
-
-@pytest.mark.parametrize("make", [makes.TREZOR, makes.LEDGER], ids=makes.named)
-async def test_the_others_ask_about_such_a_fee(make, folder):
-    rig = make.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
-        await sign_and_check(bridge, device, rig, payments.make_spend(VAULT, fee=20_000))
 
 
 def vault_of_account(number: int) -> Vault:
@@ -86,30 +66,6 @@ async def test_a_trezor_signs_no_message_at_the_accounts_own_path(folder):
         assert caught.value.detail == "Forbidden key path"
         assert shown.prompts == []
         await makes.works_again(bridge, device, rig)
-
-
-async def test_what_is_too_much_for_a_ledger_is_refused_before_the_person_is_asked(folder):
-    rig = makes.LEDGER.rig(folder)
-    async with bridged(rig) as (bridge, [device]):
-        await bridge.enrol(device.id, VAULT, NAME)
-        shown = Shown(rig)
-        with pytest.raises(Unsupported) as caught:
-            await bridge.sign(device.id, payments.make_spend(VAULT, n_inputs=513), VAULT)
-        assert "512" in caught.value.detail
-        assert shown.prompts == []
-        (now,) = await bridge.list()
-        assert now.state == DeviceState.READY
-
-
-async def test_s9_a_coldcard_warns_of_change_far_beyond_the_last_one(folder):
-    rig = makes.COLDCARD.rig(folder)
-    coins = [payments.fund(VAULT, 100_000)]
-    psbt = build_psbt(VAULT, coins, [payments.pay(50_000), ChangeTo(sats(49_000), CHANGE, 900_000)], 0)
-    async with bridged(rig) as (bridge, [device]):
-        await enrol(bridge, device)
-        shown = Shown(rig)
-        await sign_and_check(bridge, device, rig, psbt)
-    assert "WARNING" in shown.text
 
 
 @pytest.mark.parametrize("make", [makes.TREZOR, makes.LEDGER], ids=makes.named)

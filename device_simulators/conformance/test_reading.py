@@ -2,10 +2,10 @@
 
 import pytest
 
-from device_simulators.conformance.makes import TREZOR, VAULT, Shown
+from device_simulators.conformance.makes import VAULT, Shown
 from device_simulators.conformance.payments import make_spend
 from device_simulators.conformance.rigs import ACCOUNT, NETWORK, Seed, bridged
-from firmware_bridge import Account, DeviceState, NeedsPassphrase, WrongDevice
+from firmware_bridge import Account, DeviceState, WrongDevice
 from multisig import multisig_account_path, profile_account_path
 
 pytestmark = pytest.mark.anyio
@@ -40,11 +40,6 @@ async def test_accounts_have_a_key_for_vaults_and_one_for_the_profile(rig):
     assert third.profile_key.xpub == rig.seed.xpub(profile_account_path(NETWORK, 2), NETWORK)
 
 
-async def test_the_fingerprint_is_asked_anew(rig):
-    async with bridged(rig) as (bridge, [device]):
-        assert await bridge.fingerprint(device.id) == rig.seed.fingerprint
-
-
 async def test_reading_shows_nothing(rig):
     """The person is not asked for what any program may know."""
     async with bridged(rig) as (bridge, [device]):
@@ -64,12 +59,3 @@ async def test_s18_a_device_of_other_keys_is_refused(make, folder):
         with pytest.raises(WrongDevice):
             await bridge.show_address(device.id, VAULT, 0, 0)
     assert shown.prompts == []
-
-
-async def test_a_passphrase_is_not_taken_for_an_empty_one(folder):
-    rig = TREZOR.rig(folder, passphrase_protection=True)
-    async with bridged(rig) as (bridge, [device]):
-        assert device.state == DeviceState.NEEDS_PASSPHRASE
-        assert device.fingerprint is None
-        with pytest.raises(NeedsPassphrase):
-            await bridge.xpub(device.id, ACCOUNT)

@@ -90,7 +90,7 @@ class TestPassphrases:
     async def test_reading_asks_for_no_passphrase(self, make, option, folder):
         rig = make.rig(folder, **{option: True})
         async with bridged(rig) as (bridge, [device]):
-            assert device.state == DeviceState.NEEDS_PASSPHRASE
+            assert (device.state, device.fingerprint) == (DeviceState.NEEDS_PASSPHRASE, None)
             with pytest.raises(NeedsPassphrase):
                 await bridge.xpub(device.id, ACCOUNT)
 

@@ -9,16 +9,8 @@ from device_simulators.conformance.rigs import ACCOUNT, NETWORK, SEEDS, make_vau
 from device_simulators.fake import FakeDevice, bridge_to
 from device_simulators.faults import Faults, Phase
 from device_simulators.panel import ask_person
-from firmware_bridge import (
-    Bridge,
-    DeviceState,
-    Disconnected,
-    Family,
-    RefusedByPerson,
-    TimedOut,
-    WorkerCrashed,
-)
-from multisig import Network, signer_progress
+from firmware_bridge import Bridge, DeviceState, Disconnected, RefusedByPerson, TimedOut, WorkerCrashed
+from multisig import Network
 from tests.support import wallets
 
 pytestmark = pytest.mark.anyio
@@ -40,20 +32,6 @@ async def test_the_example_of_the_docstring():
         assert name in fake.__doc__
 
 
-async def test_three_fakes_sign_together():
-    devices = [
-        FakeDevice(seed, NETWORK, family=family)
-        for seed, family in zip(SEEDS, (Family.TREZOR, Family.COLDCARD, Family.LEDGER), strict=True)
-    ]
-    psbt = wallets.make_spend(VAULT)
-    async with bridge_to(*devices, network=NETWORK) as bridge:
-        for found in await bridge.refresh():
-            await bridge.enrol(found.id, VAULT, "Savings")
-            psbt = await bridge.sign(found.id, psbt, VAULT)
-    assert all(signer_progress(psbt, VAULT, seed.fingerprint).is_complete for seed in SEEDS)
-    assert [device.asked["sign"] for device in devices] == [1, 1, 1]
-
-
 async def test_it_counts_what_reached_it_and_nothing_else():
     device = FakeDevice(SEEDS[0], NETWORK)
     psbt = wallets.with_input(wallets.make_spend(VAULT), 0, non_witness_utxo=None)
@@ -64,35 +42,11 @@ async def test_it_counts_what_reached_it_and_nothing_else():
     assert device.asked == {"probe": 1, "xpubs": 1}
 
 
-async def test_it_comes_and_goes():
-    device = FakeDevice(SEEDS[0], NETWORK)
-    device.unplug()
-    async with bridge_to(device, network=NETWORK) as bridge:
-        assert await bridge.refresh() == ()
-        device.plug_in()
-        (found,) = await bridge.refresh()
-        assert found.state == DeviceState.READY
-        device.unplug()
-        with pytest.raises(Disconnected):
-            await bridge.xpub(found.id, ACCOUNT)
-
-
 async def test_the_label_and_the_model_are_what_it_is_given():
     device = FakeDevice(SEEDS[0], NETWORK, model="Toy", label="Anna's")
     async with bridge_to(device, network=NETWORK) as bridge:
         (found,) = await bridge.refresh()
     assert (found.model, found.label) == ("Toy (emulator)", "Anna's")
-
-
-async def test_a_stalled_fake_is_let_go_at_the_deadline():
-    device = FakeDevice(SEEDS[0], NETWORK, faults=Faults(stall_at=Phase.XPUB))
-    deadlines = replace_deadlines(read=0.1, grace=0.1)
-    async with bridge_to(device, network=NETWORK, deadlines=deadlines) as bridge:
-        (found,) = await bridge.refresh()
-        with pytest.raises(TimedOut):
-            await bridge.xpub(found.id, ACCOUNT)
-        device.faults = Faults()
-        assert (await bridge.xpub(found.id, ACCOUNT)).fingerprint == device.fingerprint
 
 
 @pytest.mark.parametrize("phase", [Phase.PROMPT, Phase.SIGN, Phase.RETURN])

@@ -1,21 +1,14 @@
 """Real HWI clients at addresses without a program, or with another one than a device."""
 
 import socket
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from device_simulators.conformance.rigs import short_folder
-from firmware_bridge import (
-    Bridge,
-    Deadlines,
-    DeviceFault,
-    DeviceState,
-    Disconnected,
-    Endpoint,
-    TimedOut,
-)
+from firmware_bridge import Bridge, Deadlines, DeviceFault, DeviceState, Disconnected, Endpoint, TimedOut
 from firmware_bridge.model import Sighting
 from firmware_bridge.presence.kernel_sockets import inet_sockets
 from multisig import Network, multisig_account_path
@@ -49,28 +42,21 @@ async def outcome_at(endpoint):
     return type(caught.value)
 
 
-async def test_no_trezor_emulator():
-    with closed_port(socket.SOCK_DGRAM) as place:
-        assert await outcome_at(Endpoint.parse(f"trezor:udp:{place}")) is Disconnected
-
-
-async def test_no_ledger_emulator():
-    with closed_port(socket.SOCK_STREAM) as place:
-        assert await outcome_at(Endpoint.parse(f"ledger:tcp:{place}")) is Disconnected
-
-
-async def test_no_coldcard_simulator():
-    with short_folder() as folder:
-        assert await outcome_at(Endpoint.parse(f"coldcard:unix:{Path(folder) / 'none'}")) is Disconnected
-
-
-@pytest.mark.parametrize("address", ["trezor:webusb:001:2", "trezor:hid:1-2:1.0"])
-async def test_no_such_trezor_on_the_bus(address):
-    assert await outcome_at(Endpoint.parse(address)) is Disconnected
-
-
-async def test_no_such_serial_port():
-    assert await outcome_at(Endpoint.parse("jade:serial:/dev/none")) is Disconnected
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("trezor:udp:{closed}", socket.SOCK_DGRAM),
+        ("ledger:tcp:{closed}", socket.SOCK_STREAM),
+        ("coldcard:unix:{folder}/none", None),
+        ("trezor:webusb:001:2", None),
+        ("trezor:hid:1-2:1.0", None),
+        ("jade:serial:/dev/none", None),
+    ],
+)
+async def test_nothing_where_a_device_was(address, kind):
+    with short_folder() as folder, closed_port(kind or socket.SOCK_STREAM) as closed:
+        endpoint = Endpoint.parse(address.format(folder=folder, closed=closed))
+        assert await outcome_at(endpoint) is Disconnected
 
 
 @contextmanager
@@ -99,8 +85,6 @@ async def test_a_port_that_never_answers_times_out():
 
 
 async def test_a_ledger_port_that_hangs_up_is_no_ledger():
-    import threading
-
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def hang_up():

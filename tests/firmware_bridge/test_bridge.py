@@ -10,29 +10,11 @@ import pytest
 from coincurve import PrivateKey
 
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.errors import (
-    BadDeviceSignature,
-    Busy,
-    Cancelled,
-    DeviceFault,
-)
+from firmware_bridge.errors import BadDeviceSignature, Busy, Cancelled, DeviceFault
 from firmware_bridge.model import DeviceState, Sighting
-from multisig import (
-    Network,
-    WrongNetwork,
-    multisig_account_path,
-    profile_account_path,
-)
+from multisig import Network, WrongNetwork, multisig_account_path, profile_account_path
 from tests.support import wallets
-from tests.support.scripted import (
-    COLDCARD,
-    ENDPOINT,
-    SPEND,
-    VAULT,
-    Script,
-    bridge_answering,
-    who,
-)
+from tests.support.scripted import COLDCARD, ENDPOINT, SPEND, VAULT, Script, bridge_answering, who
 from tests.support.wallets import ALICE, BOB
 
 pytestmark = pytest.mark.anyio
@@ -164,14 +146,6 @@ async def test_a_probe_that_is_answered_with_nonsense_finds_no_working_device(an
     (device,) = await bridge.refresh()
     assert (device.state, device.fingerprint, device.label) == (DeviceState.PRESENT, None, None)
     assert device.detail.startswith(DeviceFault.sentence[:10])
-
-
-async def test_a_probe_that_is_answered_well_tells_who_the_device_is():
-    bridge, _device, _script = await bridge_answering(("probe", {**WELL, "firmware": "1.14.1"}))
-    (device,) = await bridge.refresh()
-    assert (device.state, device.model, device.label) == (DeviceState.READY, "One", "Mine")
-    assert device.firmware == "1.14.1"
-    assert str(device.fingerprint) == "00112233"
 
 
 async def test_a_cancel_while_the_device_is_looked_for_is_not_lost():

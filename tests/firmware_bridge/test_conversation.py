@@ -24,13 +24,7 @@ from firmware_bridge.errors import (
     WrongDevice,
 )
 from firmware_bridge.model import Sighting
-from multisig import (
-    MultisigError,
-    Network,
-    Vault,
-    encode_address,
-    signer_progress,
-)
+from multisig import MultisigError, Network, Vault, encode_address, signer_progress
 from tests.support import wallets
 from tests.support.scripted import COLDCARD, LEDGER, SIGNED, SPEND, VAULT, Taken, bridge_answering, who
 from tests.support.wallets import ALICE, BOB
@@ -152,19 +146,6 @@ async def test_a_place_that_no_vault_has_never_reaches_the_device(place):
     assert script.told == []
 
 
-async def test_a_signature_is_taken_between_two_looks_at_the_same_keys():
-    bridge, device, script = await bridge_answering(who(ALICE), ("sign", SIGNED), who(ALICE))
-    signed = await bridge.sign(device, SPEND, VAULT)
-    assert signer_progress(signed, VAULT, ALICE.fingerprint).is_complete
-    assert script.answers == []
-
-
-async def test_s18_keys_that_change_while_the_device_signs():
-    bridge, device, _script = await bridge_answering(who(ALICE), ("sign", SIGNED), who(BOB))
-    with pytest.raises(WrongDevice, match="changed its keys while it signed"):
-        await bridge.sign(device, SPEND, VAULT)
-
-
 async def test_s18_keys_that_changed_since_the_device_was_last_asked():
     """Both are signers of the vault; the person is told before anything is shown on the device."""
     bridge, device, script = await bridge_answering(
@@ -173,19 +154,6 @@ async def test_s18_keys_that_changed_since_the_device_was_last_asked():
     await bridge.sign(device, SPEND, VAULT)
     with pytest.raises(WrongDevice, match=f"was {ALICE.fingerprint} before and is {BOB.fingerprint} now"):
         await bridge.sign(device, SPEND, VAULT)
-    assert len(script.answers) == 1
-
-
-async def test_a_device_that_signs_nothing_has_failed():
-    bridge, device, _script = await bridge_answering(who(ALICE), ("sign", SPEND.to_base64()), who(ALICE))
-    with pytest.raises(DeviceFault, match="no signature"):
-        await bridge.sign(device, SPEND, VAULT)
-
-
-async def test_the_signer_that_is_wanted_is_the_one_that_is_asked():
-    bridge, device, script = await bridge_answering(who(ALICE), ("sign", SIGNED))
-    with pytest.raises(WrongDevice, match=f"{BOB.fingerprint} is to sign"):
-        await bridge.sign(device, SPEND, VAULT, signer=BOB.fingerprint)
     assert len(script.answers) == 1
 
 

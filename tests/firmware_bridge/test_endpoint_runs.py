@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from device_simulators.conformance import rigs
-from firmware_bridge import Family
+from device_simulators.conformance import remote, rigs
+from firmware_bridge import Endpoint, Family
+from tests.support import wrong_hands
 
 _ROOT = Path(__file__).parents[2]
 _SUITE = "device_simulators.conformance"
@@ -77,8 +78,7 @@ def test_the_same_cases_pass_on_a_device_in_a_process_of_its_own(endpoint):
 
 
 @pytest.mark.parametrize(
-    ("hands", "case"),
-    [("Misreading", "sign-two-payments"), ("Refusing", "test_a_vaults_address_is_shown")],
+    ("hands", "case"), [("Misreading", "sign-two-payments"), ("Refusing", "test_a_vaults_address_is_shown")]
 )
 def test_a_device_that_does_otherwise_fails(hands, case, endpoint):
     counted, said = run_contract(endpoint, case, "--hands", f"tests.support.wrong_hands:{hands}")
@@ -86,27 +86,26 @@ def test_a_device_that_does_otherwise_fails(hands, case, endpoint):
     assert counted["passed"] == 0, said
 
 
-@pytest.mark.parametrize(
-    ("hands", "cases", "ends"),
-    [
-        ("Armless", "test_refusal_of_a_message or test_a_locked_device_says_so", {"passed": 1, "skipped": 1}),
-        ("cannot", "test_refusal_of_a_message", {"skipped": 1}),
-    ],
-)
-def test_what_hands_cannot_do_is_skipped_and_said(hands, cases, ends, endpoint):
-    counted, said = run_contract(endpoint, cases, "--hands", f"tests.support.wrong_hands:{hands}")
-    assert {word: counted[word] for word in ("passed", "failed", "skipped") if counted[word]} == ends, said
+def test_what_hands_cannot_do_is_skipped_and_said(endpoint):
+    cases = "test_refusal_of_a_message or test_a_locked_device_says_so"
+    counted, said = run_contract(endpoint, cases, "--hands", "tests.support.wrong_hands:Armless")
+    assert (counted["passed"], counted["failed"], counted["skipped"]) == (1, 0, 1), said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--endpoint", "ledger:tcp:127.0.0.1:1", "--transcript", "trezor-one-1.14.1"], "ledger-app-2.4.6"),
-        (["--endpoint", "ledger:tcp:127.0.0.1:1", "--hands", "nowhere"], "--hands"),
-    ],
-)
-def test_an_endpoint_that_cannot_be_is_said_before_anything_runs(arguments, words):
+def test_a_device_that_cannot_be_had_is_skipped_with_the_reason():
+    there = remote.Remote(Endpoint.parse("ledger:tcp:127.0.0.1:1"), wrong_hands.cannot)
+    with pytest.raises(pytest.skip.Exception, match="cannot be had"):
+        remote.make_remote_rig(there, Family.LEDGER, rigs.SEEDS[0], None, fake=False)
+
+
+def test_hands_that_cannot_be_are_named():
+    with pytest.raises(pytest.UsageError, match="--hands"):
+        remote.factory_of("nowhere")
+
+
+def test_an_endpoint_that_cannot_be_is_said_before_anything_runs():
+    arguments = ["--endpoint", "ledger:tcp:127.0.0.1:1", "--transcript", "trezor-one-1.14.1"]
     command = [sys.executable, "-m", "pytest", "--pyargs", _SUITE, "-q", *arguments]
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert words in done.stderr
+    assert "ledger-app-2.4.6" in done.stderr

@@ -35,18 +35,9 @@ def test_the_file_says_all_of_the_vault():
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "",
-        "x" * 21,
-        "Zürich",
-        "a\nPolicy: 1 of 3",
-        " padded ",
-        "tab\there",
-        "Team #one",
-        "Team #",
-        "Petr(main)",
-    ],
-)
+    ["", "x" * 21, "Zürich", "a\nPolicy: 1 of 3", " padded ", "tab\there", "Team #one", "Team #",
+     "Petr(main)"],
+)  # fmt: skip
 def test_names_that_a_coldcard_does_not_take(name):
     with pytest.raises(Unsupported, match="printable ASCII"):
         coldcard_file(make_vault(), name)

@@ -238,13 +238,15 @@ async def test_a_worker_that_reads_no_more_is_cancelled_within_the_grace():
         stuck.set()
 
 
-@pytest.mark.parametrize("error", [EOFError(), AssertionError("daemonic"), RuntimeError("no thread")])
+@pytest.mark.parametrize(
+    "error", [EOFError(), AssertionError("daemonic"), RuntimeError("no thread"), OSError(11, "again")]
+)
 async def test_a_worker_that_cannot_be_started_is_an_outcome(error):
     def spawner(*_arguments):
         raise error
 
     lane = Lane(ENDPOINT, Network.REGTEST, deadlines=Deadlines(), spawner=spawner)
-    with pytest.raises(WorkerCrashed):
+    with pytest.raises(WorkerCrashed, match="does not start"):
         await lane.call("probe", deadline=5)
 
 

@@ -78,9 +78,12 @@ async def test_notes_arrive_in_order_before_the_answer():
 
 async def test_a_failure_is_its_outcome():
     async with lane_to() as lane:
+        await lane.call("echo", deadline=PATIENCE)
+        pid = lane.worker_pid
         with pytest.raises(RefusedByPerson) as caught:
             await lane.call("refuse", deadline=PATIENCE)
         assert caught.value.detail == "no"
+        assert lane.worker_pid == pid
 
 
 async def test_a_bug_in_the_worker_is_a_fault_with_clean_words():
@@ -466,15 +469,6 @@ async def test_an_operation_given_up_while_its_worker_starts_leaves_no_process()
     await loop.shutdown_default_executor()
     await asyncio.sleep(0)
     await until_gone(children[0].pid)
-
-
-async def test_a_worker_that_cannot_be_started_is_an_outcome():
-    def broken(_channel, _endpoint, _network):
-        raise OSError(11, "Resource temporarily unavailable")
-
-    lane = Lane(ENDPOINT, Network.REGTEST, deadlines=DEADLINES, spawner=broken)
-    with pytest.raises(WorkerCrashed, match="does not start"):
-        await lane.call("echo", deadline=PATIENCE)
 
 
 def ends_after(*steps, work=10.0, person=100.0):

@@ -58,10 +58,7 @@ def test_an_illegal_event_changes_nothing():
 
 def test_who_leaves_is_forgotten():
     device = replace(
-        Device.at(ENDPOINT, "Trezor"),
-        state=DeviceState.READY,
-        label="Mine",
-        fingerprint=Fingerprint(b"abcd"),
+        Device.at(ENDPOINT, "Trezor"), state=DeviceState.READY, label="Mine", fingerprint=Fingerprint(b"abcd")
     )
     gone = device.after(Happening.VANISHED)
     assert (gone.state, gone.fingerprint, gone.label) == (DeviceState.ABSENT, None, None)

@@ -83,13 +83,6 @@ async def test_a_device_that_may_not_be_opened_is_left_alone_until_it_may():
         assert device.state == DeviceState.PRESENT
 
 
-async def test_a_device_nobody_saw_is_disconnected():
-    async with bridge_to(Bus()) as bridge:
-        assert await bridge.refresh() == ()
-        with pytest.raises(errors.Disconnected):
-            await bridge.xpub("coldcard-000000000000", PATH)
-
-
 async def test_a_device_is_looked_for_when_it_is_asked_for():
     bus = Bus()
     async with bridge_to(bus, spawner=partial(spawn, entry=workers.mute), start=0.1) as bridge:
@@ -317,19 +310,6 @@ async def test_leaving_the_bridge_ends_a_probe_that_hangs():
             await bridge._roster.look()
             (probe,) = bridge._roster.start_probes()
         assert probe.done()
-
-
-async def test_watching_notices_until_it_is_cancelled():
-    bus = Bus(Sighting(ENDPOINT, "Nano Z", unsupported="Too new."))
-    async with bridge_to(bus) as bridge:
-        events = bridge.events()
-        watching = asyncio.create_task(bridge.watch(0.001))
-        assert (await anext(events)).new == DeviceState.PRESENT
-        bus.sightings = []
-        assert [(await anext(events)).new for _ in range(2)] == [DeviceState.UNSUPPORTED, DeviceState.ABSENT]
-        watching.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await watching
 
 
 def test_every_outcome_has_a_state_afterwards():

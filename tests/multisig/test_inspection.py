@@ -1,9 +1,12 @@
-"""What the inspection shows: payments, proven change, data, fee, and warnings."""
+"""What the inspection shows: payments, proven change, data, fee, and warnings. What it refuses, attack by
+attack, is the corpus: tests/attacks/test_inspection.py.
+"""
 
 from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from coincurve import PrivateKey
 
 from multisig import (
     CHANGE,
@@ -11,8 +14,11 @@ from multisig import (
     ChangeTo,
     FeeLimits,
     FeeRate,
+    InvalidPsbt,
     Network,
+    Psbt,
     Severity,
+    SighashCache,
     TxOut,
     build_psbt,
     inspect,
@@ -24,6 +30,7 @@ from tests.support.wallets import (
     ALICE,
     BOB,
     CAROL,
+    MALLORY,
     foreign_script,
     fund,
     make_spend,
@@ -122,6 +129,47 @@ def test_who_has_signed_is_shown_only_when_it_verifies():
         {ALICE.fingerprint},
         {ALICE.fingerprint, BOB.fingerprint},
     ]
+
+
+def strangers_signature():
+    """Mallory's own key signs the very digest that the vault's keys sign."""
+    item = SPEND.inputs[0]
+    digest = SighashCache(SPEND.tx).segwit_v0(0, item.witness_script, item.witness_utxo.amount)
+    key = PrivateKey(MALLORY.private_node(()).key)
+    return {0: {key.public_key.format(): key.sign(digest, hasher=None) + b"\x01"}}
+
+
+@pytest.mark.parametrize(
+    ("signatures", "subject"),
+    [
+        (strangers_signature(), "input 0"),
+        ({1: {next(iter(SPEND.inputs[1].derivations)): bytes.fromhex("300602010102010101")}}, "input 1"),
+    ],
+    ids=["a stranger's", "garbage"],
+)
+def test_one_bad_signature_beside_good_ones_is_refused_p7(signatures, subject):
+    seen = look(ALICE.sign(SPEND).with_signatures(signatures))
+    assert [(finding.code, finding.subject) for finding in seen.findings] == [("bad-signature", subject)]
+    assert not seen.ok
+
+
+def test_the_same_vault_asked_for_on_another_network_s14():
+    assert codes(inspect(SPEND, VAULT, network=Network.MAINNET)) == ["wrong-network"]
+
+
+def test_a_repeated_account_key_cannot_be_written_in_a_psbt_s17():
+    raw = SPEND.to_bytes()
+    start = raw.index(b"\x4f\x01" + bytes.fromhex("043587cf"))
+    entry = raw[start : start + 1 + 79 + 1 + 20]
+    with pytest.raises(InvalidPsbt, match="twice"):
+        Psbt.parse(raw[:start] + entry + raw[start:])
+
+
+def test_an_attack_on_a_profile_is_refused_as_well_s1():
+    profile = ALICE.profile()
+    honest = build_psbt(profile, [fund(profile, 100_000)], [pay(10_000), pay(89_000, "like change")], 0)
+    seen = look(with_output(honest, 1, derivations=profile.derivations(1, 0)), profile)
+    assert (codes(seen), seen.ok) == (["fake-change"], False)
 
 
 def test_inputs_that_are_not_proven_show_no_amount():

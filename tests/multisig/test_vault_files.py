@@ -214,12 +214,7 @@ def test_s3_coins_of_two_quorums_are_refused():
 
 @pytest.mark.parametrize(
     "fields",
-    [
-        {"witness_script": None},
-        {"witness_script": b"\x51"},
-        {"non_witness_utxo": None},
-        {"derivations": {}},
-    ],
+    [{"witness_script": None}, {"witness_script": b"\x51"}, {"non_witness_utxo": None}, {"derivations": {}}],
 )
 def test_an_input_that_proves_nothing_is_refused(fields):
     with pytest.raises(InvalidPsbt):

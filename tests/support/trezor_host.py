@@ -5,7 +5,7 @@ stop or go away at any message.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from device_simulators.trezor import messages as m
@@ -230,8 +230,3 @@ def _output(item, vault: Vault, number: int) -> m.TxOutput:
         script_type=m.OutputScript.TO_WITNESS,
         multisig=quorum(vault, *path[-2:]),
     )
-
-
-def falsified(message, **changes):
-    """A message with other fields."""
-    return replace(message, **changes)

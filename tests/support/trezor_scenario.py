@@ -26,15 +26,14 @@ def play(*options: str) -> dict:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert json.loads(device.stdout.readline())["event"] == "ready"
-    # No button of a Trezor One refuses an address, and HWI would wait for ever for one.
-    answers = _answers(addresses="refuse" not in options)
+    answers = _answers()
     device.stdin.close()
     shown = [json.loads(line) for line in device.stdout]
     device.wait(10)
     return {**answers, "shown": [event["kind"] for event in shown if event["event"] == "prompt"]}
 
 
-def _answers(*, addresses: bool) -> dict:
+def _answers() -> dict:
     (entry,) = [device for device in hwi("enumerate") if device["type"] == "trezor"]
     named = ("-t", "trezor", "-d", entry["path"])
     return {
@@ -42,9 +41,7 @@ def _answers(*, addresses: bool) -> dict:
         "getxpub": hwi(*named, "getxpub", ACCOUNT),
         "found": hwi("-f", entry["fingerprint"], "getxpub", ACCOUNT) if "fingerprint" in entry else None,
         "signtx": hwi(*named, "signtx", spend(vault()).to_base64()),
-        "address": hwi(*named, "displayaddress", "--path", "m/84h/1h/0h/0/5", "--addr-type", "wit")
-        if addresses
-        else None,
+        "address": hwi(*named, "displayaddress", "--path", "m/84h/1h/0h/0/5", "--addr-type", "wit"),
         "signmessage": hwi(*named, "signmessage", "hello there", "m/84h/1h/0h/0/0"),
     }
 

@@ -1,8 +1,6 @@
 """One session, one request: what a second host destroys, and what can be recovered."""
 
-import asyncio
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +11,11 @@ from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.coldcard.wire import Message, to_packets
 from device_simulators.conformance.second_program import open_coldcard
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress
-from device_simulators.faults import Faults, Phase
+from device_simulators.faults import Faults
 from device_simulators.fleet import Settings, build
 from device_simulators.panel import Panel, approve_all, ask_person, refuse_kind
 from firmware_bridge.model import Family
-from multisig import BadSignature, DerivationPath, Psbt, recover_message_key, verify_signatures
+from multisig import DerivationPath, Psbt, recover_message_key, verify_signatures
 from tests.support.coldcard import (
     SEED,
     VAULT,
@@ -36,31 +34,16 @@ from tests.support.coldcard import (
     start_signing,
     text_file,
 )
-from tests.support.patience import PATIENCE
 from tests.support.wallets import make_spend
 
 pytestmark = pytest.mark.anyio
 
 PSBT = make_spend(VAULT).to_bytes()
-QUICK = 20  # milliseconds until a host gives up that expects no answer
-
-
-def there(path):
-    return Path(path).exists()
 
 
 def version(path):
     with host(path) as client:
         return client.firmware_version()[1]
-
-
-def silent(client, packed, milliseconds=QUICK):
-    """Whether the device leaves a command unanswered."""
-    try:
-        client.send_recv(packed, timeout=milliseconds)
-    except AssertionError:
-        return True
-    return False
 
 
 async def test_the_link_is_proved_by_the_master_key_s21(tmp_path):
@@ -153,24 +136,6 @@ async def test_a_second_connection_destroys_the_first_and_the_prompt_stays(tmp_p
         await on_thread(work, path)
         assert shown[-1].kind == "sign-transaction"
         assert device.panel.pending is not None
-
-
-async def test_after_the_persons_ok_a_fresh_session_collects_the_result(tmp_path):
-    def begin(path):
-        with host(path) as client:
-            enrol(client, text_file(VAULT))
-            device.panel.script = ask_person
-            start_signing(client, PSBT)
-
-    def recover(path):
-        with host(path) as client:
-            return collect(client)
-
-    async with running(tmp_path) as (device, path):
-        await on_thread(begin, path)
-        device.panel.press_yes()
-        signed = Psbt.parse(await on_thread(recover, path))
-    assert verify_signatures(signed, VAULT).progress == 1
 
 
 async def test_an_outcome_is_given_once_and_the_file_stays(tmp_path):
@@ -286,114 +251,6 @@ async def test_locking_takes_the_prompt_off_the_screen(tmp_path):
         assert device.panel.pending is None
 
 
-COMMAND_AT = {
-    Phase.PROBE: None,
-    Phase.XPUB: CCProtocolPacker.get_xpub("m/0"),
-    Phase.RECEIVE: CCProtocolPacker.upload(0, 300, bytes(256)),
-}
-
-
-@pytest.mark.parametrize("phase", [Phase.XPUB, Phase.RECEIVE])
-async def test_a_stalled_device_is_there_and_never_answers_again(tmp_path, phase):
-    def work(path):
-        with host(path) as client:
-            assert silent(client, COMMAND_AT[phase])
-            assert silent(client, CCProtocolPacker.version())
-
-    async with running(tmp_path, faults=Faults(stall_at=phase)) as (_, path):
-        await on_thread(work, path)
-        assert there(path)
-
-
-@pytest.mark.parametrize("phase", [Phase.XPUB, Phase.RECEIVE])
-async def test_a_vanished_device_is_gone(tmp_path, phase):
-    def work(path):
-        with host(path) as client:
-            assert silent(client, COMMAND_AT[phase])
-            with pytest.raises(ConnectionRefusedError):
-                client.send_recv(CCProtocolPacker.version())
-        with pytest.raises(FileNotFoundError), host(path):
-            pass
-
-    async with running(tmp_path, faults=Faults(vanish_at=phase)) as (device, path):
-        await on_thread(work, path)
-        assert not there(path)
-        device.faults = Faults()
-        await device.start(path)
-        assert await on_thread(version, path)
-
-
-@pytest.mark.parametrize("phase", [Phase.PROMPT, Phase.SIGN, Phase.RETURN])
-@pytest.mark.parametrize("fault", ["stall_at", "vanish_at"])
-async def test_a_device_fails_in_the_middle_of_signing(tmp_path, fault, phase):
-    def work(path):
-        with host(path) as client:
-            enrol(client, text_file(VAULT))
-            device.faults = Faults(**{fault: phase})
-            size, digest = client.upload_file(PSBT, blksize=2048)
-            # It answers where it is to fail later, on a busy machine too.
-            patience = round(PATIENCE * 1000) if phase is Phase.RETURN else QUICK
-            if silent(client, CCProtocolPacker.sign_transaction(size, digest), patience):
-                return
-            # It may answer that it still works before it comes to the fault.
-            assert any(silent(client, CCProtocolPacker.get_signed_txn()) for _ in range(1_000))
-
-    async with running(tmp_path) as (device, path):
-        await on_thread(work, path)
-        if fault == "stall_at":
-            assert there(path)
-            return
-        # The host gives up after some milliseconds; the device may have come to it a little later.
-        async with asyncio.timeout(PATIENCE):
-            while there(path):  # noqa: ASYNC110 - nothing tells that a file is gone
-                await asyncio.sleep(0)
-
-
-async def test_a_device_stalls_before_the_handshake(tmp_path):
-    def work(path):
-        with host(path, encrypt=False) as client:
-            assert silent(client, CCProtocolPacker.encrypt_start(bytes(64)))
-
-    async with running(tmp_path, faults=Faults(stall_at=Phase.PROBE)) as (_, path):
-        await on_thread(work, path)
-
-
-@pytest.mark.parametrize("phase", [Phase.XPUB, Phase.RECEIVE])
-async def test_garbage_is_no_answer(tmp_path, phase):
-    def work(path):
-        with host(path) as client, pytest.raises(CCProtoError, match="Unknown response signature"):
-            client.send_recv(COMMAND_AT[phase])
-        with host(path) as client:  # once, then the device is in order again
-            assert client.send_recv(COMMAND_AT[phase]) is not None
-
-    async with running(tmp_path, faults=Faults(garbage_at=phase)) as (_, path):
-        await on_thread(work, path)
-
-
-async def test_a_wrong_signature_is_wrong_on_that_input_only(tmp_path):
-    def work(path):
-        with host(path) as client:
-            enrol(client, text_file(VAULT))
-            return sign(client, PSBT)
-
-    async with running(tmp_path, faults=Faults(wrong_signatures=frozenset({1}))) as (_, path):
-        signed = Psbt.parse(await on_thread(work, path))
-    with pytest.raises(BadSignature) as caught:
-        verify_signatures(signed, VAULT)
-    assert caught.value.input_index == 1
-
-
-async def test_a_missing_signature_is_missing_on_that_input_only(tmp_path):
-    def work(path):
-        with host(path) as client:
-            enrol(client, text_file(VAULT))
-            return sign(client, PSBT)
-
-    async with running(tmp_path, faults=Faults(missing_signatures=frozenset({0}))) as (_, path):
-        report = verify_signatures(Psbt.parse(await on_thread(work, path)), VAULT)
-    assert [len(item.valid) for item in report.inputs] == [0, 1]
-
-
 async def test_trusting_the_transactions_xpubs_asks_once_and_records_nothing(tmp_path):
     def work(path):
         with host(path) as client:
@@ -448,18 +305,6 @@ async def test_s23_noise_on_the_socket_does_no_harm(tmp_path):
         await on_thread(work, path)
 
 
-async def test_a_long_answer_waits_for_a_slow_host(tmp_path):
-    def work(path):
-        with host(path) as client:
-            enrol(client, text_file(VAULT))
-            start_signing(client, make_spend(VAULT, n_inputs=40).to_bytes())
-            size, digest = poll(client, CCProtocolPacker.get_signed_txn())
-            return client.download_file(size, digest, blksize=2048)
-
-    async with running(tmp_path) as (_, path):
-        assert verify_signatures(Psbt.parse(await on_thread(work, path)), VAULT).progress == 1
-
-
 async def test_a_host_that_does_not_read_loses_answers_and_holds_up_no_other(tmp_path, monkeypatch):
     monkeypatch.setattr(coldcard_device, "SEND_RETRIES", 3)
     question = to_packets(Message(b"ping" + bytes(2048), encrypted=False))
@@ -483,6 +328,22 @@ async def test_a_host_that_is_gone_before_its_answer(tmp_path):
 
     async with running(tmp_path) as (_, path):
         await on_thread(work, path)
+
+
+async def test_a_vault_is_offered_for_import_from_the_transactions_xpubs(tmp_path):
+    def work(path):
+        with host(path) as client:
+            once = sign(client, PSBT)
+            return once, sign(client, once), knows(client, VAULT)
+
+    async with running(tmp_path) as (device, path):
+        shown = record(device.panel)
+        once, twice, known = await on_thread(work, path)
+    # Signing again asks again, and adds nothing.
+    assert [prompt.kind for prompt in shown] == ["import-wallet", "sign-transaction", "sign-transaction"]
+    assert known
+    assert once == twice
+    assert verify_signatures(Psbt.parse(once), VAULT).progress == 1
 
 
 async def test_a_refused_import_is_told_apart_from_a_refused_transaction(tmp_path):

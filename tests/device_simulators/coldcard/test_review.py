@@ -369,14 +369,6 @@ def test_an_input_of_others_is_left_alone_and_named():
     assert "- Limited Signing: We are not signing these inputs, because we do not know the key: 2" in lines
 
 
-def test_a_lock_time_is_shown():
-    lines, _ = look(make_spend(VAULT, locktime=840_000))
-    at = lines.index("TX LOCKTIMES")
-    assert lines[at + 1] == "- Abs Locktime: This tx can only be spent after block height of 840000"
-    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000)], 840_000, sequence=0xFFFFFFFF)
-    assert any("Bad Locktime: Locktime has no effect!" in line for line in look(psbt)[0])
-
-
 def own_profile(account=0):
     path = profile_account_path(NETWORK, account)
     return Profile(NETWORK, own_key(path))
@@ -526,12 +518,6 @@ def test_a_witness_script_that_is_no_multisig():
 def test_outputs_beyond_all_money():
     huge = with_output(with_output(PSBT, 0, amount=MAX_MONEY), 1, amount=MAX_MONEY)
     refused(huge, "Invalid PSBT|PSBT parse failed")
-
-
-def test_everything_coming_back_is_a_consolidation():
-    lines, _ = look(build_psbt(VAULT, [fund(VAULT, 100_000)], [ChangeTo(sats(99_000), 1, 0)], 0))
-    assert lines[1:4] == ("Consolidating 0.00099000 XTN", "within wallet.", "Network fee 0.00001000 XTN")
-    assert not any(line.startswith("Sending") for line in lines)
 
 
 def test_two_wallets_with_the_same_keys_are_told_apart_by_their_threshold():

@@ -16,7 +16,7 @@ from tests.support.virtual import seed, spend
 
 pytestmark = pytest.mark.anyio
 
-YIELD, PREIMAGE, PROOF, MORE = 0x10, 0x40, 0x41, 0xA0
+PREIMAGE, PROOF, MORE = 0x40, 0x41, 0xA0
 REFUSED = (0x6A80, b"")
 PATH = "m/84'/1'/0'/0/0"
 
@@ -186,16 +186,6 @@ async def test_a_map_whose_keys_are_out_of_order_could_have_two_values_for_one(w
         monkeypatch.setattr(client_command, "sorted", unsorted, raising=False)
         assert await it.host.sign(lie, mark) == REFUSED
         assert len(it.record.prompts) == before
-
-
-async def test_a_host_that_leaves_in_the_middle_can_come_back():
-    policy = policy_of(VAULT)
-    async with table() as it:
-        mark = await registered(it.host, policy)
-        it.host.send(**spending(spend(VAULT), policy).apdu(mark))
-        assert (await it.host.receive())[0] == 0xE000
-        assert await it.host.exchange(0xB0, 0x01) == REFUSED
-        assert (await it.host.exchange(0xB0, 0x01))[0] == OK
 
 
 @pytest.mark.parametrize("lie", range(40))

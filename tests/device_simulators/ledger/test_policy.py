@@ -68,26 +68,12 @@ def test_the_official_templates(vector):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "wpkh(@0)",
-        "wpkh(@1/**)",
-        "wpkh(@0/<0;1>/*)",
-        "wsh(sortedmulti(0,@0/**))",
-        "wsh(sortedmulti(2,@0/**))",
-        "wsh(sortedmulti(1,@1/**,@0/**))",
-        "wsh(sortedmulti(1,@0/**,@0/**))",
-        "wsh(sortedmulti(1,@00/**))",
-        "wsh(sortedmulti(01,@0/**))",
-        "wsh(sortedmulti(1,@0/**,))",
-        "wsh(sortedmulti(1, @0/**))",
-        "wsh(sortedmulti(1,@0/**)))",
-        "wsh(sortedmulti(1,@0/*))",
-        "wsh(sortedmulti(1))",
-        "sh(wsh(sortedmulti(1,@0/**)))",
-        "wsh(sortedmulti_a(1,@0/**))",
-    ],
-)
+    ["", "wpkh(@0)", "wpkh(@1/**)", "wpkh(@0/<0;1>/*)", "wsh(sortedmulti(0,@0/**))",
+     "wsh(sortedmulti(2,@0/**))", "wsh(sortedmulti(1,@1/**,@0/**))", "wsh(sortedmulti(1,@0/**,@0/**))",
+     "wsh(sortedmulti(1,@00/**))", "wsh(sortedmulti(01,@0/**))", "wsh(sortedmulti(1,@0/**,))",
+     "wsh(sortedmulti(1, @0/**))", "wsh(sortedmulti(1,@0/**)))", "wsh(sortedmulti(1,@0/*))",
+     "wsh(sortedmulti(1))", "sh(wsh(sortedmulti(1,@0/**)))", "wsh(sortedmulti_a(1,@0/**))"],
+)  # fmt: skip
 def test_templates_that_are_refused(text):
     with pytest.raises(Refused):
         Template.parse(text)
@@ -295,8 +281,7 @@ async def test_unsorted_keys_make_another_address():
 
 
 @pytest.mark.parametrize(
-    ("chain", "index", "status"),
-    [(0, 50_000, OK), (1, 50_001, 0x6A80), (0, HARDENED, 0x6A80)],
+    ("chain", "index", "status"), [(0, 50_000, OK), (1, 50_001, 0x6A80), (0, HARDENED, 0x6A80)]
 )
 async def test_places_of_the_default_policy_s9(chain, index, status):
     async with table() as it:

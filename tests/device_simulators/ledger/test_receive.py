@@ -22,21 +22,18 @@ from multisig import (
     MAX_MONEY,
     ChangeTo,
     KeyOrigin,
-    Network,
     OriginKey,
     Psbt,
     Sats,
     SighashCache,
     TxOut,
     build_psbt,
-    encode_address,
     multisig_account_path,
     multisig_script,
     op_return_script,
     p2wsh,
     sats,
     verify_ecdsa,
-    verify_signatures,
 )
 from tests.support.ledger_host import OK, VAULT, Spending, key_text, policy_of, registered, spending, table
 from tests.support.virtual import (
@@ -87,28 +84,6 @@ async def refused(lie: Spending, status=WRONG) -> None:
 def with_signatures(psbt: Psbt, yielded: list[bytes]) -> Psbt:
     signatures = {one[0]: {one[2 : 2 + one[1]]: one[2 + one[1] :]} for one in yielded}
     return psbt.with_signatures(signatures)
-
-
-async def test_an_honest_host_gets_a_valid_signature_for_each_input():
-    psbt = spend(VAULT, inputs=3)
-    answer, record, yielded = await outcome(spending(psbt, POLICY))
-    assert (answer, record.kinds) == ((OK, b""), REVIEW)
-    report = verify_signatures(with_signatures(psbt, yielded), VAULT)
-    assert report.progress == 1
-    assert record.prompts[0].lines == (
-        "Review transaction to send bitcoin",
-        "From Savings",
-        "Amount 0.006 TEST",
-        f"To {encode_address(RECIPIENT, Network.TESTNET4)}",
-        "Fees 0.00015 TEST",
-    )
-
-
-async def test_a_person_s_own_account_is_signed_for_without_a_registration():
-    psbt = spend(profile(), inputs=2)
-    answer, record, yielded = await outcome(spending(psbt, policy_of(profile())))
-    assert (answer, record.kinds) == ((OK, b""), REVIEW)
-    assert verify_signatures(with_signatures(psbt, yielded), profile()).progress == 1
 
 
 @pytest.mark.parametrize("kind", REVIEW)
@@ -349,13 +324,6 @@ async def test_derivations_that_are_none_make_an_input_a_foreign_one_s23(bad):
     await refused(lie)
 
 
-async def test_everything_that_comes_back_is_a_self_transfer():
-    psbt = spend(VAULT, outputs=[ChangeTo(Sats(COIN - 5_000), 1, 3)])
-    answer, record, _ = await outcome(spending(psbt, POLICY))
-    assert (answer, record.kinds) == ((OK, b""), REVIEW)
-    assert "Amount 0 TEST (self-transfer)" in record.prompts[0].lines
-
-
 async def test_many_change_outputs_are_refused():
     for count, expected in ((10, (OK, b"")), (11, UNSUPPORTED)):
         outputs = [ChangeTo(Sats(50_000), 1, index) for index in range(count)]
@@ -408,17 +376,6 @@ async def test_outputs_beyond_the_inputs_s7():
 async def test_an_output_without_an_address_is_refused_s10():
     psbt = spend(VAULT, outputs=[TxOut(Sats(COIN - 5_000), b"\x51")])
     await refused(spending(psbt, POLICY), UNSUPPORTED)
-
-
-@pytest.mark.parametrize("length", [1, 75, 76, 78, 80])
-async def test_op_return_data_is_shown_whole_in_hexadecimal_s10(length):
-    data = bytes(range(100, 100 + length))
-    outputs = [TxOut(Sats(0), op_return_script(data)), ChangeTo(Sats(COIN - 5_000), 1, 0)]
-    psbt = spend(VAULT, outputs=outputs)
-    answer, record, yielded = await outcome(spending(psbt, POLICY))
-    assert (answer, record.kinds) == ((OK, b""), REVIEW)
-    assert f"To OP_RETURN 0x{data.hex()}" in record.prompts[0].lines
-    assert verify_signatures(with_signatures(psbt, yielded), VAULT).progress == 1
 
 
 @pytest.mark.parametrize(
@@ -490,14 +447,6 @@ async def test_messages_that_are_refused():
         assert await it.host.exchange(0xE1, 0x10, too_long) == WRONG
         assert await it.host.exchange(0xE1, 0x10, b"\x0b" + bytes(44 + 33)) == WRONG
         assert it.record.kinds == ["sign-message"]
-
-
-async def test_a_mainnet_device_shows_mainnet_addresses():
-    main = vault(network=Network.MAINNET)
-    policy = policy_of(main)
-    async with table(network=Network.MAINNET) as it:
-        mark = await registered(it.host, policy)
-        assert await it.host.address(policy, mark) == (OK, main.address(0, 0).encode())
 
 
 def own_quorum(accounts: int) -> tuple[Spending, set[bytes]]:

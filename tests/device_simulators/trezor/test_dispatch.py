@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from device_simulators.errors import AddressUnavailable, InvalidListenAddress, NothingToLock
-from device_simulators.panel import Happening, Panel, Script, approve_all, ask_person, refuse_kind
+from device_simulators.panel import Happening, Panel, Script, approve_all, ask_person
 from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
 from device_simulators.trezor.wire import CHUNK, PING, PONG
@@ -114,36 +114,6 @@ async def confirmed_passphrase(host: Host) -> m.PublicKey:
     asked = await host.call(m.ButtonAck(), m.ButtonRequest)
     assert asked.code == m.ButtonCode.OTHER
     return await host.call(m.ButtonAck(), m.PublicKey)
-
-
-async def test_a_passphrase_from_the_host_is_asked_about_twice():
-    async with place(passphrase_protection=True) as it:
-        await it.one.initialize()
-        await it.one.call(KEY, m.PassphraseRequest)
-        await confirmed_passphrase(it.one)
-        assert [prompt.lines for prompt in it.record.prompts] == [
-            ("Access hidden wallet?", "Next screen will show", "the passphrase!"),
-            ("x", "Use this passphrase?"),
-        ]
-
-
-@pytest.mark.parametrize("kind", ["hidden-wallet", "passphrase"])
-async def test_a_passphrase_that_the_person_dismisses(kind):
-    async with place(refuse_kind(kind), passphrase_protection=True) as it:
-        await it.one.initialize()
-        await it.one.call(KEY, m.PassphraseRequest)
-        it.one.send(m.PassphraseAck(passphrase="x"))
-        while isinstance(answer := await it.one.receive(), m.ButtonRequest):
-            it.one.send(m.ButtonAck())
-        assert (answer.code, answer.message) == (m.FailureCode.ACTION_CANCELLED, "Passphrase dismissed")
-
-
-async def test_the_empty_passphrase_asks_nothing():
-    async with place(passphrase_protection=True) as it:
-        await it.one.initialize()
-        await it.one.call(KEY, m.PassphraseRequest)
-        await it.one.call(m.PassphraseAck(passphrase=""), m.PublicKey)
-        assert it.record.prompts == []
 
 
 async def test_a_session_s_passphrase_is_asked_once():

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from device_simulators.panel import Panel, approve_all, ask_person, refuse_all
+from device_simulators.panel import Panel, approve_all, ask_person
 from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
 from device_simulators.trezor.models import MODELS
 from tests.support.trezor_host import MASTER, host_of
-from tests.support.virtual import NETWORK, Record, seed
+from tests.support.virtual import NETWORK, seed
 
 pytestmark = pytest.mark.anyio
 
@@ -42,15 +42,6 @@ async def test_a_locked_one_asks_on_its_screen_and_the_host_waits(model):
         assert (await host.call(m.GetFeatures(), m.Features)).unlocked
 
 
-async def test_a_pin_that_is_not_entered():
-    async with newer(refuse_all, pin="12") as (_device, host):
-        await host.initialize()
-        await host.call(KEY, m.ButtonRequest)
-        failure = await host.fails(m.ButtonAck())
-        assert failure.code == m.FailureCode.PIN_CANCELLED
-        assert not (await host.call(m.GetFeatures(), m.Features)).unlocked
-
-
 async def test_what_is_told_while_it_is_locked():
     async with newer(pin="12", passphrase_protection=True, always_on_device=True) as (device, host):
         locked = await host.call(m.GetFeatures(), m.Features)
@@ -69,36 +60,3 @@ async def test_even_a_ping_waits_for_the_pin():
     async with newer(ask_person, pin="12") as (_device, host):
         asked = await host.call(m.Ping(message="x"), m.ButtonRequest)
         assert asked.code == m.ButtonCode.PIN_ENTRY
-
-
-@pytest.mark.parametrize("always", [False, True])
-async def test_a_passphrase_is_entered_on_the_device(always):
-    async with newer(passphrase_protection=True, always_on_device=always) as (device, host):
-        record = Record(device.panel)
-        device.enter_passphrase("x")
-        await host.initialize()
-        if always:
-            asked = await host.call(KEY, m.ButtonRequest)
-        else:
-            await host.call(KEY, m.PassphraseRequest)
-            asked = await host.call(m.PassphraseAck(on_device=True), m.ButtonRequest)
-        assert asked.code == m.ButtonCode.PASSPHRASE_ENTRY
-        key = await host.call(m.ButtonAck(), m.PublicKey)
-        assert key.root_fingerprint.to_bytes(4, "big") == bytes(seed().with_passphrase("x").fingerprint)
-        assert record.kinds == ["enter-passphrase"]
-
-
-async def test_a_trezor_one_takes_none_on_its_two_buttons():
-    async with newer(model="1", passphrase_protection=True) as (device, host):
-        record = Record(device.panel)
-        await host.initialize()
-        await host.call(KEY, m.PassphraseRequest)
-        failure = await host.fails(m.PassphraseAck(on_device=True))
-        assert failure.message == "This firmware is incapable of passphrase entry on the device."
-        assert record.kinds == []
-
-
-async def test_without_keys_it_knows_none():
-    async with newer(initialized=False) as (_device, host):
-        assert not (await host.initialize()).initialized
-        assert (await host.fails(KEY)).code == m.FailureCode.NOT_INITIALIZED

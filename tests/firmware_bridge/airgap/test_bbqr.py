@@ -175,12 +175,7 @@ def test_the_largest_that_opens():
 
 @pytest.mark.parametrize(
     "compressed",
-    [
-        deflated(DATA)[:-3],
-        deflated(DATA) + b"more",
-        bytes(50),
-        b"\xff" * 50,
-    ],
+    [deflated(DATA)[:-3], deflated(DATA) + b"more", bytes(50), b"\xff" * 50],
     ids=["cut", "trailing", "zeros", "noise"],
 )
 def test_s23_what_cannot_be_decompressed(compressed):

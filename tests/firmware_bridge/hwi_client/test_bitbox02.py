@@ -17,14 +17,7 @@ from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
 from firmware_bridge.protocol import Opening
-from multisig import (
-    CHANGE,
-    DerivationPath,
-    Psbt,
-    op_return_script,
-    recover_message_key,
-    signer_progress,
-)
+from multisig import CHANGE, DerivationPath, Psbt, op_return_script, recover_message_key, signer_progress
 from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
 from tests.support.bitbox02_wallet import Wallet
 from tests.support.driver import Person

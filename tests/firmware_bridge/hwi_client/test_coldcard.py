@@ -19,15 +19,7 @@ from device_simulators.panel import Decision, Happening, Panel, approve_all, ask
 from firmware_bridge import enrolment, sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
 from firmware_bridge.protocol import DeviceFailure
-from multisig import (
-    ChangeTo,
-    Psbt,
-    Vault,
-    build_psbt,
-    multisig_account_path,
-    sats,
-    signer_progress,
-)
+from multisig import ChangeTo, Psbt, Vault, build_psbt, multisig_account_path, sats, signer_progress
 from tests.support import wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.patience import PATIENCE
@@ -77,28 +69,13 @@ def signed_by_device(answer, psbt) -> bool:
 # Addresses
 
 
-@pytest.mark.parametrize(("chain", "index"), [(0, 0), (1, 7), (0, 1_000)])
-async def test_the_vault_s_address_is_shown_and_told(chain, index):
-    async with coldcard() as (device, endpoint):
-        await drive(endpoint, "enrol", enrol_args())
-        record = Record(device.panel)
-        person = Person()
-        args = {"policy": policy_args(VAULT), "chain": chain, "index": index}
-        assert await drive(endpoint, "show_address", args, person=person) == {
-            "address": VAULT.address(chain, index)
-        }
-        (prompt,) = record.prompts
-        assert VAULT.address(chain, index) in prompt.lines
-        assert "  Savings" in prompt.lines
-        assert person.steps == ["confirm-address"]
-
-
 async def test_every_cosigner_shows_the_same_address():
     for seed in SEEDS:
         async with coldcard(seed=seed) as (_device, endpoint):
             await drive(endpoint, "enrol", enrol_args())
-            answer = await drive(endpoint, "show_address", {**FIRST, "index": 3})
-            assert answer["address"] == VAULT.address(0, 3)
+            person = Person()
+            answer = await drive(endpoint, "show_address", {**FIRST, "index": 3}, person=person)
+            assert (answer["address"], person.steps) == (VAULT.address(0, 3), ["confirm-address"])
 
 
 async def test_the_answer_does_not_wait_for_the_person_and_the_next_one_takes_its_place():
@@ -116,24 +93,11 @@ async def test_the_answer_does_not_wait_for_the_person_and_the_next_one_takes_it
         )
 
 
-async def test_a_vault_that_it_does_not_know():
-    async with coldcard() as (device, endpoint):
-        record = Record(device.panel)
-        assert (await fails(endpoint, "show_address", FIRST))[0] == "not-enrolled"
-        assert record.prompts == []
-
-
 async def test_s18_a_device_of_other_keys_shows_no_address():
     async with coldcard(seed=rigs.Seed.from_entropy(b"9" * 16)) as (device, endpoint):
         record = Record(device.panel)
         assert (await fails(endpoint, "show_address", FIRST))[0] == "wrong-device"
         assert record.prompts == []
-
-
-async def test_the_profile_s_address_is_shown():
-    async with coldcard() as (_device, endpoint):
-        args = {"policy": policy_args(own_profile()), "chain": 1, "index": 5}
-        assert (await drive(endpoint, "show_address", args))["address"] == own_profile().address(1, 5)
 
 
 async def test_identify_shows_the_profile_s_first_address():
@@ -321,16 +285,6 @@ async def test_what_is_too_large_is_not_even_sent(hardware, most):
         )
         assert person.told == []
         assert record.prompts == []
-
-
-async def test_what_an_mk3_cannot_take_an_mk4_takes():
-    large = base64.b64encode(bytes(384 * 1024 + 1)).decode()
-    async with coldcard() as (_device, endpoint):
-        person = Person()
-        # No PSBT, as the device finds.
-        args = {"psbt": large, "policy": policy_args(own_profile()), "resume": False}
-        await fails(endpoint, "sign", args, person=person)
-        assert person.steps[0] == "sending"
 
 
 @pytest.mark.parametrize(

@@ -9,19 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from device_simulators.conformance import rigs
-from device_simulators.faults import Faults, Phase
 from device_simulators.ledger import commands
 from device_simulators.panel import Happening, approve_all, ask_person
 from firmware_bridge import lane as lane_module
-from firmware_bridge.errors import (
-    Busy,
-    Cancelled,
-    Disconnected,
-    Locked,
-    RefusedByPerson,
-    TimedOut,
-    WorkerCrashed,
-)
+from firmware_bridge.errors import Busy, Cancelled, Disconnected, TimedOut, WorkerCrashed
 from firmware_bridge.lane import Lane
 from multisig import Psbt, accept_signatures, signer_progress
 from tests.support import wallets
@@ -73,37 +64,6 @@ async def asked(b, lane, policy, person=PERSON):
     finally:
         unwatch()
         signing.cancel()
-
-
-async def test_ten_inputs_with_progress_through_the_worker():
-    notes = []
-    psbt = wallets.make_spend(VAULT, n_inputs=10)
-    async with workbench() as (b, lane, policy):
-        b.shown.clear()
-        answer = await sign(
-            lane, psbt, policy, on_note=lambda note: notes.append((note.step, note.done, note.total))
-        )
-    signed = accept_signatures(psbt, answer, VAULT, SEED.fingerprint)
-    assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
-    assert notes == [(step, at, 10) for step in ("sending", "signing") for at in range(11)]
-    assert b.kinds == ["sign-transaction"]
-
-
-async def test_a_question_that_a_killed_worker_left_keeps_the_device_busy_until_it_is_answered():
-    async with workbench() as (b, lane, policy):
-        async with asked(b, lane, policy) as signing:
-            os.kill(lane.worker_pid, signal.SIGKILL)
-            with pytest.raises(WorkerCrashed):
-                await signing
-        assert b.panel.pending is not None
-        for _ in range(2):
-            with pytest.raises(Busy):
-                await lane.call("fingerprint", deadline=5)
-        b.panel.script = approve_all
-        b.panel.press_yes()
-        await _settled(b.panel)
-        assert await lane.call("fingerprint", deadline=5) == str(SEED.fingerprint)
-        assert await signs(lane, policy)
 
 
 async def test_a_no_to_a_question_that_a_killed_worker_left():
@@ -188,17 +148,6 @@ async def test_a_cancel_before_the_question_ends_the_command_on_the_device_too()
         assert (b.shown, lane.worker_pid) == ([], pid)
 
 
-async def test_a_worker_that_watches_a_question_is_not_let_go_for_being_idle():
-    deadlines = rigs.replace_deadlines(idle=0.0)
-    async with workbench(deadlines=deadlines) as (b, lane, policy):
-        async with asked(b, lane, policy) as signing:
-            pid = lane.worker_pid
-            await cancelled(lane, signing)
-        await asyncio.sleep(0)
-        assert lane.worker_pid == pid
-        b.panel.press_no()
-
-
 async def test_a_worker_that_watches_a_question_has_the_device_open_for_an_hour_at_most(monkeypatch):
     """The question may long be answered: no call has heard of it."""
     monkeypatch.setattr(lane_module, "_WATCH_SECONDS", 0.0)
@@ -227,93 +176,9 @@ async def test_another_program_while_the_person_is_asked_ends_as_disconnected():
             await lane.call("fingerprint", deadline=5)
 
 
-async def test_a_no_on_the_device_keeps_the_worker():
-    async with workbench() as (b, lane, policy):
-        async with asked(b, lane, policy) as signing:
-            pid = lane.worker_pid
-            b.panel.press_no()
-            with pytest.raises(RefusedByPerson):
-                await signing
-        b.panel.script = approve_all
-        assert await signs(lane, policy)
-        assert lane.worker_pid == pid
-
-
-async def test_a_device_that_locks_itself_while_it_asks():
-    async with workbench() as (b, lane, policy):
-        async with asked(b, lane, policy) as signing:
-            b.device.lock()
-            with pytest.raises(Locked):
-                await signing
-        b.panel.script = approve_all
-        b.device.unlock()
-        assert await signs(lane, policy)
-
-
-@pytest.mark.parametrize("phase", [Phase.PROBE, Phase.RECEIVE, Phase.PROMPT, Phase.SIGN, Phase.RETURN])
-async def test_a_stalled_device_times_out_and_works_again(phase):
-    async with workbench() as (b, lane, policy):
-        b.device.faults = Faults(stall_at=phase)
-        with pytest.raises(TimedOut):
-            await sign(lane, wallets.make_spend(VAULT), policy, deadline=0.7, person=0.7)
-        await _plug_in_again(b)
-        await _free_again(lane)
-        assert await signs(lane, policy)
-
-
-@pytest.mark.parametrize("phase", [Phase.PROBE, Phase.RECEIVE, Phase.PROMPT, Phase.SIGN, Phase.RETURN])
-async def test_a_device_that_vanishes_is_disconnected_long_before_the_deadline(phase):
-    async with workbench() as (b, lane, policy):
-        b.device.faults = Faults(vanish_at=phase)
-        async with asyncio.timeout(PERSON):
-            with pytest.raises(Disconnected):
-                await sign(lane, wallets.make_spend(VAULT), policy, deadline=60)
-        with pytest.raises(Disconnected):
-            await lane.call("fingerprint", deadline=5)
-        await _plug_in_again(b)
-        assert await signs(lane, policy)
-
-
-async def test_another_host_takes_the_connection_and_is_noticed_by_the_deadline():
-    """An emulator answers the last connection only; earlier ones stay open and silent."""
-    async with workbench() as (b, lane, policy):
-        await lane.call("fingerprint", deadline=5)
-        _reader, writer = await asyncio.open_connection(*_address(b.endpoint))
-        with pytest.raises(TimedOut):
-            await lane.call("fingerprint", deadline=0.5)
-        writer.close()
-        assert await signs(lane, policy)
-
-
-async def test_a_host_that_was_cut_off_in_the_middle_is_cleared_up_after():
-    """The device waits for data of a command that its host will not continue; the first question of the next
-    host ends that.
-    """
-    async with workbench() as (b, lane, policy):
-        reader, writer = await asyncio.open_connection(*_address(b.endpoint))
-        message = (
-            b"\x03"
-            + b"".join(n.to_bytes(4) for n in (0x80000054, 0x80000001, 0x80000000))
-            + b"\x04"
-            + bytes(32)
-        )
-        command = b"\xe1\x10\x00\x01" + bytes([len(message)]) + message
-        writer.write(len(command).to_bytes(4) + command)
-        # It answers with a request of its own: it is in the middle.
-        assert await reader.readexactly(4)
-        writer.close()
-        assert await signs(lane, policy)
-
-
 def _address(endpoint) -> tuple[str, int]:
     host, _, port = endpoint.place.rpartition(":")
     return host, int(port)
-
-
-async def _plug_in_again(b) -> None:
-    b.device.faults = Faults()
-    await b.device.stop()
-    await b.device.start(port=_address(b.endpoint)[1])
 
 
 async def _free_again(lane) -> None:

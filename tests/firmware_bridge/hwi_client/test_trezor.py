@@ -8,7 +8,6 @@ import pytest
 
 from device_simulators.conformance import rigs
 from device_simulators.conformance.rigs import NETWORK, SEEDS
-from device_simulators.conformance.second_program import open_trezor
 from device_simulators.panel import Decision, Panel, approve_all, ask_person, refuse_all, refuse_kind
 from device_simulators.trezor import VirtualTrezor
 from device_simulators.trezor import messages as m
@@ -17,11 +16,10 @@ from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
 from firmware_bridge.protocol import DeviceFailure, Question
 from multisig import Psbt, multisig_account_path, sats, signer_progress
-from tests.support import hwi, wallets
+from tests.support import wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.patience import PATIENCE
-from tests.support.peers import own_profile
-from tests.support.trezor_host import MASTER, host_of
+from tests.support.trezor_host import host_of
 from tests.support.virtual import Record
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +30,7 @@ PIN = "1379"
 
 
 async def no_wait(_seconds: float) -> None:
-    """What wrong PINs cost is shown by tests/device_simulators/trezor/test_desk.py."""
+    """What wrong PINs cost is shown by tests/device_simulators/trezor/test_dispatch.py."""
 
 
 @asynccontextmanager
@@ -108,19 +106,11 @@ async def test_unlock_by_the_places_of_the_pin():
         assert (await drive(endpoint, "probe"))["fingerprint"] == SEEDS[0].fingerprint.hex
 
 
-async def test_a_wrong_pin_and_then_the_right_one():
-    async with trezor(pin=PIN) as (device, endpoint):
-        assert await fails(endpoint, "unlock", person=knows_pin(device, "1111")) == (
-            "locked",
-            "the PIN was wrong",
-        )
-        assert (await drive(endpoint, "probe"))["obstacle"] == "locked"
-        await drive(endpoint, "unlock", person=knows_pin(device))
-
-
-async def test_nobody_to_ask_for_the_pin():
+async def test_nobody_to_ask_for_the_pin_or_a_wrong_one():
     async with trezor(pin=PIN) as (device, endpoint):
         assert await fails(endpoint, "unlock") == ("locked", "the device asks for its PIN")
+        wrong = knows_pin(device, "1111")
+        assert await fails(endpoint, "unlock", person=wrong) == ("locked", "the PIN was wrong")
         # The device does not go on waiting for it.
         await drive(endpoint, "unlock", person=knows_pin(device))
 
@@ -202,20 +192,6 @@ async def test_a_passphrase_from_the_host_opens_its_wallet(model, typed, wallet)
         assert unlocked["session"] is not None
 
 
-async def test_the_worker_that_unlocked_goes_on_in_the_session():
-    async with trezor(passphrase_protection=True) as (_device, endpoint):
-        person = Person({Question.PASSPHRASE: ["x"]})
-
-        def work():
-            with opened(endpoint, person) as client:
-                client.call("unlock", {})
-                return client.call("fingerprint", {}), client.call("probe", {})
-
-        master, probe = await asyncio.to_thread(work)
-        assert master == probe["fingerprint"] == hidden("x")
-        assert person.asked == [Question.PASSPHRASE]
-
-
 async def test_a_forgotten_session_is_never_silently_another_wallet():
     async with trezor(passphrase_protection=True) as (device, endpoint):
         unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: ["x"]}))
@@ -238,15 +214,6 @@ async def test_a_session_that_exists_but_has_no_passphrase_yet():
         assert (await fails(endpoint, "fingerprint", session=fresh))[0] == "needs-passphrase"
 
 
-async def test_a_mistyped_passphrase_is_corrected_by_unlocking_again():
-    async with trezor(passphrase_protection=True) as (_device, endpoint):
-        first = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: ["x"]}))
-        person = Person({Question.PASSPHRASE: ["y"]})
-        second = await drive(endpoint, "unlock", person=person, session=first["session"])
-        assert second["fingerprint"] == hidden("y")
-        assert second["session"] != first["session"]
-
-
 async def test_after_the_lock_only_the_pin_is_asked_again():
     async with trezor(pin=PIN, passphrase_protection=True) as (device, endpoint):
         person = knows_pin(device, passphrase="x")
@@ -257,13 +224,6 @@ async def test_after_the_lock_only_the_pin_is_asked_again():
         again = knows_pin(device, passphrase="never asked")
         assert await drive(endpoint, "unlock", person=again, session=first["session"]) == first
         assert again.asked == [Question.PIN]
-
-
-async def test_a_killed_worker_s_successor_keeps_the_session():
-    async with trezor(passphrase_protection=True) as (_device, endpoint):
-        unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: ["x"]}))
-        session = unlocked["session"]
-        assert await drive(endpoint, "fingerprint", session=session, recover=True) == hidden("x")
 
 
 @pytest.mark.parametrize(("typed", "fits"), [("ü" * 16, True), ("ü" * 17, False), ("x" * 51, False)])
@@ -367,31 +327,11 @@ async def test_what_cannot_be_worked_with_says_why(options, model, detail):
 # Addresses
 
 
-@pytest.mark.parametrize(("chain", "index"), [(0, 0), (1, 7), (0, 1_000)])
-async def test_the_vault_s_address_is_shown_and_told(chain, index):
-    async with trezor() as (device, endpoint):
-        record = Record(device.panel)
-        person = Person()
-        args = {"policy": policy_args(VAULT), "chain": chain, "index": index}
-        answer = await drive(endpoint, "show_address", args, person=person)
-        assert answer == {"address": VAULT.address(chain, index)}
-        (prompt,) = record.prompts
-        assert VAULT.address(chain, index) in prompt.lines
-        assert "Multisig  2 of  3 (sorted):" in prompt.lines
-        assert person.steps == ["confirm-address"]
-
-
 async def test_every_cosigner_is_asked_by_its_own_path():
     for seed in SEEDS:
         async with trezor(seed=seed) as (_device, endpoint):
             args = {"policy": policy_args(VAULT), "chain": 0, "index": 3}
             assert (await drive(endpoint, "show_address", args))["address"] == VAULT.address(0, 3)
-
-
-async def test_the_profile_s_address_is_shown():
-    async with trezor() as (_device, endpoint):
-        args = {"policy": policy_args(own_profile()), "chain": 0, "index": 5}
-        assert (await drive(endpoint, "show_address", args))["address"] == own_profile().address(0, 5)
 
 
 async def test_the_pages_of_an_address_are_turned_without_a_word_and_refuse_nothing():
@@ -412,18 +352,6 @@ async def test_s18_a_device_of_other_keys_shows_no_address():
         assert record.prompts == []
 
 
-async def test_an_address_that_is_given_up_leaves_the_screen():
-    async with trezor(ask_person) as (device, endpoint):
-        args = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
-        async with asked(device, endpoint, "show_address", args) as (client, showing):
-            await asyncio.to_thread(client.cancel)
-            with pytest.raises(DeviceFailure) as caught:
-                await showing
-            assert caught.value.code == "refused-by-person"
-            assert device.panel.pending is None
-            assert await asyncio.to_thread(client.call, "fingerprint", {}) == SEEDS[0].fingerprint.hex
-
-
 # Identify
 
 
@@ -438,27 +366,6 @@ async def test_identify_asks_a_harmless_question_and_needs_no_passphrase(options
 async def test_identify_that_is_refused():
     async with trezor(refuse_all) as (_device, endpoint):
         assert (await fails(endpoint, "identify"))[0] == "refused-by-person"
-
-
-# Parity
-
-
-@pytest.mark.parametrize("policy", [VAULT, own_profile()], ids=["vault", "profile"])
-async def test_what_comes_back_is_what_bare_hwi_brings(policy):
-    args = sign_args(wallets.make_spend(policy, n_inputs=3), policy)
-
-    def bare(endpoint) -> str:
-        client = open_trezor(endpoint)
-        client.client.ui.button_request = lambda _request: None
-        try:
-            tx = hwi.PSBT()
-            tx.deserialize(args["psbt"])
-            return client.sign_tx(tx).serialize()
-        finally:
-            hwi.close(client)
-
-    async with trezor() as (_device, endpoint):
-        assert await drive(endpoint, "sign", args) == await asyncio.to_thread(bare, endpoint)
 
 
 # Progress
@@ -565,14 +472,6 @@ async def test_a_message_that_is_too_long_is_refused_before_the_device_is_asked(
         assert record.prompts == []
 
 
-async def test_more_inputs_than_it_takes_are_refused_before_the_device_is_asked():
-    async with trezor() as (_device, endpoint):
-        args = sign_args(wallets.make_spend(VAULT, n_inputs=513))
-        code, detail = await fails(endpoint, "sign", args)
-    assert code == "unsupported"
-    assert "up to 512 inputs, and this one has 513" in detail
-
-
 # Others at the same device
 
 
@@ -587,22 +486,6 @@ async def test_a_stranger_who_ends_our_question_is_noticed_within_two_seconds(me
         assert caught.value.code == "busy"
         assert caught.value.detail.startswith("another program used the device")
         assert await asyncio.to_thread(client.call, "fingerprint", {}) == SEEDS[0].fingerprint.hex
-
-
-async def test_a_stranger_who_is_ignored_costs_nothing():
-    """GetFeatures and GetPublicKey are swallowed; what the person says comes to us, who wrote last."""
-    async with (
-        trezor(ask_person) as (device, endpoint),
-        asked(device, endpoint) as (_client, task),
-        host_of(endpoint) as stranger,
-    ):
-        stranger.send(m.GetFeatures())
-        stranger.send(m.GetPublicKey(address_n=MASTER, coin_name="Testnet"))
-        await asyncio.wait({task}, timeout=1.2)
-        device.panel.script = approve_all
-        device.panel.press_yes()
-        assert signer_progress(Psbt.parse(await task), VAULT, SEEDS[0].fingerprint).is_complete
-        assert await stranger.hears_nothing()
 
 
 async def test_an_answer_that_a_stranger_got_is_noticed_too():
@@ -639,15 +522,7 @@ async def test_a_device_that_is_back_at_once_has_ended_the_old_conversation():
         assert "started anew" in caught.value.detail
 
 
-# Recovery
-
-
-async def test_a_conversation_that_was_cut_off_is_cleared():
-    async with trezor(ask_person) as (device, endpoint), asked(device, endpoint) as (_client, signing):
-        assert await drive(endpoint, "fingerprint", recover=True) == SEEDS[0].fingerprint.hex
-        assert device.panel.pending is None
-        with pytest.raises(DeviceFailure):
-            await signing
+# Scripts that the device could not tell
 
 
 async def sign_with(run, script):

@@ -9,15 +9,14 @@ from hwilib.devices.trezorlib.exceptions import TrezorFailure
 from hwilib.devices.trezorlib.transport import TransportException
 
 from device_simulators.conformance.rigs import NETWORK
-from firmware_bridge.errors import Busy, Disconnected, Unsupported
+from firmware_bridge.errors import Busy, Unsupported
 from firmware_bridge.families import outcome
-from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import describe
 from firmware_bridge.hwi_client.trezor.device import TrezorDevice
 from firmware_bridge.hwi_client.trezor.screen import Screen
 from firmware_bridge.hwi_client.trezor.wire import Connection
-from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.protocol import DeviceFailure, Opening, Question
+from firmware_bridge.model import Family
+from firmware_bridge.protocol import DeviceFailure, Question
 from tests.support.driver import Person
 
 
@@ -161,14 +160,6 @@ def test_something_else_instead_of_features():
     _transport, wire = connection(messages.Success())
     with pytest.raises(TransportException, match="something else"):
         wire.look()
-
-
-@pytest.mark.parametrize("address", ["webusb:250:9", "hid:/dev/hidraw250"])
-def test_nothing_where_a_device_was(address):
-    endpoint = Endpoint(Family.TREZOR, address)
-    with pytest.raises(DeviceFailure) as caught:
-        open_device(endpoint, NETWORK, Person(), Opening())
-    assert caught.value.code == Disconnected.code
 
 
 def test_no_secret_is_logged(caplog):

@@ -69,11 +69,7 @@ async def test_the_kernels_listing_gives_hwis_own_paths(tmp_path):
 
 @pytest.mark.parametrize(
     ("numbers", "below"),
-    [
-        ((0x303A, 0x4001), "tty/ttyACM3"),
-        ((0x1A86, 0x55D4), "tty/ttyACM3"),
-        ((0x10C4, 0xEA60), "ttyACM3"),
-    ],
+    [((0x303A, 0x4001), "tty/ttyACM3"), ((0x1A86, 0x55D4), "tty/ttyACM3"), ((0x10C4, 0xEA60), "ttyACM3")],
 )
 async def test_a_jade_is_the_port_that_its_driver_made(tmp_path, numbers, below):
     plug(tmp_path, "1-1", *numbers, ("02",))

@@ -241,10 +241,11 @@ def test_the_histories_reach_every_rule_and_most_of_their_calls_succeed():
     """Else the agreement above says little: the writer of histories is watched too."""
     seen = Counter()
     for seed in range(100):
-        chain = Story(Tape(random.Random(seed).randbytes(300))).blocks(BLOCKS)
-        for (_, _, transactions), (answers, _, _) in zip(
-            chain, independent.replay(chain, KNOWN), strict=True
-        ):
+        chain, node = Story(Tape(random.Random(seed).randbytes(300))).blocks(BLOCKS), Node()
+        for block, (answers, state, hashed) in zip(chain, independent.replay(chain, KNOWN), strict=True):
+            assert node.extend(block) == answers
+            require_same(node, state, hashed)
+            _, _, transactions = block
             seen.update(
                 (said[2][3] & 15 if said[2] else None, word)
                 for said, word in zip(transactions, answers, strict=True)
