@@ -22,11 +22,6 @@ from tests.support.patience import PATIENCE
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
 async def test_the_newest_lines_are_kept():
     feed = Feed(before=7)
     for n in range(LINES_KEPT + 5):

@@ -307,13 +307,6 @@ def test_the_socket_of_a_dead_daemon(folder):
         DaemonClient(folder)
 
 
-def test_l12_nothing_is_sent_into_a_folder_that_others_can_enter(folder):
-    with answering(folder, http(b"{}")):
-        folder.chmod(0o777)
-        with pytest.raises(UnsafeFolder):
-            DaemonClient(folder)
-
-
 @pytest.mark.parametrize(
     "answer",
     [

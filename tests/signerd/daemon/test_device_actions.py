@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import Busy, Device, DeviceState, Locked, Question
+from firmware_bridge import Busy, Device, DeviceState, Question
 from signerd.daemon.device_actions import ID_BYTES, NOBODY_ANSWERED, Questions, Unlocking
 from signerd.daemon.devices import UNFORESEEN
 from signerd.daemon.service import Daemon
@@ -213,14 +213,3 @@ async def test_l10_an_answer_is_forgotten_once_it_was_used(daemon: Daemon, bridg
     await daemon.unlocking.answer(step.question.id, PIN)
     assert daemon.unlocking._questions.all() == ()
     assert PIN not in repr(asked)
-
-
-async def test_locked_is_what_the_bridge_says_when_its_pin_is_wrong() -> None:
-    """The fake keeps the library's contract: the leaf that every make has (device_simulators.conformance)."""
-    bridge = FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
-
-    async def wrong(_question: Question) -> str:
-        return "1"
-
-    with pytest.raises(Locked):
-        await bridge.unlock(bridge.device.id, wrong)

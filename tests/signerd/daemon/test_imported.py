@@ -20,11 +20,9 @@ from signerd.errors import (
     IllegalEvent,
     InvalidRequest,
     NeedsAcknowledgement,
-    NotAllowed,
     RefusedByChecks,
     StaleApproval,
     TooManyBrought,
-    UnknownProposal,
 )
 from signerd.journal import Journal
 from tests.support.bills import COIN, PROFILE, PROFILE_KEY, bill
@@ -118,36 +116,6 @@ async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, p
 
 
 # --- who may what -------------------------------------------------------------------------------------------
-
-
-async def test_l13_an_app_that_may_approve_does_not_approve_what_it_brought(
-    prepared, platform, bridge
-) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), WALLET)
-        digest = (await daemon.proposal(view.psbt_id)).digest
-        with pytest.raises(NotAllowed):
-            await daemon.approve(view.psbt_id, digest, frozenset(), WALLET)
-        with pytest.raises(UnknownProposal):
-            await daemon.approve(view.psbt_id, digest, frozenset(), OTHER)
-        with pytest.raises(UnknownProposal):
-            await daemon.reject(view.psbt_id, "", OTHER)
-        assert (await daemon.imported.one(view.psbt_id, WALLET)).state == "waiting-for-person"
-
-
-async def test_l7_l13_another_apps_is_as_unknown_as_nobodys(prepared, platform, bridge) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), WALLET)
-        said = []
-        for psbt_id in (view.psbt_id, "b-" + "0" * 32):
-            for ask in (daemon.imported.one, daemon.imported.withdraw):
-                with pytest.raises(UnknownProposal) as refused:
-                    await ask(psbt_id, OTHER)
-                said.append(str(refused.value).replace(psbt_id, "ID"))
-        assert len(set(said)) == 1
-        assert await daemon.imported.all(OTHER) == ()
-        assert [line.psbt_id for line in await daemon.imported.all(WALLET)] == [view.psbt_id]
-        assert [line.psbt_id for line in await daemon.imported.all(TERMINAL)] == [view.psbt_id]
 
 
 async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge) -> None:

@@ -17,9 +17,7 @@ from signerd.errors import (
     AddressNotShown,
     DeviceFailed,
     IllegalEvent,
-    NoRegisteredKey,
     NoSuchDevice,
-    NotOurVault,
     StaleApproval,
     VaultDiffers,
     WrongCode,
@@ -180,63 +178,6 @@ async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(
         assert daemon.journal.record("p-1").state is State.WAITING_PERSON
         assert bridge.asked == 0
         assert (await daemon.verify_audit()).fault is None
-
-
-async def test_s16_a_wrong_code_pins_nothing(state: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
-    async with daemon_at(state, platform, bridge) as daemon:
-        preview = await daemon.preview_registration()
-        await daemon.register(preview.device_id, preview.digest)
-        await daemon.vaults()
-        with pytest.raises(WrongCode):
-            await daemon.pin(VAULT_ID, make_vault(threshold=1).verification_code)
-        assert daemon.journal.pins() == ()
-
-
-async def test_without_a_registered_key_nothing_is_pinned(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    async with daemon_at(state, platform, bridge) as daemon:
-        await until(lambda: bool(daemon.journal.claims()))
-        with pytest.raises(NoRegisteredKey):
-            await daemon.pin(VAULT_ID, VAULT.verification_code)
-
-
-async def test_s15_a_vault_without_our_key_is_not_pinned(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    platform.vault = make_vault((BOB, MALLORY))
-    async with daemon_at(state, platform, bridge) as daemon:
-        preview = await daemon.preview_registration()
-        await daemon.register(preview.device_id, preview.digest)
-        await until(lambda: bool(daemon.journal.claims()))
-        with pytest.raises(NotOurVault):
-            await daemon.pin(VAULT_ID, platform.vault.verification_code)
-
-
-async def test_s16_a_vault_that_changes_after_pinning_alarms_and_refuses(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        platform.vault = make_vault((ALICE, BOB, MALLORY))
-        (vault,) = await daemon.vaults()
-        assert "ALARM" in (vault.fault or "")
-        assert daemon.journal.record("p-1").state is State.REFUSED
-        with pytest.raises(VaultDiffers):
-            await daemon.pin(VAULT_ID, platform.vault.verification_code)
-        assert any("ALARM" in note for note in (await daemon.status()).notes)
-
-
-async def test_an_enrolment_that_failed_is_taken_up_by_pinning_again(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    bridge.failures = [RefusedByPerson()]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        with pytest.raises(Exception, match="refused") as failed:
-            await daemon.pin(VAULT_ID, VAULT.verification_code)
-        assert failed.value.code == "device-failed"
-        assert not (await daemon.vaults())[0].enrolled
-        assert (await daemon.pin(VAULT_ID, VAULT.verification_code)).enrolled
 
 
 @pytest.mark.parametrize(("threshold", "warned"), [(1, True), (2, False)])

@@ -16,12 +16,10 @@ from tests.support.daemons import (
     until,
     until_state,
 )
-from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform, problem
 
 pytestmark = pytest.mark.anyio
-HONEST = snapshot_of(spend())
 
 
 def fails_first(
@@ -124,13 +122,3 @@ async def test_f_garbage_for_a_list_is_said_and_survived(
         await until(lambda: daemon.follower.state.trouble is not None)
         platform.after = lambda _request: None
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-
-
-async def test_s14_a_workspace_on_another_network_is_not_followed(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    platform.workspace_network = "mainnet"
-    async with daemon_at(state, platform, bridge) as daemon:
-        await until(lambda: daemon.follower.state.reachable)
-        assert daemon.follower.state.workspaces == ()
-        assert ("GET", "/api/v1/psbt") not in platform.requests

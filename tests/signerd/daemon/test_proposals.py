@@ -15,7 +15,6 @@ from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import (
-    IllegalEvent,
     StaleApproval,
 )
 from tests.support.daemons import (
@@ -103,19 +102,6 @@ async def test_nothing_is_signed_without_the_person(
     assert platform.told() == []
 
 
-async def test_the_stored_signature_is_the_submitted_one(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
-    (told,) = platform.signatures("p-1")
-    signed = Psbt.parse(told["psbt"])
-    assert all(len(item.partial_signatures) == 1 for item in signed.inputs)
-    assert signed.tx == Psbt.parse(HONEST.psbt).tx
-
-
 async def test_two_proposals_go_to_the_device_one_after_the_other(
     prepared: Path, platform: FakePlatform, bridge: FakeBridge
 ) -> None:
@@ -170,19 +156,6 @@ async def test_f_an_unreadable_psbt_is_refused_and_can_be_declined(
         await until_state(daemon, "p-1", State.REFUSED)
         await daemon.reject("p-1", "unreadable")
         await until(lambda: bool(platform.told()))
-
-
-async def test_s24_an_altered_proposal_is_quarantined_and_alarmed(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        digest = (await daemon.proposal("p-1")).digest
-        platform.proposals["p-1"] = snapshot_of(spend(fee=1_001))
-        await until_state(daemon, "p-1", State.QUARANTINED)
-        with pytest.raises(IllegalEvent):
-            await daemon.approve("p-1", digest)
-        assert any(line.kind == "alarm" for line in daemon.feed.since(0, "p-1"))
 
 
 async def test_f_1000_pending_proposals(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> None:

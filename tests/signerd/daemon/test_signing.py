@@ -24,7 +24,7 @@ from tests.support.daemons import (
     until,
     until_state,
 )
-from tests.support.desk import VAULT, snapshot_of, spend
+from tests.support.desk import VAULT, snapshot_of
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import ALICE, BOB, fund, pay
@@ -106,17 +106,6 @@ async def test_f_a_mistake_in_the_device_library_does_not_end_the_daemon(
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
     assert len(platform.signatures("p-1")) == 1
-
-
-async def test_s19_what_the_device_should_not_have_signed_is_not_submitted(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    bridge.alter = lambda _psbt: ALICE.sign(spend(fee=1_001))
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.INTERRUPTED)
-    assert platform.told() == []
 
 
 class Counting(FakeBridge):

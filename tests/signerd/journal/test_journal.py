@@ -35,7 +35,7 @@ HONEST = snapshot_of(spend())
 
 
 def open_one(folder: Path, **options: object) -> Journal:
-    return Journal(folder, network=NETWORK, limits=Limits(), now=lambda: NOW, **options)
+    return Journal(folder, **{"network": NETWORK, "limits": Limits(), "now": lambda: NOW, **options})
 
 
 def prepared(folder: Path, **options: object) -> Journal:
@@ -117,61 +117,6 @@ def test_an_unknown_proposal_is_said_to_be_unknown(journal: Journal) -> None:
     for ask in (journal.record, journal.review):
         with pytest.raises(UnknownProposal, match="p-404"):
             ask("p-404")
-
-
-def test_a_crash_before_the_commit_records_neither_state_nor_note(tmp_path: Path) -> None:
-    class Killed(BaseException):
-        pass
-
-    def fault(point: str) -> None:
-        if point == "journal:before:Approved":
-            raise Killed
-
-    with prepared(tmp_path, fault=fault) as journal:
-        journal.poll(HONEST)
-        before = journal.record("p-1"), journal.head()
-        with pytest.raises(Killed):
-            journal.decide("p-1", events.Approved(journal.review("p-1").digest))
-        assert (journal.record("p-1"), journal.head()) == before
-
-
-def test_each_change_tells_the_fault_point_before_and_after(tmp_path: Path) -> None:
-    told: list[str] = []
-    with prepared(tmp_path, fault=told.append) as journal:
-        journal.poll(HONEST)
-    assert told[-2:] == ["journal:before:Polled", "journal:after:Polled"]
-
-
-def test_s16_pinning_brings_refused_proposals_back(tmp_path: Path) -> None:
-    with open_one(tmp_path) as journal:
-        journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-        journal.learn(CLAIM)
-        journal.poll(HONEST)
-        assert journal.record("p-1").state is State.REFUSED
-        journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-        assert journal.reconsider() == (AskPerson("p-1"),)
-
-
-def test_s25_conflicting_proposals_are_shown_to_both(journal: Journal) -> None:
-    journal.poll(HONEST)
-    journal.poll(snapshot_of(spend(fee=2_000), "p-2"))
-    for psbt_id, other in (("p-1", "p-2"), ("p-2", "p-1")):
-        (verdict,) = [v for v in journal.review(psbt_id).verdicts if v.name == "conflict"]
-        assert verdict.figures == {"proposals": other}
-
-
-def test_s6_the_ledger_holds_the_same_payment_from_other_coins(journal: Journal) -> None:
-    to_signed(journal)
-    coins = [fund(VAULT, 100_000, salt=9)]
-    again = snapshot_of(build_psbt(VAULT, coins, [pay(50_000), ChangeTo(sats(49_000), 1, 8)], 0), "p-2")
-    journal.poll(again)
-    assert journal.review("p-2").to_acknowledge == {"paid-twice"}
-    # Cancelled by the platform's word alone: the signature is out, so the hold stays.
-    journal.poll(replace(HONEST, status=ProposalStatus.CANCELLED))
-    assert journal.review("p-2").to_acknowledge == {"paid-twice"}
-    # Nor does its word that the first is confirmed: it was paid then, and this would pay it again.
-    journal.poll(replace(HONEST, status=ProposalStatus.CONFIRMED, confirmations=100))
-    assert journal.review("p-2").to_acknowledge == {"paid-twice"}
 
 
 def test_s6_another_vaults_payment_is_no_neighbour(journal: Journal) -> None:

@@ -9,18 +9,16 @@ from pathlib import Path
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.core.audit import Note
 from signerd.core.events import Refused
 from signerd.core.following import identity_of
 from signerd.core.states import State
-from signerd.core.values import Limits, Snapshot
+from signerd.core.values import Snapshot
 from signerd.errors import PlatformFloods, UnknownProposal
 from signerd.journal import Journal, quota
 from signerd.journal import quota as book
 from signerd.journal.quota import Allowance
-from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend
-
-HONEST = snapshot_of(spend())
+from tests.signerd.journal.test_journal import HONEST, prepared
+from tests.support.desk import CLAIM, VAULT, VAULT_ID
 
 
 def proposal(number: int, **changes: object) -> Snapshot:
@@ -29,11 +27,7 @@ def proposal(number: int, **changes: object) -> Snapshot:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    (tmp_path / "state").mkdir(mode=0o700)
-    with Journal(tmp_path / "state", network=NETWORK, limits=Limits()) as opened:
-        opened.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-        opened.learn(CLAIM)
-        opened.add_pin(make_pin(), Note("pinned", VAULT_ID))
+    with prepared(tmp_path) as opened:
         yield opened
 
 

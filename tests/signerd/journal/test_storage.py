@@ -6,14 +6,11 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from multisig import Network
 from signerd.core.audit import Note, first_fault
-from signerd.core.values import Limits
 from signerd.errors import (
     AlreadyConfigured,
     AlreadyRunning,
@@ -22,7 +19,7 @@ from signerd.errors import (
     JournalUnwritable,
     UnsafeFolder,
 )
-from signerd.journal import Journal, storage
+from signerd.journal import storage
 from signerd.journal.schema import MIGRATIONS, migrate
 from signerd.journal.storage import (
     BORN,
@@ -33,12 +30,7 @@ from signerd.journal.storage import (
     start_over,
     write_private,
 )
-
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-
-
-def open_one(folder: Path) -> Journal:
-    return Journal(folder, network=Network.REGTEST, limits=Limits(), now=lambda: NOW)
+from tests.signerd.journal.test_journal import NOW, open_one
 
 
 @pytest.fixture
