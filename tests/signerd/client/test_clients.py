@@ -330,11 +330,7 @@ def test_nonsense_is_named_as_such(folder, answer):
 
 
 @pytest.mark.parametrize(
-    "events",
-    [
-        b'id: 1\nevent: happened\ndata: {"number": "x"}\n\n',
-        b"data: not json\n\n",
-    ],
+    "events", [b'id: 1\nevent: happened\ndata: {"number": "x"}\n\n', b"data: not json\n\n"]
 )
 def test_a_nonsensical_event_is_named_as_such(folder, events):
     answer = http(events, kind="text/event-stream")

@@ -7,7 +7,7 @@ from tests.support.daemons import daemon_at, prepare
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
-from tests.support.paged import Markup, paged
+from tests.support.paged import field_of, paged, shown_words, whole
 from tests.support.wallets import ALICE, BOB
 
 pytestmark = pytest.mark.anyio
@@ -34,22 +34,6 @@ async def daemon(tmp_path, bridge):
 async def browser(daemon):
     async with paged(daemon) as client:
         yield client
-
-
-def whole(answer, status=200):
-    assert answer.status_code == status
-    html = Markup(answer.text)
-    assert html.broken == []
-    return html
-
-
-def field_of(html, name):
-    (found,) = [tag for tag in html.all("input") if tag.attributes.get("name") == name]
-    return found
-
-
-def shown_words(html):
-    return " ".join(tag.words for tag in html.tags)
 
 
 def form_of(html, start):
