@@ -8,15 +8,7 @@ from itertools import pairwise
 import pytest
 
 from signerd.errors import JournalUnwritable
-from signerd.feed import (
-    ALARMS_KEPT,
-    LINES_KEPT,
-    MOST_TOLD,
-    STEADY_SECONDS,
-    Feed,
-    Supervisor,
-    Troubles,
-)
+from signerd.feed import ALARMS_KEPT, LINES_KEPT, MOST_TOLD, STEADY_SECONDS, Feed, Supervisor, Troubles
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio

@@ -129,8 +129,7 @@ def test_s17_keys_in_a_fixed_order_are_no_vault_of_ours(journal: Journal) -> Non
 
 
 @pytest.mark.parametrize(
-    "figures",
-    [{"threshold": 3}, {"signers": 2}, {"first_address": VAULT.address(0, 0)}],
+    "figures", [{"threshold": 3}, {"signers": 2}, {"first_address": VAULT.address(0, 0)}]
 )
 def test_s16_a_record_that_contradicts_its_descriptor_is_not_pinned(journal: Journal, figures) -> None:
     shown(journal, make_vault(account=1).descriptor, **figures)

@@ -20,21 +20,8 @@ from signerd.errors import JournalUnwritable
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import prepared
 from tests.signerd.journal.test_spending import Desk as WithRules
-from tests.support.desk import (
-    VAULT,
-    snapshot_of,
-    spend,
-)
-from tests.support.tokens import (
-    CONTRACT,
-    GOLD,
-    HOLDER,
-    call,
-    deployment_of,
-    gold,
-    published,
-    token_snapshot,
-)
+from tests.support.desk import VAULT, snapshot_of, spend
+from tests.support.tokens import CONTRACT, GOLD, HOLDER, call, deployment_of, gold, published, token_snapshot
 from tests.support.wallets import fund, pay
 
 DEPLOYMENT = deployment_of(GOLD).serialize()

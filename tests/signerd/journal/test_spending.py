@@ -13,13 +13,7 @@ from signerd.core.states import State
 from signerd.core.values import Snapshot
 from signerd.errors import RefusedByChecks
 from tests.signerd.journal.test_journal import open_one, prepared
-from tests.support.desk import (
-    NETWORK,
-    VAULT,
-    read_rules,
-    signed_by,
-    snapshot_of,
-)
+from tests.support.desk import NETWORK, VAULT, read_rules, signed_by, snapshot_of
 from tests.support.wallets import ALICE, fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

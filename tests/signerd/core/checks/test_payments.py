@@ -27,14 +27,7 @@ from tests.support.payments import (
     spend_of,
     with_profile,
 )
-from tests.support.wallets import (
-    ALICE,
-    BOB,
-    MALLORY,
-    fund,
-    make_vault,
-    pay,
-)
+from tests.support.wallets import ALICE, BOB, MALLORY, fund, make_vault, pay
 
 CODE = policy_code(VAULT)
 

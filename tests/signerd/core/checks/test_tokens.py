@@ -14,14 +14,7 @@ from signerd.core.states import State
 from signerd.core.tokens import TokenClaim
 from signerd.core.values import Neighbour, ReviewContext, Snapshot
 from tests.support.desk import VAULT, review_context, snapshot_of
-from tests.support.tokens import (
-    GOLD,
-    call,
-    claim_of,
-    gold,
-    token_psbt,
-    token_snapshot,
-)
+from tests.support.tokens import GOLD, call, claim_of, gold, token_psbt, token_snapshot
 from tests.support.wallets import fund, make_vault, pay
 
 KNOWING = review_context(token=GOLD)
