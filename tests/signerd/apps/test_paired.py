@@ -296,6 +296,25 @@ def test_l7_secrets_are_compared_in_constant_time() -> None:
     assert "compare_digest(" in inspect.getsource(paired.PairedApps._require_code)
 
 
+async def test_l13_a_yes_is_taken_back_until_the_app_has_its_token(world: World) -> None:
+    asked = await world.apps.ask("An App", frozenset({"read", "approve"}), None)
+    accepted = await world.apps.accept(asked.id, asked.code, rights={"approve"}, days=90)
+    assert await world.apps.open_requests() == (accepted,)
+    assert (accepted.state, accepted.rights) == ("accepted", ("approve",))
+    await world.apps.refuse(asked.id)
+    assert await world.apps.open_requests() == ()
+    collected = await world.apps.collect(asked.id, asked.secret)
+    assert (collected.state, collected.token) == ("refused", None)
+    assert await world.apps.list() == ()
+    assert world.notes() == ["app-accepted", "app-refused"]
+    again = await world.apps.ask("An App", READ, None)
+    await world.apps.accept(again.id, again.code, rights=None, days=90)
+    await world.apps.collect(again.id, again.secret)
+    # From here on it is the token that is revoked.
+    with pytest.raises(UnknownPairing):
+        await world.apps.refuse(again.id)
+
+
 # --- origins ------------------------------------------------------------------------------------------------
 
 
