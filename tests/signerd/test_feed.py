@@ -8,23 +8,10 @@ from itertools import pairwise
 import pytest
 
 from signerd.errors import JournalUnwritable
-from signerd.feed import (
-    ALARMS_KEPT,
-    LINES_KEPT,
-    MOST_TOLD,
-    STEADY_SECONDS,
-    Feed,
-    Supervisor,
-    Troubles,
-)
+from signerd.feed import ALARMS_KEPT, LINES_KEPT, MOST_TOLD, STEADY_SECONDS, Feed, Supervisor, Troubles
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend():
-    return "asyncio"
 
 
 async def test_the_newest_lines_are_kept():

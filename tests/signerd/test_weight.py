@@ -11,17 +11,8 @@ import pytest
 from signerd import cli
 from signerd.cli import terminal
 from signerd.cli.terminal import Exit
+from tests.signerd.cli.test_daemon import CONFIG
 
-CONFIG = """network = "regtest"
-[platform]
-url = "http://127.0.0.1:9"
-[devices]
-usb = false
-[secrets]
-store = "file"
-[loopback]
-port = 0
-"""
 # Of the command line, of terminals, of the platform's server, of the devices' worker processes.
 LEFT_OUT = (
     "typer",

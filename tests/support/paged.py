@@ -88,3 +88,20 @@ class Markup(HTMLParser):
     @property
     def words(self) -> str:
         return " ".join(self.all("html")[0].words.split()) if self.all("html") else ""
+
+
+def whole(answer: httpx.Response, status: int = 200) -> Markup:
+    assert answer.status_code == status, answer.text
+    html = Markup(answer.text)
+    assert html.broken == []
+    return html
+
+
+def field_of(html: Markup, name: str) -> Tag:
+    (found,) = html.all("input", name=name)
+    return found
+
+
+def shown_words(html: Markup) -> str:
+    """Of a part of a page, too."""
+    return " ".join(tag.words for tag in html.tags)

@@ -1,7 +1,7 @@
 """A daemon behind its real socket, on a loop in another thread, for clients and commands that block."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from signerd.callers import TERMINAL, Caller
+from signerd.callers import Caller
 from signerd.client import DaemonClient
 from signerd.daemon.service import Daemon
 from signerd.endpoint import PageAddress
@@ -106,53 +106,14 @@ class Scripted:
             return await given if hasattr(given, "__await__") else given
         return given
 
-    async def status(self):
-        return await self._answer("status")
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        if name.startswith("_"):
+            raise AttributeError(name)
 
-    async def sign_in(self, email: str, password: str):
-        return await self._answer("sign_in", email, password)
+        async def asked(*args: Any, **named: Any) -> Any:
+            return await self._answer(name, *args, *named.values())
 
-    async def confirm_sign_in(self, code: str):
-        return await self._answer("confirm_sign_in", code)
-
-    async def sign_out(self):
-        return await self._answer("sign_out")
-
-    async def devices(self):
-        return await self._answer("devices")
-
-    async def preview_registration(self, device_id: str | None):
-        return await self._answer("preview_registration", device_id)
-
-    async def register(self, device_id: str, digest: str, *, replace: bool):
-        return await self._answer("register", device_id, digest, replace)
-
-    async def vaults(self, *, sparing: bool = False):
-        return await self._answer("vaults")
-
-    async def preview_pin(self, vault_id: str, brought: Any):
-        return await self._answer("preview_pin", vault_id, brought)
-
-    async def pin(self, vault_id: str, code: str, *, brought: Any, without_device_address: bool):
-        return await self._answer("pin", vault_id, code, brought, without_device_address)
-
-    async def unpin(self, vault_id: str, code: str):
-        return await self._answer("unpin", vault_id, code)
-
-    async def proposals(self, *, ended: bool):
-        return await self._answer("proposals", ended)
-
-    async def proposal(self, psbt_id: str, by: Caller = TERMINAL):
-        return await self._answer("proposal", psbt_id)
-
-    async def approve(self, psbt_id: str, digest: str, acknowledged: frozenset[str], by: Caller):
-        return await self._answer("approve", psbt_id, digest, acknowledged, by)
-
-    async def reject(self, psbt_id: str, reason: str, by: Caller):
-        return await self._answer("reject", psbt_id, reason, by)
-
-    async def verify_audit(self):
-        return await self._answer("verify_audit")
+        return asked
 
 
 @contextmanager

@@ -16,21 +16,13 @@ from signerd.core.states import State
 from signerd.errors import UnknownProposal
 from signerd.journal import quota
 from signerd.journal.journal import RECONSIDERED
-from tests.support.daemons import daemon_at, make_config, prepare, until, until_state
+from tests.support.daemons import daemon_at, make_config, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform
 
 pytestmark = pytest.mark.anyio
 LIST = "/api/v1/psbt"
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o700)
-    prepare(folder)
-    return folder
 
 
 @dataclass
@@ -72,9 +64,9 @@ def watched(tmp_path: Path) -> WatchedPlatform:
     return WatchedPlatform(tmp_path, {"p-1": snapshot_of(spend())})
 
 
-async def test_without_a_long_poll_the_tag_spares_the_list(state: Path, watched: WatchedPlatform) -> None:
+async def test_without_a_long_poll_the_tag_spares_the_list(prepared, watched):
     config = make_config(platform={"url": URL, "long_poll_seconds": 0})
-    async with daemon_at(state, watched, FakeBridge(), config=config) as daemon:
+    async with daemon_at(prepared, watched, FakeBridge(), config=config) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await until(lambda: watched.watched.unchanged() > 2)
     (first, _), *later = watched.watched.lists
@@ -84,22 +76,18 @@ async def test_without_a_long_poll_the_tag_spares_the_list(state: Path, watched:
     assert all("prefer" not in request.headers for request, _ in watched.watched.lists)
 
 
-async def test_a_long_poll_names_its_patience_from_the_second_call_on(
-    state: Path, watched: WatchedPlatform
-) -> None:
+async def test_a_long_poll_names_its_patience_from_the_second_call_on(prepared, watched):
     config = make_config(platform={"url": URL, "long_poll_seconds": 20})
-    async with daemon_at(state, watched, FakeBridge(), config=config):
+    async with daemon_at(prepared, watched, FakeBridge(), config=config):
         await until(lambda: watched.watched.unchanged() > 2)
     (first, _), *later = watched.watched.lists
     assert "prefer" not in first.headers
     assert {request.headers["prefer"] for request, _ in later} == {"wait=20"}
 
 
-async def test_a_long_poll_is_short_while_something_is_followed_by_itself(
-    state: Path, watched: WatchedPlatform
-) -> None:
+async def test_a_long_poll_is_short_while_something_is_followed_by_itself(prepared, watched):
     config = make_config(platform={"url": URL, "long_poll_seconds": 50})
-    async with daemon_at(state, watched, FakeBridge(), config=config) as daemon:
+    async with daemon_at(prepared, watched, FakeBridge(), config=config) as daemon:
         await until(lambda: watched.watched.unchanged() > 2)
         assert {request.headers["prefer"] for request, _ in watched.watched.lists[1:]} == {"wait=50"}
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -108,10 +96,8 @@ async def test_a_long_poll_is_short_while_something_is_followed_by_itself(
         await until(lambda: watched.watched.lists[-1][0].headers["prefer"] == "wait=20")
 
 
-async def test_what_stands_in_an_unchanged_list_is_not_asked_for_one_by_one(
-    state: Path, watched: WatchedPlatform
-) -> None:
-    async with daemon_at(state, watched, FakeBridge()) as daemon:
+async def test_what_stands_in_an_unchanged_list_is_not_asked_for_one_by_one(prepared, watched):
+    async with daemon_at(prepared, watched, FakeBridge()) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await until(lambda: watched.watched.unchanged() > 2)
         assert watched.watched.singles == []
@@ -120,8 +106,8 @@ async def test_what_stands_in_an_unchanged_list_is_not_asked_for_one_by_one(
         await until(lambda: "p-1" in watched.watched.singles)
 
 
-async def test_a_changed_list_is_taken_though_a_tag_was_given(state: Path, watched: WatchedPlatform) -> None:
-    async with daemon_at(state, watched, FakeBridge()) as daemon:
+async def test_a_changed_list_is_taken_though_a_tag_was_given(prepared, watched):
+    async with daemon_at(prepared, watched, FakeBridge()) as daemon:
         await until(lambda: watched.watched.unchanged() > 0)
         watched.proposals["p-2"] = snapshot_of(spend(), "p-2")
         await until(lambda: any(record.psbt_id == "p-2" for record in daemon.journal.records()))
@@ -153,28 +139,28 @@ def asked_of(watched: WatchedPlatform) -> set[str]:
     return {request.url.params["workspace_id"] for request, _ in watched.watched.lists}
 
 
-async def test_every_workspace_of_the_network_is_followed(state: Path, watched: WatchedPlatform) -> None:
+async def test_every_workspace_of_the_network_is_followed(prepared, watched):
     hook = several(1, 2, 3)
     watched.before = lambda request: hook(watched, request)
-    async with daemon_at(state, watched, FakeBridge()) as daemon:
+    async with daemon_at(prepared, watched, FakeBridge()) as daemon:
         await until(lambda: asked_of(watched) == {"1", "2", "3"})
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         assert [workspace.id for workspace in daemon.follower.state.workspaces] == [1, 2, 3]
 
 
-async def test_only_the_configured_workspaces_are_followed(state: Path, watched: WatchedPlatform) -> None:
+async def test_only_the_configured_workspaces_are_followed(prepared, watched):
     hook = several(1, 2, 3)
     watched.before = lambda request: hook(watched, request)
     config = make_config(platform={"url": URL, "long_poll_seconds": 0, "workspaces": [1, 3]})
-    async with daemon_at(state, watched, FakeBridge(), config=config):
+    async with daemon_at(prepared, watched, FakeBridge(), config=config):
         await until(lambda: len(watched.watched.lists) > 6)
     assert asked_of(watched) == {"1", "3"}
 
 
-async def test_a_workspace_that_comes_or_goes_is_noticed(state: Path, watched: WatchedPlatform) -> None:
+async def test_a_workspace_that_comes_or_goes_is_noticed(prepared, watched):
     hooks = [several(1)]
     watched.before = lambda request: hooks[-1](watched, request)
-    async with daemon_at(state, watched, FakeBridge()) as daemon:
+    async with daemon_at(prepared, watched, FakeBridge()) as daemon:
         await until(lambda: asked_of(watched) == {"1"})
         hooks.append(several(1, 2))
         await until(lambda: asked_of(watched) == {"1", "2"})
@@ -186,13 +172,11 @@ async def test_a_workspace_that_comes_or_goes_is_noticed(state: Path, watched: W
         assert late == {"2"}
 
 
-async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(
-    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(prepared, tmp_path, monkeypatch):
     """A flood from another workspace makes room for itself between two proposals that are judged anew, or
     matched with a device.
     """
-    async with daemon_at(state, FakePlatform(tmp_path), FakeBridge(), sign_in=False) as daemon:
+    async with daemon_at(prepared, FakePlatform(tmp_path), FakeBridge(), sign_in=False) as daemon:
         journal, runner = daemon.journal, daemon.runner
         shown = [replace(snapshot_of(spend()), psbt_id=f"p-{number}") for number in (1, 2, 3)]
         for snapshot in shown[:2]:

@@ -2,8 +2,6 @@
 (S12, S13).
 """
 
-from pathlib import Path
-
 import httpx
 import pytest
 
@@ -12,7 +10,7 @@ from signerd.core.states import State
 from signerd.core.tokens import Published, Screen
 from signerd.errors import NeedsAcknowledgement, StaleApproval
 from signerd.journal import quota
-from tests.support.daemons import approve, daemon_at, prepare, until, until_state
+from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform, problem
@@ -21,19 +19,11 @@ from tests.support.tokens import GOLD, call, gold, published, token_snapshot
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o700)
-    prepare(folder)
-    return folder
-
-
-async def test_a_call_is_first_shown_in_the_decimals_of_its_token(state: Path, tmp_path: Path) -> None:
+async def test_a_call_is_first_shown_in_the_decimals_of_its_token(prepared, tmp_path):
     platform = FakePlatform(tmp_path, {"t-1": token_snapshot(call())}, published={1: published(GOLD)})
     # It shows a token's data whole.
     bridge = FakeBridge(model="Trezor Model T", firmware="2.8.9")
-    async with daemon_at(state, platform, bridge) as daemon:
+    async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "t-1", State.WAITING_PERSON)
         notes = [entry.note.kind for entry in daemon.journal.audit()]
         assert notes.index("token-proven") < notes.index("judged")
@@ -49,12 +39,10 @@ async def test_a_call_is_first_shown_in_the_decimals_of_its_token(state: Path, t
         assert platform.requests.count(("GET", "/api/v1/contract")) == 1
 
 
-async def test_a_deployment_is_compared_with_the_bytecode_before_it_is_shown(
-    state: Path, tmp_path: Path
-) -> None:
+async def test_a_deployment_is_compared_with_the_bytecode_before_it_is_shown(prepared, tmp_path):
     proposals = {"t-1": token_snapshot(GOLD.deployment)}
     platform = FakePlatform(tmp_path, proposals, published={1: Published(GOLD.blob)})
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until_state(daemon, "t-1", State.WAITING_PERSON)
         view = await daemon.proposal("t-1")
         assert view.to_acknowledge == ("token-effect", "token-not-on-screen")
@@ -71,10 +59,10 @@ FORGED = {
 
 
 @pytest.mark.parametrize("what", FORGED)
-async def test_s12_what_is_not_proven_is_refused_and_said(what: str, state: Path, tmp_path: Path) -> None:
+async def test_s12_what_is_not_proven_is_refused_and_said(what, prepared, tmp_path):
     proposals = {"t-1": token_snapshot(call()), "p-1": snapshot_of(spend())}
     platform = FakePlatform(tmp_path, proposals, published=FORGED[what])
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until_state(daemon, "t-1", State.REFUSED)
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         view = await daemon.proposal("t-1")
@@ -95,23 +83,21 @@ async def test_s12_what_is_not_proven_is_refused_and_said(what: str, state: Path
     [problem(500, "INTERNAL"), problem(403, "PERMISSION_DENIED"), httpx.Response(200, json=[])],
     ids=["fails", "denies", "nonsense"],
 )
-async def test_a_platform_that_tells_nothing_of_tokens_holds_nothing_else_up(
-    answer, state: Path, tmp_path: Path
-) -> None:
+async def test_a_platform_that_tells_nothing_of_tokens_holds_nothing_else_up(answer, prepared, tmp_path):
     def before(request: httpx.Request) -> httpx.Response | None:
         return answer if request.url.path == "/api/v1/contract" else None
 
     proposals = {"t-1": token_snapshot(call()), "p-1": snapshot_of(spend())}
-    async with daemon_at(state, FakePlatform(tmp_path, proposals, before=before), FakeBridge()) as daemon:
+    async with daemon_at(prepared, FakePlatform(tmp_path, proposals, before=before), FakeBridge()) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await until_state(daemon, "t-1", State.REFUSED)
 
 
-async def test_s28_the_device_that_is_there_says_what_is_held(state: Path, tmp_path: Path) -> None:
+async def test_s28_the_device_that_is_there_says_what_is_held(prepared, tmp_path):
     """A Trezor One is exchanged for a device with the same seed that shows all, while the call waits."""
     platform = FakePlatform(tmp_path, {"t-1": token_snapshot(call())}, published={1: published(GOLD)})
     bridge = FakeBridge(model="Trezor One", firmware="1.14.1")
-    async with daemon_at(state, platform, bridge) as daemon:
+    async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "t-1", State.WAITING_PERSON)
         await until(lambda: daemon.journal.review_context(token_snapshot(call())).screen is not None)
         view = await daemon.proposal("t-1")
@@ -135,9 +121,7 @@ async def test_s28_the_device_that_is_there_says_what_is_held(state: Path, tmp_p
         await until_state(daemon, "t-1", State.SUBMITTED)
 
 
-async def test_f_tokens_have_an_end_and_that_is_an_alarm(
-    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_f_tokens_have_an_end_and_that_is_an_alarm(prepared, tmp_path, monkeypatch):
     """They are kept for good, and an attacker can prove any number of tokens of their own."""
     monkeypatch.setattr(quota, "MOST_TOKENS", 2)
     tokens = {n: gold(ticker=f"GOLD{n}") for n in (1, 2, 3)}
@@ -146,7 +130,9 @@ async def test_f_tokens_have_an_end_and_that_is_an_alarm(
         for n, token in tokens.items()
     }
     shown = {n: Published(token.blob) for n, token in tokens.items()}
-    async with daemon_at(state, FakePlatform(tmp_path, proposals, published=shown), FakeBridge()) as daemon:
+    async with daemon_at(
+        prepared, FakePlatform(tmp_path, proposals, published=shown), FakeBridge()
+    ) as daemon:
         await until_state(daemon, "t-3", State.REFUSED)
         known = [daemon.journal.tokens.bytecode(token.deployment) for token in tokens.values()]
         assert known == [tokens[1], tokens[2], None]

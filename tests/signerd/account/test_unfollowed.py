@@ -14,7 +14,7 @@ from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement
 from signerd.journal import quota
-from tests.support.daemons import approve, daemon_at, prepare, until, until_state
+from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform, problem
@@ -24,14 +24,6 @@ pytestmark = pytest.mark.anyio
 LIST = "/api/v1/psbt"
 ASKED = shop((2,), psbt_id="p-2")
 PAID = shop(status=ProposalStatus.CONFIRMED, collected=2)
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o700)
-    prepare(folder)
-    return folder
 
 
 @pytest.fixture
@@ -80,10 +72,10 @@ def told(daemon: Daemon, psbt_id: str = "p-2") -> str:
     ],
 )
 async def test_s27_what_others_signed_before_this_machine_ran_is_held_and_shown(
-    state: Path, platform: FakePlatform, status: ProposalStatus, collected: int
-) -> None:
+    prepared, platform, status, collected
+):
     platform.proposals["p-1"] = replace(PAID, status=status, collected=collected)
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == {"signed-by-others"}
         assert f"p-1 ({collected} of 2 signatures, {status.lower()} there, and never shown here)" in told(
             daemon
@@ -106,21 +98,17 @@ async def test_s27_what_others_signed_before_this_machine_ran_is_held_and_shown(
     ],
     ids=["of another vault", "without a signature", "of the same coins"],
 )
-async def test_what_cannot_be_paid_beside_it_holds_nothing(
-    state: Path, platform: FakePlatform, other
-) -> None:
+async def test_what_cannot_be_paid_beside_it_holds_nothing(prepared, platform, other):
     platform.proposals = {"p-1": other, "p-2": ASKED}
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == set()
 
 
-async def test_s27_what_never_awaits_this_signer_is_looked_at_until_others_sign_it(
-    state: Path, platform: FakePlatform
-) -> None:
+async def test_s27_what_never_awaits_this_signer_is_looked_at_until_others_sign_it(prepared, platform):
     platform.not_ours = {"p-1"}
     platform.proposals |= {"p-1": shop(), "p-3": shop((3,), psbt_id="p-3", status=ProposalStatus.EXPIRED)}
     asked = watched(platform)
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == set()
         await approve(daemon, "p-2")
         platform.proposals["p-1"] = shop(collected=1)
@@ -130,31 +118,29 @@ async def test_s27_what_never_awaits_this_signer_is_looked_at_until_others_sign_
         assert set(asked) == {None}
 
 
-async def test_s27_no_later_word_takes_a_signature_back(state: Path, platform: FakePlatform) -> None:
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+async def test_s27_no_later_word_takes_a_signature_back(prepared, platform):
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == {"signed-by-others"}
     hidden = replace(PAID, status=ProposalStatus.CANCELLED, collected=0)
     for proposals in ({"p-2": ASKED}, {"p-1": hidden, "p-2": ASKED}, {"p-1": shop(), "p-2": ASKED}):
         platform.proposals = proposals
-        async with daemon_at(state, platform, FakeBridge()) as daemon:
+        async with daemon_at(prepared, platform, FakeBridge()) as daemon:
             await until(lambda daemon=daemon: daemon.follower.state.rounds > 2)
             assert await held(daemon) == {"signed-by-others"}
             assert "p-1" in told(daemon)
 
 
-async def test_the_list_is_read_once_and_again_where_a_vault_was_pinned_since(
-    state: Path, platform: FakePlatform
-) -> None:
+async def test_the_list_is_read_once_and_again_where_a_vault_was_pinned_since(prepared, platform):
     platform.proposals = {f"p-{n}": shop((n,), psbt_id=f"p-{n}", collected=2, status=ProposalStatus.CONFIRMED)
                           for n in range(1, 8)}  # fmt: skip
     for before, first in ((None, None), ("p-7", "p-7")):
         asked = watched(platform)
-        async with daemon_at(state, platform, FakeBridge()) as daemon:
+        async with daemon_at(prepared, platform, FakeBridge()) as daemon:
             await until(lambda asked=asked: len(asked) > 0)
             await until(lambda daemon=daemon: daemon.follower.state.rounds > 1)
         assert asked[0] == before == first
     asked = watched(platform)
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await daemon.unpin(VAULT_ID, VAULT.verification_code)
         platform.proposals["p-8"] = shop((8,), psbt_id="p-8")
         await until_state(daemon, "p-8", State.REFUSED)
@@ -164,9 +150,7 @@ async def test_the_list_is_read_once_and_again_where_a_vault_was_pinned_since(
         assert "and 4 more" in told(daemon, "p-8")
 
 
-async def test_a_list_of_many_pages_is_read_on_in_the_next_rounds(
-    state: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_list_of_many_pages_is_read_on_in_the_next_rounds(prepared, platform, monkeypatch):
     monkeypatch.setattr("signerd.account.platform.PAGE", 2)
     monkeypatch.setattr("signerd.account.others.MOST_LISTED", 4)
     platform.proposals = {
@@ -174,15 +158,13 @@ async def test_a_list_of_many_pages_is_read_on_in_the_next_rounds(
     }
     platform.proposals |= {"p-21": replace(PAID, psbt_id="p-21"), "p-22": shop((2,), psbt_id="p-22")}
     asked = watched(platform)
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until(lambda: "p-21" in asked)
         assert await held(daemon, "p-22") == {"signed-by-others"}
         assert asked[:6] == [None, "p-11", "p-13", "p-15", "p-17", "p-19"]
 
 
-async def test_f_a_whole_list_without_an_end_keeps_nobody_waiting(
-    state: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_f_a_whole_list_without_an_end_keeps_nobody_waiting(prepared, platform, monkeypatch):
     """Every page is full of signed ones, and has another behind it: what is kept of them is bounded."""
     monkeypatch.setattr("signerd.account.platform.PAGE", 20)
     monkeypatch.setattr("signerd.account.others.MOST_LISTED", 60)
@@ -196,7 +178,7 @@ async def test_f_a_whole_list_without_an_end_keeps_nobody_waiting(
         first = int(request.url.params.get("after", "q-0").removeprefix("q-")) + 1
         return httpx.Response(200, json=[{**shape, "psbt_id": f"q-{n}"} for n in range(first, first + 20)])
 
-    async with daemon_at(state, platform, FakeBridge(), sign_in=False) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge(), sign_in=False) as daemon:
         platform.before = lambda request: endless(request) if "authorization" in request.headers else None
         await daemon.sign_in("alice@example.org", "correct horse battery")
         assert await held(daemon) == {"signed-by-others"}
@@ -219,36 +201,32 @@ ANSWERS: dict[str, Callable[[httpx.Request], httpx.Response]] = {
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-async def test_f_a_whole_list_that_cannot_be_read_is_told_and_stops_nothing(
-    state: Path, platform: FakePlatform, answer: str
-) -> None:
+async def test_f_a_whole_list_that_cannot_be_read_is_told_and_stops_nothing(prepared, platform, answer):
     platform.after = lambda request: ANSWERS[answer](request) if whole_list(request) else None
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == set()
         await until(lambda: any("is left out" in line for line in daemon.troubles.sentences()))
         await approve(daemon, "p-2")
         await until_state(daemon, "p-2", State.SUBMITTED)
 
 
-async def test_where_the_platform_lost_its_past_the_list_is_read_from_the_first_on(
-    state: Path, platform: FakePlatform
-) -> None:
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+async def test_where_the_platform_lost_its_past_the_list_is_read_from_the_first_on(prepared, platform):
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == {"signed-by-others"}
         await until(lambda: daemon.journal.unfollowed.heard_until(1, frozenset()) is not None)
     platform.before = lambda r: problem(422, "INVALID") if whole_list(r) and "after" in r.url.params else None
     platform.proposals = {"p-8": replace(PAID, psbt_id="p-8"), "p-9": shop((9,), psbt_id="p-9")}
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until_state(daemon, "p-9", State.WAITING_PERSON)
         platform.proposals["p-7"] = shop((7,), psbt_id="p-7")
         await until_state(daemon, "p-7", State.WAITING_PERSON)
         assert "p-8 (2 of 2" in told(daemon, "p-9")
 
 
-async def test_one_that_is_followed_since_is_named_once(state: Path, platform: FakePlatform) -> None:
+async def test_one_that_is_followed_since_is_named_once(prepared, platform):
     platform.not_ours = {"p-1"}
     platform.proposals["p-1"] = shop(collected=1)
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == {"signed-by-others"}
         platform.not_ours = set()
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -257,8 +235,8 @@ async def test_one_that_is_followed_since_is_named_once(state: Path, platform: F
 
 
 async def test_s27_copies_of_the_proposal_itself_push_nothing_out_of_what_is_compared(
-    state: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    prepared, platform, monkeypatch
+):
     """They share its coins and hold nothing themselves: whatever their number, what others signed before is
     compared.
     """
@@ -271,15 +249,15 @@ async def test_s27_copies_of_the_proposal_itself_push_nothing_out_of_what_is_com
             for n in range(5)
         }
     platform.proposals = dict(sorted(platform.proposals.items()))
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         assert await held(daemon) == {"signed-by-others"}
         await until(lambda: daemon.journal.unfollowed.knows("z-4"))
         assert set((await daemon.proposal("p-2")).to_acknowledge) == {"signed-by-others"}
 
 
 async def test_a_list_behind_one_that_waits_is_read_to_its_end_in_the_next_rounds(
-    state: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    prepared, platform, monkeypatch
+):
     monkeypatch.setattr("signerd.account.platform.PAGE", 2)
     monkeypatch.setattr("signerd.account.others.MOST_LISTED", 4)
     platform.proposals = {"p-10": shop((10,), psbt_id="p-10")}
@@ -288,6 +266,6 @@ async def test_a_list_behind_one_that_waits_is_read_to_its_end_in_the_next_round
         f"p-{n:02}": shop((n,), psbt_id=f"p-{n:02}", status=ProposalStatus.EXPIRED) for n in range(11, 21)
     }
     platform.proposals |= {"p-21": replace(PAID, psbt_id="p-21"), "p-22": shop((2,), psbt_id="p-22")}
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    async with daemon_at(prepared, platform, FakeBridge()) as daemon:
         await until(lambda: daemon.journal.unfollowed.knows("p-21"))
         assert await held(daemon, "p-22") == {"signed-by-others"}

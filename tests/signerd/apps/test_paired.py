@@ -10,7 +10,6 @@ import pytest
 from signerd.apps.names import PREFIX
 from signerd.apps.requests import LIFE_SECONDS, MAX_OPEN, MAX_PER_ASKER_AND_MINUTE, MAX_PER_MINUTE, MAX_TRIES
 from signerd.callers import STRANGER, TERMINAL, Right
-from signerd.core.audit import first_fault
 from signerd.errors import (
     AlreadyAsking,
     InvalidRequest,
@@ -95,22 +94,6 @@ async def test_l13_every_reason_why_a_token_is_worth_nothing_reads_the_same(worl
     assert [one.state for one in await world.apps.list()] == ["revoked", "expired", "live"]
 
 
-async def test_l13_the_token_of_a_program_works_without_any_origin_only(world: World) -> None:
-    await world.apps.let_in(SITE, 5)
-    collected = await world.paired()
-    assert world.works(collected.token)
-    assert not world.works(collected.token, SITE)
-
-
-async def test_a_token_works_until_its_last_second_also_after_a_restart(world: World) -> None:
-    collected = await world.paired(days=1)
-    world.pass_time(86_399)
-    world.restart()
-    assert world.works(collected.token)
-    world.pass_time(1)
-    assert not world.works(collected.token)
-
-
 async def test_l10_of_a_token_a_secret_and_a_code_nothing_is_written_down(world: World) -> None:
     asked = await world.apps.ask("An App", READ, None)
     await world.apps.accept(asked.id, asked.code, rights=None, days=90)
@@ -193,13 +176,6 @@ async def test_l6_asking_again_brings_no_new_prompt_before_the_old_one_is_over(w
     assert len(world.feed.since(0, "pairing")) == 1
     world.pass_time(LIFE_SECONDS)
     await world.apps.ask("An App", READ, None)
-
-
-async def test_l6_one_site_has_one_prompt_under_whatever_name(world: World) -> None:
-    await world.apps.let_in(SITE, 5)
-    await world.apps.ask("One", READ, SITE)
-    with pytest.raises(AlreadyAsking):
-        await world.apps.ask("Two", READ, SITE)
 
 
 @pytest.mark.parametrize("name", ["Shop", "SHOP", " Ｓhop "])
@@ -320,40 +296,6 @@ def test_l7_secrets_are_compared_in_constant_time() -> None:
     assert "compare_digest(" in inspect.getsource(paired.PairedApps._require_code)
 
 
-async def test_a_token_comes_once_and_a_pairing_ends(world: World) -> None:
-    asked = await world.apps.ask("An App", READ, None)
-    assert (await world.apps.collect(asked.id, asked.secret)).state == "waiting"
-    world.pass_time(LIFE_SECONDS - 1)
-    await world.apps.accept(asked.id, asked.code, rights=None, days=90)
-    world.pass_time(LIFE_SECONDS - 1)
-    assert (await world.apps.collect(asked.id, asked.secret)).state == "accepted"
-    with pytest.raises(UnknownPairing):
-        await world.apps.collect(asked.id, asked.secret)
-
-
-async def test_what_is_accepted_and_not_fetched_grants_nothing(world: World) -> None:
-    asked = await world.apps.ask("An App", READ, None)
-    await world.apps.accept(asked.id, asked.code, rights=None, days=90)
-    world.pass_time(LIFE_SECONDS)
-    with pytest.raises(UnknownPairing):
-        await world.apps.collect(asked.id, asked.secret)
-    assert await world.apps.list() == ()
-    assert world.notes() == ["app-accepted"]
-
-
-async def test_what_is_answered_cannot_be_answered_otherwise(world: World) -> None:
-    asked = await world.apps.ask("An App", READ, None)
-    await world.apps.refuse(asked.id)
-    with pytest.raises(UnknownPairing):
-        await world.apps.accept(asked.id, asked.code, rights=None, days=90)
-    with pytest.raises(UnknownPairing):
-        await world.apps.refuse(asked.id)
-    other = await world.apps.ask("Another App", READ, None)
-    await world.apps.accept(other.id, other.code, rights=None, days=90)
-    with pytest.raises(UnknownPairing):
-        await world.apps.accept(other.id, other.code, rights=None, days=365)
-
-
 async def test_l13_a_yes_is_taken_back_until_the_app_has_its_token(world: World) -> None:
     asked = await world.apps.ask("An App", frozenset({"read", "approve"}), None)
     accepted = await world.apps.accept(asked.id, asked.code, rights={"approve"}, days=90)
@@ -391,46 +333,3 @@ async def test_l2_l3_a_site_cannot_even_ask_before_it_was_let_in_by_its_exact_na
         assert origin not in world.apps.origins()
     assert world.feed.since(0, "pairing")[-1].kind == "info"
     await world.apps.ask("An App", READ, SITE)
-
-
-async def test_a_site_is_let_in_for_its_minutes_and_for_its_answer_and_its_token(world: World) -> None:
-    await world.apps.let_in(SITE, 1)
-    world.pass_time(59)
-    asked = await world.apps.ask("An App", READ, SITE)
-    world.pass_time(30)
-    with pytest.raises(NotAllowed):
-        await world.apps.ask("Another", READ, SITE)
-    assert world.apps.origins() == {SITE}
-    await world.apps.accept(asked.id, asked.code, rights=None, days=1)
-    await world.apps.collect(asked.id, asked.secret)
-    world.pass_time(LIFE_SECONDS)
-    assert world.apps.origins() == {SITE}
-    (view,) = await world.apps.list_origins()
-    assert (view.until, len(view.apps)) == (None, 1)
-    world.pass_time(86_400)
-    assert world.apps.origins() == set()
-
-
-async def test_l13_a_site_that_is_shut_out_has_no_token_no_request_and_no_way_back(world: World) -> None:
-    await world.apps.let_in(SITE, 5)
-    program, collected = await world.paired(), await world.paired(origin=SITE)
-    asked = await world.apps.ask("Again", READ, SITE)
-    await world.apps.accept(asked.id, asked.code, rights=None, days=1)
-    await world.apps.shut_out(SITE + "/")
-    assert not world.works(collected.token, SITE)
-    assert world.works(program.token)
-    with pytest.raises(UnknownPairing):
-        await world.apps.collect(asked.id, asked.secret)
-    with pytest.raises(NotAllowed):
-        await world.apps.ask("Again", READ, SITE)
-    assert world.apps.origins() == set()
-    assert first_fault(world.journal.audit()) is None
-
-
-async def test_a_kill_between_the_yes_and_the_token_grants_nothing(world: World) -> None:
-    asked = await world.apps.ask("An App", READ, None)
-    await world.apps.accept(asked.id, asked.code, rights=None, days=90)
-    world.restart()
-    with pytest.raises(UnknownPairing):
-        await world.apps.collect(asked.id, asked.secret)
-    assert await world.apps.list() == ()

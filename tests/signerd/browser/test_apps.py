@@ -77,12 +77,3 @@ def test_an_app_is_let_in_by_its_digits_with_less_than_it_asked_for_and_shut_out
         expect(page.locator("#paired")).to_contain_text("revoked")
         with pytest.raises(NotPaired):
             daemon.proposals()
-
-
-def test_an_app_that_the_person_does_not_know_is_refused(desk):
-    page = desk.page("/apps")
-    with asking(desk.origin) as app:
-        app.shown.get(timeout=90)
-        page.get_by_role("button", name="Refuse").click()
-        assert isinstance(app.answers.get(timeout=90), NotAllowed)
-    expect(page.get_by_role("article")).to_have_count(0)

@@ -11,7 +11,6 @@ from playwright.sync_api import Page, expect
 from custody.schemas.proposals import ProposalStatus
 from signerd.core.states import State
 from tests.support.desk import snapshot_of, spend
-from tests.support.wallets import with_output
 
 FOCUSED = """(() => {
     const at = document.activeElement;
@@ -62,10 +61,7 @@ def test_what_the_drawing_says_the_table_says_and_the_transaction_pays(desk):
         assert output.address in squeezed(listed.inner_text())
     paid = sorted(
         f"{sats / 1e8:.8f}"
-        for sats in (
-            *(one.amount_sats for one in (*money.payments, *money.change)),
-            money.fee_sats,
-        )
+        for sats in (*(one.amount_sats for one in (*money.payments, *money.change)), money.fee_sats)
     )
     assert amounts(listed.locator("tbody").inner_text()) == paid
     right = " ".join(drawn.locator("g.pay, g.back, g.fee").all_text_contents())
@@ -124,26 +120,6 @@ def test_with_the_keyboard_alone_from_the_list_to_the_signature(desk):
     desk.until_state("p-1", State.SUBMITTED)
     expect(page.locator("#standing-title")).to_be_focused()
     assert len(desk.outer.platform.signatures("p-1")) == 1
-
-
-def refused(desk) -> None:
-    """ "p-2" pays what the platform says it gives back."""
-    honest = spend()
-    elsewhere = with_output(honest, 1, script_pubkey=honest.tx.outputs[0].script_pubkey)
-    desk.outer.platform.proposals["p-2"] = snapshot_of(elsewhere, "p-2")
-    desk.until_state("p-2", State.REFUSED)
-
-
-def test_what_is_refused_appears_says_why_and_cannot_be_approved(desk):
-    page = desk.page("/")
-    expect(page.get_by_role("link", name="Proposal p-1")).to_be_visible()
-    refused(desk)
-    page.get_by_role("link", name="Proposal p-2").click()
-    expect(page.locator("#standing-title")).to_have_text("Refused by a check here")
-    assert page.locator(".checks.refused li").count() >= 1
-    expect(page.locator(".checks.refused li").first).to_be_visible()
-    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
-    expect(page.get_by_role("button", name="Decline this proposal")).to_be_visible()
 
 
 @contextmanager
@@ -215,15 +191,6 @@ def test_s24_what_the_platform_altered_is_told_as_an_alarm_and_not_signed(desk):
     expect(other.locator("#standing .notice.bad")).to_be_visible()
     expect(other.get_by_role("button", name="Approve")).to_have_count(0)
     assert desk.outer.bridge.asked == 0
-
-
-def test_a_person_who_does_not_want_it_declines_with_a_reason(desk):
-    page = desk.page("/proposals/p-1")
-    page.get_by_label("Why").fill("Nobody ordered this.")
-    page.get_by_role("button", name="Decline this proposal").click()
-    expect(page.locator("#standing-title")).to_have_text("Declined")
-    expect(page.locator("#standing")).to_contain_text("Nobody ordered this.")
-    desk.daemon.until(lambda: [t["reason"] for t in desk.outer.platform.told()] == ["Nobody ordered this."])
 
 
 def test_three_windows_agree_without_a_reload(desk):

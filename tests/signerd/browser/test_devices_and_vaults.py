@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
 from firmware_bridge import DeviceState, Question
@@ -10,10 +11,6 @@ from tests.support.fake_bridge import FakeBridge
 from tests.support.served import make_outer
 
 PIN = "1379"
-
-
-def locked() -> FakeBridge:
-    return FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
 
 
 def begin(page: Page) -> None:
@@ -32,17 +29,16 @@ def come_to(reached: Locator) -> None:
     expect(reached).to_be_focused()
 
 
-def with_bridge(tmp_path, bridge):
-    place = tmp_path / "outer"
-    place.mkdir()
-    outer = make_outer(place)
-    outer.bridge = bridge
-    return outer
+@pytest.fixture
+def locked_desk(make_desk, tmp_path):
+    """Its device asks for a PIN."""
+    outer = make_outer(tmp_path)
+    outer.bridge = FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
+    return make_desk(outer=outer)
 
 
-def test_a_pin_by_the_mouse_and_a_wrong_one_is_told(make_desk, tmp_path):
-    desk = make_desk(outer=with_bridge(tmp_path, locked()))
-    page = desk.page("/devices")
+def test_a_pin_by_the_mouse_and_a_wrong_one_is_told(locked_desk):
+    page = locked_desk.page("/devices")
     begin(page)
     for place in ("top left", "centre"):
         page.get_by_role("button", name=f"position {place}").click()
@@ -60,26 +56,24 @@ def test_a_pin_by_the_mouse_and_a_wrong_one_is_told(make_desk, tmp_path):
     expect(page.get_by_text("This is the key that is registered here.")).to_be_visible()
 
 
-def test_nothing_can_be_pressed_before_the_scripts_are_there(make_desk, tmp_path):
+def test_nothing_can_be_pressed_before_the_scripts_are_there(locked_desk):
     """A form that is sent without them goes to a page of its own, which refuses it."""
-    desk = make_desk(outer=with_bridge(tmp_path, locked()))
-    page = desk.page("/devices")
+    page = locked_desk.page("/devices")
     held: list[Route] = []
     page.route("**/static/htmx.min.js", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks the function
     place = page.get_by_role("link", name="Unlock").get_attribute("href")
-    page.goto(f"{desk.origin}{place}", wait_until="commit")
+    page.goto(f"{locked_desk.origin}{place}", wait_until="commit")
     begin_at = page.locator("form[id^=start-] button").bounding_box()
     page.mouse.click(begin_at["x"] + 5, begin_at["y"] + 5)
     expect(page.locator("#main")).to_have_attribute("inert", "")
-    assert page.url == f"{desk.origin}{place}"
+    assert page.url == f"{locked_desk.origin}{place}"
     held[0].continue_()
     page.get_by_role("button", name="Begin").click()
     expect(page.get_by_role("heading", name="Its PIN")).to_be_visible()
 
 
-def test_a_pin_by_the_keyboard_alone(make_desk, tmp_path):
-    desk = make_desk(outer=with_bridge(tmp_path, locked()))
-    page = desk.page("/devices")
+def test_a_pin_by_the_keyboard_alone(locked_desk):
+    page = locked_desk.page("/devices")
     come_to(page.get_by_role("link", name="Unlock"))
     page.keyboard.press("Enter")
     come_to(page.get_by_role("button", name="Begin"))
@@ -96,9 +90,8 @@ def test_a_pin_by_the_keyboard_alone(make_desk, tmp_path):
     expect(page.get_by_role("heading", name="Unlocked")).to_be_focused()
 
 
-def test_the_focus_is_led_on_though_the_part_is_made_anew_before_the_answer_comes(make_desk, tmp_path):
-    desk = make_desk(outer=with_bridge(tmp_path, locked()))
-    page = desk.page("/devices")
+def test_the_focus_is_led_on_though_the_part_is_made_anew_before_the_answer_comes(locked_desk):
+    page = locked_desk.page("/devices")
     begin(page)
     held: list[tuple[Route, APIResponse]] = []
     page.route("**/questions/*", lambda route: held.append((route, route.fetch())))
@@ -111,9 +104,8 @@ def test_the_focus_is_led_on_though_the_part_is_made_anew_before_the_answer_come
     expect(unlocked).to_be_focused()
 
 
-def test_a_part_that_is_made_anew_keeps_the_focus_where_it_was(make_desk, tmp_path):
-    desk = make_desk(outer=with_bridge(tmp_path, locked()))
-    page = desk.page("/devices")
+def test_a_part_that_is_made_anew_keeps_the_focus_where_it_was(locked_desk):
+    page = locked_desk.page("/devices")
     # What the page has seen is what lets the daemon say that nothing is new.
     page.route(
         "**/*seen=*", lambda route: route.continue_(url=re.sub(r"seen=\w+", "seen=0", route.request.url))
@@ -136,9 +128,8 @@ def test_a_part_that_is_made_anew_keeps_the_focus_where_it_was(make_desk, tmp_pa
     made_anew(page.get_by_role("link", name="To the devices"))
 
 
-def test_l10_what_is_typed_stays_nowhere_on_the_page_or_in_an_address(make_desk, tmp_path):
-    desk = make_desk(outer=with_bridge(tmp_path, locked()))
-    page = desk.page("/devices")
+def test_l10_what_is_typed_stays_nowhere_on_the_page_or_in_an_address(locked_desk):
+    page = locked_desk.page("/devices")
     addresses = []
     page.on("request", lambda request: addresses.append(request.url))
     begin(page)

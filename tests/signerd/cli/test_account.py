@@ -75,9 +75,13 @@ def test_login_stores_the_session_and_notes_it(alone, store):
     assert "signed-in" in notes(alone)
 
 
-def test_login_with_a_one_time_code_and_json(alone, outer):
+def test_login_with_a_one_time_code_and_json(alone, outer, store):
     outer.platform.two_factor = True
-    ended = signerd("login", "--json", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n{OTP}\n")
+    typed = f"{EMAIL}\n{PASSWORD}\n"
+    assert signerd("login", state=alone, typed=typed + "000000\n").status == Exit.SIGNED_OUT
+    assert signerd("login", state=alone, typed=typed).status == Exit.USAGE
+    assert store.kept is None
+    ended = signerd("login", "--json", state=alone, typed=f"{typed}{OTP}\n")
     assert ended.status == Exit.OK
     assert ended.json == {"email": EMAIL, "code_needed": False, "secrets": "memory"}
 
@@ -97,14 +101,6 @@ def test_a_login_that_fails_changes_nothing(alone, store, typed, status):
     assert ended.error["hint"]
     assert store.kept is None
     assert "signed-in" not in notes(alone)
-
-
-def test_a_wrong_code_and_a_missing_one(alone, outer, store):
-    outer.platform.two_factor = True
-    typed = f"{EMAIL}\n{PASSWORD}\n"
-    assert signerd("login", state=alone, typed=typed + "000000\n").status == Exit.SIGNED_OUT
-    assert signerd("login", state=alone, typed=typed).status == Exit.USAGE
-    assert store.kept is None
 
 
 def test_the_platform_is_out_of_reach(alone, outer):

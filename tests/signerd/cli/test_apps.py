@@ -63,12 +63,6 @@ def test_the_person_sees_what_is_asked_types_the_code_and_takes_rights_away(daem
     assert (revoked["id"], revoked["state"]) == (collected.app_id, "revoked")
 
 
-def test_approve_is_said_to_be_what_it_is(daemon):
-    pairing = ask(daemon)
-    shown = signerd("pair", state=daemon.state, typed=f"{pairing.code}\n").out
-    assert "approve and decline payments in your name, without asking you: then only your device" in shown
-
-
 @pytest.mark.parametrize(
     ("options", "typed", "status"),
     [(["--refuse"], "", Exit.OK), ([], "no\n", Exit.DECLINED), ([], "N\n", Exit.DECLINED)],
@@ -85,6 +79,8 @@ def test_l13_a_yes_is_taken_back_until_the_app_has_its_token(daemon):
     ended = signerd("pair", "--code", pairing.code, state=daemon.state)
     take_back = f"`signerd pair {pairing.id} --refuse` takes it back."
     assert ended.out.splitlines()[-1].endswith(take_back)
+    words = "approve and decline payments in your name, without asking you: then only your device"
+    assert words in ended.out
     listed = signerd("apps", state=daemon.state).out
     assert "'Late' (a program of this machine) was let in and has not fetched its token." in listed
     assert take_back in listed
@@ -138,23 +134,19 @@ def test_of_several_requests_one_is_named(daemon):
     assert collect(daemon, first).state == "waiting"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "code"),
-    [
+def test_what_cannot_be_is_refused_with_words(daemon):
+    ask(daemon)
+    for arguments, status, code in (
         (["pair", "--only", "read,xpub"], Exit.USAGE, "invalid-request"),
         (["pair", "--origin", "ftp://x"], Exit.USAGE, "invalid-request"),
         (["pair", "--days", "0", "--code", "000000"], Exit.USAGE, "invalid-request"),
         (["pair", "0123"], Exit.NOT_DECIDED, "unknown-pairing"),
         (["apps", "revoke", "0123"], Exit.NOT_DECIDED, "unknown-app"),
         (["apps", "shut-out", "*"], Exit.USAGE, "invalid-request"),
-    ],
-    ids=str,
-)
-def test_what_cannot_be_is_refused_with_words(daemon, arguments, status, code):
-    ask(daemon)
-    ended = signerd(*arguments, "--json", state=daemon.state)
-    assert (ended.status, ended.error["code"]) == (status, code)
-    assert ended.error["hint"]
+    ):
+        ended = signerd(*arguments, "--json", state=daemon.state)
+        assert (ended.status, ended.error["code"]) == (status, code), arguments
+        assert ended.error["hint"]
 
 
 def test_l8_what_an_app_says_of_itself_moves_nothing_on_the_terminal(daemon):
@@ -237,14 +229,11 @@ def test_without_a_browser_it_says_what_else_to_do(port, runtime, monkeypatch):
     assert list(runtime.iterdir()) == []
 
 
-def test_a_code_to_type_for_a_browser_elsewhere(port):
+def test_a_code_to_type_for_a_browser_elsewhere_and_one_for_a_program(port):
     ended = signerd("open", "--print", state=port.daemon.state)
     assert f"{port.origin}/" in ended.out
     assert f"-L {port.number}:127.0.0.1:{port.number}" in ended.out
     assert port.enter(CODE.search(ended.out)[0]).status == 200
-
-
-def test_a_code_for_a_program(port):
     answer = signerd("open", "--json", state=port.daemon.state).json
     assert (answer["url"], answer["seconds"]) == (f"{port.origin}/", 30)
     assert port.enter(answer["code"]).status == 200

@@ -23,6 +23,7 @@ from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
 from signerd.journal import Journal, StateFolder
 from signerd.shapes import AuditReport
+from tests.signerd.loopback.test_routes import STATUS
 from tests.support.command import is_tame, signerd
 from tests.support.daemons import MemoryStore, hurried_sleep, make_config, prepare
 from tests.support.desk import NETWORK
@@ -138,10 +139,9 @@ def test_f_a_daemon_that_was_suspended_goes_on_and_its_folder_was_held(state):
         assert program.wait(20) == 0
 
 
-@pytest.mark.parametrize("secret", ["file", "keyring"])
-def test_run_needs_a_configuration(state, monkeypatch, secret):
+def test_run_needs_a_configuration(state, monkeypatch):
     (state / "config.toml").unlink()
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(state / secret))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(state / "nothing"))
     ended = signerd("run", state=state)
     assert ended.status == Exit.STATE
     assert "signerd login --platform" in ended.err
@@ -195,8 +195,6 @@ def test_status_says_what_there_is_and_what_is_missing(tmp_path):
 
 
 def test_l8_notes_are_tame(tmp_path):
-    from tests.signerd.loopback.test_routes import STATUS
-
     hostile = STATUS.model_copy(update={"notes": ("\x1b[2J\u202eevil\r\nfine",), "network": "mainnet"})
     with served_script(tmp_path / "s", status=hostile) as desk:
         out = signerd("status", state=desk.state).out
@@ -264,16 +262,9 @@ def test_with_a_daemon_the_daemon_is_asked(tmp_path):
         assert report["fault"] is None
         assert report["entries"] >= 4
     broken = AuditReport(entries=7, head="00", at=3, fault="entry 3 was changed")
-    with served_script(tmp_path / "t", status=None, verify_audit=broken) as daemon:
-        daemon.service.answers["status"] = daemon_status()
+    with served_script(tmp_path / "t", status=STATUS, verify_audit=broken) as daemon:
         ended = signerd("audit", "verify", state=daemon.state)
         assert (ended.status, "entry 3 was changed" in ended.out) == (Exit.AUDIT, True)
-
-
-def daemon_status():
-    from tests.signerd.loopback.test_routes import STATUS
-
-    return STATUS
 
 
 @pytest.mark.parametrize(("statement", "at"), TAMPER.values(), ids=TAMPER)

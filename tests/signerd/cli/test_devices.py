@@ -30,26 +30,19 @@ def desk(tmp_path, outer):
         yield daemon
 
 
-def test_a_ready_device_is_listed_with_its_fingerprint(desk):
+def test_a_device_is_listed_with_its_state_its_fingerprint_and_advice(desk, outer):
+    """What is reached at an address is an emulator, a maker's or ours: nothing that a program says of itself
+    proves which.
+    """
     ended = signerd("devices", state=desk.state)
     assert ended.status == Exit.OK
-    assert str(ALICE.fingerprint) in ended.out
-    assert "ready" in ended.out
+    for part in (str(ALICE.fingerprint), "ready", "emulator"):
+        assert part in ended.out
+    assert "virtual" not in ended.out
     [device] = signerd("devices", "--json", state=desk.state).json
     assert (device["state"], device["fingerprint"]) == ("ready", str(ALICE.fingerprint))
-
-
-def test_what_is_reached_at_an_address_is_listed_as_an_emulator(desk):
-    """A maker's or ours: nothing that a program says of itself proves which."""
-    listed = signerd("devices", state=desk.state)
-    assert "emulator" in listed.out
-    assert "virtual" not in listed.out
-    [device] = signerd("devices", "--json", state=desk.state).json
     assert device["emulator"] is True
     assert "virtual" not in device
-
-
-def test_a_locked_device_comes_with_advice(desk, outer):
     desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
     assert "Unlock it with its PIN." in signerd("devices", state=desk.state).out
 
@@ -71,29 +64,27 @@ def test_s22_a_device_is_listed_with_its_firmware_and_its_known_flaws(desk, oute
     assert "TREZOR-2.5.1-REPLACEMENT" in [flaw["id"] for flaw in device["advisories"]]
 
 
-def test_s22_registering_tells_of_known_flaws_before_it_asks(desk, outer):
+def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(desk, outer):
+    def told() -> str:
+        ended = signerd("register", state=desk.state, typed="n\n")
+        assert ended.status == Exit.DECLINED
+        return ended.out.partition("Is this your device's fingerprint")[0]
+
+    unknown = told()
+    assert "Firmware            not known" in unknown
+    assert "cannot be said" in unknown
+    assert "do not prove that they leak nothing" in unknown
     outer.bridge.firmware = "2.5.0"
-    ended = signerd("register", state=desk.state, typed="n\n")
-    assert ended.status == Exit.DECLINED
-    told, _asked, _rest = ended.out.partition("Is this your device's fingerprint")
-    assert "STOP USING IT  TREZOR-2.5.1-REPLACEMENT" in told
-    assert "Update to at least 2.5.1." in told
-    assert "https://github.com/trezor/trezor-firmware" in told
-
-
-def test_s22_registering_says_where_the_firmware_is_not_known(desk, outer):
-    ended = signerd("register", state=desk.state, typed="n\n")
-    assert "Firmware            not known" in ended.out
-    assert "cannot be said" in ended.out
+    flawed = told()
+    assert "STOP USING IT  TREZOR-2.5.1-REPLACEMENT" in flawed
+    assert "Update to at least 2.5.1." in flawed
+    assert "https://github.com/trezor/trezor-firmware" in flawed
     outer.bridge.firmware = "2.12.4"
-    ended = signerd("register", state=desk.state, typed="n\n")
-    assert "2.12.4" in ended.out
-    assert "cannot be said" not in ended.out
-    assert "KNOWN FLAW" not in ended.out
-
-
-def test_s20_registering_says_that_a_nonce_is_not_proven(desk):
-    assert "do not prove that they leak nothing" in signerd("register", state=desk.state, typed="n\n").out
+    sound = told()
+    assert "2.12.4" in sound
+    assert "cannot be said" not in sound
+    assert "KNOWN FLAW" not in sound
+    assert outer.platform.keys == outer.bridge.messages == []
 
 
 def test_l8_even_where_the_daemon_forgot_a_devices_words_do_not_reach_the_terminal(tmp_path):
@@ -128,13 +119,6 @@ def test_register_shows_fingerprint_and_paths_asks_and_registers(desk, outer):
     assert "Look at your device" in ended.out
     assert len(outer.platform.keys) == 1
     assert len(outer.bridge.messages) == 1
-
-
-def test_anything_but_yes_registers_nothing(desk, outer):
-    ended = signerd("register", state=desk.state, typed="n\n")
-    assert ended.status == Exit.DECLINED
-    assert outer.platform.keys == []
-    assert outer.bridge.messages == []
 
 
 def test_register_for_a_script(desk, outer):

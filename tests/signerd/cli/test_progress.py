@@ -119,29 +119,17 @@ def test_the_matrix_is_drawn_and_its_places_are_typed(desk):
     assert "THIS IS NOT" not in ended.out
 
 
-def test_l10_what_was_typed_is_not_shown(desk):
-    ended = signerd("devices", "unlock", "--json", state=desk.state, typed=f"{PIN}\n")
-    assert ended.json["state"] == "ready"
-    assert PIN not in ended.out + ended.err
-
-
-def test_what_cannot_be_a_place_is_not_sent_to_the_device(desk, outer):
-    ended = signerd("devices", "unlock", state=desk.state, typed=f"12a4\n0\n{PIN}\n")
-    assert ended.status == Exit.OK
-    assert ended.out.count("The places are the figures 1 to 9.") == 2
+def test_l10_what_was_typed_is_neither_shown_nor_sent_where_it_cannot_be_a_place(desk):
+    assert signerd("devices", "unlock", state=desk.state).status == Exit.USAGE, "nobody is there to answer"
     gave_up = signerd("devices", "unlock", state=desk.state, typed="a\nb\nc\n")
     assert gave_up.status == Exit.USAGE
-
-
-def test_a_wrong_pin(desk):
-    ended = signerd("devices", "unlock", "--json", state=desk.state, typed="1111\n")
-    assert ended.status == Exit.DEVICE
-    assert ended.error["code"] == "device-failed"
-    assert "wrong" in ended.error["sentence"]
-
-
-def test_nobody_is_there_to_answer(desk):
-    assert signerd("devices", "unlock", state=desk.state).status == Exit.USAGE
+    wrong = signerd("devices", "unlock", "--json", state=desk.state, typed="1111\n")
+    assert (wrong.status, wrong.error["code"]) == (Exit.DEVICE, "device-failed")
+    assert "wrong" in wrong.error["sentence"]
+    ended = signerd("devices", "unlock", "--json", state=desk.state, typed=f"12a4\n0\n{PIN}\n")
+    assert ended.json["state"] == "ready"
+    assert (ended.out + ended.err).count("The places are the figures 1 to 9.") == 2
+    assert PIN not in ended.out + ended.err
 
 
 def test_it_may_be_left_to_the_device(desk, outer):
@@ -168,13 +156,10 @@ def test_a_pairing_code_is_compared(desk, outer, said, status):
     assert "ABCD EFGH" in ended.out
 
 
-def test_a_device_shows_itself(desk, outer):
+def test_a_device_shows_itself_and_what_runs_is_given_up(desk, outer):
     desk.on_loop(outer.bridge.becomes, DeviceState.READY)
     assert signerd("devices", "identify", state=desk.state).status == Exit.OK
     assert outer.bridge.identified == 1
     assert signerd("devices", "identify", "trezor-404", state=desk.state).status == Exit.DEVICE
-
-
-def test_what_runs_is_given_up(desk, outer):
     assert signerd("devices", "cancel", outer.bridge.device.id, state=desk.state).status == Exit.OK
     assert outer.bridge.cancels == 1

@@ -49,26 +49,19 @@ def shown(state, psbt_id: str = "p-1") -> ProposalView:
 # --- proposals ----------------------------------------------------------------------------------------------
 
 
-def test_the_list_shows_amounts_in_both_units_and_the_network(desk):
+def test_the_list_shows_amounts_in_both_units_and_the_network_and_what_has_ended_on_request(desk):
     ended = signerd("proposals", state=desk.state)
     view = shown(desk.state)
     assert ended.status == Exit.OK
-    assert "p-1" in ended.out
-    assert "regtest" in ended.out
-    assert amount(view.paid_sats or 0) in ended.out
-    assert amount(view.fee_sats or 0) in ended.out
     assert "waits for your decision" in ended.out
-
-
-def test_the_list_as_json(desk):
+    for part in ("p-1", "regtest", amount(view.paid_sats or 0), amount(view.fee_sats or 0)):
+        assert part in ended.out
     [line] = signerd("proposals", "--json", state=desk.state).json
     assert (line["psbt_id"], line["network"], line["state"]) == ("p-1", "regtest", "waiting-for-person")
-
-
-def test_what_has_ended_is_listed_on_request(desk):
-    assert signerd("reject", "p-1", state=desk.state).status == Exit.OK
+    assert signerd("reject", "p-1", "--json", state=desk.state).json["state"] == "declined"
     assert signerd("proposals", "--json", state=desk.state).json == []
     assert "No proposal" in signerd("proposals", state=desk.state).out
+    assert signerd("proposals", "--all", state=desk.state).out.rstrip().endswith(" declined.")
     [line] = signerd("proposals", "--all", "--json", state=desk.state).json
     assert line["state"] == "declined"
 
@@ -103,15 +96,6 @@ def test_show_says_where_the_money_goes_and_each_check_in_a_sentence(desk):
     assert "(not believed)" in text
 
 
-def test_show_says_what_refuses(state, outer):
-    outer.platform.proposals["p-1"] = snapshot_of(spend(), fee=1)
-    with served_daemon(state, outer) as daemon:
-        await_proposal(daemon, "p-1")
-        text = signerd("show", "p-1", state=state).out
-        assert "REFUSED  " in text
-        assert "cannot be approved" in text
-
-
 def test_s16_without_a_pinned_vault_no_figure_is_shown(state, outer):
     with served_daemon(state, outer, prepared=False) as daemon:
         await_proposal(daemon, "p-1")
@@ -143,9 +127,6 @@ def test_an_unknown_proposal(desk):
     assert "signerd proposals" in ended.err
     told = signerd("show", "p-9", "--json", state=desk.state).error
     assert (told["code"], told["status"]) == ("unknown-proposal", Exit.NOT_DECIDED)
-
-
-def test_an_id_that_cannot_be_is_refused(desk):
     assert signerd("show", "p 1/../x", state=desk.state).status == Exit.USAGE
 
 
@@ -164,18 +145,13 @@ def test_approve_shows_asks_and_follows_the_device_to_the_platform(desk, outer):
     assert outer.bridge.asked == 1
 
 
-@pytest.mark.parametrize("typed", ["n\n", "\n", "maybe\n", "Y E S\n"])
-def test_anything_but_yes_approves_nothing(desk, outer, typed):
-    ended = signerd("approve", "p-1", state=desk.state, typed=typed)
-    assert ended.status == Exit.DECLINED
-    assert "Nothing was approved" in ended.out
+def test_anything_but_yes_approves_nothing(desk, outer):
+    for typed in ("n\n", "\n", "maybe\n", "Y E S\n"):
+        ended = signerd("approve", "p-1", state=desk.state, typed=typed)
+        assert ended.status == Exit.DECLINED
+        assert "Nothing was approved" in ended.out
+    assert signerd("approve", "p-1", state=desk.state).status == Exit.USAGE, "nobody is there"
     assert shown(desk.state).state == "waiting-for-person"
-    assert outer.bridge.asked == 0
-
-
-def test_nobody_there_approves_nothing(desk, outer):
-    ended = signerd("approve", "p-1", state=desk.state)
-    assert ended.status == Exit.USAGE
     assert outer.bridge.asked == 0
 
 
@@ -197,18 +173,27 @@ def test_a_refusal_on_the_device_is_not_signed_and_can_be_tried_again(desk, oute
     assert len(outer.platform.signatures("p-1")) == 1
 
 
-def test_s6_a_second_approve_signs_nothing(desk, outer):
+def test_s6_what_was_signed_is_neither_signed_again_nor_declined(desk, outer):
     assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
     again = signerd("approve", "p-1", "--yes", state=desk.state)
     assert again.status == Exit.NOT_DECIDED
     assert "the platform has your signature" in again.err
+    assert signerd("reject", "p-1", state=desk.state).status == Exit.NOT_DECIDED
     assert outer.bridge.asked == 1
+    # An outcome that was there before is not waited for.
+    said: list[str] = []
+    with desk.client() as client:
+        view = progress.until_decided(client, "p-1", client.status().position, said.append)
+    assert (view.state, said) == ("submitted", [view.reason])
 
 
 def test_what_a_check_refuses_is_not_even_asked_for(state, outer):
     outer.platform.proposals["p-1"] = snapshot_of(spend(), fee=1)
     with served_daemon(state, outer) as daemon:
         await_proposal(daemon, "p-1")
+        text = signerd("show", "p-1", state=state).out
+        assert "REFUSED  " in text
+        assert "cannot be approved" in text
         ended = signerd("approve", "p-1", state=state, typed="y\n")
         assert ended.status == Exit.NOT_DECIDED
         assert "fee-recorded" in ended.err
@@ -229,14 +214,10 @@ def test_s24_the_yes_is_to_what_was_shown_and_to_nothing_else(desk, outer):
     assert outer.bridge.asked == 0
 
 
-def rival(outer) -> None:
-    """Spends the coins of the signed p-1 once more."""
-    outer.platform.proposals["p-2"] = snapshot_of(spend(fee=2_000), psbt_id="p-2")
-
-
 def test_s25_a_warning_that_holds_must_be_named(desk, outer):
     assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
-    rival(outer)
+    # It spends the coins of the signed p-1 once more.
+    outer.platform.proposals["p-2"] = snapshot_of(spend(fee=2_000), psbt_id="p-2")
     await_proposal(desk, "p-2")
     [name] = shown(desk.state, "p-2").to_acknowledge
     assert f"held until you name these warnings: {name}" in signerd("show", "p-2", state=desk.state).out
@@ -249,14 +230,10 @@ def test_s25_a_warning_that_holds_must_be_named(desk, outer):
     typed = signerd("approve", "p-2", state=desk.state, typed=f"{name}\ny\n")
     assert typed.status == Exit.OK
     assert outer.bridge.asked == 2
-
-
-def test_a_warning_can_be_named_on_the_command_line(desk, outer):
-    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
-    rival(outer)
-    await_proposal(desk, "p-2")
-    ended = signerd("approve", "p-2", "--yes", "--acknowledge", "conflict", state=desk.state)
-    assert ended.status == Exit.OK
+    outer.platform.proposals["p-3"] = snapshot_of(spend(fee=3_000), psbt_id="p-3")
+    await_proposal(desk, "p-3")
+    named = signerd("approve", "p-3", "--yes", "--acknowledge", "conflict", state=desk.state)
+    assert named.status == Exit.OK
 
 
 def test_without_a_device_the_command_waits_until_it_comes(desk, outer, monkeypatch):
@@ -268,27 +245,13 @@ def test_without_a_device_the_command_waits_until_it_comes(desk, outer, monkeypa
         return following(*args)
 
     monkeypatch.setattr("signerd.cli.progress.until_decided", plugged_in)
+    moment = signerd("approve", "p-1", "--yes", "--no-wait", "--json", state=desk.state)
+    assert (moment.status, moment.json["state"]) == (Exit.OK, "waiting-for-device")
+    assert outer.bridge.asked == 0
     ended = signerd("approve", "p-1", "--yes", state=desk.state)
     assert ended.status == Exit.OK
     assert "approved, waits for your device" in ended.out
     assert outer.bridge.asked == 1
-
-
-def test_no_wait_answers_with_the_state_of_the_moment(desk, outer):
-    desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
-    ended = signerd("approve", "p-1", "--yes", "--no-wait", "--json", state=desk.state)
-    assert ended.status == Exit.OK
-    assert ended.json["state"] == "waiting-for-device"
-    assert outer.bridge.asked == 0
-
-
-def test_an_outcome_that_was_there_before_is_not_waited_for(desk):
-    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
-    said: list[str] = []
-    with desk.client() as client:
-        view = progress.until_decided(client, "p-1", client.status().position, said.append)
-    assert view.state == "submitted"
-    assert said == [view.reason]
 
 
 def test_an_approved_proposal_is_followed_without_asking_again(desk, outer, monkeypatch):
@@ -335,7 +298,7 @@ def test_a_daemon_that_goes_while_the_device_waits_is_told(state, outer):
     waiting = view.model_copy(update={"state": "waiting-for-device"})
     looks = threading.Semaphore(0)
 
-    def proposal(_psbt_id: str) -> ProposalView:
+    def proposal(_psbt_id: str, _by: Caller) -> ProposalView:
         looks.release()
         return waiting
 
@@ -355,6 +318,8 @@ def test_a_daemon_that_goes_while_the_device_waits_is_told(state, outer):
 
 
 def test_reject_tells_the_platform_why(desk, outer):
+    assert signerd("reject", "p-1", "--reason", "x" * 1_001, state=desk.state).status == Exit.USAGE
+    assert shown(desk.state).state == "waiting-for-person"
     ended = signerd("reject", "p-1", "--reason", "who is this for?", state=desk.state)
     assert ended.status == Exit.OK
     assert ended.out == "Proposal p-1: declined: who is this for?\n"
@@ -364,18 +329,3 @@ def test_reject_tells_the_platform_why(desk, outer):
 
 def test_without_a_reason_it_is_said_once_that_it_was_declined(desk):
     assert signerd("reject", "p-1", state=desk.state).out == "Proposal p-1: declined.\n"
-    assert signerd("proposals", "--all", state=desk.state).out.rstrip().endswith(" declined.")
-
-
-def test_reject_as_json(desk):
-    assert signerd("reject", "p-1", "--json", state=desk.state).json["state"] == "declined"
-
-
-def test_a_signed_proposal_cannot_be_declined(desk):
-    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
-    assert signerd("reject", "p-1", state=desk.state).status == Exit.NOT_DECIDED
-
-
-def test_a_reason_that_the_platform_would_not_take_is_refused_here(desk):
-    assert signerd("reject", "p-1", "--reason", "x" * 1_001, state=desk.state).status == Exit.USAGE
-    assert shown(desk.state).state == "waiting-for-person"

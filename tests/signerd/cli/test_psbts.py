@@ -50,33 +50,29 @@ def test_inspect_shows_where_the_money_goes_and_stores_nothing(desk, file):
     assert only["psbt_id"] == "p-1"
 
 
-@pytest.mark.parametrize("spelling", ["binary", "base64", "broken into lines"])
-def test_inspect_reads_every_spelling(desk, file, spelling):
-    if spelling != "binary":
-        text = base64.encodebytes(file.read_bytes()) if "lines" in spelling else bill().to_base64().encode()
-        file.write_bytes(text)
-    assert signerd("inspect", str(file), "--json", state=desk.state).json["allowed"] is True
+def test_inspect_reads_every_spelling(desk, file):
+    binary = file.read_bytes()
+    for spelling in (binary, bill().to_base64().encode(), base64.encodebytes(binary)):
+        file.write_bytes(spelling)
+        assert signerd("inspect", str(file), "--json", state=desk.state).json["allowed"] is True
 
 
-def test_inspect_tells_by_its_status_that_it_is_refused(desk, tmp_path):
+def test_inspect_tells_what_is_refused_and_what_the_platform_has_proposed(desk, tmp_path):
     stranger = written(tmp_path / "x", make_spend(make_vault(threshold=3)))
     ended = signerd("inspect", stranger, state=desk.state)
     assert ended.status == Exit.NOT_DECIDED
     assert "input-not-ours" in ended.out
     assert "cannot be approved" in ended.out
-
-
-def test_inspect_points_to_the_proposal(desk, tmp_path):
     ended = signerd("inspect", written(tmp_path / "x", spend()), state=desk.state)
     assert "proposal p-1" in ended.out
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"no psbt at all", b"cHNidP8"], ids=repr)
-def test_what_is_no_psbt(desk, tmp_path, content):
+def test_what_is_no_psbt(desk, tmp_path):
     path = tmp_path / "x"
-    path.write_bytes(content)
-    for command in ("inspect", "sign"):
-        assert signerd(command, str(path), state=desk.state).status != Exit.OK
+    for content in (b"", b"\xff\xfe", b"no psbt at all", b"cHNidP8"):
+        path.write_bytes(content)
+        for command in ("inspect", "sign"):
+            assert signerd(command, str(path), state=desk.state).status != Exit.OK, content
     assert signerd("inspect", str(tmp_path / "none"), state=desk.state).status == Exit.USAGE
 
 
@@ -96,9 +92,16 @@ def test_sign_shows_asks_and_writes_the_signed_psbt(desk, outer, file, tmp_path)
     assert signerd("sign", str(file), "-o", str(out), state=desk.state).status == Exit.USAGE
 
 
-def test_sign_asks_nobody_where_the_answer_has_no_place(desk, outer, file, tmp_path):
+def test_sign_asks_no_device_where_it_cannot_sign_or_answer(desk, outer, file, tmp_path):
     ended = signerd("sign", str(file), "--yes", "-o", str(tmp_path / "none" / "signed"), state=desk.state)
     assert ended.status == Exit.USAGE
+    # Its answer is not read from where the PSBT came.
+    ended = signerd("sign", "-", state=desk.state, typed=bill().to_base64())
+    assert ended.status == Exit.USAGE
+    assert "leaves no input for your answer" in ended.err
+    of_the_platforms = signerd("sign", written(tmp_path / "x", spend()), "--yes", state=desk.state)
+    assert of_the_platforms.status == Exit.NOT_DECIDED
+    assert "p-1" in of_the_platforms.err
     assert outer.bridge.asked == 0
 
 
@@ -118,27 +121,11 @@ def test_sign_gives_the_whole_transaction_where_it_is_complete(desk, tmp_path):
     assert bytes.fromhex(ended.json["final"])
 
 
-def test_sign_and_no(desk, outer, file):
+def test_sign_and_the_person_says_no_here_or_at_the_device(desk, outer, file):
     ended = signerd("sign", str(file), state=desk.state, typed="n\n")
     assert ended.status == Exit.DECLINED
     assert outer.bridge.asked == 0
     # It waits, and is in the list as what it is.
     assert "brought by command line" in signerd("proposals", state=desk.state).out
-
-
-def test_sign_and_the_person_says_no_at_the_device(desk, outer, file):
     outer.bridge.failures.append(RefusedByPerson("no"))
     assert signerd("sign", str(file), "--yes", state=desk.state).status == Exit.NOT_SIGNED
-
-
-def test_sign_does_not_read_its_answer_from_where_the_psbt_came(desk):
-    ended = signerd("sign", "-", state=desk.state, typed=bill().to_base64())
-    assert ended.status == Exit.USAGE
-    assert "leaves no input for your answer" in ended.err
-
-
-def test_sign_a_proposal_of_the_platforms(desk, outer, tmp_path):
-    ended = signerd("sign", written(tmp_path / "x", spend()), "--yes", state=desk.state)
-    assert ended.status == Exit.NOT_DECIDED
-    assert "p-1" in ended.err
-    assert outer.bridge.asked == 0

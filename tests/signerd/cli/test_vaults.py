@@ -58,27 +58,20 @@ def test_pin_shows_what_is_compared_and_with_whom_and_asks_for_the_code(desk, ou
     assert "PINNED" in signerd("vaults", state=desk.state).out
 
 
-def test_the_persons_own_screen_says_which_address_the_device_must_show(desk):
-    ended = signerd("pin", VAULT_ID, "--code", CODE, state=desk.state)
-    assert f"It must be {VAULT.address(0, 0)}, which devices show as tb1" in ended.out
-
-
 def test_pin_for_a_script(desk):
+    assert signerd("pin", VAULT_ID, state=desk.state).status == Exit.USAGE, "nobody is there to type the code"
+    unknown = signerd("pin", "vault-9", "--code", CODE, "--json", state=desk.state)
+    assert (unknown.status, unknown.error["code"]) == (Exit.NOT_DECIDED, "unknown-vault")
+    not_pinned = signerd("unpin", VAULT_ID, "--code", CODE, "--json", state=desk.state)
+    assert (not_pinned.status, not_pinned.error["code"]) == (Exit.NOT_DECIDED, "not-pinned")
+    two_sources = signerd("pin", VAULT_ID, "--from", "a", "--psbt", "b", "--code", CODE, state=desk.state)
+    assert two_sources.status == Exit.USAGE
+    assert "together" in two_sources.err
     ended = signerd("pin", VAULT_ID, "--code", CODE, "--json", state=desk.state)
     assert ended.status == Exit.OK
-    assert ended.json["pinned"] is True
-    assert ended.json["address_shown"] is True
+    assert (ended.json["pinned"], ended.json["address_shown"]) == (True, True)
     assert CODE in ended.err
-
-
-def test_nobody_there_to_type_the_code(desk):
-    assert signerd("pin", VAULT_ID, state=desk.state).status == Exit.USAGE
-
-
-def test_an_unknown_vault(desk):
-    ended = signerd("pin", "vault-9", "--code", CODE, "--json", state=desk.state)
-    assert ended.status == Exit.NOT_DECIDED
-    assert ended.error["code"] == "unknown-vault"
+    assert f"It must be {VAULT.address(0, 0)}, which devices show as tb1" in ended.err
 
 
 def test_a_device_that_goes_leaves_nothing_pinned_and_pinning_again_goes_on(desk, outer):
@@ -135,49 +128,36 @@ def test_a_vault_that_the_person_brings_is_pinned_where_the_record_agrees(
     assert "PINNED" in ended.out
 
 
-@pytest.mark.parametrize(
-    ("option", "content"),
-    [
+def test_s16_a_vault_that_is_not_the_records_is_refused_with_both_shown(desk, tmp_path, outer):
+    path = tmp_path / "brought"
+    for option, content in (
         ("--from", OTHER.descriptor.encode()),
         ("--from", enrolment_text(OTHER, "V", EnrolmentForm.BSMS).encode()),
         ("--psbt", make_spend(OTHER).to_bytes()),
-    ],
-)
-def test_s16_a_vault_that_is_not_the_records_is_refused_with_both_shown(
-    desk, tmp_path, outer, option, content
-):
-    path = tmp_path / "brought"
-    path.write_bytes(content)
-    ended = signerd("pin", VAULT_ID, option, str(path), "--code", OTHER.verification_code, state=desk.state)
-    assert ended.status == Exit.NOT_DECIDED
-    assert CODE in ended.err
-    assert OTHER.verification_code in ended.err
+    ):
+        path.write_bytes(content)
+        named = ("--code", OTHER.verification_code)
+        ended = signerd("pin", VAULT_ID, option, str(path), *named, state=desk.state)
+        assert ended.status == Exit.NOT_DECIDED
+        assert CODE in ended.err
+        assert OTHER.verification_code in ended.err
     assert outer.bridge.enrolled == []
 
 
-@pytest.mark.parametrize(
-    ("option", "content"),
-    [
+def test_a_file_that_has_no_vault_is_said(desk, tmp_path):
+    path = tmp_path / "brought"
+    for option, content in (
+        ("--from", None),
         ("--from", b"\xff\xfe"),
         ("--from", b"hello"),
         ("--psbt", b"psbt\xffx"),
         ("--psbt", b"aGVsbG8="),
-        ("--from", None),
-    ],
-)
-def test_a_file_that_has_no_vault_is_said(desk, tmp_path, option, content):
-    path = tmp_path / "brought"
-    if content is not None:
-        path.write_bytes(content)
-    ended = signerd("pin", VAULT_ID, option, str(path), "--code", CODE, state=desk.state)
-    assert ended.status == Exit.USAGE
-    assert "signerd:" in ended.err
-
-
-def test_one_source_at_a_time(desk, tmp_path):
-    ended = signerd("pin", VAULT_ID, "--from", "a", "--psbt", "b", "--code", CODE, state=desk.state)
-    assert ended.status == Exit.USAGE
-    assert "together" in ended.err
+    ):
+        if content is not None:
+            path.write_bytes(content)
+        ended = signerd("pin", VAULT_ID, option, str(path), "--code", CODE, state=desk.state)
+        assert ended.status == Exit.USAGE, content
+        assert "signerd:" in ended.err
 
 
 # --- after the pin ------------------------------------------------------------------------------------------
@@ -205,11 +185,6 @@ def test_s16_a_change_is_shown_and_only_the_old_code_ends_the_alarm(desk, outer)
     assert done.status == Exit.OK
     assert (done.json["pinned"], done.json["changes"]) == (False, [])
     assert signerd("pin", VAULT_ID, "--code", CODE, state=desk.state).status == Exit.OK
-
-
-def test_unpinning_what_is_not_pinned(desk):
-    ended = signerd("unpin", VAULT_ID, "--code", CODE, "--json", state=desk.state)
-    assert (ended.status, ended.error["code"]) == (Exit.NOT_DECIDED, "not-pinned")
 
 
 def make_view(**changes: object) -> VaultView:
@@ -247,10 +222,7 @@ def test_l8_a_vaults_name_is_tame(tmp_path):
         for arguments in (["vaults"], ["vaults", "--json"]):
             out = signerd(*arguments, state=daemon.state).out
             assert is_tame(out.replace("\\n", "")), out
-
-
-def test_no_vault(tmp_path):
-    with served_script(tmp_path / "s", vaults=()) as daemon:
+        daemon.service.answers["vaults"] = ()
         assert "no vault yet" in signerd("vaults", state=daemon.state).out
 
 
@@ -266,7 +238,7 @@ def two_accounts(tmp_path, outer):
         yield daemon
 
 
-def test_addresses_of_a_vault(two_accounts):
+def test_addresses_of_a_vault_and_of_the_profile(two_accounts):
     ended = signerd("addresses", VAULT_ID, "--start", "3", "--count", "2", state=two_accounts.state)
     assert ended.status == Exit.OK
     assert "REGTEST: test coins" in ended.out
@@ -276,9 +248,6 @@ def test_addresses_of_a_vault(two_accounts):
         "addresses", VAULT_ID, "--change", "--count", "1", "--json", state=two_accounts.state
     ).json
     assert [one["address"] for one in found["addresses"]] == [VAULT.address(1, 0)]
-
-
-def test_addresses_of_the_profile(two_accounts):
     assert PROFILE.address(0, 0) in signerd("addresses", "profile", state=two_accounts.state).out
 
 
@@ -301,19 +270,17 @@ def test_s13_another_address_on_the_device(two_accounts, outer):
     assert "Send nothing to either address" in ended.err
 
 
-def test_the_registered_keys(two_accounts, outer):
-    two_accounts.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
-    ended = signerd("accounts", state=two_accounts.state)
-    assert ended.status == Exit.OK
-    assert str(PROFILE_KEY.xpub) in ended.out
-    assert len(signerd("accounts", "--json", state=two_accounts.state).json["keys"]) == 3
-
-
-def test_the_keys_of_an_account_from_a_device(two_accounts, outer):
-    ended = signerd("accounts", "--device", outer.bridge.device.id, "--number", "5", state=two_accounts.state)
+def test_the_keys_that_are_registered_and_those_of_an_account_from_a_device(two_accounts, outer):
+    state = two_accounts.state
+    ended = signerd("accounts", "--device", outer.bridge.device.id, "--number", "5", state=state)
     assert ended.status == Exit.OK
     assert "m/48h/1h/5h/2h" in ended.out
     assert "m/84h/1h/5h" in ended.out
+    two_accounts.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
+    ended = signerd("accounts", state=state)
+    assert ended.status == Exit.OK
+    assert str(PROFILE_KEY.xpub) in ended.out
+    assert len(signerd("accounts", "--json", state=state).json["keys"]) == 3
 
 
 def test_nobody_has_registered(tmp_path, outer):

@@ -39,13 +39,6 @@ def test_no_call_asks_for_a_row_that_is_not_there(shell):
     assert places(shell) - {(row.method, row.path) for row in ROUTES} == set()
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_stream_is_there(shell):
-    assert callable(shell.follow)
-    assert callable(shell.events)
-    assert callable(shell.changes)
-
-
 @pytest.mark.parametrize("name", calls(DaemonClient))
 def test_a_call_shows_what_it_takes(name):
     """help() and a notebook read it from there; the answer of a row's own function is what it puts where."""

@@ -307,13 +307,6 @@ def test_the_socket_of_a_dead_daemon(folder):
         DaemonClient(folder)
 
 
-def test_l12_nothing_is_sent_into_a_folder_that_others_can_enter(folder):
-    with answering(folder, http(b"{}")):
-        folder.chmod(0o777)
-        with pytest.raises(UnsafeFolder):
-            DaemonClient(folder)
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -337,11 +330,7 @@ def test_nonsense_is_named_as_such(folder, answer):
 
 
 @pytest.mark.parametrize(
-    "events",
-    [
-        b'id: 1\nevent: happened\ndata: {"number": "x"}\n\n',
-        b"data: not json\n\n",
-    ],
+    "events", [b'id: 1\nevent: happened\ndata: {"number": "x"}\n\n', b"data: not json\n\n"]
 )
 def test_a_nonsensical_event_is_named_as_such(folder, events):
     answer = http(events, kind="text/event-stream")

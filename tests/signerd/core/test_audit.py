@@ -21,10 +21,6 @@ def test_a_whole_chain_has_no_fault() -> None:
     assert first_fault([]) is None
 
 
-def test_an_entry_is_the_same_for_the_same_content() -> None:
-    assert chain()[-1].digest == chain()[-1].digest
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -24,9 +24,10 @@ from signerd.core.events import (
 from signerd.core.following import receive
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Limits, Neighbour, Record, ReviewContext, Snapshot
+from signerd.core.values import Limits, Record, ReviewContext, Snapshot
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 from tests.support.desk import review_context, signed_by, snapshot_of, spend
+from tests.support.payments import neighbour_of
 from tests.support.wallets import ALICE, BOB, MALLORY
 
 HONEST = snapshot_of(spend())
@@ -179,13 +180,7 @@ def test_an_approval_of_what_is_refused_now_is_refused() -> None:
 
 
 def test_s6_a_held_proposal_needs_the_warnings_name() -> None:
-    paid = Neighbour(
-        "p-0",
-        State.SUBMITTED,
-        signed=True,
-        outpoints=frozenset(),
-        payments=frozenset((o.script_pubkey, int(o.amount)) for o in spend().outputs),
-    )
+    paid = replace(neighbour_of(snapshot_of(spend(), "p-0")), outpoints=frozenset())
     around = review_context(neighbours=(paid,))
     waiting = receive(HONEST, around).record
     with pytest.raises(NeedsAcknowledgement, match="paid-twice"):
@@ -194,18 +189,6 @@ def test_s6_a_held_proposal_needs_the_warnings_name() -> None:
     approved = decide(waiting, named, around).record
     assert approved.approval is not None
     assert approved.approval.acknowledged == {"paid-twice"}
-
-
-def test_s6_a_hold_that_appears_after_the_approval_is_asked_about() -> None:
-    paid = Neighbour(
-        "p-0",
-        State.SUBMITTED,
-        signed=True,
-        outpoints=frozenset(i.outpoint for i in spend().inputs),
-        payments=frozenset(),
-    )
-    step = decide(APPROVED, events.DeviceFound("trezor-1"), review_context(neighbours=(paid,)))
-    assert step.record.state is State.WAITING_PERSON
 
 
 def test_declining_tells_the_platform_once() -> None:

@@ -25,39 +25,22 @@ counts = st.integers(0, ALL_ACCOUNTS)
 any_accounts = st.builds(Accounts, counts, counts, st.none() | counts)
 
 
-def test_the_first_registration_offers_eight():
-    assert Accounts().wanted == FIRST_ACCOUNTS
-    assert Accounts().advice is None
+# BIP-48 accounts 0 to 100 are the paths that every make takes without a warning.
+OFFERS = {
+    "the first registration": (Accounts(), FIRST_ACCOUNTS, None),
+    "enough free ones": (Accounts(known=8, following=8, free=FEW_ACCOUNTS + 1), 8, None),
+    "few free ones": (Accounts(8, 8, FEW_ACCOUNTS), 8 + MORE_ACCOUNTS, "signerd register"),
+    "every path in use": (Accounts(ALL_ACCOUNTS, ALL_ACCOUNTS, free=0), ALL_ACCOUNTS, None),
+    "a machine that knows fewer": (Accounts(known=8, following=40, free=20), 40, "Another desktop"),
+    "a platform that tells no figures": (Accounts(known=8), 8, None),
+}
 
 
-def test_enough_free_ones_ask_for_nothing():
-    enough = Accounts(known=8, following=8, free=FEW_ACCOUNTS + 1)
-    assert enough.wanted == 8
-    assert enough.advice is None
-
-
-def test_few_free_ones_are_topped_up_with_many():
-    few = Accounts(known=8, following=8, free=FEW_ACCOUNTS)
-    assert few.wanted == 8 + MORE_ACCOUNTS
-    assert "signerd register" in (few.advice or "")
-
-
-def test_every_path_in_use_asks_for_nothing_more():
-    """BIP-48 accounts 0 to 100 are the paths that every make takes without a warning."""
-    full = Accounts(known=ALL_ACCOUNTS, following=ALL_ACCOUNTS, free=0)
-    assert full.wanted == ALL_ACCOUNTS
-    assert full.advice is None
-
-
-def test_a_machine_that_knows_fewer_reads_them_all():
-    behind = Accounts(known=8, following=40, free=20)
-    assert behind.wanted == 40
-    assert "Another desktop" in (behind.advice or "")
-
-
-def test_a_platform_that_tells_no_figures_changes_nothing():
-    assert Accounts(known=8).wanted == 8
-    assert Accounts(known=8).advice is None
+@pytest.mark.parametrize("what", OFFERS)
+def test_what_a_registration_offers_and_whether_it_is_advised(what):
+    accounts, wanted, words = OFFERS[what]
+    assert accounts.wanted == wanted
+    assert accounts.advice is None if words is None else words in accounts.advice
 
 
 @given(any_accounts)

@@ -1,5 +1,7 @@
 """The table of a proposal's life: what leads where, and what leads nowhere."""
 
+from itertools import product
+
 import pytest
 
 from signerd.core.states import AT_THE_DEVICE, TABLE, Move, State, advance
@@ -67,11 +69,10 @@ def test_a_reorganisation_takes_a_confirmation_back() -> None:
     assert advance(State.BROADCAST, Move.CONFIRM) is State.CONFIRMED
 
 
-@pytest.mark.parametrize("state", list(State))
-@pytest.mark.parametrize("move", list(Move))
-def test_a_missing_row_raises(state: State, move: Move) -> None:
-    if (state, move) in TABLE:
-        assert advance(state, move) is TABLE[state, move]
-    else:
-        with pytest.raises(IllegalEvent, match=str(move)):
-            advance(state, move)
+def test_a_missing_row_raises() -> None:
+    for state, move in product(State, Move):
+        if (state, move) in TABLE:
+            assert advance(state, move) is TABLE[state, move]
+        else:
+            with pytest.raises(IllegalEvent, match=str(move)):
+                advance(state, move)

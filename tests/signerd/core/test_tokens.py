@@ -79,25 +79,6 @@ def test_s28_two_transfers_that_look_the_same_on_a_trezor_one_are_held() -> None
         assert "Not on its screen: the contract, the amount and the recipient." in held.sentence
 
 
-@pytest.mark.parametrize(
-    ("payload", "screen", "outcome", "held"),
-    [
-        (TRANSFER, SCREEN, Outcome.ALLOW, False),
-        (TRANSFER, MODEL_T, Outcome.WARN, True),
-        (TRANSFER, UNKNOWN, Outcome.WARN, True),
-        (TRANSFER, None, Outcome.WARN, True),
-        (PAUSE, ONE, Outcome.WARN, False),
-        (PAUSE, UNKNOWN, Outcome.WARN, True),
-        (DEPLOYMENT, MODEL_T, Outcome.WARN, True),
-    ],
-)
-def test_s28_a_figure_or_a_name_that_is_cut_off_is_named_by_the_person(
-    payload, screen, outcome, held
-) -> None:
-    found = verdict(payload, screen)
-    assert (found.outcome, found.acknowledge) == (outcome, held)
-
-
 def test_a_device_that_shows_all_is_said_to() -> None:
     assert screen_words(TRANSFER, SCREEN).endswith("Compare them digit for digit.")
     assert "not known" in screen_words(TRANSFER, UNKNOWN)

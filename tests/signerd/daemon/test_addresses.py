@@ -59,7 +59,7 @@ def alarms(daemon: Daemon) -> list[Note]:
 # --- without a device ---------------------------------------------------------------------------------------
 
 
-async def test_the_registered_keys_need_no_device(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_the_registered_keys_need_no_device(daemon, bridge):
     bridge.becomes(DeviceState.LOCKED)
     found = await daemon.addresses.accounts()
     assert found.fingerprint == str(ALICE.fingerprint)
@@ -69,7 +69,7 @@ async def test_the_registered_keys_need_no_device(daemon: Daemon, bridge: FakeBr
     ]
 
 
-async def test_a_pinned_vaults_addresses_are_derived_here(daemon: Daemon) -> None:
+async def test_a_pinned_vaults_addresses_are_derived_here(daemon):
     page = await daemon.addresses.of_vault(VAULT_ID, 1, 7, 3)
     assert [(one.chain, one.index, one.address) for one in page.addresses] == [
         (1, index, VAULT.address(1, index)) for index in (7, 8, 9)
@@ -77,13 +77,13 @@ async def test_a_pinned_vaults_addresses_are_derived_here(daemon: Daemon) -> Non
     assert (page.vault_id, page.name, page.network, page.fault) == (VAULT_ID, "Treasury", "regtest", None)
 
 
-async def test_the_chain_has_an_end(daemon: Daemon) -> None:
+async def test_the_chain_has_an_end(daemon):
     page = await daemon.addresses.of_profile(0, MAX_INDEX, 5)
     assert [one.index for one in page.addresses] == [MAX_INDEX]
     assert page.addresses[0].address == PROFILE.address(0, MAX_INDEX)
 
 
-async def test_s16_a_vault_that_is_not_pinned_has_no_addresses_here(daemon: Daemon) -> None:
+async def test_s16_a_vault_that_is_not_pinned_has_no_addresses_here(daemon):
     await daemon.unpin(VAULT_ID, VAULT.verification_code)
     with pytest.raises(NotPinned):
         await daemon.addresses.of_vault(VAULT_ID, 0, 0, 1)
@@ -93,9 +93,7 @@ async def test_s16_a_vault_that_is_not_pinned_has_no_addresses_here(daemon: Daem
         await daemon.addresses.of_vault("vault-404", 0, 0, 1)
 
 
-async def test_somebody_who_has_registered_nothing_has_no_profile(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_somebody_who_has_registered_nothing_has_no_profile(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
         with pytest.raises(NoRegisteredKey):
             await daemon.addresses.of_profile(0, 0, 1)
@@ -105,7 +103,7 @@ async def test_somebody_who_has_registered_nothing_has_no_profile(
 # --- on the device ------------------------------------------------------------------------------------------
 
 
-async def test_the_device_shows_an_address_of_the_vault(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_the_device_shows_an_address_of_the_vault(daemon, bridge):
     shown = await daemon.addresses.show_of_vault(VAULT_ID, 0, 5, TERMINAL)
     screen = encode_address(VAULT.script_pubkey(0, 5), Network.TESTNET4)
     assert (shown.address, shown.on_screen) == (VAULT.address(0, 5), screen)
@@ -116,15 +114,13 @@ async def test_the_device_shows_an_address_of_the_vault(daemon: Daemon, bridge: 
     assert "receive address 5 of the vault 'Treasury'" in said
 
 
-async def test_the_device_shows_an_address_of_the_profile(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_the_device_shows_an_address_of_the_profile(daemon, bridge):
     shown = await daemon.addresses.show_of_profile(1, 2, PAGE)
     assert shown.address == PROFILE.address(1, 2) == bridge.shown[-1]
 
 
 @pytest.mark.parametrize("whose", ["vault", "profile"])
-async def test_s13_another_address_on_the_device_is_an_alarm_that_is_kept(
-    daemon: Daemon, bridge: FakeBridge, whose: str
-) -> None:
+async def test_s13_another_address_on_the_device_is_an_alarm_that_is_kept(daemon, bridge, whose):
     bridge.showing.append(AddressMismatch(detail="tb1q\x1b[2Jother"))
     show = {
         "vault": lambda: daemon.addresses.show_of_vault(VAULT_ID, 0, 3, APP),
@@ -150,9 +146,7 @@ async def test_s13_another_address_on_the_device_is_an_alarm_that_is_kept(
     ],
     ids=["refused", "not enrolled", "cannot"],
 )
-async def test_what_the_device_does_not_show_is_no_alarm(
-    daemon: Daemon, bridge: FakeBridge, outcome: Exception, error: type[Exception], hint: str
-) -> None:
+async def test_what_the_device_does_not_show_is_no_alarm(daemon, bridge, outcome, error, hint):
     bridge.showing.append(outcome)
     with pytest.raises(error) as refused:
         await daemon.addresses.show_of_vault(VAULT_ID, 0, 0, PAGE)
@@ -160,14 +154,14 @@ async def test_what_the_device_does_not_show_is_no_alarm(
     assert alarms(daemon) == []
 
 
-async def test_s18_only_the_device_of_the_vaults_own_key_is_asked(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_s18_only_the_device_of_the_vaults_own_key_is_asked(daemon, bridge):
     bridge.becomes(DeviceState.LOCKED)
     with pytest.raises(NoSuchDevice, match=str(ALICE.fingerprint)):
         await daemon.addresses.show_of_vault(VAULT_ID, 0, 0, PAGE)
     assert bridge.shown == []
 
 
-async def test_a_device_shows_itself_and_says_who_asked(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_a_device_shows_itself_and_says_who_asked(daemon, bridge):
     await daemon.handling.identify(bridge.device.id, PAGE)
     await daemon.handling.identify(bridge.device.id, APP)
     assert bridge.identified == 2
@@ -179,9 +173,7 @@ async def test_a_device_shows_itself_and_says_who_asked(daemon: Daemon, bridge: 
         await daemon.handling.identify(bridge.device.id, PAGE)
 
 
-async def test_l5_a_device_tells_the_keys_of_the_two_standard_accounts_and_no_others(
-    daemon: Daemon, bridge: FakeBridge
-) -> None:
+async def test_l5_a_device_tells_the_keys_of_the_two_standard_accounts_and_no_others(daemon, bridge):
     found = await daemon.handling.account_keys(bridge.device.id, 3, APP)
     assert [(key.purpose, key.account, key.path) for key in found.keys] == [
         ("vault", 3, "m/48h/1h/3h/2h"),
@@ -193,9 +185,7 @@ async def test_l5_a_device_tells_the_keys_of_the_two_standard_accounts_and_no_ot
 # --- how often ----------------------------------------------------------------------------------------------
 
 
-async def test_l6_an_app_has_one_turn_at_a_time_and_others_have_theirs(
-    daemon: Daemon, bridge: FakeBridge
-) -> None:
+async def test_l6_an_app_has_one_turn_at_a_time_and_others_have_theirs(daemon, bridge):
     bridge.gate = asyncio.Event()
     first = asyncio.create_task(daemon.addresses.show_of_vault(VAULT_ID, 0, 0, APP))
     await until(lambda: bool(bridge.shown))
@@ -214,8 +204,8 @@ async def test_l6_an_app_has_one_turn_at_a_time_and_others_have_theirs(
 
 
 async def test_l6_an_app_asks_a_device_so_many_times_a_minute_and_the_person_as_often_as_they_like(
-    daemon: Daemon, bridge: FakeBridge
-) -> None:
+    daemon, bridge
+):
     for _turn in range(MOST_A_MINUTE):
         await daemon.handling.identify(bridge.device.id, APP)
     with pytest.raises(TooManyPrompts, match="a minute"):
@@ -225,7 +215,7 @@ async def test_l6_an_app_asks_a_device_so_many_times_a_minute_and_the_person_as_
         await daemon.handling.identify(bridge.device.id, PAGE)
 
 
-def test_l6_the_minute_slides() -> None:
+def test_l6_the_minute_slides():
     now = [0.0]
     prompts = Prompts(lambda: now[0], most=2)
 
@@ -245,7 +235,7 @@ def test_l6_the_minute_slides() -> None:
         ask()
 
 
-def test_l6_a_turn_that_fails_is_over_and_counts() -> None:
+def test_l6_a_turn_that_fails_is_over_and_counts():
     prompts = Prompts(lambda: 0.0, most=2)
     for _failure in range(2):
         with pytest.raises(ZeroDivisionError), prompts.turn(APP):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import Busy, Device, DeviceState, Locked, Question
+from firmware_bridge import Busy, Device, DeviceState, Question
 from signerd.daemon.device_actions import ID_BYTES, NOBODY_ANSWERED, Questions, Unlocking
 from signerd.daemon.devices import UNFORESEEN
 from signerd.daemon.service import Daemon
@@ -49,7 +49,7 @@ def impatient(daemon: Daemon, seconds: float = 0.01) -> Unlocking:
     return daemon.unlocking
 
 
-async def test_the_device_asks_and_the_right_pin_unlocks_it(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_the_device_asks_and_the_right_pin_unlocks_it(daemon, bridge):
     step = await daemon.unlocking.start(device_of(bridge))
     assert (step.state, step.question.kind) == ("asks", "pin")
     assert await daemon.unlocking.questions() == (step.question,)
@@ -59,7 +59,7 @@ async def test_the_device_asks_and_the_right_pin_unlocks_it(daemon: Daemon, brid
     assert told(daemon, bridge, "question") == ["Fake device asks for its PIN."]
 
 
-async def test_one_question_after_the_other(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_one_question_after_the_other(daemon, bridge):
     bridge.secrets[Question.PASSPHRASE] = ""
     pin = await daemon.unlocking.start(device_of(bridge))
     passphrase = await daemon.unlocking.answer(pin.question.id, PIN)
@@ -68,7 +68,7 @@ async def test_one_question_after_the_other(daemon: Daemon, bridge: FakeBridge) 
     assert (await daemon.unlocking.answer(passphrase.question.id, "")).state == "unlocked"
 
 
-async def test_a_pairing_is_asked_about_with_its_code(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_a_pairing_is_asked_about_with_its_code(daemon, bridge):
     bridge.secrets = {Question.PAIRING: "yes"}
     step = await daemon.unlocking.start(device_of(bridge))
     assert "ABCD EFGH" in step.question.text
@@ -76,9 +76,7 @@ async def test_a_pairing_is_asked_about_with_its_code(daemon: Daemon, bridge: Fa
 
 
 @pytest.mark.parametrize("given", ["1111", None], ids=["wrong", "left"])
-async def test_a_pin_that_is_wrong_or_left_to_the_device_is_told(
-    daemon: Daemon, bridge: FakeBridge, given: str | None
-) -> None:
+async def test_a_pin_that_is_wrong_or_left_to_the_device_is_told(daemon, bridge, given):
     step = await daemon.unlocking.start(device_of(bridge))
     with pytest.raises(DeviceFailed, match="wrong"):
         await daemon.unlocking.answer(step.question.id, given)
@@ -89,7 +87,7 @@ async def test_a_pin_that_is_wrong_or_left_to_the_device_is_told(
     assert (await daemon.unlocking.answer(again.question.id, PIN)).state == "unlocked"
 
 
-async def test_nobody_answers_and_the_device_is_given_up(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_nobody_answers_and_the_device_is_given_up(daemon, bridge):
     unlocking = impatient(daemon)
     step = await unlocking.start(device_of(bridge))
     await until(lambda: bool(told(daemon, bridge, "attention")))
@@ -101,9 +99,7 @@ async def test_nobody_answers_and_the_device_is_given_up(daemon: Daemon, bridge:
         await unlocking.answer(step.question.id, PIN)
 
 
-async def test_the_page_goes_and_the_question_stays_for_the_next_one(
-    daemon: Daemon, bridge: FakeBridge
-) -> None:
+async def test_the_page_goes_and_the_question_stays_for_the_next_one(daemon, bridge):
     first = asyncio.create_task(daemon.unlocking.start(device_of(bridge)))
     await until(lambda: bool(told(daemon, bridge, "question")))
     first.cancel()
@@ -111,9 +107,7 @@ async def test_the_page_goes_and_the_question_stays_for_the_next_one(
     assert (await daemon.unlocking.answer(step.question.id, PIN)).state == "unlocked"
 
 
-async def test_two_tabs_see_the_same_question_and_one_answer_counts(
-    daemon: Daemon, bridge: FakeBridge
-) -> None:
+async def test_two_tabs_see_the_same_question_and_one_answer_counts(daemon, bridge):
     one, two = await asyncio.gather(*(daemon.unlocking.start(device_of(bridge)) for _tab in range(2)))
     assert one.question == two.question
     assert (await daemon.unlocking.answer(one.question.id, PIN)).state == "unlocked"
@@ -121,7 +115,7 @@ async def test_two_tabs_see_the_same_question_and_one_answer_counts(
         await daemon.unlocking.answer(two.question.id, PIN)
 
 
-async def test_a_cancel_ends_it(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_a_cancel_ends_it(daemon, bridge):
     step = await daemon.unlocking.start(device_of(bridge))
     await daemon.handling.cancel(device_of(bridge))
     await until(lambda: bool(told(daemon, bridge, "attention")))
@@ -131,7 +125,7 @@ async def test_a_cancel_ends_it(daemon: Daemon, bridge: FakeBridge) -> None:
         await daemon.unlocking.answer(step.question.id, PIN)
 
 
-async def test_a_device_at_work_is_waited_for_in_steps(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_a_device_at_work_is_waited_for_in_steps(daemon, bridge):
     begun = asyncio.Event()
 
     async def slow(*_args: object, **_given: object) -> Device:
@@ -146,7 +140,7 @@ async def test_a_device_at_work_is_waited_for_in_steps(daemon: Daemon, bridge: F
     assert (await daemon.unlocking.step(device_of(bridge))).state == "unlocked"
 
 
-async def test_what_is_not_there_is_told_apart(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_what_is_not_there_is_told_apart(daemon, bridge):
     with pytest.raises(NoSuchDevice):
         await daemon.unlocking.start("trezor-404")
     with pytest.raises(NothingUnlocked):
@@ -156,16 +150,14 @@ async def test_what_is_not_there_is_told_apart(daemon: Daemon, bridge: FakeBridg
         await daemon.unlocking.start(device_of(bridge))
 
 
-async def test_a_daemon_that_stops_gives_an_open_question_up(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_a_daemon_that_stops_gives_an_open_question_up(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         await daemon.unlocking.start(device_of(bridge))
         running = daemon.unlocking._runs[device_of(bridge)].task
     assert running.done()
 
 
-async def test_l7_a_questions_id_cannot_be_guessed(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_l7_a_questions_id_cannot_be_guessed(daemon, bridge):
     step = await daemon.unlocking.start(device_of(bridge))
     assert len(bytes.fromhex(step.question.id)) == ID_BYTES >= 16
 
@@ -182,8 +174,8 @@ def holding(folder: Path, text: bytes) -> list[Path]:
 
 
 async def test_l10_what_was_typed_is_in_no_log_no_error_no_line_and_no_entry(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, caplog: pytest.LogCaptureFixture
-) -> None:
+    prepared, platform, bridge, caplog
+):
     caplog.set_level(logging.DEBUG)
     leaky = Leaky(state=DeviceState.LOCKED)
     for device, expected in ((bridge, "wrong"), (leaky, UNFORESEEN)):
@@ -207,20 +199,9 @@ async def test_l10_what_was_typed_is_in_no_log_no_error_no_line_and_no_entry(
             assert not holding(prepared, b"66666666")
 
 
-async def test_l10_an_answer_is_forgotten_once_it_was_used(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_l10_an_answer_is_forgotten_once_it_was_used(daemon, bridge):
     step = await daemon.unlocking.start(device_of(bridge))
     asked = daemon.unlocking._questions.of(device_of(bridge))
     await daemon.unlocking.answer(step.question.id, PIN)
     assert daemon.unlocking._questions.all() == ()
     assert PIN not in repr(asked)
-
-
-async def test_locked_is_what_the_bridge_says_when_its_pin_is_wrong() -> None:
-    """The fake keeps the library's contract: the leaf that every make has (device_simulators.conformance)."""
-    bridge = FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
-
-    async def wrong(_question: Question) -> str:
-        return "1"
-
-    with pytest.raises(Locked):
-        await bridge.unlock(bridge.device.id, wrong)

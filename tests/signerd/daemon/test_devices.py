@@ -4,7 +4,6 @@ tried again (F).
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
@@ -27,7 +26,6 @@ from signerd.errors import DeviceUnready, NoSuchDevice
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import VAULT, spend
 from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import ALICE, BOB, make_vault
 
 pytestmark = pytest.mark.anyio
@@ -47,19 +45,19 @@ class Several(FakeBridge):
         return self._devices
 
 
-async def test_the_only_ready_one_is_taken_without_a_name() -> None:
+async def test_the_only_ready_one_is_taken_without_a_name():
     ready, locked = device(1), device(2, DeviceState.LOCKED, BOB)
     assert await Devices(Several(ready, locked)).chosen(None) == ready
 
 
-async def test_among_several_the_person_names_one() -> None:
+async def test_among_several_the_person_names_one():
     one, two = device(1), device(2, signer=BOB)
     with pytest.raises(NoSuchDevice, match="several"):
         await Devices(Several(one, two)).chosen(None)
     assert await Devices(Several(one, two)).chosen(two.id) == two
 
 
-async def test_none_and_unknown_and_not_ready_are_told_apart() -> None:
+async def test_none_and_unknown_and_not_ready_are_told_apart():
     locked = device(1, DeviceState.LOCKED)
     with pytest.raises(NoSuchDevice, match="no device is ready"):
         await Devices(Several(locked)).chosen(None)
@@ -69,7 +67,7 @@ async def test_none_and_unknown_and_not_ready_are_told_apart() -> None:
         await Devices(Several(locked)).chosen(locked.id)
 
 
-async def test_s18_a_device_is_found_by_its_master_key_only() -> None:
+async def test_s18_a_device_is_found_by_its_master_key_only():
     devices = Devices(Several(device(1, DeviceState.LOCKED), device(2, signer=BOB)))
     assert await devices.ready(ALICE.fingerprint) is None
     with pytest.raises(NoSuchDevice, match=str(ALICE.fingerprint)):
@@ -77,11 +75,11 @@ async def test_s18_a_device_is_found_by_its_master_key_only() -> None:
     assert (await devices.of(BOB.fingerprint)).id == device(2).id
 
 
-async def test_absent_ones_are_not_shown() -> None:
+async def test_absent_ones_are_not_shown():
     assert await Devices(Several(device(1, DeviceState.ABSENT))).all() == ()
 
 
-async def test_a_vault_is_enrolled_under_a_name_that_the_device_takes() -> None:
+async def test_a_vault_is_enrolled_under_a_name_that_the_device_takes():
     """The platform's names have any length and any letters; a name is no reason not to pin a vault."""
     coldcard = replace(device(1), family=Family.COLDCARD)
     bridge = Several(coldcard)
@@ -95,7 +93,7 @@ def asking() -> SignOnDevice:
 
 
 @pytest.mark.parametrize("mistake", [RuntimeError("a mistake"), KeyError("x"), TimeoutError()])
-async def test_f_a_mistake_in_the_library_is_this_devices_failure_and_is_logged(mistake, caplog) -> None:
+async def test_f_a_mistake_in_the_library_is_this_devices_failure_and_is_logged(mistake, caplog):
     outcome = await Devices(FakeBridge(failures=[mistake])).sign(asking(), lambda _step: None)
     assert outcome == events.DeviceFailed("device-fault", UNFORESEEN, asked=True)
     (record,) = caplog.records
@@ -112,9 +110,7 @@ async def test_f_a_mistake_in_the_library_is_this_devices_failure_and_is_logged(
         (Disconnected(), True),
     ],
 )
-async def test_an_approval_stands_only_where_the_devices_own_state_says_when_to_ask_again(
-    failure, asked
-) -> None:
+async def test_an_approval_stands_only_where_the_devices_own_state_says_when_to_ask_again(failure, asked):
     outcome = await Devices(FakeBridge(failures=[failure])).sign(asking(), lambda _step: None)
     assert isinstance(outcome, events.DeviceFailed)
     assert (outcome.code, outcome.asked) == (failure.code, asked)
@@ -155,9 +151,7 @@ TOLD = {"watch": "Looking for devices", "events": "Listening to devices", "list"
 
 
 @pytest.mark.parametrize("method", TOLD)
-async def test_f_a_mistake_of_the_library_is_told_and_tried_again(
-    prepared: Path, platform: FakePlatform, method: str
-) -> None:
+async def test_f_a_mistake_of_the_library_is_told_and_tried_again(prepared, platform, method):
     bridge = Mistaken(wrong={method})
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -178,9 +172,7 @@ async def test_f_a_mistake_of_the_library_is_told_and_tried_again(
         assert await troubled(daemon) == []
 
 
-async def test_f_what_changed_while_nobody_listened_is_noticed(
-    prepared: Path, platform: FakePlatform
-) -> None:
+async def test_f_what_changed_while_nobody_listened_is_noticed(prepared, platform):
     bridge = Mistaken(wrong={"events"})
     bridge.state = DeviceState.LOCKED
     async with daemon_at(prepared, platform, bridge) as daemon:
@@ -192,9 +184,7 @@ async def test_f_what_changed_while_nobody_listened_is_noticed(
         await until_state(daemon, "p-1", State.SUBMITTED)
 
 
-async def test_f_a_library_that_always_fails_is_asked_less_and_less(
-    prepared: Path, platform: FakePlatform
-) -> None:
+async def test_f_a_library_that_always_fails_is_asked_less_and_less(prepared, platform):
     """The hurried clock hides the pauses; that they grow is `account/test_backoff.py`'s. Here: the rest goes
     on.
     """

@@ -4,20 +4,17 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.account import platform, wire
 from signerd.account.wire import MOST_WORKSPACES
 from signerd.core.states import State
 from signerd.journal import Journal, quota
 from tests.support.daemons import approve, daemon_at, is_well, until, until_state
 from tests.support.desk import VAULT_ID, snapshot_of, spend
-from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 
 pytestmark = pytest.mark.anyio
@@ -31,9 +28,7 @@ def in_vault(fake: FakePlatform, field: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**64, 10**30])
-async def test_f_a_key_that_makes_no_sense_is_one_entrys_fault(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, value: int
-) -> None:
+async def test_f_a_key_that_makes_no_sense_is_one_entrys_fault(prepared, platform, bridge, value):
     platform.keys = [{"ID": "key-9", "UserID": value}]
     async with daemon_at(prepared, platform, bridge) as daemon:
         await is_well(daemon, platform)
@@ -45,8 +40,8 @@ async def test_f_a_key_that_makes_no_sense_is_one_entrys_fault(
     ids=["name", "descriptor", "signers"],
 )
 async def test_f_a_text_or_list_without_measure_hides_no_other_vault(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, field: str, value: object
-) -> None:
+    prepared, platform, bridge, field, value
+):
     in_vault(platform, field, value)
     async with daemon_at(prepared, platform, bridge) as daemon:
         await is_well(daemon, platform)
@@ -55,9 +50,7 @@ async def test_f_a_text_or_list_without_measure_hides_no_other_vault(
 
 
 @pytest.mark.parametrize("odd", ODD)
-async def test_f_what_one_entry_writes_is_no_fault_of_the_list(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, odd: str
-) -> None:
+async def test_f_what_one_entry_writes_is_no_fault_of_the_list(prepared, platform, bridge, odd):
     def with_it(request: httpx.Request) -> httpx.Response | None:
         if (
             request.url.path not in {"/api/v1/psbt", "/api/v1/list-wallets"}
@@ -78,9 +71,7 @@ async def test_f_what_one_entry_writes_is_no_fault_of_the_list(
         assert any("proposal p-9 is left out" in note for note in notes)
 
 
-async def test_f_a_list_of_proposals_without_an_end_comes_to_one(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_f_a_list_of_proposals_without_an_end_comes_to_one(prepared, platform, bridge, monkeypatch):
     """Every page is full of new ones and has another behind it."""
     monkeypatch.setattr("signerd.account.platform.MOST_LISTED", 60)
     monkeypatch.setattr("signerd.account.platform.PAGE", 20)
@@ -104,9 +95,7 @@ async def test_f_a_list_of_proposals_without_an_end_comes_to_one(
         assert any("is read so far" in note for note in (await daemon.status()).notes)
 
 
-async def test_f_of_workspaces_without_number_the_first_are_followed(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_f_of_workspaces_without_number_the_first_are_followed(prepared, platform, bridge):
     user = platform._user()
     entries = user["OrganisationsInfo"]["Organisations"][0]["Workspaces"]["Workspaces"]
     info = entries[0]["WorkspaceInfo"]
@@ -122,8 +111,8 @@ async def test_f_of_workspaces_without_number_the_first_are_followed(
 
 
 async def test_f_a_platform_that_floods_is_an_alarm_and_what_was_approved_goes_on(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    prepared, platform, bridge, monkeypatch
+):
     monkeypatch.setattr(quota, "MOST_OPEN", 10)
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -147,12 +136,8 @@ async def test_f_a_platform_that_floods_is_an_alarm_and_what_was_approved_goes_o
 
 @pytest.mark.parametrize("error", [OverflowError("2**63"), RecursionError(), MemoryError()])
 async def test_f_an_entry_that_the_journal_cannot_take_ends_no_task(
-    prepared: Path,
-    platform: FakePlatform,
-    bridge: FakeBridge,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-) -> None:
+    prepared, platform, bridge, monkeypatch, error
+):
     """Whatever passes the bounds and should not have."""
     learn = Journal.learn
 
@@ -167,8 +152,3 @@ async def test_f_an_entry_that_the_journal_cannot_take_ends_no_task(
         await is_well(daemon, platform)
         assert any("vault vault-9 is left out" in note for note in (await daemon.status()).notes)
         assert [claim.vault_id for claim in daemon.journal.claims()] == [VAULT_ID]
-
-
-def test_a_thousand_proposals_are_within_every_bound() -> None:
-    assert platform.PAGE < 1_000 < wire.MOST_LISTED <= quota.MOST_OPEN
-    assert quota.MOST_WORDS_A_DAY >= 10 * 1_000

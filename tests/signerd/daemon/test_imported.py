@@ -20,11 +20,9 @@ from signerd.errors import (
     IllegalEvent,
     InvalidRequest,
     NeedsAcknowledgement,
-    NotAllowed,
     RefusedByChecks,
     StaleApproval,
     TooManyBrought,
-    UnknownProposal,
 )
 from signerd.journal import Journal
 from tests.support.bills import COIN, PROFILE, PROFILE_KEY, bill
@@ -61,7 +59,7 @@ async def signed(daemon, psbt: Psbt, caller: Caller = WALLET):
     return await daemon.imported.one(view.psbt_id, caller)
 
 
-async def test_a_vaults_psbt_is_asked_about_signed_and_handed_back(prepared, platform, bridge) -> None:
+async def test_a_vaults_psbt_is_asked_about_signed_and_handed_back(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         view = await daemon.imported.bring(bill().to_base64(), WALLET)
         assert view.state == "waiting-for-person"
@@ -80,7 +78,7 @@ async def test_a_vaults_psbt_is_asked_about_signed_and_handed_back(prepared, pla
         assert platform.told() == []
 
 
-async def test_a_profiles_psbt_is_complete_with_our_signature(prepared, platform, bridge) -> None:
+async def test_a_profiles_psbt_is_complete_with_our_signature(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         told = await signed(daemon, make_spend(PROFILE))
     assert told.vault_id is None
@@ -88,13 +86,13 @@ async def test_a_profiles_psbt_is_complete_with_our_signature(prepared, platform
     assert Psbt.parse(told.signed_psbt).tx.txid == make_spend(PROFILE).tx.txid
 
 
-async def test_a_vaults_psbt_with_the_other_signature_is_complete(prepared, platform, bridge) -> None:
+async def test_a_vaults_psbt_with_the_other_signature_is_complete(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         told = await signed(daemon, BOB.sign(bill()))
     assert told.final is not None
 
 
-async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, platform, bridge) -> None:
+async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await signed(daemon, bill())
     async with daemon_at(prepared, platform, bridge) as daemon:
@@ -104,7 +102,7 @@ async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, plat
     assert bridge.asked == 1
 
 
-async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, platform, bridge) -> None:
+async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         view = await daemon.imported.bring(bill().to_base64(), WALLET)
         (line,) = await daemon.proposals(ended=False)
@@ -120,37 +118,7 @@ async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, p
 # --- who may what -------------------------------------------------------------------------------------------
 
 
-async def test_l13_an_app_that_may_approve_does_not_approve_what_it_brought(
-    prepared, platform, bridge
-) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), WALLET)
-        digest = (await daemon.proposal(view.psbt_id)).digest
-        with pytest.raises(NotAllowed):
-            await daemon.approve(view.psbt_id, digest, frozenset(), WALLET)
-        with pytest.raises(UnknownProposal):
-            await daemon.approve(view.psbt_id, digest, frozenset(), OTHER)
-        with pytest.raises(UnknownProposal):
-            await daemon.reject(view.psbt_id, "", OTHER)
-        assert (await daemon.imported.one(view.psbt_id, WALLET)).state == "waiting-for-person"
-
-
-async def test_l7_l13_another_apps_is_as_unknown_as_nobodys(prepared, platform, bridge) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.imported.bring(bill().to_base64(), WALLET)
-        said = []
-        for psbt_id in (view.psbt_id, "b-" + "0" * 32):
-            for ask in (daemon.imported.one, daemon.imported.withdraw):
-                with pytest.raises(UnknownProposal) as refused:
-                    await ask(psbt_id, OTHER)
-                said.append(str(refused.value).replace(psbt_id, "ID"))
-        assert len(set(said)) == 1
-        assert await daemon.imported.all(OTHER) == ()
-        assert [line.psbt_id for line in await daemon.imported.all(WALLET)] == [view.psbt_id]
-        assert [line.psbt_id for line in await daemon.imported.all(TERMINAL)] == [view.psbt_id]
-
-
-async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge) -> None:
+async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await daemon.imported.bring(bill().to_base64(), WALLET)
         second = await daemon.imported.bring(bill().to_base64(), OTHER)
@@ -165,7 +133,7 @@ async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge)
 # --- how it may end -----------------------------------------------------------------------------------------
 
 
-async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, bridge) -> None:
+async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         no = await daemon.imported.bring(bill(1).to_base64(), WALLET)
         assert (await daemon.reject(no.psbt_id, "not mine")).state == "declined"
@@ -184,7 +152,7 @@ async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, 
     assert bridge.asked == 0
 
 
-async def test_what_nobody_decided_about_in_a_day_is_over(prepared, platform, bridge) -> None:
+async def test_what_nobody_decided_about_in_a_day_is_over(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         view = await daemon.imported.bring(bill().to_base64(), WALLET)
         digest = (await daemon.proposal(view.psbt_id)).digest
@@ -198,9 +166,7 @@ async def test_what_nobody_decided_about_in_a_day_is_over(prepared, platform, br
     assert bridge.asked == 0
 
 
-async def test_a_device_that_fails_interrupts_it_and_the_person_is_asked_again(
-    prepared, platform, bridge
-) -> None:
+async def test_a_device_that_fails_interrupts_it_and_the_person_is_asked_again(prepared, platform, bridge):
     bridge.failures.append(Disconnected("unplugged"))
     async with daemon_at(prepared, platform, bridge) as daemon:
         view = await daemon.imported.bring(bill().to_base64(), WALLET)
@@ -224,7 +190,7 @@ async def refusals(daemon, psbt: Psbt) -> set[str]:
     return names
 
 
-async def test_s3_coins_of_nobody_and_of_several_are_refused(prepared, platform, bridge) -> None:
+async def test_s3_coins_of_nobody_and_of_several_are_refused(prepared, platform, bridge):
     stranger = replace(VAULT, threshold=3)
     mixed = build_psbt(VAULT, [fund(VAULT, 100_000, index=1)], [pay(50_000), ChangeTo(sats(49_000), 1, 7)], 0)
     own = make_spend(PROFILE, n_inputs=1)
@@ -244,7 +210,7 @@ async def test_s3_coins_of_nobody_and_of_several_are_refused(prepared, platform,
 
 
 @pytest.mark.parametrize("vault_id", ["vault-0", "vault-2"])
-async def test_of_two_vaults_with_one_key_each_has_its_own(prepared, platform, bridge, vault_id: str) -> None:
+async def test_of_two_vaults_with_one_key_each_has_its_own(prepared, platform, bridge, vault_id):
     """What a PSBT says of a coin fits both: our key, and everybody's, is the same in them."""
     all_of_them = make_vault(threshold=3)
     with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
@@ -256,7 +222,7 @@ async def test_of_two_vaults_with_one_key_each_has_its_own(prepared, platform, b
             assert (shown.allowed, shown.vault_id) == (True, its_id)
 
 
-async def test_s16_coins_of_a_vault_that_is_not_pinned_any_more(prepared, platform, bridge) -> None:
+async def test_s16_coins_of_a_vault_that_is_not_pinned_any_more(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         view = await daemon.imported.bring(bill().to_base64(), WALLET)
         digest = (await daemon.proposal(view.psbt_id)).digest
@@ -268,7 +234,7 @@ async def test_s16_coins_of_a_vault_that_is_not_pinned_any_more(prepared, platfo
     assert bridge.asked == 0
 
 
-async def test_the_platforms_own_proposal_is_pointed_to(prepared, tmp_path, bridge) -> None:
+async def test_the_platforms_own_proposal_is_pointed_to(prepared, tmp_path, bridge):
     platform = FakePlatform(tmp_path, {"p-1": snapshot_of(spend())})
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -280,9 +246,7 @@ async def test_the_platforms_own_proposal_is_pointed_to(prepared, tmp_path, brid
             await daemon.imported.bring(BOB.sign(spend()).to_base64(), WALLET)
 
 
-async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(
-    prepared, platform, bridge
-) -> None:
+async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(prepared, platform, bridge):
     """In both directions, regardless of which was signed first; and from the person's own profile too."""
     same = build_psbt(
         VAULT, [fund(VAULT, 100_000, index=40)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
@@ -302,9 +266,7 @@ async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(
 
 @pytest.mark.parametrize("policy", [VAULT, PROFILE], ids=["vault", "profile"])
 @pytest.mark.parametrize("caller", [OTHER, TERMINAL], ids=["app", "person"])
-async def test_s6_a_brought_cancel_of_what_was_signed_is_held(
-    prepared, platform, bridge, policy, caller
-) -> None:
+async def test_s6_a_brought_cancel_of_what_was_signed_is_held(prepared, platform, bridge, policy, caller):
     """Everything comes back, and no record says that the payment is to be stopped."""
     cancel = build_psbt(policy, [fund(policy, COIN, index=10)], [ChangeTo(sats(COIN - 9_000), 1, 99)], 0)
     async with daemon_at(prepared, platform, bridge) as daemon:
@@ -321,7 +283,7 @@ async def test_s6_a_brought_cancel_of_what_was_signed_is_held(
 # --- L6 -----------------------------------------------------------------------------------------------------
 
 
-async def test_l6_an_app_has_few_open_ones(prepared, platform, bridge) -> None:
+async def test_l6_an_app_has_few_open_ones(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         for number in range(imported.MOST_OPEN_OF_AN_APP):
             await daemon.imported.bring(bill(number, 10_000 + number).to_base64(), WALLET)
@@ -335,7 +297,7 @@ async def test_l6_an_app_has_few_open_ones(prepared, platform, bridge) -> None:
         await daemon.imported.bring(bill(30).to_base64(), WALLET)
 
 
-async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridge) -> None:
+async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridge):
     now = 0.0
     async with daemon_at(prepared, platform, bridge) as daemon:
         daemon.imported.clock = lambda: now
@@ -350,7 +312,7 @@ async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridg
 
 
 @pytest.mark.parametrize("text", ["", "cHNidP8=\n", "cHNidP9=", "%%%%", "cHNid"])
-async def test_base64_is_read_strictly(prepared, platform, bridge, text: str) -> None:
+async def test_base64_is_read_strictly(prepared, platform, bridge, text):
     async with daemon_at(prepared, platform, bridge) as daemon:
         with pytest.raises((InvalidRequest, RefusedByChecks)) as refused:
             await daemon.imported.bring(text, WALLET)

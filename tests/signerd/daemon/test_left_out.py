@@ -1,7 +1,6 @@
 """One bad entry in a list of the platform's is left out by its name and told; the others go on (F)."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,7 +14,6 @@ from signerd.errors import JournalUnwritable
 from signerd.journal import Journal
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import snapshot_of, spend
-from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 
 pytestmark = pytest.mark.anyio
@@ -45,8 +43,8 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 async def test_f_one_bad_proposal_is_left_out_by_its_id_and_the_others_are_signed(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, kind: str
-) -> None:
+    prepared, platform, bridge, kind
+):
     platform.bad_proposals = [BAD[kind](platform)]
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -65,9 +63,7 @@ async def test_f_one_bad_proposal_is_left_out_by_its_id_and_the_others_are_signe
 
 
 @pytest.mark.parametrize("entry", [None, 7, "p-1", [], {}, {"psbt_id": 9}], ids=repr)
-async def test_f_what_is_no_proposal_at_all_is_named_by_its_place(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, entry: object
-) -> None:
+async def test_f_what_is_no_proposal_at_all_is_named_by_its_place(prepared, platform, bridge, entry):
     platform.bad_proposals = [entry]
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -76,9 +72,7 @@ async def test_f_what_is_no_proposal_at_all_is_named_by_its_place(
 
 
 @pytest.mark.parametrize("psbt_id", ["../p", "p 1", "p\x1b[2J", "", "x" * 65])
-async def test_f_an_id_that_is_none_is_not_taken(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, psbt_id: str
-) -> None:
+async def test_f_an_id_that_is_none_is_not_taken(prepared, platform, bridge, psbt_id):
     platform.proposals = {psbt_id: replace(HONEST, psbt_id=psbt_id), "p-2": replace(HONEST, psbt_id="p-2")}
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-2", State.WAITING_PERSON)
@@ -88,9 +82,7 @@ async def test_f_an_id_that_is_none_is_not_taken(
         assert len(daemon.journal.records()) == 1
 
 
-async def test_f_a_flood_of_bad_ones_is_counted(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_f_a_flood_of_bad_ones_is_counted(prepared, platform, bridge):
     platform.bad_proposals = [bad(platform, psbt_id=f"p-9{n}", status="ODD") for n in range(300)]
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -103,9 +95,7 @@ async def test_f_a_flood_of_bad_ones_is_counted(
         assert found[-1] == "And 295 more of this kind."
 
 
-async def test_f_a_known_one_that_turns_bad_is_asked_about_beside_the_others(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_f_a_known_one_that_turns_bad_is_asked_about_beside_the_others(prepared, platform, bridge):
     """It was signed, so that no list has it: each is asked for by its id, and one answer makes no sense."""
     other = snapshot_of(spend(n_inputs=3), "p-2")
     platform.proposals["p-2"] = other
@@ -128,8 +118,8 @@ async def test_f_a_known_one_that_turns_bad_is_asked_about_beside_the_others(
 
 
 async def test_f_a_known_one_that_turns_bad_is_told_once_though_many_are_asked_for_in_turns(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+    prepared, platform, bridge
+):
     """More than a round takes: in most rounds it is not asked for, which is no word that it is well."""
     platform.proposals = {f"p-{n:02}": replace(HONEST, psbt_id=f"p-{n:02}") for n in range(50)}
     async with daemon_at(prepared, platform, bridge) as daemon:
@@ -150,9 +140,7 @@ async def test_f_a_known_one_that_turns_bad_is_told_once_though_many_are_asked_f
         assert len(await notes(daemon)) == 1
 
 
-async def test_f_one_bad_vault_hides_no_other(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_f_one_bad_vault_hides_no_other(prepared, platform, bridge):
     platform.bad_vaults = [{"id": "vault-9", "name": 7}]
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -175,8 +163,8 @@ async def test_f_one_bad_vault_hides_no_other(
     ids=["a new permission", "another role", "a new network", "nothing"],
 )
 async def test_f_a_workspace_that_this_version_does_not_know_hides_no_other(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, odd: dict[str, Any], told: int
-) -> None:
+    prepared, platform, bridge, odd, told
+):
     """A new permission of ours, even: roles are the platform's, and a signer signs under any."""
     user = platform._user()
     workspaces = user["OrganisationsInfo"]["Organisations"][0]["Workspaces"]["Workspaces"]
@@ -191,8 +179,8 @@ async def test_f_a_workspace_that_this_version_does_not_know_hides_no_other(
 
 
 async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_ends_nothing(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    prepared, platform, bridge, monkeypatch
+):
     poll, wrong = Journal.poll, [True]
 
     def sometimes(journal: Journal, snapshot: Snapshot) -> object:
@@ -213,9 +201,7 @@ async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_en
         assert await notes(daemon) == []
 
 
-async def test_f_a_journal_that_cannot_be_written_is_no_bad_proposal(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_f_a_journal_that_cannot_be_written_is_no_bad_proposal(prepared, platform, bridge, monkeypatch):
     def unwritable(_journal: Journal, _snapshot: Snapshot) -> object:
         raise JournalUnwritable("the journal cannot be written: disk full")
 
@@ -225,9 +211,7 @@ async def test_f_a_journal_that_cannot_be_written_is_no_bad_proposal(
             await until(daemon.task.done)
 
 
-async def test_f_a_mistake_in_the_client_is_that_calls_failure(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_f_a_mistake_in_the_client_is_that_calls_failure(prepared, platform, bridge, monkeypatch):
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         sound = daemon.account.client.sign_psbt

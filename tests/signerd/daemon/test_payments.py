@@ -2,18 +2,15 @@
 back.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt, signer_progress
 from signerd.cli.words import proposal_text
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import Limits, Snapshot
-from signerd.errors import IllegalEvent, NeedsAcknowledgement
 from signerd.journal import Journal
 from tests.support.daemons import approve, daemon_at, until_state
 from tests.support.desk import NETWORK, snapshot_of
@@ -51,45 +48,6 @@ async def test_s6_a_bump_and_a_cancel_of_what_was_signed_are_signed_without_a_wa
     assert bridge.asked == 3
 
 
-async def test_s11_what_calls_itself_a_bump_and_pays_more_never_reaches_the_device(
-    prepared: Path, tmp_path: Path, bridge: FakeBridge
-) -> None:
-    more = snapshot_of(spend_of((1,), (("shop", 60_000),), 3_000), "p-2", replaces="p-1")
-    async with daemon_at(prepared, platform_with(tmp_path, shop(), more), bridge) as daemon:
-        await until_state(daemon, "p-2", State.REFUSED)
-        assert "does not only raise the fee" in daemon.journal.record("p-2").reason
-        with pytest.raises(IllegalEvent):
-            await approve(daemon, "p-2")
-        shown = proposal_text(await daemon.proposal("p-2"))
-        assert "only the fee changes" not in shown
-    assert bridge.asked == 0
-
-
-async def test_s6_a_platform_that_says_confirmed_of_the_first_lifts_no_hold(
-    prepared: Path, tmp_path: Path, bridge: FakeBridge
-) -> None:
-    platform = platform_with(tmp_path, shop())
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
-        for status in (ProposalStatus.CANCELLED, ProposalStatus.CONFIRMED):
-            said = replace(shop(), status=status, confirmations=100)
-            platform.proposals["p-1"] = said
-            await until_state(
-                daemon, "p-1", State.CONFIRMED if status is ProposalStatus.CONFIRMED else State.WITHDRAWN
-            )
-        platform.proposals["p-2"] = shop((2,), psbt_id="p-2")
-        await until_state(daemon, "p-2", State.WAITING_PERSON)
-        with pytest.raises(NeedsAcknowledgement, match="paid-twice"):
-            await approve(daemon, "p-2")
-        text = proposal_text(await daemon.proposal("p-2"))
-        assert "UTC you signed p-1, which pays 0.00050000 BTC (50,000 sats)" in text
-        await approve(daemon, "p-2", "paid-twice")
-        await until_state(daemon, "p-2", State.SUBMITTED)
-    assert bridge.asked == 2
-
-
 # --- forwards -----------------------------------------------------------------------------------------------
 
 
@@ -119,26 +77,6 @@ async def test_a_forward_is_shown_approved_signed_with_the_profile_and_submitted
         assert approved.facts["payments"] == []
         assert [amount for _script, amount in approved.facts["forwarded"]] == [60_000]
         assert (await daemon.verify_audit()).fault is None
-
-
-async def test_a_forward_without_a_registered_profile_waits_for_nobody(
-    prepared: Path, tmp_path: Path, bridge: FakeBridge
-) -> None:
-    async with daemon_at(prepared, platform_with(tmp_path, forward_of(forward_psbt())), bridge) as daemon:
-        await until_state(daemon, "f-1", State.REFUSED)
-        assert "not from a profile" in daemon.journal.record("f-1").reason
-
-
-async def test_s12_a_forward_to_anybody_else_is_refused(
-    registered: Path, tmp_path: Path, bridge: FakeBridge
-) -> None:
-    stolen = forward_of(forward_psbt(to=BOB.profile(NETWORK).script_pubkey(0, 0)))
-    async with daemon_at(registered, platform_with(tmp_path, stolen), bridge) as daemon:
-        await until_state(daemon, "f-1", State.REFUSED)
-        assert "no receive address of the pinned vault" in daemon.journal.record("f-1").reason
-        with pytest.raises(IllegalEvent):
-            await approve(daemon, "f-1")
-    assert bridge.asked == 0
 
 
 async def test_s19_what_another_device_signed_of_a_forward_is_not_taken(

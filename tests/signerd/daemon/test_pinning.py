@@ -17,14 +17,10 @@ from signerd.errors import (
     AddressNotShown,
     DeviceFailed,
     IllegalEvent,
-    NoRegisteredKey,
     NoSuchDevice,
-    NotOurVault,
     StaleApproval,
-    VaultDiffers,
     WrongCode,
 )
-from signerd.shapes import BroughtQuorum
 from tests.support.daemons import daemon_at, until, until_state
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
@@ -54,18 +50,14 @@ def told(daemon: Daemon, kind: str) -> list[str]:
     return [line.text for line in daemon.feed.since(0, VAULT_ID) if line.kind == kind]
 
 
-async def test_the_device_knows_the_vault_and_shows_its_address_before_it_is_pinned(
-    daemon: Daemon, bridge: FakeBridge
-) -> None:
+async def test_the_device_knows_the_vault_and_shows_its_address_before_it_is_pinned(daemon, bridge):
     view = await daemon.pin(VAULT_ID, CODE)
     assert (view.pinned, view.enrolled, view.address_shown) == (True, True, True)
     assert (bridge.enrolled, bridge.shown) == ([CODE], [VAULT.address(0, 0)])
     assert any(VAULT.address(0, 0) in text for text in told(daemon, "progress"))
 
 
-async def test_s13_another_address_on_the_device_refuses_the_pin_and_is_kept_as_an_alarm(
-    daemon: Daemon, bridge: FakeBridge
-) -> None:
+async def test_s13_another_address_on_the_device_refuses_the_pin_and_is_kept_as_an_alarm(daemon, bridge):
     bridge.showing.append(AddressMismatch(detail="tb1q\x1b[2Jother"))
     with pytest.raises(AddressDiffers) as refused:
         await daemon.pin(VAULT_ID, CODE)
@@ -88,8 +80,8 @@ async def test_s13_another_address_on_the_device_refuses_the_pin_and_is_kept_as_
     ],
 )
 async def test_whatever_else_keeps_the_address_from_being_shown_leaves_nothing_pinned(
-    daemon: Daemon, bridge: FakeBridge, failure: Exception, kind: type[Exception]
-) -> None:
+    daemon, bridge, failure, kind
+):
     bridge.showing.append(failure)
     with pytest.raises(kind):
         await daemon.pin(VAULT_ID, CODE)
@@ -98,9 +90,7 @@ async def test_whatever_else_keeps_the_address_from_being_shown_leaves_nothing_p
     assert (await daemon.pin(VAULT_ID, CODE)).address_shown
 
 
-async def test_without_a_device_it_is_pinned_by_the_flag_only_and_the_device_comes_later(
-    daemon: Daemon, bridge: FakeBridge
-) -> None:
+async def test_without_a_device_it_is_pinned_by_the_flag_only_and_the_device_comes_later(daemon, bridge):
     bridge.becomes(DeviceState.LOCKED)
     with pytest.raises(NoSuchDevice) as refused:
         await daemon.pin(VAULT_ID, CODE)
@@ -113,15 +103,15 @@ async def test_without_a_device_it_is_pinned_by_the_flag_only_and_the_device_com
     assert kinds(daemon).count("pinned") == 1
 
 
-async def test_the_device_is_not_asked_before_the_code_is_right(daemon: Daemon, bridge: FakeBridge) -> None:
+async def test_the_device_is_not_asked_before_the_code_is_right(daemon, bridge):
     with pytest.raises(WrongCode):
         await daemon.pin(VAULT_ID, OTHER.verification_code)
     assert bridge.enrolled == bridge.shown == []
 
 
 async def test_s16_a_proposal_of_an_unpinned_vault_cannot_be_approved_and_the_pin_carries_no_yes(
-    daemon: Daemon, bridge: FakeBridge
-) -> None:
+    daemon, bridge
+):
     before = await daemon.proposal("p-1")
     assert not before.allowed
     with pytest.raises(IllegalEvent):
@@ -136,23 +126,7 @@ async def test_s16_a_proposal_of_an_unpinned_vault_cannot_be_approved_and_the_pi
     assert "approved" not in kinds(daemon)
 
 
-async def test_s16_a_brought_vault_must_be_the_records(daemon: Daemon, bridge: FakeBridge) -> None:
-    other = BroughtQuorum(source="file", descriptor=OTHER.descriptor)
-    for call in (daemon.preview_pin(VAULT_ID, other), daemon.pin(VAULT_ID, CODE, brought=other)):
-        with pytest.raises(VaultDiffers, match=OTHER.verification_code):
-            await call
-    garbage = BroughtQuorum(source="psbt", descriptor="wsh(x)")
-    with pytest.raises(VaultDiffers, match="cannot be used"):
-        await daemon.pin(VAULT_ID, CODE, brought=garbage)
-    assert bridge.enrolled == []
-    same = BroughtQuorum(source="file", descriptor=VAULT.descriptor)
-    assert (await daemon.preview_pin(VAULT_ID, same)).source == "file"
-    assert (await daemon.pin(VAULT_ID, CODE, brought=same)).pinned
-
-
-async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         platform.vault = OTHER
@@ -182,67 +156,10 @@ async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(
         assert (await daemon.verify_audit()).fault is None
 
 
-async def test_s16_a_wrong_code_pins_nothing(state: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
-    async with daemon_at(state, platform, bridge) as daemon:
-        preview = await daemon.preview_registration()
-        await daemon.register(preview.device_id, preview.digest)
-        await daemon.vaults()
-        with pytest.raises(WrongCode):
-            await daemon.pin(VAULT_ID, make_vault(threshold=1).verification_code)
-        assert daemon.journal.pins() == ()
-
-
-async def test_without_a_registered_key_nothing_is_pinned(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    async with daemon_at(state, platform, bridge) as daemon:
-        await until(lambda: bool(daemon.journal.claims()))
-        with pytest.raises(NoRegisteredKey):
-            await daemon.pin(VAULT_ID, VAULT.verification_code)
-
-
-async def test_s15_a_vault_without_our_key_is_not_pinned(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    platform.vault = make_vault((BOB, MALLORY))
-    async with daemon_at(state, platform, bridge) as daemon:
-        preview = await daemon.preview_registration()
-        await daemon.register(preview.device_id, preview.digest)
-        await until(lambda: bool(daemon.journal.claims()))
-        with pytest.raises(NotOurVault):
-            await daemon.pin(VAULT_ID, platform.vault.verification_code)
-
-
-async def test_s16_a_vault_that_changes_after_pinning_alarms_and_refuses(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        platform.vault = make_vault((ALICE, BOB, MALLORY))
-        (vault,) = await daemon.vaults()
-        assert "ALARM" in (vault.fault or "")
-        assert daemon.journal.record("p-1").state is State.REFUSED
-        with pytest.raises(VaultDiffers):
-            await daemon.pin(VAULT_ID, platform.vault.verification_code)
-        assert any("ALARM" in note for note in (await daemon.status()).notes)
-
-
-async def test_an_enrolment_that_failed_is_taken_up_by_pinning_again(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    bridge.failures = [RefusedByPerson()]
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        with pytest.raises(Exception, match="refused") as failed:
-            await daemon.pin(VAULT_ID, VAULT.verification_code)
-        assert failed.value.code == "device-failed"
-        assert not (await daemon.vaults())[0].enrolled
-        assert (await daemon.pin(VAULT_ID, VAULT.verification_code)).enrolled
-
-
 @pytest.mark.parametrize(("threshold", "warned"), [(1, True), (2, False)])
 async def test_s27_two_groups_of_signers_without_a_common_member_are_warned_of_before_the_pin(
-    daemon: Daemon, threshold: int, warned: bool
-) -> None:
+    daemon, threshold, warned
+):
     """What the page and the command line print line by line."""
     vault = make_vault(threshold=threshold)
     daemon.journal.learn(VaultClaim("vault-2", 1, "Other", vault.descriptor))

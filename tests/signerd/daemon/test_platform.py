@@ -1,27 +1,16 @@
 """A platform that fails, lies about what it sent, or says no: nothing is lost, nothing is made twice."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import httpx
 import pytest
 
 from signerd.core.states import State
-from signerd.errors import (
-    IllegalEvent,
-)
-from tests.support.daemons import (
-    approve,
-    daemon_at,
-    until,
-    until_state,
-)
-from tests.support.desk import snapshot_of, spend
-from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform, problem
+from signerd.errors import IllegalEvent
+from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.fake_platform import problem
 
 pytestmark = pytest.mark.anyio
-HONEST = snapshot_of(spend())
 
 
 def fails_first(
@@ -60,9 +49,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-async def test_f_whatever_the_platform_does_the_same_bytes_arrive(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, name: str
-) -> None:
+async def test_f_whatever_the_platform_does_the_same_bytes_arrive(prepared, platform, bridge, name):
     answer, after = FAULTS[name]
     hook = fails_first(6, answer)
     if after:
@@ -78,9 +65,7 @@ async def test_f_whatever_the_platform_does_the_same_bytes_arrive(
     assert bridge.asked == 1
 
 
-async def test_a_final_no_is_kept_and_told(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_a_final_no_is_kept_and_told(prepared, platform, bridge):
     platform.before = lambda r: problem(403, "KEY_REVOKED") if "sign-psbt" in r.url.path else None
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -91,9 +76,7 @@ async def test_a_final_no_is_kept_and_told(
             await approve(daemon, "p-1")
 
 
-async def test_f_an_unreachable_platform_is_said_and_waited_for(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_f_an_unreachable_platform_is_said_and_waited_for(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
 
@@ -116,21 +99,9 @@ async def test_f_an_unreachable_platform_is_said_and_waited_for(
         lambda: httpx.Response(500, content=b"oops"),
     ],
 )
-async def test_f_garbage_for_a_list_is_said_and_survived(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, answer: Callable[[], httpx.Response]
-) -> None:
+async def test_f_garbage_for_a_list_is_said_and_survived(prepared, platform, bridge, answer):
     platform.after = lambda r: answer() if r.url.path == "/api/v1/psbt" else None
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until(lambda: daemon.follower.state.trouble is not None)
         platform.after = lambda _request: None
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-
-
-async def test_s14_a_workspace_on_another_network_is_not_followed(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    platform.workspace_network = "mainnet"
-    async with daemon_at(state, platform, bridge) as daemon:
-        await until(lambda: daemon.follower.state.reachable)
-        assert daemon.follower.state.workspaces == ()
-        assert ("GET", "/api/v1/psbt") not in platform.requests

@@ -3,31 +3,18 @@
 import asyncio
 import base64
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from firmware_bridge import (
-    DeviceState,
-)
+from firmware_bridge import DeviceState
 from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
-from signerd.errors import (
-    IllegalEvent,
-    StaleApproval,
-)
-from tests.support.daemons import (
-    MemoryStore,
-    approve,
-    daemon_at,
-    until,
-    until_state,
-)
+from signerd.errors import StaleApproval
+from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
 from tests.support.desk import VAULT, snapshot_of, spend
-from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform, problem
+from tests.support.fake_platform import problem
 from tests.support.patience import PATIENCE
 from tests.support.wallets import fund, pay
 
@@ -35,9 +22,7 @@ pytestmark = pytest.mark.anyio
 HONEST = snapshot_of(spend())
 
 
-async def test_a_proposal_is_seen_approved_signed_and_submitted(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_a_proposal_is_seen_approved_signed_and_submitted(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         port: Daemon = daemon
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -63,9 +48,7 @@ async def test_a_proposal_is_seen_approved_signed_and_submitted(
         assert (await daemon.verify_audit()).fault is None
 
 
-async def test_whatever_moves_a_proposal_is_told_to_whoever_follows_it(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_whatever_moves_a_proposal_is_told_to_whoever_follows_it(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
@@ -90,9 +73,7 @@ async def test_whatever_moves_a_proposal_is_told_to_whoever_follows_it(
     ]
 
 
-async def test_nothing_is_signed_without_the_person(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_nothing_is_signed_without_the_person(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         rounds = daemon.follower.state.rounds
@@ -103,22 +84,7 @@ async def test_nothing_is_signed_without_the_person(
     assert platform.told() == []
 
 
-async def test_the_stored_signature_is_the_submitted_one(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        await approve(daemon, "p-1")
-        await until_state(daemon, "p-1", State.SUBMITTED)
-    (told,) = platform.signatures("p-1")
-    signed = Psbt.parse(told["psbt"])
-    assert all(len(item.partial_signatures) == 1 for item in signed.inputs)
-    assert signed.tx == Psbt.parse(HONEST.psbt).tx
-
-
-async def test_two_proposals_go_to_the_device_one_after_the_other(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_two_proposals_go_to_the_device_one_after_the_other(prepared, platform, bridge):
     platform.proposals["p-2"] = snapshot_of(spend(n_inputs=1), "p-2")
     async with daemon_at(prepared, platform, bridge) as daemon:
         for psbt_id in ("p-1", "p-2"):
@@ -136,9 +102,7 @@ async def test_two_proposals_go_to_the_device_one_after_the_other(
         assert bridge.asked == 2
 
 
-async def test_a_decline_reaches_the_platform_once(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_a_decline_reaches_the_platform_once(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await daemon.reject("p-1", "not our invoice\x1b[2J")
@@ -149,9 +113,7 @@ async def test_a_decline_reaches_the_platform_once(
     assert (told["decision"], told["reason"]) == ("reject", "not our invoice·[2J")
 
 
-async def test_a_decline_waits_for_the_platform_and_survives_a_restart(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_a_decline_waits_for_the_platform_and_survives_a_restart(prepared, platform, bridge):
     store = MemoryStore()
     platform.before = lambda r: problem(503, "BACKEND_UNAVAILABLE") if "sign-psbt" in r.url.path else None
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
@@ -162,9 +124,7 @@ async def test_a_decline_waits_for_the_platform_and_survives_a_restart(
         await until(lambda: bool(platform.told()))
 
 
-async def test_f_an_unreadable_psbt_is_refused_and_can_be_declined(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_f_an_unreadable_psbt_is_refused_and_can_be_declined(prepared, platform, bridge):
     platform.proposals["p-1"] = replace(HONEST, psbt=b"cHNidP8 is no PSBT")
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.REFUSED)
@@ -172,20 +132,7 @@ async def test_f_an_unreadable_psbt_is_refused_and_can_be_declined(
         await until(lambda: bool(platform.told()))
 
 
-async def test_s24_an_altered_proposal_is_quarantined_and_alarmed(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-1", State.WAITING_PERSON)
-        digest = (await daemon.proposal("p-1")).digest
-        platform.proposals["p-1"] = snapshot_of(spend(fee=1_001))
-        await until_state(daemon, "p-1", State.QUARANTINED)
-        with pytest.raises(IllegalEvent):
-            await daemon.approve("p-1", digest)
-        assert any(line.kind == "alarm" for line in daemon.feed.since(0, "p-1"))
-
-
-async def test_f_1000_pending_proposals(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
+async def test_f_1000_pending_proposals(prepared, platform, bridge):
     platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(1_000)}
     async with daemon_at(prepared, platform, bridge) as daemon:
         # Counted, not read: others are served while the list is judged, and reading a thousand each time
@@ -197,9 +144,7 @@ async def test_f_1000_pending_proposals(prepared: Path, platform: FakePlatform, 
         await until_state(daemon, "p-999", State.SUBMITTED)
 
 
-async def test_l11_a_long_list_lets_others_in_while_it_is_made(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_l11_a_long_list_lets_others_in_while_it_is_made(prepared, platform, bridge, monkeypatch):
     monkeypatch.setattr("signerd.daemon.service.AT_ONCE_SECONDS", 0.0)
     platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(10)}
     async with daemon_at(prepared, platform, bridge) as daemon:

@@ -1,31 +1,18 @@
 """A device's keys: exactly those that were shown, proven by the device, registered once."""
 
-from pathlib import Path
-
 import httpx
 import pytest
 
 from signerd.core.states import State
-from signerd.errors import (
-    PlatformAnswersWrongly,
-    PlatformRefused,
-    RegistrationStale,
-)
-from tests.support.daemons import (
-    daemon_at,
-    until_state,
-)
+from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
+from tests.support.daemons import daemon_at, until_state
 from tests.support.desk import VAULT, VAULT_ID
-from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import ALICE, MALLORY
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_from_nothing_to_a_pinned_vault(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_from_nothing_to_a_pinned_vault(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.REFUSED)
         preview = await daemon.preview_registration()
@@ -48,9 +35,7 @@ async def test_from_nothing_to_a_pinned_vault(
         assert bridge.asked == 0
 
 
-async def test_s15_other_keys_than_those_shown_are_not_registered(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_s15_other_keys_than_those_shown_are_not_registered(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
         preview = await daemon.preview_registration()
         bridge.signer = MALLORY
@@ -68,9 +53,7 @@ async def test_s15_other_keys_than_those_shown_are_not_registered(
         {"derivation_path": "m/48h/1h/0h/2h/0/1"},
     ],
 )
-async def test_the_device_signs_no_other_text_than_the_challenge(
-    state: Path, platform: FakePlatform, bridge: FakeBridge, lie: dict[str, str]
-) -> None:
+async def test_the_device_signs_no_other_text_than_the_challenge(state, platform, bridge, lie):
     def lied(request: httpx.Request) -> httpx.Response | None:
         if request.url.path != "/api/v1/key-challenge":
             return None
@@ -89,9 +72,7 @@ async def test_the_device_signs_no_other_text_than_the_challenge(
     assert bridge.messages == []
 
 
-async def test_a_registration_cut_off_before_it_was_written_down_is_taken_up(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_a_registration_cut_off_before_it_was_written_down_is_taken_up(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
         preview = await daemon.preview_registration()
         await daemon.register(preview.device_id, preview.digest)
@@ -101,9 +82,7 @@ async def test_a_registration_cut_off_before_it_was_written_down_is_taken_up(
         assert len(daemon.journal.own_keys()) == 9
 
 
-async def test_another_active_key_is_not_adopted(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_another_active_key_is_not_adopted(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
         preview = await daemon.preview_registration()
         await daemon.register(preview.device_id, preview.digest)

@@ -20,7 +20,6 @@ from signerd.daemon.reports import ChainReader, Figure, SingleFlight
 from signerd.daemon.views import audit_report
 from signerd.errors import UnknownProposal
 from signerd.journal import Journal, StateFolder
-from signerd.loopback.access.guard import Refused
 from signerd.loopback.metrics_text import exposition
 from tests.support.desk import NETWORK
 from tests.support.served import make_outer, served_daemon
@@ -86,13 +85,6 @@ def test_a_label_cannot_break_a_line():
     text = exposition([Figure("x", "y", {'a"b\n': 1.0}, "l")]).decode()
     (family,) = text_string_to_metric_families(text)
     assert family.samples[0].labels == {"l": 'a"b\n'}
-
-
-def test_refusals_are_counted():
-    refused = Refused()
-    refused.count("a")
-    refused.count("a")
-    assert refused.counts == {"a": 2}
 
 
 pytestmark = pytest.mark.anyio
@@ -206,11 +198,6 @@ async def test_a_fault_is_told_wherever_it_is(journal, monkeypatch, how, place):
     assert report == audit_report(entries)
     # A tail that was cut shows by its hash alone.
     assert (report.fault is None) == (how == "gone" and place == 9)
-
-
-@pytest.fixture
-def anyio_backend():
-    return "asyncio"
 
 
 class Slow:

@@ -2,7 +2,6 @@
 word.
 """
 
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,8 +11,7 @@ from firmware_bridge import DeviceState
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
-from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform, listed_key, problem
+from tests.support.fake_platform import listed_key, problem
 from tests.support.wallets import ALICE, MALLORY, Signer
 
 pytestmark = pytest.mark.anyio
@@ -41,8 +39,8 @@ def alarms(daemon: Daemon) -> list[str]:
     ids=["replaced", "lost"],
 )
 async def test_it_is_read_at_sign_in_and_stops_what_waits_for_the_device(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, keys: list[dict[str, Any]], words: str
-) -> None:
+    prepared, platform, bridge, keys, words
+):
     bridge.state = DeviceState.LOCKED
     store = MemoryStore()
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
@@ -67,9 +65,7 @@ async def test_it_is_read_at_sign_in_and_stops_what_waits_for_the_device(
     assert platform.told() == []
 
 
-async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(prepared, platform, bridge):
     platform.before = lambda r: problem(403, "KEY_REVOKED") if "sign-psbt" in r.url.path else None
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -80,9 +76,7 @@ async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(
         await until(lambda: bool(alarms(daemon)))
 
 
-async def test_it_is_read_now_and_then_and_not_with_every_list(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_it_is_read_now_and_then_and_not_with_every_list(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until(lambda: daemon.keys.reads > 0 and not daemon.keys.due.is_set())
         asked = platform.requests.count(KEYS)
@@ -94,9 +88,7 @@ async def test_it_is_read_now_and_then_and_not_with_every_list(
         await until(lambda: platform.requests.count(KEYS) > asked + 2)
 
 
-async def test_f_a_platform_that_cannot_say_is_asked_again(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_f_a_platform_that_cannot_say_is_asked_again(prepared, platform, bridge):
     platform.keys = MARKED_LOST
     platform.before = lambda r: problem(500, "INTERNAL") if r.url.path == KEYS[1] else None
     async with daemon_at(prepared, platform, bridge) as daemon:
@@ -106,9 +98,7 @@ async def test_f_a_platform_that_cannot_say_is_asked_again(
         await until_state(daemon, "p-1", State.REFUSED)
 
 
-async def test_f_a_list_of_keys_that_makes_no_sense_is_told_and_asked_for_again(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_f_a_list_of_keys_that_makes_no_sense_is_told_and_asked_for_again(prepared, platform, bridge):
     platform.keys = MARKED_LOST
     platform.after = lambda r: httpx.Response(200, json={"no": "list"}) if r.url.path == KEYS[1] else None
     async with daemon_at(prepared, platform, bridge) as daemon:
@@ -120,9 +110,7 @@ async def test_f_a_list_of_keys_that_makes_no_sense_is_told_and_asked_for_again(
         await until(lambda: not daemon.troubles.sentences())
 
 
-async def test_f_a_key_of_another_kind_beside_ours_hides_nothing(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_f_a_key_of_another_kind_beside_ours_hides_nothing(prepared, platform, bridge):
     platform.keys = [{**key(3, MALLORY), "Status": "on-hold"}, *MARKED_LOST]
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.REFUSED)
@@ -130,8 +118,8 @@ async def test_f_a_key_of_another_kind_beside_ours_hides_nothing(
 
 
 async def test_a_platform_that_takes_its_word_back_lifts_nothing_and_a_registration_does(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+    prepared, platform, bridge
+):
     platform.keys = MARKED_LOST
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.REFUSED)

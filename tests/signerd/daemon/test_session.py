@@ -1,30 +1,16 @@
 """Being signed in: by a mailed code, across restarts, and no longer."""
 
-from pathlib import Path
-
 import pytest
 
 from signerd.core.states import State
-from signerd.errors import (
-    KeyringTimedOut,
-    SignedOut,
-    SignInFailed,
-)
-from tests.support.daemons import (
-    MemoryStore,
-    approve,
-    daemon_at,
-    make_config,
-    until,
-    until_state,
-)
-from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import EMAIL, OTP, PASSWORD, FakePlatform
+from signerd.errors import KeyringTimedOut, SignedOut, SignInFailed
+from tests.support.daemons import MemoryStore, approve, daemon_at, make_config, until, until_state
+from tests.support.fake_platform import EMAIL, OTP, PASSWORD
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_signing_in_with_a_mailed_code(state: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
+async def test_signing_in_with_a_mailed_code(state, platform, bridge):
     platform.two_factor = True
     async with daemon_at(state, platform, bridge, sign_in=False) as daemon:
         with pytest.raises(SignInFailed):
@@ -41,7 +27,7 @@ async def test_signing_in_with_a_mailed_code(state: Path, platform: FakePlatform
         assert (await daemon.status()).email == EMAIL
 
 
-async def test_nobody_signed_in_is_said(state: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
+async def test_nobody_signed_in_is_said(state, platform, bridge):
     async with daemon_at(state, platform, bridge, sign_in=False) as daemon:
         preview = await daemon.preview_registration()
         with pytest.raises(SignedOut):
@@ -49,9 +35,7 @@ async def test_nobody_signed_in_is_said(state: Path, platform: FakePlatform, bri
         assert any("login" in note for note in (await daemon.status()).notes)
 
 
-async def test_a_failed_sign_in_as_somebody_else_does_not_rename_who_is_signed_in(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_a_failed_sign_in_as_somebody_else_does_not_rename_who_is_signed_in(state, platform, bridge):
     async with daemon_at(state, platform, bridge) as daemon:
         await until(daemon.account.signed_in.is_set)
         with pytest.raises(SignInFailed):
@@ -59,9 +43,7 @@ async def test_a_failed_sign_in_as_somebody_else_does_not_rename_who_is_signed_i
         assert daemon.account.email == EMAIL
 
 
-async def test_the_session_survives_a_restart_and_an_expired_token(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_the_session_survives_a_restart_and_an_expired_token(prepared, platform, bridge):
     store = MemoryStore()
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
@@ -74,9 +56,7 @@ async def test_the_session_survives_a_restart_and_an_expired_token(
     assert platform.logins == 1
 
 
-async def test_f_a_keyring_that_locks_later_costs_only_a_note(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_f_a_keyring_that_locks_later_costs_only_a_note(prepared, platform, bridge, monkeypatch):
     store = MemoryStore()
     async with daemon_at(prepared, platform, bridge, store=store) as daemon:
         locked = [True]
@@ -97,9 +77,7 @@ async def test_f_a_keyring_that_locks_later_costs_only_a_note(
         assert platform.refresh_token in (store.kept or "")
 
 
-async def test_signing_out_forgets_the_session(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_signing_out_forgets_the_session(state, platform, bridge):
     store = MemoryStore()
     async with daemon_at(state, platform, bridge, store=store) as daemon:
         assert store.kept is not None
@@ -108,9 +86,7 @@ async def test_signing_out_forgets_the_session(
         assert not (await daemon.status()).signed_in
 
 
-async def test_a_refresh_token_never_goes_to_another_address(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
-) -> None:
+async def test_a_refresh_token_never_goes_to_another_address(state, platform, bridge):
     store = MemoryStore()
     async with daemon_at(state, platform, bridge, store=store):
         pass

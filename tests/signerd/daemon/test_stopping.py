@@ -4,14 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from signerd.errors import (
-    JournalUnwritable,
-)
+from signerd.errors import JournalUnwritable
 from signerd.journal import StateFolder
-from tests.support.daemons import (
-    daemon_at,
-    until,
-)
+from tests.support.daemons import daemon_at, until
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform

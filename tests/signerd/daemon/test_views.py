@@ -75,18 +75,6 @@ def test_where_the_money_goes_adds_up():
     assert [check.outcome for check in view.checks] == ["allow"] * len(view.checks)
 
 
-def test_s24_the_digest_is_the_one_that_an_approval_is_checked_against():
-    snapshot = snapshot_of(spend())
-    assert shown(snapshot).digest == review(snapshot, review_context()).digest
-
-
-def test_s13_the_platforms_figures_are_not_what_is_shown():
-    honest = shown(snapshot_of(spend()))
-    lied = shown(snapshot_of(spend(), amounts=(1,), fee=1, recipients=("bcrt1qq",)))
-    assert lied.money == honest.money
-    assert not lied.allowed
-
-
 @pytest.mark.parametrize("pinned", [True, False])
 def test_l8_nothing_from_the_platform_moves_a_cursor(pinned):
     snapshot = snapshot_of(spend(), description=HOSTILE, created_by=HOSTILE, txid=HOSTILE)
@@ -95,23 +83,6 @@ def test_l8_nothing_from_the_platform_moves_a_cursor(pinned):
     texts = every_text(view.model_dump(mode="json"))
     assert any("owned" in text for text in texts)
     assert all(is_tame(text) and "\n" not in text for text in texts)
-
-
-def test_s16_a_proposal_of_a_vault_that_is_not_pinned_shows_no_figure():
-    view = shown(snapshot_of(spend()), review_context(pin=None))
-    assert (view.money, view.vault_name, view.paid_sats, view.fee_sats, view.allowed) == (
-        None,
-        None,
-        None,
-        None,
-        False,
-    )
-
-
-def test_s23_a_psbt_that_cannot_be_read_is_shown_as_refused():
-    view = shown(snapshot_of(b"psbt\xff\x00"))
-    assert [check.outcome for check in view.checks] == ["refuse"]
-    assert view.money is None
 
 
 @pytest.mark.parametrize(

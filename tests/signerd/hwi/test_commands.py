@@ -116,9 +116,7 @@ def test_without_a_daemon_the_list_has_a_row_that_says_so(tmp_path):
     (row,) = signerd_hwi("enumerate", state=tmp_path / "nowhere").value
     assert row["code"] == Code.DEVICE_CONN_ERROR
     assert "signerd run" in row["error"]
-
-
-def test_without_a_daemon_every_other_command_is_a_no(tmp_path):
+    # Every other command is a no.
     answered = signerd_hwi(*NAMED, "getxpub", ACCOUNT, state=tmp_path / "nowhere")
     no(answered, Code.DEVICE_CONN_ERROR)
 
@@ -135,56 +133,34 @@ def test_a_command_names_its_device(hwi):
     assert by_type.value == {"xpub": str(PROFILE.key.xpub)}
 
 
-@pytest.mark.parametrize("chain", ["main", "test", "testnet4", "signet"])
-def test_another_network_is_refused_by_name(hwi, chain):
-    words = no(hwi("-f", F, "--chain", chain, "getxpub", ACCOUNT), Code.BAD_ARGUMENT)
-    assert "--chain regtest" in words
-
-
-def test_without_a_chain_mainnet_is_meant_as_with_hwi(hwi):
+def test_another_network_is_refused_by_name(hwi):
+    for chain in ("main", "test", "testnet4", "signet"):
+        words = no(hwi("-f", F, "--chain", chain, "getxpub", ACCOUNT), Code.BAD_ARGUMENT)
+        assert "--chain regtest" in words
+    # Without a chain mainnet is meant, as with HWI.
     no(hwi("-f", F, "getxpub", ACCOUNT), Code.BAD_ARGUMENT)
 
 
 # --- keys ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", [ACCOUNT, "m/84'/1'/0'", "84H/1H/0H"])
-def test_getxpub_of_a_registered_account_needs_no_device(hwi, outer, path):
+def test_getxpub_of_a_registered_account_needs_no_device_and_of_another_one_it_does(hwi, outer):
+    other = multisig_account_path(NETWORK, 7)
+    assert hwi(*NAMED, "getxpub", str(other)).value == {"xpub": str(ALICE.origin_key(other).xpub)}
     outer.bridge.state = DeviceState.ABSENT
-    assert hwi(*NAMED, "getxpub", path).value == {"xpub": str(PROFILE.key.xpub)}
+    for path in (ACCOUNT, "m/84'/1'/0'", "84H/1H/0H"):
+        assert hwi(*NAMED, "getxpub", path).value == {"xpub": str(PROFILE.key.xpub)}
+    below = profile_account_path(NETWORK) / "0/5"
+    assert hwi(*NAMED, "getxpub", str(below)).value == {"xpub": str(ALICE.origin_key(below).xpub)}
 
 
-def test_getxpub_reads_another_account_from_the_device(hwi):
-    path = multisig_account_path(NETWORK, 7)
-    assert hwi(*NAMED, "getxpub", str(path)).value == {"xpub": str(ALICE.origin_key(path).xpub)}
-
-
-def test_getxpub_derives_what_lies_below_an_account(hwi):
-    path = profile_account_path(NETWORK) / "0/5"
-    assert hwi(*NAMED, "getxpub", str(path)).value == {"xpub": str(ALICE.origin_key(path).xpub)}
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "m",
-        "m/0h",
-        "m/44h/1h/0h",
-        "m/86h/1h/0h",
-        "m/84h/0h/0h",
-        "m/84h/1h",
-        "m/84h/1h/0h/0h",
-        "m/48h/1h/0h/1h",
-    ],
-)
-def test_getxpub_of_anything_else_is_refused_with_what_there_is(hwi, path):
-    words = no(hwi(*NAMED, "getxpub", path), Code.UNAVAILABLE_ACTION)
-    assert "m/48h/1h/0h/2h and m/84h/1h/0h" in words
-
-
-@pytest.mark.parametrize("path", ["m/84h/1h/101h", "m/x", "m/84h/1h/0h/"])
-def test_getxpub_of_no_path_is_a_bad_argument(hwi, path):
-    no(hwi(*NAMED, "getxpub", path), Code.BAD_ARGUMENT)
+def test_getxpub_of_anything_else_is_refused_with_what_there_is(hwi):
+    for path in ("m", "m/0h", "m/44h/1h/0h", "m/86h/1h/0h", "m/84h/0h/0h", "m/84h/1h", "m/84h/1h/0h/0h",
+                 "m/48h/1h/0h/1h"):  # fmt: skip
+        words = no(hwi(*NAMED, "getxpub", path), Code.UNAVAILABLE_ACTION)
+        assert "m/48h/1h/0h/2h and m/84h/1h/0h" in words, path
+    for path in ("m/84h/1h/101h", "m/x", "m/84h/1h/0h/"):
+        no(hwi(*NAMED, "getxpub", path), Code.BAD_ARGUMENT)
 
 
 def test_getdescriptors_gives_the_registered_account_and_leaves_the_other_types_out(hwi, outer):
@@ -193,10 +169,7 @@ def test_getdescriptors_gives_the_registered_account_and_leaves_the_other_types_
     for name, chain in (("receive", 0), ("internal", 1)):
         (text,) = told[name]
         assert text.startswith(f"wpkh([{F}/84h/1h/0h]{PROFILE.key.xpub}/{chain}/*)#")
-
-
-def test_getdescriptors_of_another_account_is_refused(hwi):
-    """Core would receive there, and signerd would not sign for it."""
+    # Of another account Core would receive there, and signerd would not sign for it.
     no(hwi(*NAMED, "getdescriptors", "--account", "1"), Code.UNAVAILABLE_ACTION)
 
 
@@ -232,38 +205,34 @@ def test_displayaddress_of_a_pinned_vault_in_any_order(hwi, outer):
     assert outer.bridge.shown == [VAULT.address(0, 7)] * 3
 
 
-@pytest.mark.parametrize(
-    ("descriptor", "code"),
-    [
-        (quorum(threshold=1), Code.UNAVAILABLE_ACTION),
-        (quorum(keys=VAULT.cosigners[:2]), Code.UNAVAILABLE_ACTION),
-        (quorum(keys=(*VAULT.cosigners[:2], BOB.vault_key(account=9))), Code.UNAVAILABLE_ACTION),
-        (quorum(index=2**31), Code.BAD_ARGUMENT),
-        (single().replace(F, "00000000"), Code.BAD_ARGUMENT),
-        (single(key=BOB.profile().key), Code.BAD_ARGUMENT),
-        (single().replace("84h", "49h"), Code.UNAVAILABLE_ACTION),
-        (single() + "#aaaaaaaa", Code.BAD_ARGUMENT),
-        (f"sh({single()})", Code.UNAVAILABLE_ACTION),
-        (f"pkh({PROFILE.key}/0/5)", Code.UNAVAILABLE_ACTION),
-        (f"wpkh({PROFILE.key}/0/*)", Code.BAD_ARGUMENT),
-        (f"wpkh({PROFILE.key})", Code.BAD_ARGUMENT),
-        ("wpkh()", Code.UNAVAILABLE_ACTION),
-        ("", Code.UNAVAILABLE_ACTION),
-        ("(" * 5000, Code.BAD_ARGUMENT),
-    ],
-)
-def test_l5_displayaddress_of_anything_else_reaches_no_device(hwi, outer, descriptor, code):
-    no(hwi(*NAMED, "displayaddress", "--desc", descriptor), code)
+NO_ADDRESS_OF_OURS = [
+    (quorum(threshold=1), Code.UNAVAILABLE_ACTION),
+    (quorum(keys=VAULT.cosigners[:2]), Code.UNAVAILABLE_ACTION),
+    (quorum(keys=(*VAULT.cosigners[:2], BOB.vault_key(account=9))), Code.UNAVAILABLE_ACTION),
+    (quorum(index=2**31), Code.BAD_ARGUMENT),
+    (single().replace(F, "00000000"), Code.BAD_ARGUMENT),
+    (single(key=BOB.profile().key), Code.BAD_ARGUMENT),
+    (single().replace("84h", "49h"), Code.UNAVAILABLE_ACTION),
+    (single() + "#aaaaaaaa", Code.BAD_ARGUMENT),
+    (f"sh({single()})", Code.UNAVAILABLE_ACTION),
+    (f"pkh({PROFILE.key}/0/5)", Code.UNAVAILABLE_ACTION),
+    (f"wpkh({PROFILE.key}/0/*)", Code.BAD_ARGUMENT),
+    (f"wpkh({PROFILE.key})", Code.BAD_ARGUMENT),
+    ("wpkh()", Code.UNAVAILABLE_ACTION),
+    ("", Code.UNAVAILABLE_ACTION),
+    ("(" * 5000, Code.BAD_ARGUMENT),
+]
+
+
+def test_l5_displayaddress_of_anything_else_reaches_no_device(hwi, outer):
+    for descriptor, code in NO_ADDRESS_OF_OURS:
+        no(hwi(*NAMED, "displayaddress", "--desc", descriptor), code)
     assert outer.bridge.shown == []
 
 
-def test_displayaddress_that_the_person_refuses_is_code_14(hwi, outer):
-    outer.bridge.showing.append(RefusedByPerson())
+def test_displayaddress_that_is_refused_is_code_14_and_of_a_device_that_went_code_3(hwi, outer):
+    outer.bridge.showing += [RefusedByPerson(), Disconnected()]
     no(hwi(*NAMED, "displayaddress", "--desc", single()), Code.ACTION_CANCELED)
-
-
-def test_displayaddress_of_a_device_that_went_is_code_3(hwi, outer):
-    outer.bridge.showing.append(Disconnected())
     no(hwi(*NAMED, "displayaddress", "--desc", single()), Code.DEVICE_CONN_ERROR)
 
 
@@ -396,16 +365,13 @@ def test_signtx_that_is_told_to_end_takes_back_what_it_brought(desk):
     assert waiting(desk) == ()
 
 
-@pytest.mark.parametrize("psbt", ["", "not base64!", "cHNidP8BAAAA"])
-def test_signtx_of_nonsense_asks_nobody(desk, hwi, psbt):
-    answered = hwi(*NAMED, "signtx", psbt)
-    assert answered.value["code"] in {Code.BAD_ARGUMENT, Code.INVALID_TX}
-    assert waiting(desk) == ()
-
-
-def test_signtx_of_what_the_checks_refuse_is_an_invalid_transaction(desk, hwi):
+def test_signtx_of_nonsense_or_of_what_the_checks_refuse_asks_nobody(desk, hwi):
+    for psbt in ("", "not base64!", "cHNidP8BAAAA"):
+        answered = hwi(*NAMED, "signtx", psbt)
+        assert answered.value["code"] in {Code.BAD_ARGUMENT, Code.INVALID_TX}
     foreign = bill(policy=BOB.profile())
     no(hwi(*NAMED, "signtx", foreign.to_base64()), Code.INVALID_TX)
+    assert waiting(desk) == ()
 
 
 # --- PIN ----------------------------------------------------------------------------------------------------
@@ -414,17 +380,12 @@ def test_signtx_of_what_the_checks_refuse_is_an_invalid_transaction(desk, hwi):
 def test_promptpin_and_sendpin_unlock_a_device_whose_pin_is_typed_here(hwi, outer):
     outer.bridge.state = DeviceState.LOCKED
     outer.bridge.secrets = {Question.PIN: "137"}
-    assert hwi(*NAMED, "promptpin").value == {"success": True}
-    assert hwi(*NAMED, "sendpin", "137").value == {"success": True}
-    no(hwi(*NAMED, "promptpin"), Code.DEVICE_ALREADY_UNLOCKED)
-
-
-def test_a_wrong_pin_is_no_success(hwi, outer):
-    outer.bridge.state = DeviceState.LOCKED
-    outer.bridge.secrets = {Question.PIN: "137"}
     hwi(*NAMED, "promptpin")
     assert hwi(*NAMED, "sendpin", "999").value == {"success": False}
     no(hwi(*NAMED, "sendpin", "137"), Code.DEVICE_NOT_READY)
+    assert hwi(*NAMED, "promptpin").value == {"success": True}
+    assert hwi(*NAMED, "sendpin", "137").value == {"success": True}
+    no(hwi(*NAMED, "promptpin"), Code.DEVICE_ALREADY_UNLOCKED)
 
 
 def test_l10_a_passphrase_is_left_to_the_page(hwi, outer):
@@ -438,41 +399,32 @@ def test_l10_a_passphrase_is_left_to_the_page(hwi, outer):
 # --- what is not done ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", sorted(REFUSED))
-def test_l5_what_could_cost_money_is_refused_by_name(hwi, command):
-    words = no(hwi(*NAMED, "-i", command, "--label", "x", "y"), Code.UNAVAILABLE_ACTION)
-    assert f"'{command}'" in words
+def test_l5_what_could_cost_money_is_refused_by_name(hwi):
+    for command in sorted(REFUSED):
+        words = no(hwi(*NAMED, "-i", command, "--label", "x", "y"), Code.UNAVAILABLE_ACTION)
+        assert f"'{command}'" in words
 
 
-@pytest.mark.parametrize("given", [("--password", "hunter2"), ("-p", "hunter2"), ("--stdinpass",)])
-def test_l10_a_passphrase_on_a_command_line_is_refused_and_not_repeated(hwi, given):
-    answered = hwi(*given, *NAMED, "getxpub", ACCOUNT)
-    no(answered, Code.BAD_ARGUMENT)
-    assert "hunter2" not in answered.out + answered.err
+def test_l10_a_passphrase_on_a_command_line_is_refused_and_not_repeated(hwi):
+    for given in (("--password", "hunter2"), ("-p", "hunter2"), ("--stdinpass",)):
+        answered = hwi(*given, *NAMED, "getxpub", ACCOUNT)
+        no(answered, Code.BAD_ARGUMENT)
+        assert "hunter2" not in answered.out + answered.err
 
 
 def test_wrong_arguments_end_with_2_and_say_so_as_json(hwi):
     for given in ((), ("getxpub",), ("flyaway",), ("enumerate", "more"), ("--chain", "moon", "enumerate")):
         answered = hwi(*given)
-        assert answered.status == 2, given
-        assert answered.value["code"] == Code.MISSING_ARGUMENTS
-
-
-def test_help_and_version_are_one_json_value_too(hwi):
-    answered = hwi("--help")
-    assert (answered.status, answered.value["code"]) == (0, Code.HELP_TEXT)
-    assert "signtx" in answered.err
-    assert hwi("--version").value.startswith("signerd-hwi ")
-
-
-def test_standard_input_ends_at_an_empty_line_and_has_quotes(hwi):
+        assert (answered.status, answered.value["code"]) == (2, Code.MISSING_ARGUMENTS), given
+    open_quote = hwi(*NAMED, "--stdin", typed='getxpub "m/0\n')
+    assert (open_quote.status, open_quote.value["code"]) == (2, Code.MISSING_ARGUMENTS)
+    # Standard input ends at an empty line, and has quotes.
     typed = f'getxpub "{ACCOUNT}"\n\ngetxpub m/0\n'
     assert hwi(*NAMED, "--stdin", typed=typed).value == {"xpub": str(PROFILE.key.xpub)}
-
-
-def test_standard_input_with_an_open_quote_is_a_wrong_argument(hwi):
-    answered = hwi(*NAMED, "--stdin", typed='getxpub "m/0\n')
-    assert (answered.status, answered.value["code"]) == (2, Code.MISSING_ARGUMENTS)
+    helped = hwi("--help")
+    assert (helped.status, helped.value["code"]) == (0, Code.HELP_TEXT)
+    assert "signtx" in helped.err
+    assert hwi("--version").value.startswith("signerd-hwi ")
 
 
 def test_what_is_unforeseen_is_json_and_tells_its_kind_alone(hwi, monkeypatch):

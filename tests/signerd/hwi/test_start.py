@@ -42,10 +42,7 @@ def test_a_question_loads_neither_hwi_nor_a_client_nor_the_core(tmp_path, argume
     assert loaded_by(tmp_path, *arguments) & {*NEVER, *NOT_FOR_A_QUESTION, "ssl"} == set()
 
 
-@pytest.mark.parametrize(
-    ("module", "without"),
-    [("signing", (*NEVER, *NOT_FOR_A_QUESTION)), ("keys", NEVER)],
-)
+@pytest.mark.parametrize(("module", "without"), [("signing", (*NEVER, *NOT_FOR_A_QUESTION)), ("keys", NEVER)])
 def test_what_a_command_itself_loads(module, without):
     code = f"import json, sys, signerd.hwi.{module}; print(json.dumps([*sys.modules]))"
     told = subprocess.run(

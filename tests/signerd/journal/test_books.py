@@ -11,37 +11,18 @@ import pytest
 
 from multisig import CHANGE, ChangeTo, TxOut, build_psbt, sats
 from multisig.tokens import token_script
-from signerd.core import events
-from signerd.core.audit import Note, first_fault
+from signerd.core.audit import first_fault
 from signerd.core.places import policy_code
 from signerd.core.states import State
 from signerd.core.tokens import NotProven, Published
-from signerd.core.values import Limits, Snapshot
+from signerd.core.values import Snapshot
 from signerd.errors import JournalUnwritable
 from signerd.journal import Journal
-from tests.support.daemons import prepare
-from tests.support.desk import (
-    CLAIM,
-    NETWORK,
-    VAULT,
-    VAULT_ID,
-    make_pin,
-    own_keys,
-    signed_by,
-    snapshot_of,
-    spend,
-)
-from tests.support.tokens import (
-    CONTRACT,
-    GOLD,
-    HOLDER,
-    call,
-    deployment_of,
-    gold,
-    published,
-    token_snapshot,
-)
-from tests.support.wallets import ALICE, fund, pay
+from tests.signerd.journal.test_journal import prepared
+from tests.signerd.journal.test_spending import Desk as WithRules
+from tests.support.desk import VAULT, snapshot_of, spend
+from tests.support.tokens import CONTRACT, GOLD, HOLDER, call, deployment_of, gold, published, token_snapshot
+from tests.support.wallets import fund, pay
 
 DEPLOYMENT = deployment_of(GOLD).serialize()
 OTHER = gold(name="Sand of the House")
@@ -49,8 +30,7 @@ OTHER = gold(name="Sand of the House")
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    prepare(tmp_path)
-    with Journal(tmp_path, network=NETWORK, limits=Limits()) as opened:
+    with prepared(tmp_path) as opened:
         yield opened
 
 
@@ -135,25 +115,7 @@ def test_the_witness_of_a_deployment_changes_nothing() -> None:
     assert tx.txid == CONTRACT
 
 
-class Desk:
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.fails = folder, False
-        self.journal = self._open()
-        self.journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-        self.journal.learn(CLAIM)
-        self.journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-
-    def _open(self) -> Journal:
-        return Journal(self.folder, network=NETWORK, limits=Limits(), fault=self._fault)
-
-    def _fault(self, point: str) -> None:
-        if self.fails and point == "journal:before:DeviceReturned":
-            raise OSError("no space")
-
-    def restart(self) -> None:
-        self.journal.close()
-        self.journal = self._open()
-
+class Desk(WithRules):
     def offer(self, index: int) -> Snapshot:
         outputs = [pay(50_000, f"shop {index}"), ChangeTo(sats(39_000), CHANGE, index)]
         snapshot = snapshot_of(build_psbt(VAULT, [fund(VAULT, 90_000, salt=index)], outputs, 0), f"p-{index}")
@@ -162,12 +124,6 @@ class Desk:
 
     def held(self, snapshot: Snapshot) -> bool:
         return "change-index" in self.journal.review(snapshot.psbt_id).to_acknowledge
-
-    def sign(self, snapshot: Snapshot) -> None:
-        found = self.journal.review(snapshot.psbt_id)
-        self.journal.decide(snapshot.psbt_id, events.Approved(found.digest, found.to_acknowledge))
-        self.journal.decide(snapshot.psbt_id, events.DeviceFound("d"))
-        self.journal.decide(snapshot.psbt_id, events.DeviceReturned(signed_by(ALICE, snapshot)))
 
 
 @pytest.fixture
@@ -192,8 +148,8 @@ def test_s29_a_signed_place_is_known_after_a_restart_and_an_offered_one_is_not(d
 
 def test_s29_a_signature_that_could_not_be_stored_makes_no_place_known(desk: Desk) -> None:
     far, further = desk.offer(1_500), desk.offer(2_400)
-    desk.fails = True
+    desk.fails_at = "journal:before:DeviceReturned"
     with pytest.raises((OSError, JournalUnwritable)):
         desk.sign(far)
-    desk.fails = False
+    desk.fails_at = ""
     assert desk.held(further)

@@ -35,7 +35,7 @@ HONEST = snapshot_of(spend())
 
 
 def open_one(folder: Path, **options: object) -> Journal:
-    return Journal(folder, network=NETWORK, limits=Limits(), now=lambda: NOW, **options)
+    return Journal(folder, **{"network": NETWORK, "limits": Limits(), "now": lambda: NOW, **options})
 
 
 def prepared(folder: Path, **options: object) -> Journal:
@@ -62,7 +62,7 @@ def to_signed(journal: Journal, snapshot: Snapshot = HONEST) -> None:
     journal.decide(psbt_id, events.DeviceReturned(signed_by(ALICE, snapshot)))
 
 
-def test_everything_about_a_proposal_survives_a_restart(tmp_path: Path) -> None:
+def test_everything_about_a_proposal_survives_a_restart(tmp_path):
     with prepared(tmp_path) as journal:
         to_signed(journal)
         journal.poll(snapshot_of(spend(n_inputs=3), "p-2"))
@@ -75,7 +75,7 @@ def test_everything_about_a_proposal_survives_a_restart(tmp_path: Path) -> None:
         assert journal.own_keys() == own_keys()
 
 
-def test_effects_after_a_restart_are_those_of_the_states(tmp_path: Path) -> None:
+def test_effects_after_a_restart_are_those_of_the_states(tmp_path):
     snapshots = [snapshot_of(spend(n_inputs=n), f"p-{n}") for n in range(1, 6)]
     with prepared(tmp_path) as journal:
         to_signed(journal, snapshots[0])
@@ -98,14 +98,14 @@ def test_effects_after_a_restart_are_those_of_the_states(tmp_path: Path) -> None
         assert journal.record("p-4").state is State.INTERRUPTED
 
 
-def test_the_same_word_writes_nothing(journal: Journal) -> None:
+def test_the_same_word_writes_nothing(journal):
     journal.poll(HONEST)
     length, _ = journal.head()
     journal.poll(HONEST)
     assert journal.head()[0] == length
 
 
-def test_a_refused_event_changes_nothing(journal: Journal) -> None:
+def test_a_refused_event_changes_nothing(journal):
     journal.poll(HONEST)
     before = journal.record("p-1"), journal.head()
     with pytest.raises(IllegalEvent):
@@ -113,68 +113,13 @@ def test_a_refused_event_changes_nothing(journal: Journal) -> None:
     assert (journal.record("p-1"), journal.head()) == before
 
 
-def test_an_unknown_proposal_is_said_to_be_unknown(journal: Journal) -> None:
+def test_an_unknown_proposal_is_said_to_be_unknown(journal):
     for ask in (journal.record, journal.review):
         with pytest.raises(UnknownProposal, match="p-404"):
             ask("p-404")
 
 
-def test_a_crash_before_the_commit_records_neither_state_nor_note(tmp_path: Path) -> None:
-    class Killed(BaseException):
-        pass
-
-    def fault(point: str) -> None:
-        if point == "journal:before:Approved":
-            raise Killed
-
-    with prepared(tmp_path, fault=fault) as journal:
-        journal.poll(HONEST)
-        before = journal.record("p-1"), journal.head()
-        with pytest.raises(Killed):
-            journal.decide("p-1", events.Approved(journal.review("p-1").digest))
-        assert (journal.record("p-1"), journal.head()) == before
-
-
-def test_each_change_tells_the_fault_point_before_and_after(tmp_path: Path) -> None:
-    told: list[str] = []
-    with prepared(tmp_path, fault=told.append) as journal:
-        journal.poll(HONEST)
-    assert told[-2:] == ["journal:before:Polled", "journal:after:Polled"]
-
-
-def test_s16_pinning_brings_refused_proposals_back(tmp_path: Path) -> None:
-    with open_one(tmp_path) as journal:
-        journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-        journal.learn(CLAIM)
-        journal.poll(HONEST)
-        assert journal.record("p-1").state is State.REFUSED
-        journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
-        assert journal.reconsider() == (AskPerson("p-1"),)
-
-
-def test_s25_conflicting_proposals_are_shown_to_both(journal: Journal) -> None:
-    journal.poll(HONEST)
-    journal.poll(snapshot_of(spend(fee=2_000), "p-2"))
-    for psbt_id, other in (("p-1", "p-2"), ("p-2", "p-1")):
-        (verdict,) = [v for v in journal.review(psbt_id).verdicts if v.name == "conflict"]
-        assert verdict.figures == {"proposals": other}
-
-
-def test_s6_the_ledger_holds_the_same_payment_from_other_coins(journal: Journal) -> None:
-    to_signed(journal)
-    coins = [fund(VAULT, 100_000, salt=9)]
-    again = snapshot_of(build_psbt(VAULT, coins, [pay(50_000), ChangeTo(sats(49_000), 1, 8)], 0), "p-2")
-    journal.poll(again)
-    assert journal.review("p-2").to_acknowledge == {"paid-twice"}
-    # Cancelled by the platform's word alone: the signature is out, so the hold stays.
-    journal.poll(replace(HONEST, status=ProposalStatus.CANCELLED))
-    assert journal.review("p-2").to_acknowledge == {"paid-twice"}
-    # Nor does its word that the first is confirmed: it was paid then, and this would pay it again.
-    journal.poll(replace(HONEST, status=ProposalStatus.CONFIRMED, confirmations=100))
-    assert journal.review("p-2").to_acknowledge == {"paid-twice"}
-
-
-def test_s6_another_vaults_payment_is_no_neighbour(journal: Journal) -> None:
+def test_s6_another_vaults_payment_is_no_neighbour(journal):
     to_signed(journal)
     coins = [fund(VAULT, 100_000, salt=9)]
     elsewhere = snapshot_of(
@@ -184,7 +129,7 @@ def test_s6_another_vaults_payment_is_no_neighbour(journal: Journal) -> None:
     assert not journal.review("p-2").to_acknowledge
 
 
-def test_a_stored_signature_can_neither_change_nor_go(tmp_path: Path) -> None:
+def test_a_stored_signature_can_neither_change_nor_go(tmp_path):
     with prepared(tmp_path) as journal:
         to_signed(journal)
     connection = sqlite3.connect(tmp_path / "journal.sqlite3")
@@ -199,7 +144,7 @@ def test_a_stored_signature_can_neither_change_nor_go(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_the_audit_tells_who_decided_what(journal: Journal) -> None:
+def test_the_audit_tells_who_decided_what(journal):
     to_signed(journal)
     kinds = [entry.note.kind for entry in journal.audit()]
     assert kinds == [
@@ -217,7 +162,7 @@ def test_the_audit_tells_who_decided_what(journal: Journal) -> None:
     assert approved.facts["payments"] == [[pay(50_000).script_pubkey.hex(), 50_000]]
 
 
-def test_f_a_full_disk_stops_the_decision(tmp_path: Path) -> None:
+def test_f_a_full_disk_stops_the_decision(tmp_path):
     with prepared(tmp_path) as journal:
         pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
         journal._db.execute(f"PRAGMA max_page_count = {pages}")
@@ -226,7 +171,7 @@ def test_f_a_full_disk_stops_the_decision(tmp_path: Path) -> None:
         assert journal.records() == ()
 
 
-def test_f_the_clock_set_back_does_not_break_the_chain(tmp_path: Path) -> None:
+def test_f_the_clock_set_back_does_not_break_the_chain(tmp_path):
     with prepared(tmp_path):
         pass
     earlier = Journal(tmp_path, network=NETWORK, limits=Limits(), now=lambda: NOW.replace(year=2025))
@@ -246,9 +191,7 @@ def test_f_the_clock_set_back_does_not_break_the_chain(tmp_path: Path) -> None:
         (False, ProposalStatus.BROADCASTING, 0, False),
     ],
 )
-def test_what_is_settled_is_not_followed_any_more(
-    journal: Journal, signed: bool, status: ProposalStatus, confirmations: int, settled: bool
-) -> None:
+def test_what_is_settled_is_not_followed_any_more(journal, signed, status, confirmations, settled):
     if signed:
         to_signed(journal)
     else:
@@ -257,7 +200,7 @@ def test_what_is_settled_is_not_followed_any_more(
     assert (journal.unsettled() == ()) is settled
 
 
-def test_a_claim_is_news_once(journal: Journal) -> None:
+def test_a_claim_is_news_once(journal):
     assert not journal.learn(CLAIM).news
     renamed = replace(CLAIM, name="Renamed")
     assert journal.learn(renamed).news
@@ -267,12 +210,12 @@ def test_a_claim_is_news_once(journal: Journal) -> None:
     assert journal.review_context(snapshot_of(spend())).claimed_name == "Renamed"
 
 
-def test_a_pin_is_never_replaced(journal: Journal) -> None:
+def test_a_pin_is_never_replaced(journal):
     with pytest.raises(JournalUnwritable):
         journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
 
 
-def test_enrolment_is_remembered(journal: Journal) -> None:
+def test_enrolment_is_remembered(journal):
     assert journal.at_device(VAULT_ID) == AtDevice()
     known = AtDevice(enrolled=True, address_shown=True)
     journal.set_at_device(VAULT_ID, known, Note("enrolled", VAULT_ID))
@@ -280,18 +223,14 @@ def test_enrolment_is_remembered(journal: Journal) -> None:
     assert journal.at_device("vault-404") == AtDevice()
 
 
-def test_s6_s25_a_proposal_that_was_first_shown_in_another_vault_cannot_hide_from_its_neighbours(
-    journal: Journal,
-) -> None:
+def test_s6_s25_a_proposal_that_was_first_shown_in_another_vault_cannot_hide_from_its_neighbours(journal):
     journal.poll(replace(HONEST, vault_id="elsewhere"))
     assert journal.poll(HONEST).record.state is State.QUARANTINED
     journal.reconsider()
     assert journal.record("p-1").state is State.QUARANTINED
 
 
-def test_s6_s25_a_signed_proposal_that_the_platform_moves_away_is_still_seen_by_its_neighbours(
-    journal: Journal,
-) -> None:
+def test_s6_s25_a_signed_proposal_that_the_platform_moves_away_is_still_seen_by_its_neighbours(journal):
     to_signed(journal)
     journal.poll(replace(HONEST, vault_id="elsewhere"))
     journal.poll(replace(HONEST, psbt_id="p-2"))
@@ -299,7 +238,7 @@ def test_s6_s25_a_signed_proposal_that_the_platform_moves_away_is_still_seen_by_
 
 
 @pytest.mark.parametrize("column", ["state", "snapshot", "approval"])
-def test_a_proposal_that_cannot_be_read_is_a_damaged_journal(tmp_path: Path, column: str) -> None:
+def test_a_proposal_that_cannot_be_read_is_a_damaged_journal(tmp_path, column):
     with prepared(tmp_path) as journal:
         to_signed(journal)
     with sqlite3.connect(tmp_path / "journal.sqlite3") as connection:
@@ -310,7 +249,7 @@ def test_a_proposal_that_cannot_be_read_is_a_damaged_journal(tmp_path: Path, col
     assert len(list(tmp_path.glob("damaged-*/journal.sqlite3"))) == 1
 
 
-def test_the_chain_tells_by_whom_it_was_decided_and_the_digest_covers_it_not(journal: Journal) -> None:
+def test_the_chain_tells_by_whom_it_was_decided_and_the_digest_covers_it_not(journal):
     journal.poll(HONEST)
     journal.poll(snapshot_of(spend(n_inputs=3), "p-2"))
     found = journal.review("p-1")

@@ -42,10 +42,7 @@ def version_of(folder: Path) -> int:
 
 def test_the_fixture_is_a_journal_of_the_first_version(folder: Path) -> None:
     assert version_of(folder) == 1
-    with (
-        closing(sqlite3.connect(folder / JOURNAL)) as kept,
-        closing(sqlite3.connect(":memory:")) as made,
-    ):
+    with closing(sqlite3.connect(folder / JOURNAL)) as kept, closing(sqlite3.connect(":memory:")) as made:
         migrate(made, MIGRATIONS[:1])
         query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
         assert kept.execute(query).fetchall() == made.execute(query).fetchall()
@@ -75,10 +72,7 @@ def test_a_journal_of_every_earlier_version_becomes_one_of_today(folder: Path, v
     with Journal(folder, network=NETWORK, limits=Limits()) as journal:
         assert len(journal.records()) == 2
         assert first_fault(journal.audit()) is None
-    with (
-        closing(sqlite3.connect(folder / JOURNAL)) as kept,
-        closing(sqlite3.connect(":memory:")) as made,
-    ):
+    with closing(sqlite3.connect(folder / JOURNAL)) as kept, closing(sqlite3.connect(":memory:")) as made:
         migrate(made)
         query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
         assert kept.execute(query).fetchall() == made.execute(query).fetchall()

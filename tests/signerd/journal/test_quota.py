@@ -9,18 +9,16 @@ from pathlib import Path
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.core.audit import Note
 from signerd.core.events import Refused
 from signerd.core.following import identity_of
 from signerd.core.states import State
-from signerd.core.values import Limits, Snapshot
+from signerd.core.values import Snapshot
 from signerd.errors import PlatformFloods, UnknownProposal
 from signerd.journal import Journal, quota
 from signerd.journal import quota as book
 from signerd.journal.quota import Allowance
-from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend
-
-HONEST = snapshot_of(spend())
+from tests.signerd.journal.test_journal import HONEST, prepared
+from tests.support.desk import CLAIM, VAULT, VAULT_ID
 
 
 def proposal(number: int, **changes: object) -> Snapshot:
@@ -29,11 +27,7 @@ def proposal(number: int, **changes: object) -> Snapshot:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    (tmp_path / "state").mkdir(mode=0o700)
-    with Journal(tmp_path / "state", network=NETWORK, limits=Limits()) as opened:
-        opened.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-        opened.learn(CLAIM)
-        opened.add_pin(make_pin(), Note("pinned", VAULT_ID))
+    with prepared(tmp_path) as opened:
         yield opened
 
 
@@ -53,9 +47,7 @@ def flood(journal: Journal, numbers: range, **changes: object) -> int:
     return taken
 
 
-def test_f_open_proposals_have_an_end_and_what_ends_makes_room(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f_open_proposals_have_an_end_and_what_ends_makes_room(journal, monkeypatch):
     monkeypatch.setattr(quota, "MOST_OPEN", 10)
     assert flood(journal, range(1, 30)) == 10
     assert rows(journal, "proposals") == 10
@@ -66,9 +58,7 @@ def test_f_open_proposals_have_an_end_and_what_ends_makes_room(
     assert journal.record("p-4").snapshot.description == "said otherwise"
 
 
-def test_f_open_proposals_are_no_more_bytes_than_fit_in_memory(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f_open_proposals_are_no_more_bytes_than_fit_in_memory(journal, monkeypatch):
     most = 10 * (len(HONEST.psbt) + 1_000)
     monkeypatch.setattr(quota, "MOST_OPEN_BYTES", most)
     taken = flood(journal, range(1, 60))
@@ -83,9 +73,7 @@ def test_f_open_proposals_are_no_more_bytes_than_fit_in_memory(
     assert rows(journal, "(SELECT 1 FROM proposals WHERE length(psbt) > 5000)") == 0
 
 
-def test_f_kept_proposals_have_an_end_and_those_that_are_over_make_room(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f_kept_proposals_have_an_end_and_those_that_are_over_make_room(journal, monkeypatch):
     size = len(HONEST.psbt) + 1_000
     monkeypatch.setattr(quota, "MOST_KEPT_BYTES", 10 * size)
     monkeypatch.setattr(book, "FORGOTTEN_AT_ONCE", 2)
@@ -102,9 +90,7 @@ def test_f_kept_proposals_have_an_end_and_those_that_are_over_make_room(
 
 
 @pytest.mark.parametrize("ends", [ProposalStatus.EXPIRED, ProposalStatus.CONFIRMED])
-def test_f_what_was_decided_or_may_have_been_paid_is_never_forgotten(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch, ends: ProposalStatus
-) -> None:
+def test_f_what_was_decided_or_may_have_been_paid_is_never_forgotten(journal, monkeypatch, ends):
     journal.poll(proposal(1))
     if ends is ProposalStatus.EXPIRED:
         journal.decide("p-1", Refused("no"))
@@ -114,7 +100,7 @@ def test_f_what_was_decided_or_may_have_been_paid_is_never_forgotten(
     assert journal.record("p-1").snapshot.status is ends
 
 
-def test_f_a_platform_that_says_something_new_for_ever_is_heard_so_often_a_day(journal: Journal) -> None:
+def test_f_a_platform_that_says_something_new_for_ever_is_heard_so_often_a_day(journal):
     journal._quota.undecided = Allowance(a_day=50, _left=50.0)
     told = 0
     for number in range(200):
@@ -132,7 +118,7 @@ def test_f_a_platform_that_says_something_new_for_ever_is_heard_so_often_a_day(j
     assert journal.learn(replace(CLAIM, threshold=3)).effects
 
 
-def test_f_the_end_of_what_was_decided_is_heard_through_a_flood(journal: Journal) -> None:
+def test_f_the_end_of_what_was_decided_is_heard_through_a_flood(journal):
     journal.poll(proposal(1))
     journal.decide("p-1", Refused("no"))
     journal._quota.undecided = Allowance(a_day=1, _left=0.0)
@@ -142,7 +128,7 @@ def test_f_the_end_of_what_was_decided_is_heard_through_a_flood(journal: Journal
     assert journal.record("p-1").state is State.CONFIRMED
 
 
-def test_f_vaults_and_changes_of_one_have_an_end(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f_vaults_and_changes_of_one_have_an_end(journal, monkeypatch):
     monkeypatch.setattr(book, "MOST_VAULTS", 5)
     monkeypatch.setattr(book, "MOST_CHANGES", 4)
     learnt = 0
@@ -158,7 +144,7 @@ def test_f_vaults_and_changes_of_one_have_an_end(journal: Journal, monkeypatch: 
     assert journal.vault_changes(VAULT_ID)
 
 
-def test_an_allowance_comes_back_evenly_and_a_clock_set_back_gives_nothing() -> None:
+def test_an_allowance_comes_back_evenly_and_a_clock_set_back_gives_nothing():
     allowance = Allowance(a_day=24, _left=24.0)
     assert sum(allowance.take(0.0) for _ in range(100)) == 24
     assert sum(allowance.take(3_600.0) for _ in range(10)) == 1
@@ -166,7 +152,7 @@ def test_an_allowance_comes_back_evenly_and_a_clock_set_back_gives_nothing() -> 
     assert sum(allowance.take(1e9) for _ in range(100)) == 24
 
 
-def test_f_a_refused_word_leaves_no_trace(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f_a_refused_word_leaves_no_trace(journal, monkeypatch):
     monkeypatch.setattr(quota, "MOST_OPEN", 0)
     before = journal.head()
     with pytest.raises(PlatformFloods):

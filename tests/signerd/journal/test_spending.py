@@ -9,22 +9,11 @@ import pytest
 from custody.schemas.proposals import ProposalStatus
 from multisig import ChangeTo, build_psbt, sats
 from signerd.core import events
-from signerd.core.audit import Note
 from signerd.core.states import State
-from signerd.core.values import Limits, Snapshot
+from signerd.core.values import Snapshot
 from signerd.errors import RefusedByChecks
-from signerd.journal import Journal
-from tests.support.desk import (
-    CLAIM,
-    NETWORK,
-    VAULT,
-    VAULT_ID,
-    make_pin,
-    own_keys,
-    read_rules,
-    signed_by,
-    snapshot_of,
-)
+from tests.signerd.journal.test_journal import open_one, prepared
+from tests.support.desk import NETWORK, VAULT, read_rules, signed_by, snapshot_of
 from tests.support.wallets import ALICE, fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -36,20 +25,10 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.now, self.fails_at = folder, NOON, ""
-        self.journal = self._open()
-        self.journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-        self.journal.learn(CLAIM)
-        self.journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+        self.journal = prepared(self.folder, **self._options())
 
-    def _open(self) -> Journal:
-        return Journal(
-            self.folder,
-            network=NETWORK,
-            limits=Limits(),
-            rules=RULES,
-            now=lambda: self.now,
-            fault=self._fault,
-        )
+    def _options(self) -> dict[str, object]:
+        return {"rules": RULES, "now": lambda: self.now, "fault": self._fault}
 
     def _fault(self, point: str) -> None:
         if point == self.fails_at:
@@ -57,7 +36,7 @@ class Desk:
 
     def restart(self) -> None:
         self.journal.close()
-        self.journal = self._open()
+        self.journal = open_one(self.folder, **self._options())
 
     def sign(self, snapshot: Snapshot) -> State:
         self.to_device(snapshot)
@@ -88,31 +67,6 @@ def desk(tmp_path: Path) -> Desk:
     made = Desk(tmp_path)
     yield made
     made.journal.close()
-
-
-def test_what_was_signed_counts_and_what_was_only_proposed_does_not(desk: Desk) -> None:
-    desk.journal.poll(paying(90_000, 9))
-    assert desk.sign(paying(60_000, 1)) is State.SIGNED
-    assert desk.refused_by(paying(40_001, 2)) == {"rule-refuse-per-day"}
-    assert desk.refused_by(paying(40_000, 3)) == set()
-
-
-def test_it_still_counts_after_a_restart(desk: Desk) -> None:
-    desk.sign(paying(60_000, 1))
-    desk.restart()
-    assert desk.refused_by(paying(40_001, 2)) == {"rule-refuse-per-day"}
-
-
-def test_it_leaves_the_day_after_24_hours_and_the_week_after_seven_days(desk: Desk) -> None:
-    for number in range(1, 4):
-        assert desk.sign(paying(80_000, number)) is State.SIGNED
-        desk.now += timedelta(hours=24)
-        assert desk.refused_by(paying(50_000, 10 + number)) == (
-            {"rule-refuse-per-week"} if number == 3 else set()
-        )
-    desk.now = NOON + timedelta(days=7)
-    desk.journal.reconsider()
-    assert desk.journal.record("p-13").state is State.WAITING_PERSON
 
 
 def test_f_a_clock_set_back_frees_no_limit(desk: Desk) -> None:
@@ -147,23 +101,6 @@ def test_an_approval_beyond_a_limit_is_refused(desk: Desk) -> None:
     assert again.digest != found.digest
     with pytest.raises(RefusedByChecks, match="rule-refuse-per-day"):
         desk.journal.decide("p-2", events.Approved(again.digest))
-
-
-@pytest.mark.parametrize(
-    ("status", "confirmations"),
-    [(ProposalStatus.PENDING, 0), (ProposalStatus.CONFIRMED, 6), (ProposalStatus.CONFIRMED, 1_000)],
-)
-def test_s13_the_platforms_word_that_a_smaller_one_of_ours_confirmed_instead_frees_nothing(
-    desk: Desk, status: ProposalStatus, confirmations: int
-) -> None:
-    """A signer who signed both knows no more than that one of them confirms: the larger one, should the
-    platform lie.
-    """
-    desk.sign(paying(90_000, 1))
-    smaller = paying(10_000, 2, coin=1, fee=2_000)
-    assert desk.sign(smaller) is State.SIGNED
-    desk.journal.poll(replace(smaller, status=status, confirmations=confirmations))
-    assert desk.refused_by(paying(50_000, 3)) == {"rule-refuse-per-day"}
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,11 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from multisig import Network
 from signerd.core.audit import Note, first_fault
-from signerd.core.values import Limits
 from signerd.errors import (
     AlreadyConfigured,
     AlreadyRunning,
@@ -22,23 +19,17 @@ from signerd.errors import (
     JournalUnwritable,
     UnsafeFolder,
 )
-from signerd.journal import Journal, storage
+from signerd.journal import storage
 from signerd.journal.schema import MIGRATIONS, migrate
 from signerd.journal.storage import (
     BORN,
     JOURNAL,
     StateFolder,
     open_journal,
-    open_to_read,
     start_over,
     write_private,
 )
-
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-
-
-def open_one(folder: Path) -> Journal:
-    return Journal(folder, network=Network.REGTEST, limits=Limits(), now=lambda: NOW)
+from tests.signerd.journal.test_journal import NOW, open_one
 
 
 @pytest.fixture
@@ -47,12 +38,6 @@ def folder(tmp_path: Path) -> Path:
         for number in range(200):
             journal.note(Note("test", f"entry {number}", {"filler": "x" * 300}))
     return tmp_path
-
-
-def test_what_was_noted_is_there_after_a_restart(folder: Path) -> None:
-    with open_one(folder) as journal:
-        assert journal.head()[0] == 200
-        assert [entry.note.subject for entry in journal.audit(after=198)] == ["entry 198", "entry 199"]
 
 
 def test_it_syncs_fully_and_writes_ahead(folder: Path) -> None:
@@ -200,19 +185,6 @@ def test_a_step_that_fails_leaves_the_version_before_it(folder: Path) -> None:
     assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
     assert connection.execute("PRAGMA table_info(one)").fetchall() == []
     connection.close()
-
-
-def test_it_is_read_beside_the_daemon(folder: Path) -> None:
-    with open_one(folder) as journal:
-        reader = open_to_read(folder)
-        journal.note(Note("test", "one more"))
-        assert reader.execute("SELECT max(sequence) FROM audit").fetchone()[0] == 201
-        reader.close()
-
-
-def test_reading_where_there_is_none_says_so(tmp_path: Path) -> None:
-    with pytest.raises(JournalUnwritable, match="no journal"):
-        open_to_read(tmp_path)
 
 
 def test_the_marker_is_written_where_a_kill_left_it_out(folder: Path) -> None:

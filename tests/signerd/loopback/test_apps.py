@@ -60,14 +60,6 @@ def test_from_the_question_to_the_token_and_its_end(daemon, http):
     assert (again.status_code, again.json()["code"]) == (404, "unknown-pairing")
 
 
-def test_a_refusal_is_told_once(http):
-    pairing = asked(http, "Refused", "xpub")
-    assert http.post(f"/pairings/{pairing['id']}/refuse").status_code == 200
-    secret = {"secret": pairing["secret"]}
-    assert http.post(f"/pairings/{pairing['id']}/collect", json=secret).json()["state"] == "refused"
-    assert http.post(f"/pairings/{pairing['id']}/collect", json=secret).status_code == 404
-
-
 def test_who_asks_is_told_who_it_is(http):
     me = http.get("/me").json()
     assert (me["kind"], me["network"], me["id"], me["expires"]) == ("terminal", "regtest", None, None)

@@ -11,6 +11,8 @@ from tests.support.command import is_tame
 from tests.support.patience import PATIENCE
 from tests.support.served import served_script
 
+pytestmark = pytest.mark.anyio
+
 
 async def first(stream, count: int) -> list[str]:
     return [await anext(stream) for _ in range(count)]
@@ -20,7 +22,6 @@ def numbers(events: list[str]) -> list[int]:
     return [int(event.split("\n")[0].removeprefix("id: ")) for event in events]
 
 
-@pytest.mark.anyio
 async def test_a_stream_goes_on_where_its_reader_left_off():
     feed, streams = Feed(), Streams()
     for number in range(4):
@@ -32,7 +33,6 @@ async def test_a_stream_goes_on_where_its_reader_left_off():
     await stream.aclose()
 
 
-@pytest.mark.anyio
 async def test_a_number_from_before_a_restart_misses_nothing():
     feed, streams = Feed(), Streams()
     feed.add("p-1", "info", "first after the restart")
@@ -41,7 +41,6 @@ async def test_a_number_from_before_a_restart_misses_nothing():
     await stream.aclose()
 
 
-@pytest.mark.anyio
 async def test_only_the_subject_that_was_asked_for():
     feed, streams = Feed(), Streams()
     for subject in ("p-1", "p-2", "p-1"):
@@ -51,14 +50,12 @@ async def test_only_the_subject_that_was_asked_for():
     await stream.aclose()
 
 
-@pytest.mark.anyio
 async def test_silence_is_told_from_death():
     stream = Streams(heartbeat=0.01).follow(Feed(), 0, None)
     assert await first(stream, 2) == [": still here\n\n"] * 2
     await stream.aclose()
 
 
-@pytest.mark.anyio
 async def test_also_where_all_that_happens_is_hidden_from_the_reader():
     feed = Feed()
     stream = Streams(heartbeat=60).follow(feed, 0, None, hides=lambda subject: subject == "b-1")
@@ -88,7 +85,6 @@ class ReaderGone(Exception):
     """A reader's connection ended."""
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("most", [0, 1, 2])
 async def test_l11_a_stream_gives_its_place_back_wherever_its_reader_goes(most):
     feed, streams, sent = Feed(), Streams(), []
@@ -111,7 +107,6 @@ async def test_l11_a_stream_gives_its_place_back_wherever_its_reader_goes(most):
     assert streams.open == 0
 
 
-@pytest.mark.anyio
 async def test_closing_ends_a_stream_that_waits():
     streams = Streams()
 
@@ -124,7 +119,6 @@ async def test_closing_ends_a_stream_that_waits():
     assert await asyncio.wait_for(reading, PATIENCE) == []
 
 
-@pytest.mark.anyio
 async def test_l8_a_line_is_one_line_and_tame():
     feed = Feed()
     feed.add("p-1", "info", "a\n\ndata: {}\n\n\x1b[2J")
@@ -197,7 +191,6 @@ def test_l11_the_hundred_and_first_stream_is_refused_in_words(state, monkeypatch
                 pass
 
 
-@pytest.mark.anyio
 async def test_l13_a_stream_ends_with_its_readers_right_to_it():
     feed, over = Feed(), asyncio.Event()
 

@@ -42,14 +42,7 @@ MAY_ASK = {
 # What a caller may write in their own words, and where it goes: to the platform, to the person's own pages,
 # to the device that asked for it, or against a code of ours. None of it reaches a device as a command or as
 # something to sign.
-FREE_TEXT = {
-    "email",
-    "password",
-    "code",
-    "reason",
-    "descriptor",
-    "answer",
-}
+FREE_TEXT = {"email", "password", "code", "reason", "descriptor", "answer"}
 
 
 class Watched:

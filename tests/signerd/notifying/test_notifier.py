@@ -34,11 +34,6 @@ from tests.support.patience import PATIENCE
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
 class Desk:
     """The desktop and the clock of one notifier; every wait is let go by hand."""
 

@@ -34,12 +34,6 @@ def test_another_name_is_shown_and_allowed():
     assert review(HONEST, review_context(claimed_name="Savings")).allowed
 
 
-def test_the_alarm_may_not_be_lowered():
-    assert CHECKS["vault-alarm"].lowered is None
-    lowered = review_context(vault_changes=("x.",), lowered=frozenset(CHECKS))
-    assert not review(HONEST, lowered).allowed
-
-
 def test_an_alarm_comes_before_the_transaction_is_judged():
     assert CHECKS["vault-alarm"].stage is Stage.BEFORE
     assert review(HONEST, review_context(vault_changes=("x.",))).inspection is None

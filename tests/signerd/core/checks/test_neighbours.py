@@ -21,7 +21,7 @@ def found(snapshot: Snapshot, *others: Neighbour) -> Review:
     return review(snapshot, review_context(neighbours=others))
 
 
-def verdict(seen: Review, name: str) -> Verdict:
+def verdict(seen: Review, name: str = "replacement") -> Verdict:
     (one,) = [v for v in seen.verdicts if v.name == name]
     return one
 
@@ -88,7 +88,11 @@ def test_s6_no_word_of_the_platform_lifts_a_hold(state: State) -> None:
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [(State.SIGNING, "Your device is asked to sign p-1"), (State.BROADCAST, "The others completed p-1")],
+    [
+        (State.SIGNING, "Your device is asked to sign p-1"),
+        (State.VERIFYING, "Your device is asked to sign p-1"),
+        (State.BROADCAST, "The others completed p-1"),
+    ],
 )
 def test_s6_what_this_machine_did_not_sign_is_not_said_to_be_signed(state: State, words: str) -> None:
     first = neighbour_of(shop((1,)), state, signed=False)
@@ -149,42 +153,29 @@ def test_an_unsaid_time_and_an_unreadable_first_are_no_reason_to_be_silent() -> 
     assert seen.to_acknowledge == {"replacement", "conflict"}
 
 
-REPLACED = shop()
-SIGNED = neighbour_of(REPLACED)
-
-
-def compared(snapshot: Snapshot, *others: Neighbour) -> Review:
-    return review(snapshot, review_context(neighbours=others))
-
-
-def replacement(seen: Review, name: str = "replacement") -> Verdict:
-    (one,) = [v for v in seen.verdicts if v.name == name]
-    return one
-
-
 def bump(psbt: Psbt, psbt_id: str = "p-2", replaces: str | None = "p-1") -> Snapshot:
     return snapshot_of(psbt, psbt_id, replaces=replaces)
 
 
 def test_s6_a_declared_fee_bump_passes_and_says_what_changes() -> None:
-    seen = compared(bump(spend_of((1,), SHOP, 2_000)), SIGNED)
+    seen = found(bump(spend_of((1,), SHOP, 2_000)), FIRST)
     assert seen.allowed
     assert not seen.to_acknowledge
-    told = replacement(seen)
+    told = verdict(seen)
     assert told.outcome is Outcome.ALLOW
     assert "It replaces p-1: only the fee changes, from 5." in told.sentence
     assert "sat/vB (0.00001000 BTC (1,000 sats) to 0.00002000 BTC (2,000 sats))." in told.sentence
     assert told.figures == {"replaces": "p-1", "fee_sats": 2_000, "replaced_fee_sats": 1_000}
-    assert "only one can confirm" in replacement(seen, "conflict").sentence
+    assert "only one can confirm" in verdict(seen, "conflict").sentence
 
 
 def test_s6_a_bump_may_add_coins_and_may_spend_all_its_change() -> None:
     for psbt in (spend_of((1, 2), SHOP, 3_000), spend_of((2, 1), SHOP, 3_000)):
-        seen = compared(bump(psbt), SIGNED)
+        seen = found(bump(psbt), FIRST)
         assert seen.allowed
         assert not seen.to_acknowledge
     near = neighbour_of(snapshot_of(spend_of((1,), (("shop", 98_600),), 1_000), "p-1"))
-    assert compared(bump(spend_of((1,), (("shop", 98_600),), 1_400)), near).allowed
+    assert found(bump(spend_of((1,), (("shop", 98_600),), 1_400)), near).allowed
 
 
 @pytest.mark.parametrize(
@@ -204,66 +195,64 @@ def test_s6_a_bump_may_add_coins_and_may_spend_all_its_change() -> None:
     ],
 )
 def test_s11_a_bump_that_changes_anything_but_the_fee_is_refused_in_words(psbt: Psbt, words: str) -> None:
-    seen = compared(bump(psbt), SIGNED)
+    seen = found(bump(psbt), FIRST)
     assert "replacement" in {v.name for v in seen.refusals}
-    assert words in replacement(seen).sentence
-    assert replacement(seen).sentence.startswith(
+    assert words in verdict(seen).sentence
+    assert verdict(seen).sentence.startswith(
         "It says that it replaces p-1, but it does not only raise the fee."
     )
 
 
 def test_s11_a_bump_that_leaves_a_coin_of_the_first_out_is_refused() -> None:
     two = neighbour_of(shop((1, 2)))
-    seen = compared(bump(spend_of((1,), SHOP, 3_000)), two)
-    assert "leaves a coin of the first out" in replacement(seen).sentence
+    seen = found(bump(spend_of((1,), SHOP, 3_000)), two)
+    assert "leaves a coin of the first out" in verdict(seen).sentence
     assert not seen.allowed
 
 
 def test_s11_two_payments_that_were_one_are_no_fee_bump() -> None:
     halves = neighbour_of(snapshot_of(spend_of((1,), (("shop", 25_000), ("shop", 25_000))), "p-1"))
-    assert not compared(bump(spend_of((1,), SHOP, 2_000)), halves).allowed
-    assert not compared(bump(spend_of((1,), (("shop", 25_000),), 2_000)), halves).allowed
-    assert compared(bump(spend_of((1,), (("shop", 25_000), ("shop", 25_000)), 2_000)), halves).allowed
+    assert not found(bump(spend_of((1,), SHOP, 2_000)), halves).allowed
+    assert not found(bump(spend_of((1,), (("shop", 25_000),), 2_000)), halves).allowed
+    assert found(bump(spend_of((1,), (("shop", 25_000), ("shop", 25_000)), 2_000)), halves).allowed
 
 
 def test_s11_data_is_kept_to_the_byte() -> None:
     first = neighbour_of(snapshot_of(spend_of((1,), SHOP, data=b"order 7"), "p-1"))
-    assert compared(bump(spend_of((1,), SHOP, 2_000, data=b"order 7")), first).allowed
+    assert found(bump(spend_of((1,), SHOP, 2_000, data=b"order 7")), first).allowed
     for data in (b"order 8", None):
-        assert not compared(bump(spend_of((1,), SHOP, 2_000, data=data)), first).allowed
+        assert not found(bump(spend_of((1,), SHOP, 2_000, data=data)), first).allowed
 
 
 def test_s11_the_same_rules_hold_where_the_first_is_not_signed_here() -> None:
-    waiting = neighbour_of(REPLACED, State.WAITING_PERSON, signed=False)
-    seen = compared(bump(spend_of((1,), SHOP, 2_000)), waiting)
+    waiting = neighbour_of(shop(), State.WAITING_PERSON, signed=False)
+    seen = found(bump(spend_of((1,), SHOP, 2_000)), waiting)
     assert seen.allowed
-    assert replacement(seen, "conflict").outcome is Outcome.WARN
-    assert not compared(bump(spend_of((1,), (("thief", 50_000),), 2_000)), waiting).allowed
+    assert verdict(seen, "conflict").outcome is Outcome.WARN
+    assert not found(bump(spend_of((1,), (("thief", 50_000),), 2_000)), waiting).allowed
 
 
 def test_s11_what_cannot_be_compared_is_held() -> None:
     other = neighbour_of(snapshot_of(spend_of((1,), SHOP, policy=make_vault(account=1)), "p-1"))
     for known in ((), (other,), (neighbour_of(shop(psbt_id="p-0")),)):
-        seen = compared(bump(spend_of((1,), SHOP, 2_000)), *known)
+        seen = found(bump(spend_of((1,), SHOP, 2_000)), *known)
         assert "replacement" in seen.to_acknowledge
-        assert "cannot compare" in replacement(seen).sentence
+        assert "cannot compare" in verdict(seen).sentence
 
 
 def test_a_rise_that_not_every_node_passes_on_is_shown() -> None:
-    seen = compared(bump(spend_of((1,), SHOP, 1_010)), SIGNED)
+    seen = found(bump(spend_of((1,), SHOP, 1_010)), FIRST)
     assert seen.allowed
-    assert replacement(seen).outcome is Outcome.WARN
-    assert "not every node" in replacement(seen).sentence
+    assert verdict(seen).outcome is Outcome.WARN
+    assert "not every node" in verdict(seen).sentence
 
 
 def test_what_replaces_nothing_says_so() -> None:
-    assert replacement(compared(REPLACED)).sentence == "It does not say that it replaces another proposal."
+    assert verdict(found(shop())).sentence == "It does not say that it replaces another proposal."
 
 
 def test_l8_the_platforms_word_for_the_replaced_one_is_made_plain_and_short() -> None:
-    sentence = replacement(
-        compared(bump(spend_of((1,), SHOP, 2_000), replaces="\x1b[2J" + "x" * 500))
-    ).sentence
+    sentence = verdict(found(bump(spend_of((1,), SHOP, 2_000), replaces="\x1b[2J" + "x" * 500))).sentence
     assert "\x1b" not in sentence
     assert "x" * 65 not in sentence
 
@@ -273,28 +262,28 @@ def test_l8_the_platforms_word_for_the_replaced_one_is_made_plain_and_short() ->
 
 @pytest.mark.parametrize("replaces", ["p-1", None])
 def test_s6_a_cancel_passes_declared_or_not(replaces: str | None) -> None:
-    seen = compared(bump(spend_of((1,), (), 2_000), replaces=replaces), SIGNED)
+    seen = found(bump(spend_of((1,), (), 2_000), replaces=replaces), FIRST)
     assert seen.allowed
     assert not seen.to_acknowledge
-    assert "It pays nobody: of it and p-1 only one can confirm." in replacement(seen, "conflict").sentence
+    assert "It pays nobody: of it and p-1 only one can confirm." in verdict(seen, "conflict").sentence
     if replaces:
-        assert replacement(seen).sentence.startswith("It takes p-1 back")
+        assert verdict(seen).sentence.startswith("It takes p-1 back")
 
 
 def test_s6_what_carries_data_is_no_cancel() -> None:
-    seen = compared(snapshot_of(spend_of((1,), (), 2_000, data=b"hello"), "p-2"), SIGNED)
+    seen = found(snapshot_of(spend_of((1,), (), 2_000, data=b"hello"), "p-2"), FIRST)
     assert seen.to_acknowledge == {"conflict"}
 
 
 def test_a_cancel_that_stops_nothing_is_refused_and_a_cheap_one_is_shown() -> None:
-    assert "stops nothing" in replacement(compared(bump(spend_of((2,), (), 2_000)), SIGNED)).sentence
-    cheap = compared(bump(spend_of((1,), (), 900)), SIGNED)
+    assert "stops nothing" in verdict(found(bump(spend_of((2,), (), 2_000)), FIRST)).sentence
+    cheap = found(bump(spend_of((1,), (), 900)), FIRST)
     assert cheap.allowed
-    assert replacement(cheap).outcome is Outcome.WARN
+    assert verdict(cheap).outcome is Outcome.WARN
 
 
 def test_s1_s6_a_cancel_that_says_that_it_comes_back_and_does_not_is_refused() -> None:
     honest = spend_of((1,), (), 2_000)
     stolen = with_output(honest, 0, script_pubkey=pay(1, "thief").script_pubkey)
-    seen = compared(snapshot_of(stolen, "p-2", recipients=(), amounts=(), replaces="p-1"), SIGNED)
+    seen = found(snapshot_of(stolen, "p-2", recipients=(), amounts=(), replaces="p-1"), FIRST)
     assert {"fake-change", "replacement", "recipients"} <= {v.name for v in seen.refusals}

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.schemas.proposals import TxType
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, inspect, op_return_script, sats
 from signerd.core.checks.case import Outcome, Verdict
 from signerd.core.checks.payments import RECEIVE_ADDRESSES
@@ -17,7 +16,7 @@ from signerd.core.places import GAP, NEW_CHAIN, NEW_POLICY, is_near, joined, mer
 from signerd.core.review import Review, review
 from signerd.core.signing import signing_of
 from signerd.core.states import State
-from signerd.core.values import Limits, ReviewContext
+from signerd.core.values import ReviewContext
 from tests.support.desk import NETWORK, VAULT, make_pin, read_rules, review_context, snapshot_of
 from tests.support.payments import (
     PROFILE,
@@ -28,17 +27,7 @@ from tests.support.payments import (
     spend_of,
     with_profile,
 )
-from tests.support.wallets import (
-    ALICE,
-    BOB,
-    MALLORY,
-    fund,
-    make_vault,
-    pay,
-    with_input,
-    with_inputs,
-    with_output,
-)
+from tests.support.wallets import ALICE, BOB, MALLORY, fund, make_vault, pay
 
 CODE = policy_code(VAULT)
 
@@ -73,24 +62,11 @@ def test_a_new_vault_reaches_to_the_gap_and_no_further(chain: int) -> None:
     assert "none of that chain" in held.sentence
 
 
-@pytest.mark.parametrize("index", [987_654, 1_000_000])
-@pytest.mark.parametrize("chain", [RECEIVE, CHANGE])
-def test_s29_an_index_where_nobody_looks_is_held_and_named(chain: int, index: int) -> None:
-    held = judged(spend((chain, index)))
-    assert held.acknowledge
-    assert f"{'change' if chain else 'receive'} address {index:,}" in held.sentence
-    assert held.figures == {"chain": chain, "address_index": index, "outputs": "1"}
-
-
 def test_s29_outputs_of_one_transaction_do_not_vouch_for_one_another() -> None:
     held = judged(spend(*((CHANGE, index) for index in (900, 1_800, 2_700, 3_600, 4_500))))
     assert held.acknowledge
     assert held.figures["outputs"] == "2, 3, 4, 5"
     assert "and 1 more" in held.sentence
-
-
-def test_s29_dust_at_a_far_address_vouches_for_none() -> None:
-    assert judged(spend((CHANGE, 987_655), coins=((RECEIVE, 0), (CHANGE, 987_654)))).acknowledge
 
 
 def test_coins_within_the_gap_reach_on() -> None:
@@ -148,11 +124,11 @@ def test_a_vault_in_heavy_use_is_never_held() -> None:
     on chain.
     """
     known = NEW_POLICY
-    for index in range(0, 5_000, 20):
+    for index in range(0, 2_500, 20):
         psbt = spend((CHANGE, index))
         assert not judged(psbt, known).acknowledge, index
         known = signed(psbt, known)
-    assert known[CHANGE] == ((-1, 4_980),)
+    assert known[CHANGE] == ((-1, 2_480),)
 
 
 @given(st.lists(st.integers(0, 20_000), max_size=12), st.integers(0, 20_000))
@@ -228,73 +204,12 @@ def test_s15_a_forward_from_no_registered_profile_is_refused(keys: tuple[object,
     assert "forward-profile" in refused_by(forward_psbt(), with_profile(own_keys=keys))
 
 
-def test_s15_somebody_elses_forward_is_not_ours_to_sign() -> None:
-    profile = BOB.profile(NETWORK)
-    found = review(forward_of(forward_psbt(profile=profile), profile=profile), AROUND)
-    assert [verdict.name for verdict in found.refusals] == ["forward-profile"]
-
-
-def test_s3_coins_of_another_wallet_among_the_profiles_are_refused() -> None:
-    ours, theirs = forward_psbt(coins=(1,)), forward_psbt(coins=(2,), profile=BOB.profile(NETWORK))
-    mixed = with_inputs(ours, *ours.inputs, *theirs.inputs)
-    assert {"transaction", "input-not-ours"} <= refused_by(mixed)
-
-
-def test_s3_the_vaults_own_coins_are_no_profiles() -> None:
-    psbt = spend_of((1,), ())
-    assert refused_by(psbt) == {"forward-profile"}
-    assert "input-not-ours" in {v.name for v in review(replace(HONEST, kind=TxType.SEND), AROUND).refusals}
-
-
-def test_s4_s5_s8_the_amounts_are_proven_and_all_is_signed() -> None:
-    psbt = forward_psbt()
-    assert "previous-transaction-missing" in refused_by(with_input(psbt, 0, non_witness_utxo=None))
-    wrong = TxOut(sats(1), PROFILE.script_pubkey(RECEIVE, 0))
-    assert "amount-mismatch" in refused_by(with_input(psbt, 0, witness_utxo=wrong))
-    assert "sighash-not-all" in refused_by(with_input(psbt, 0, sighash_type=0x81))
-
-
-def test_s1_change_that_only_says_that_it_is_the_profiles_is_refused() -> None:
-    stolen = with_output(forward_psbt(), 1, script_pubkey=pay(1, "thief").script_pubkey)
-    assert {"fake-change", "forward-destination"} <= refused_by(stolen)
-
-
-def test_s9_an_absurd_index_of_the_profile_is_refused() -> None:
-    psbt = forward_psbt()
-    item = psbt.inputs[0]
-    origins = {
-        key: replace(origin, path=type(origin.path)((*origin.path.indexes[:-1], 2_000_000)))
-        for key, origin in item.derivations.items()
-    }
-    assert "absurd-path" in refused_by(with_input(psbt, 0, derivations=origins))
-
-
 def test_s16_s14_the_vault_must_be_pinned_unchanged_and_on_this_network() -> None:
     assert "vault-pinned" in refused_by(forward_psbt(), with_profile(pin=None))
     assert "vault-unchanged" in refused_by(forward_psbt(), with_profile(claimed_descriptor=None))
     assert "network" in refused_by(forward_psbt(), workspace_network="mainnet")
     other = with_profile(pin=make_pin(make_vault((ALICE, BOB, MALLORY))))
     assert "vault-unchanged" in refused_by(forward_psbt(), other)
-
-
-@pytest.mark.parametrize(
-    ("lie", "check"),
-    [
-        ({"recipients": (VAULT.address(RECEIVE, 1),)}, "recipients"),
-        ({"amounts": (60_001,)}, "amounts"),
-        ({"fee": 999}, "fee-recorded"),
-        ({"op_return": "hello"}, "data"),
-        ({"txid_expected": "00" * 32}, "transaction-id"),
-    ],
-)
-def test_s12_a_forward_that_differs_from_its_record_is_refused(lie: dict[str, object], check: str) -> None:
-    assert check in refused_by(forward_psbt(), **lie)
-
-
-def test_s7_the_fee_is_bounded_as_everywhere() -> None:
-    assert "fee-share" in refused_by(forward_psbt(fee=20_000))
-    tight = with_profile(limits=replace(Limits(), max_fee=sats(999)))
-    assert refused_by(forward_psbt(), tight) == {"fee-total"}
 
 
 def test_s6_a_second_forward_of_the_same_amount_is_held_and_a_bump_of_it_is_not() -> None:

@@ -7,23 +7,14 @@ import pytest
 
 from custody.schemas.proposals import TxType
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, op_return_script, sats
-from multisig.tokens import Call, Function, token_amount, token_script
+from multisig.tokens import Function, token_amount, token_script
 from signerd.core.checks.case import Outcome
 from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.tokens import TokenClaim
 from signerd.core.values import Neighbour, ReviewContext, Snapshot
-from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of
-from tests.support.tokens import (
-    CONTRACT,
-    GOLD,
-    HOLDER,
-    call,
-    claim_of,
-    gold,
-    token_psbt,
-    token_snapshot,
-)
+from tests.support.desk import VAULT, review_context, snapshot_of
+from tests.support.tokens import GOLD, call, claim_of, gold, token_psbt, token_snapshot
 from tests.support.wallets import fund, make_vault, pay
 
 KNOWING = review_context(token=GOLD)
@@ -55,21 +46,6 @@ def test_its_amount_is_told_in_whole_tokens_of_the_proven_token() -> None:
     assert "'Gold of the House'" in sentence(found, "token-known")
 
 
-def test_a_deployment_is_held_until_it_is_named() -> None:
-    found = review(token_snapshot(GOLD.deployment), KNOWING)
-    assert found.allowed
-    assert found.to_acknowledge == {"token-effect"}
-
-
-@pytest.mark.parametrize(
-    "payload", [call(), call(Function.PAUSE), GOLD.deployment], ids=["transfer", "pause", "deploy"]
-)
-def test_s12_what_this_machine_cannot_prove_is_refused(payload: Call) -> None:
-    found = review(token_snapshot(payload), review_context())
-    assert {v.name for v in found.refusals} == {"token-known"}
-    assert found.token is None
-
-
 @pytest.mark.parametrize(
     "other",
     [gold(decimals=8), gold(ticker="SAND"), gold(max_supply=GOLD.max_supply + 1)],
@@ -80,12 +56,6 @@ def test_s12_a_deployment_whose_bytecode_says_something_else_is_refused(other) -
     found = review(token_snapshot(GOLD.deployment), review_context(token=other))
     assert "token-known" in {v.name for v in found.refusals}
     assert found.token is None
-
-
-def test_s12_a_deployment_for_another_owner_is_refused() -> None:
-    stranger = gold(owner_script=HOLDER)
-    snapshot = token_snapshot(stranger.deployment)
-    assert refused_by(snapshot, review_context(token=stranger)) == {"token-effect"}
 
 
 LIES = {
@@ -153,11 +123,6 @@ def test_s12_nothing_is_taken_back_whose_coins_are_not_proven_the_vaults() -> No
     assert refused_by(snapshot_of(psbt, kind=TxType.CALL, replaces="t-0")) == {"kind-known"}
 
 
-@pytest.mark.parametrize("recorded", [None, "0x", "0x" + b"CPT".hex()])
-def test_s12_other_data_than_recorded_is_refused(recorded: str | None) -> None:
-    assert refused_by(token_snapshot(call(), op_return=recorded)) == {"token-call"}
-
-
 def built(*outputs: TxOut | ChangeTo, index: int = 0, chain: int = RECEIVE) -> Psbt:
     coin = fund(VAULT, 100_000, index=index, chain=chain)
     return build_psbt(VAULT, [coin], [TxOut(sats(0), token_script(call())), *outputs], 0)
@@ -181,11 +146,6 @@ def test_s12_what_stands_beside_the_call_is_refused(shape: str) -> None:
     assert refused_by(token_snapshot(call(), MISSHAPEN[shape])) == {"token-shape"}
 
 
-def test_s10_a_second_piece_of_data_is_refused() -> None:
-    psbt = built(HOME, TxOut(sats(0), op_return_script(b"invoice 7")))
-    assert "op-return-multiple" in refused_by(token_snapshot(call(), psbt))
-
-
 UNDECODABLE = build_psbt(
     VAULT, [fund(VAULT, 100_000)], [HOME, TxOut(sats(0), op_return_script(b"CPT\x12"))], 0
 )
@@ -203,11 +163,6 @@ UNDECODABLE = build_psbt(
 )  # fmt: skip
 def test_s12_what_is_not_of_its_kind_is_refused(kind: TxType, psbt: Psbt) -> None:
     assert refused_by(snapshot_of(psbt, kind=kind)) == {"kind-known"}
-
-
-@pytest.mark.parametrize("kind", [TxType.SEND, TxType.FORWARD])
-def test_s12_a_plain_payment_that_carries_a_call_stays_refused(kind: TxType) -> None:
-    assert not review(snapshot_of(token_psbt(call()), kind=kind), KNOWING).allowed
 
 
 def test_recorded_recipients_change_nothing() -> None:
@@ -295,8 +250,3 @@ def test_s24_another_bytecode_is_another_digest() -> None:
     snapshot = token_snapshot(call())
     first = review(snapshot, KNOWING).digest
     assert review(snapshot, review_context(token=gold(icon="https://a.example"))).digest != first
-
-
-def test_the_contract_is_named_by_its_deployment() -> None:
-    assert call().contract_id == CONTRACT
-    assert NETWORK.api_name == "testnet"

@@ -103,17 +103,6 @@ def test_the_one_that_is_judged_counts_once() -> None:
     assert most_spent(DAY, Moment(NOON, NOON), [this, spent("other", 7, 1)], this) == 12
 
 
-def test_a_fee_bump_is_not_counted_beside_what_it_replaces() -> None:
-    first = spent("first", 50, 0, 1)
-    bump = spent("bump", 50, 0, 1, 2)
-    assert most_spent(DAY, Moment(NOON, NOON), [first], bump) == 50
-
-
-def test_a_cancel_frees_nothing_before_the_window_ends() -> None:
-    first, cancel = spent("first", 50, 0), spent("cancel", 0, 0)
-    assert most_spent(DAY, Moment(NOON, NOON), [first, cancel], spent("this", 3, 4)) == 53
-
-
 AT_NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 IDS = ("p-1", "p-2", "p-3")
 KINDS = ("device-asked", "signed", "submitted", *sorted(UNSIGNED_AGAIN))

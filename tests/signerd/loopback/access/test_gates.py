@@ -66,38 +66,14 @@ def test_the_three_names_of_this_machine_are_answered(desk, host):
 
 
 NOT_OURS = [
-    "",
-    "127.0.0.1",
-    "localhost",
-    "[::1]",
-    "::1",
-    f"::1:{PORT}",
-    f"127.0.0.1:0{PORT}",
-    f"127.0.0.1:{PORT} ",
-    f"127.0.0.1:{PORT}.",
-    f"127.0.0.1.:{PORT}",
-    f"localhost.:{PORT}",
-    f"LOCALHOST:{PORT}",
-    f"Localhost:{PORT}",
-    f"127.1:{PORT}",
-    f"127.0.0.2:{PORT}",
-    f"0.0.0.0:{PORT}",
-    f"2130706433:{PORT}",
-    f"[::ffff:127.0.0.1]:{PORT}",
-    f"[0:0:0:0:0:0:0:1]:{PORT}",
-    f"[::1%25lo]:{PORT}",
-    f"evil.example:{PORT}",
-    f"127.0.0.1.evil.example:{PORT}",
-    f"localhost.evil.example:{PORT}",
-    f"evil-localhost:{PORT}",
-    f"user@127.0.0.1:{PORT}",
-    f"127.0.0.1:{PORT}@evil.example",
-    f"127.0.0.1:{PORT}, evil.example",
-    f"http://127.0.0.1:{PORT}",
-    f"127.0.0.1:{PORT}/",
-    "127.0.0.1:80",
-    "signerd",
-]
+    "", "127.0.0.1", "localhost", "[::1]", "::1", f"::1:{PORT}", f"127.0.0.1:0{PORT}", f"127.0.0.1:{PORT} ",
+    f"127.0.0.1:{PORT}.", f"127.0.0.1.:{PORT}", f"localhost.:{PORT}", f"LOCALHOST:{PORT}",
+    f"Localhost:{PORT}", f"127.1:{PORT}", f"127.0.0.2:{PORT}", f"0.0.0.0:{PORT}", f"2130706433:{PORT}",
+    f"[::ffff:127.0.0.1]:{PORT}", f"[0:0:0:0:0:0:0:1]:{PORT}", f"[::1%25lo]:{PORT}", f"evil.example:{PORT}",
+    f"127.0.0.1.evil.example:{PORT}", f"localhost.evil.example:{PORT}", f"evil-localhost:{PORT}",
+    f"user@127.0.0.1:{PORT}", f"127.0.0.1:{PORT}@evil.example", f"127.0.0.1:{PORT}, evil.example",
+    f"http://127.0.0.1:{PORT}", f"127.0.0.1:{PORT}/", "127.0.0.1:80", "signerd",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("host", NOT_OURS)
@@ -134,32 +110,14 @@ def test_browsers_leave_the_port_away_at_80_alone():
 # --- Origin -------------------------------------------------------------------------------------------------
 
 NOT_LET_IN = [
-    "null",
-    "",
-    "https://evil.example",
-    f"{APP_ORIGIN}.evil.example",
-    f"{APP_ORIGIN}:443",
-    f"{APP_ORIGIN}/",
-    f"{APP_ORIGIN}.",
-    "http://wallet.example",
-    "https://WALLET.example",
-    "HTTPS://wallet.example",
-    "https://evil-wallet.example",
-    "https://sub.wallet.example",
-    "https://user@wallet.example",
-    "https://wallet.example@evil.example",
-    f"{APP_ORIGIN} {APP_ORIGIN}",
-    f"{APP_ORIGIN}, https://evil.example",
-    "wallet.example",
-    "*",
-    f"https://{HOST}",
-    f"http://localhost:{PORT}",
-    f"http://[::1]:{PORT}",
-    f"{OWN}/",
-    "http://127.0.0.1",
-    "http://127.0.0.1:1",
+    "null", "", "https://evil.example", f"{APP_ORIGIN}.evil.example", f"{APP_ORIGIN}:443", f"{APP_ORIGIN}/",
+    f"{APP_ORIGIN}.", "http://wallet.example", "https://WALLET.example", "HTTPS://wallet.example",
+    "https://evil-wallet.example", "https://sub.wallet.example", "https://user@wallet.example",
+    "https://wallet.example@evil.example", f"{APP_ORIGIN} {APP_ORIGIN}",
+    f"{APP_ORIGIN}, https://evil.example", "wallet.example", "*", f"https://{HOST}",
+    f"http://localhost:{PORT}", f"http://[::1]:{PORT}", f"{OWN}/", "http://127.0.0.1", "http://127.0.0.1:1",
     "file://",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("origin", NOT_LET_IN)

@@ -10,7 +10,13 @@ from signerd.loopback.access.gates import AT_ONCE, Rates, SocketGate
 from signerd.loopback.access.guard import Guard
 from tests.support.served import ScriptedTokens
 
+pytestmark = pytest.mark.anyio
 GATE = SocketGate(ScriptedTokens(), Rates(time.monotonic))
+
+
+def with_a_program() -> tuple[ScriptedTokens, SocketGate]:
+    tokens = ScriptedTokens({("program", None): Caller(Kind.APP, "Program", frozenset(Right), "a-1")})
+    return tokens, SocketGate(tokens, Rates(time.monotonic))
 
 
 def scope(**headers: str) -> dict:
@@ -34,7 +40,6 @@ async def never_reached(*_args: object) -> None:
     raise AssertionError("the application was reached")
 
 
-@pytest.mark.anyio
 async def test_l11_a_body_that_never_comes_is_given_up():
     async def nothing_comes() -> dict:
         await anyio.sleep_forever()
@@ -45,7 +50,6 @@ async def test_l11_a_body_that_never_comes_is_given_up():
     assert sent.status == 408
 
 
-@pytest.mark.anyio
 async def test_a_caller_that_goes_in_the_middle_is_not_answered():
     messages = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
 
@@ -57,7 +61,6 @@ async def test_a_caller_that_goes_in_the_middle_is_not_answered():
     assert sent.messages == []
 
 
-@pytest.mark.anyio
 async def test_the_application_gets_the_body_once_and_then_the_connections_word():
     messages = [
         {"type": "http.request", "body": b"ab", "more_body": True},
@@ -76,7 +79,6 @@ async def test_the_application_gets_the_body_once_and_then_the_connections_word(
     assert got == [{"type": "http.request", "body": b"abcd", "more_body": False}, {"type": "http.disconnect"}]
 
 
-@pytest.mark.anyio
 async def test_what_is_no_http_passes_by_the_door():
     seen: list[str] = []
 
@@ -87,10 +89,8 @@ async def test_what_is_no_http_passes_by_the_door():
     assert seen == ["lifespan"]
 
 
-@pytest.mark.anyio
 async def test_l13_what_ended_while_its_body_came_does_nothing():
-    tokens = ScriptedTokens({("program", None): Caller(Kind.APP, "Program", frozenset(Right), "a-1")})
-    gate = SocketGate(tokens, Rates(time.monotonic))
+    tokens, gate = with_a_program()
 
     async def receive() -> dict:
         tokens.paired.clear()
@@ -101,10 +101,8 @@ async def test_l13_what_ended_while_its_body_came_does_nothing():
     assert sent.status == 401
 
 
-@pytest.mark.anyio
 async def test_l11_of_an_apps_requests_that_wait_for_their_turn_nothing_is_read():
-    tokens = ScriptedTokens({("program", None): Caller(Kind.APP, "Program", frozenset(Right), "a-1")})
-    gate = SocketGate(tokens, Rates(time.monotonic))
+    _tokens, gate = with_a_program()
     read, go = [0], anyio.Event()
 
     async def app(_scope: dict, _receive, _send) -> None:
@@ -128,10 +126,8 @@ async def test_l11_of_an_apps_requests_that_wait_for_their_turn_nothing_is_read(
     assert read == [6]
 
 
-@pytest.mark.anyio
 async def test_l13_an_app_that_was_revoked_while_its_request_waited_gets_nothing():
-    tokens = ScriptedTokens({("program", None): Caller(Kind.APP, "Program", frozenset(Right), "a-1")})
-    gate = SocketGate(tokens, Rates(time.monotonic))
+    tokens, gate = with_a_program()
     reached, go, sent = [0], anyio.Event(), [Sent() for _ in range(5)]
 
     async def app(_scope: dict, _receive, _send) -> None:

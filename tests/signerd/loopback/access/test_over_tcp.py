@@ -115,12 +115,6 @@ def test_l13_an_app_gets_what_it_was_granted_and_no_more(port):
     assert port.daemon.service.calls == []
 
 
-def test_l13_a_token_without_its_origin_or_with_another_is_unknown(port):
-    for headers in ({"Authorization": "Bearer site"}, {"Authorization": "Bearer program", "Origin": SITE}):
-        answer = port.ask("GET", "/v1/devices", headers)
-        assert (answer.status, answer.code) == (401, "not-paired")
-
-
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
 def test_l9_a_simple_form_post_changes_nothing_with_the_cookie_or_without(port, kind):
     body, path = b'{"reason": "x"}', "/v1/proposals/p-1/reject"

@@ -3,14 +3,11 @@
 import pytest
 
 from firmware_bridge import DeviceState, Question
-from signerd.core.audit import Note
-from signerd.daemon.device_actions import Questions, Unlocking
-from signerd.errors import NoSuchQuestion
 from tests.support.daemons import daemon_at, prepare
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
-from tests.support.paged import Markup, paged
+from tests.support.paged import field_of, paged, shown_words, whole
 from tests.support.wallets import ALICE, BOB
 
 pytestmark = pytest.mark.anyio
@@ -37,22 +34,6 @@ async def daemon(tmp_path, bridge):
 async def browser(daemon):
     async with paged(daemon) as client:
         yield client
-
-
-def whole(answer, status=200):
-    assert answer.status_code == status
-    html = Markup(answer.text)
-    assert html.broken == []
-    return html
-
-
-def field_of(html, name):
-    (found,) = [tag for tag in html.all("input") if tag.attributes.get("name") == name]
-    return found
-
-
-def shown_words(html):
-    return " ".join(tag.words for tag in html.tags)
 
 
 def form_of(html, start):
@@ -161,23 +142,6 @@ async def test_the_part_does_not_change_while_somebody_types(browser, bridge):
     assert (await browser.get(live)).status_code == 204
 
 
-async def test_the_page_goes_and_comes_back_to_the_same_question(browser, bridge):
-    _html, action = await ask(browser, bridge)
-    html = whole(await browser.get(f"/devices/{bridge.device.id}/unlock"))
-    assert form_of(html, f"/devices/{bridge.device.id}/questions/") == action
-
-
-async def test_nobody_answers_and_the_page_says_so(daemon, browser, bridge):
-    daemon.unlocking = Unlocking(daemon.doing, daemon.feed, Questions(lambda: 0.0, bytes, 0.01))
-    await ask(browser, bridge)
-    while (await daemon.unlocking.questions()) or bridge.cancels == 0:
-        await daemon.feed.wait(daemon.feed.last, None, 0.01)
-    await daemon.feed.wait(daemon.feed.last, None, 0.05)
-    assert "nobody answered" in whole(await browser.get(f"/devices/{bridge.device.id}/unlock")).words
-    with pytest.raises(NoSuchQuestion):
-        await daemon.unlocking.answer("00" * 16, PIN)
-
-
 async def test_a_device_shows_itself_and_what_runs_is_given_up(browser, bridge):
     bridge.becomes(DeviceState.READY)
     assert (await browser.post(f"/devices/{bridge.device.id}/identify")).status_code == 200
@@ -232,11 +196,3 @@ async def test_what_is_said_meanwhile_stands_on_the_page(daemon, browser, bridge
     assert "another visit" not in said.text
     for bad in ("/said/registration", "/said/registration?after=-1", "/said/registration?after=" + "9" * 40):
         assert (await browser.get(bad)).status_code == 422
-
-
-async def test_l10_nothing_that_was_typed_is_kept_in_the_journal(daemon, browser, bridge):
-    _html, action = await ask(browser, bridge)
-    await browser.post(action, data={"kind": "pin", "answer": PIN * 4})
-    daemon.journal.note(Note("test", "subject"))
-    assert PIN * 4 not in str([*daemon.journal.audit()])
-    assert PIN * 4 not in str(daemon.feed.since(0))

@@ -56,16 +56,6 @@ async def test_every_figure_of_the_view_is_on_the_page(desk):
     assert "REGTEST: test coins, no real bitcoin" in whole
 
 
-async def test_the_drawing_has_each_address_whole_and_names_itself(desk):
-    view = await desk.daemon.proposal("p-1")
-    page = await desk.page("/proposals/p-1")
-    (drawing,) = page.all("svg", role="img")
-    assert drawing.attributes["aria-label"]
-    drawn = "".join(drawing.words.split())
-    for output in (*view.money.payments, *view.money.change):
-        assert output.address in drawn
-
-
 async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(desk):
     desk.platform.proposals["p-2"] = snapshot_of(
         spend(n_inputs=3), "p-2", description=HOSTILE, created_by=HOSTILE[:400]

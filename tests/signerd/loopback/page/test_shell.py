@@ -29,22 +29,23 @@ def daemon(desk):
     return desk.daemon
 
 
-@pytest.mark.parametrize("path", PAGES)
-async def test_every_page_is_whole_html_under_the_policy(daemon, path):
+async def test_every_page_keeps_to_the_frame(daemon):
     async with paged(daemon) as browser:
-        answer = await browser.get(path)
-    assert answer.status_code == 200
-    assert answer.headers["content-security-policy"] == PAGE_POLICY
-    assert answer.headers["cache-control"] == "no-store"
-    assert answer.headers["referrer-policy"] == "no-referrer"
-    assert Markup(answer.text).broken == []
+        for path in PAGES:
+            answer = await browser.get(path)
+            assert answer.status_code == 200, path
+            assert answer.headers["content-security-policy"] == PAGE_POLICY
+            assert answer.headers["cache-control"] == "no-store"
+            assert answer.headers["referrer-policy"] == "no-referrer"
+            html = Markup(answer.text)
+            assert html.broken == [], path
+            holds_nothing_of_its_own_nor_points_outside(html)
+            posts_every_form_by_the_script(html)
+            has_landmarks_headings_and_ids_in_order(html)
 
 
-@pytest.mark.parametrize("path", PAGES)
-async def test_no_page_holds_a_script_or_style_of_its_own_nor_points_outside(daemon, path):
+def holds_nothing_of_its_own_nor_points_outside(html):
     """L8: what the policy forbids is not there either, so that there is no reason to loosen it."""
-    async with paged(daemon) as browser:
-        html = Markup((await browser.get(path)).text)
     for tag in html.tags:
         assert "style" not in tag.attributes
         assert tag.name not in {"style", "iframe", "object", "embed", "base"}
@@ -55,24 +56,17 @@ async def test_no_page_holds_a_script_or_style_of_its_own_nor_points_outside(dae
     assert [tag.words for tag in html.all("script")] == ["", ""]
 
 
-@pytest.mark.parametrize("path", PAGES)
-async def test_every_form_is_posted_by_the_script_and_never_as_a_url_l4_l10(daemon, path):
-    """Without a script a form would be sent as its ``method`` says: what was typed must not stand in an
-    address.
+def posts_every_form_by_the_script(html):
+    """L4, L10: without a script a form would be sent as its ``method`` says; what was typed must not stand
+    in an address.
     """
-    async with paged(daemon) as browser:
-        html = Markup((await browser.get(path)).text)
     for form in html.all("form"):
-        if form.attributes.get("role") == "search":
-            continue
-        assert form.attributes["method"] == "post"
-        assert form.attributes["action"] == form.attributes["hx-post"]
+        if form.attributes.get("role") != "search":
+            assert form.attributes["method"] == "post"
+            assert form.attributes["action"] == form.attributes["hx-post"]
 
 
-@pytest.mark.parametrize("path", PAGES)
-async def test_landmarks_headings_and_ids_are_in_order(daemon, path):
-    async with paged(daemon) as browser:
-        html = Markup((await browser.get(path)).text)
+def has_landmarks_headings_and_ids_in_order(html):
     assert [len(html.all(name)) for name in ("main", "header", "h1")] == [1, 1, 1]
     assert len({nav.attributes["aria-label"] for nav in html.all("nav")}) == len(html.all("nav"))
     assert html.all("main")[0].attributes["id"] == html.all("a")[0].attributes["href"].removeprefix("#")
@@ -87,21 +81,18 @@ async def test_landmarks_headings_and_ids_are_in_order(daemon, path):
 
 
 @pytest.mark.parametrize("caller", [None, STRANGER, TERMINAL], ids=["nobody", "stranger", "terminal"])
-@pytest.mark.parametrize("path", [*PAGES, "/parts/notes"])
-async def test_who_has_no_session_is_told_how_to_enter_and_nothing_else(daemon, path, caller):
+async def test_who_has_no_session_is_told_how_to_enter_and_nothing_else(daemon, caller):
+    digest = (await daemon.proposal("p-1")).digest
     async with paged(daemon, caller) as browser:
-        answer = await browser.get(path)
-    assert answer.status_code == 401
-    assert "signerd open" in answer.text
-    assert answer.headers["content-security-policy"] == PAGE_POLICY
-    for secret in ("regtest", "p-1", "treasury"):
-        assert secret not in answer.text.lower()
-
-
-async def test_nothing_is_approved_by_who_has_no_session(daemon):
-    async with paged(daemon, STRANGER) as browser:
-        answer = await browser.post("/proposals/p-1/approve", data={"digest": "0" * 64})
-    assert answer.status_code == 401
+        for path in [*PAGES, "/parts/notes"]:
+            answer = await browser.get(path)
+            assert answer.status_code == 401, path
+            assert "signerd open" in answer.text
+            assert answer.headers["content-security-policy"] == PAGE_POLICY
+            for secret in ("regtest", "p-1", "treasury"):
+                assert secret not in answer.text.lower()
+        yes = await browser.post("/proposals/p-1/approve", data={"digest": digest})
+    assert yes.status_code == 401
     assert daemon.journal.record("p-1").state is State.WAITING_PERSON
 
 

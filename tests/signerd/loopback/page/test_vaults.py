@@ -13,7 +13,7 @@ from tests.support.daemons import daemon_at, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
-from tests.support.paged import Markup, paged
+from tests.support.paged import field_of, paged, shown_words, whole
 from tests.support.patience import PATIENCE
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
@@ -47,22 +47,6 @@ async def daemon(tmp_path, bridge):
 async def browser(daemon):
     async with paged(daemon) as client:
         yield client
-
-
-def whole(answer, status=200):
-    assert answer.status_code == status, answer.text
-    html = Markup(answer.text)
-    assert html.broken == []
-    return html
-
-
-def value_of(html, name):
-    (found,) = [tag for tag in html.all("input") if tag.attributes.get("name") == name]
-    return found.attributes["value"]
-
-
-def shown_words(html):
-    return " ".join(tag.words for tag in html.tags)
 
 
 async def pin(browser, **given):
@@ -130,17 +114,9 @@ async def test_a_vault_from_elsewhere_is_held_against_the_record(browser, source
     sent = {"source": source, "text": f" {text}\n"}
     html = whole(await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent))
     assert "the platform's record says the same" in shown_words(html)
-    again = {name: value_of(html, name) for name in ("source", "descriptor")}
+    again = {name: field_of(html, name).attributes["value"] for name in ("source", "descriptor")}
     assert again["source"] == source
     assert "Pinned" in (await pin(browser, **again)).text
-
-
-async def test_s16_another_vault_from_elsewhere_is_refused_with_both_sides(browser):
-    sent = {"source": "file", "text": OTHER.descriptor}
-    refused = await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent)
-    assert refused.status_code == 409
-    assert OTHER.verification_code in refused.text
-    assert CODE in refused.text
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "é" * 10, "A" * 50_000])
@@ -183,10 +159,6 @@ async def test_addresses_are_listed_whole_and_in_pages(browser):
     assert html.all("a", href=f"/vaults/{VAULT_ID}/addresses?chain=1&start=30")
     for bad in ("chain=2", "start=-1", "start=x", "start=99999999999"):
         assert (await browser.get(f"/vaults/{VAULT_ID}/addresses?{bad}")).status_code == 422
-
-
-async def test_s16_a_vault_that_is_not_pinned_has_no_addresses(browser):
-    assert (await browser.get(f"/vaults/{VAULT_ID}/addresses")).status_code == 409
 
 
 @pytest.mark.parametrize(("base", "policy"), [(f"/vaults/{VAULT_ID}", VAULT), ("/profile", PROFILE)])
