@@ -2,23 +2,21 @@
 
 import json
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import ValidationError
 
-from custody.schemas.keys import RevokeKeyRequest
-from custody.server.app import Platform, Settings
-from custody.server.chain.configuration import PREFIX
 from custody.server.cli.common import AsJson, State, platform_at, read_password, read_secret, refusals
-from custody.server.domain.errors import NotFound
-from custody.server.domain.purchases import webhook_key
-from custody.server.domain.roles import ADMINISTRATOR, SIGNER
-from custody.server.service.people.setup import NewPerson, Placed
-from custody.server.service.secrets import Purpose
 from multisig import Network
 
-app = typer.Typer(no_args_is_help=True, help="Organisations and people, straight in the database.")
+if TYPE_CHECKING:
+    from custody.schemas.keys import RevokeKeyRequest
+    from custody.server.app import Platform, Settings
+    from custody.server.service.people.setup import NewPerson, Placed
+
+app = typer.Typer(
+    no_args_is_help=True, help="Organisations and people, straight in the database.", rich_markup_mode=None
+)
 
 Email = Annotated[str, typer.Option(help="The person's e-mail address: the name to sign in with.")]
 FirstName = Annotated[str | None, typer.Option(help="Shown to other members.")]
@@ -60,6 +58,9 @@ def bootstrap_command(
 
     The password is asked for, or read from the standard input's first line; never give it as an argument.
     """
+    from custody.server.app import Settings
+    from custody.server.domain.roles import ADMINISTRATOR
+
     with refusals(), platform_at(state, new=True) as platform:
         person = _person(platform, email, first_name, surname, two_factor=two_factor)
         placed = platform.setup.bootstrap(
@@ -69,10 +70,12 @@ def bootstrap_command(
     _tell(placed, ADMINISTRATOR.name, email, as_json=as_json)
 
 
-def _warn_without_backend(settings: Settings, chain: Network) -> None:
+def _warn_without_backend(settings: "Settings", chain: Network) -> None:
     """A workspace may be made before its node is configured; without the warning, an operator could wait for
     deposits in vain.
     """
+    from custody.server.chain.configuration import PREFIX
+
     if chain not in {source.network for source in settings.chains}:
         setting = f"{PREFIX}{chain.name}"
         typer.echo(
@@ -87,7 +90,7 @@ def add_member_command(
     state: State,
     workspace_id: Annotated[int, typer.Option(help="The workspace's id.")],
     email: Email,
-    role: Annotated[str, typer.Option(help="The name of a role of that workspace.")] = SIGNER.name,
+    role: Annotated[str, typer.Option(help="The name of a role of that workspace.")] = "Signer",
     first_name: FirstName = None,
     surname: Surname = None,
     two_factor: TwoFactor = True,
@@ -163,7 +166,12 @@ def revoke_key_command(
     )
 
 
-def _revocation(key_id: str, reason: Reason, *, force: bool) -> RevokeKeyRequest:
+def _revocation(key_id: str, reason: Reason, *, force: bool) -> "RevokeKeyRequest":
+    from pydantic import ValidationError
+
+    from custody.schemas.keys import RevokeKeyRequest
+    from custody.server.domain.errors import NotFound
+
     try:
         return RevokeKeyRequest(key_id=key_id, reason=reason.value, force=force)
     except ValidationError:
@@ -178,6 +186,9 @@ def webhook_secret_command(
     ] = False,
 ) -> None:
     """Prints what the purchase provider signs its webhooks with: the secret in use, and nothing else."""
+    from custody.server.domain.purchases import webhook_key
+    from custody.server.service.secrets import Purpose
+
     with refusals(), platform_at(state, new=True) as platform:
         if take:
             platform.services.purchases.adopt_key(read_secret("The provider's key: "))
@@ -186,13 +197,15 @@ def webhook_secret_command(
 
 
 def _person(
-    platform: Platform, email: str, first_name: str | None, surname: str | None, *, two_factor: bool
-) -> NewPerson:
+    platform: "Platform", email: str, first_name: str | None, surname: str | None, *, two_factor: bool
+) -> "NewPerson":
+    from custody.server.service.people.setup import NewPerson
+
     password = None if platform.setup.has_account(email) else read_password()
     return NewPerson(email, password, first_name, surname, two_factor=two_factor)
 
 
-def _tell(placed: Placed, role: str, email: str, *, as_json: bool) -> None:
+def _tell(placed: "Placed", role: str, email: str, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(vars(placed)))
         return

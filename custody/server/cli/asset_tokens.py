@@ -35,7 +35,11 @@ from multisig.tokens.machine import (
     judge_block,
 )
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
+app = typer.Typer(
+    no_args_is_help=True,
+    help="What a token's payload says, and what a chain's tokens come to, from bytes alone.",
+    rich_markup_mode=None,
+)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Lines of JSON, for programs.")]
 OP_RETURN = 0x6A

@@ -12,21 +12,20 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
-from custody.server.domain.audit import PLATFORM_CHAIN
-from custody.server.domain.export import NotAnExport, Seen, find_export_fault, read_csv, write_csv
-from custody.server.service.audit.checkpoints import CannotCheckpoint, Checkpoints
-from custody.server.service.audit.log import chained_rows
-from custody.server.service.audit.verification import Report, check_everything, marks_of, read_file
-from custody.server.store.models import AuditEvent, AuditHead
 
-app = typer.Typer(no_args_is_help=True, help="The audit log.")
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from custody.server.domain.export import Seen
+    from custody.server.service.audit.checkpoints import Checkpoints
+    from custody.server.service.audit.verification import Report
+
+app = typer.Typer(no_args_is_help=True, help="The audit log.", rich_markup_mode=None)
 
 Files = Annotated[
     list[Path] | None,
@@ -52,6 +51,8 @@ def verify_command(
 
     With --public-key nothing of the platform's own machine is believed but the rows and the files.
     """
+    from custody.server.service.audit.verification import check_everything
+
     with refusals(), platform_at(state) as platform:
         own = platform.background.checkpoints
         files, trusted = _files(own, checkpoints), _trusted(own.public_keys, public_key)
@@ -76,6 +77,8 @@ def checkpoint_command(state: State, as_json: AsJson = False) -> None:
     """Signs how long every chain is and what it ends with, into a file apart from the database. A server does
     it too.
     """
+    from custody.server.service.audit.checkpoints import CannotCheckpoint
+
     with refusals(), platform_at(state) as platform:
         own = platform.background.checkpoints
         try:
@@ -105,11 +108,16 @@ def public_key_command(state: State) -> None:
 @app.command("export")
 def export_command(
     state: State,
-    chain: Annotated[str, typer.Option(help="platform, organisation:ID or workspace:ID")] = PLATFORM_CHAIN,
+    chain: Annotated[str, typer.Option(help="platform, organisation:ID or workspace:ID")] = "platform",
 ) -> None:
     """Writes a whole chain as CSV, as export-audit-logs does, however long; also those that no workspace
     reads.
     """
+    from custody.server.domain.audit import PLATFORM_CHAIN
+    from custody.server.domain.export import write_csv
+    from custody.server.service.audit.log import chained_rows
+    from custody.server.store.models import AuditEvent
+
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
         # An empty file would look like a chain in which nothing happened.
         if chain != PLATFORM_CHAIN and not _is_there(db, chain):
@@ -129,6 +137,9 @@ def verify_export_command(
     """Checks an exported CSV by itself; with checkpoints and their key, against these too. Needs no
     platform.
     """
+    from custody.server.domain.export import NotAnExport, Seen, find_export_fault, read_csv
+    from custody.server.service.audit.verification import marks_of, read_file
+
     if bool(checkpoints) != bool(public_key):
         fail("Checkpoints are believed by their key alone.", "Give --checkpoints and --public-key together.")
     seen = Seen()
@@ -158,12 +169,16 @@ def verify_export_command(
         raise typer.Exit(1)
 
 
-def _is_there(db: Session, chain: str) -> bool:
+def _is_there(db: "Session", chain: str) -> bool:
+    from sqlalchemy import select
+
+    from custody.server.store.models import AuditEvent, AuditHead
+
     named = (select(kind.chain_id).where(kind.chain_id == chain).limit(1) for kind in (AuditHead, AuditEvent))
     return any(db.scalar(query) is not None for query in named)
 
 
-def _tell(report: Report) -> None:
+def _tell(report: "Report") -> None:
     for finding in report.findings:
         place = f", {finding.unit} {finding.place}" if finding.place else ""
         typer.echo(f"{finding.where}{place}: {finding.sentence}", err=True)
@@ -179,7 +194,7 @@ def _tell(report: Report) -> None:
         )
 
 
-def _tell_export(seen: Seen) -> None:
+def _tell_export(seen: "Seen") -> None:
     if not seen.rows:
         typer.echo("The export holds no rows.")
         return
@@ -196,7 +211,7 @@ def _tell_export(seen: Seen) -> None:
         )
 
 
-def _files(own: Checkpoints, given: list[Path] | None) -> list[Path]:
+def _files(own: "Checkpoints", given: list[Path] | None) -> list[Path]:
     return given or ([own.path] if own.path.exists() else [])
 
 

@@ -8,11 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from custody.schemas.common import MAX_INT64, format_time
-from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
-from custody.server.service.operations.jobs import MAX_JOBS, in_words, summary
+from custody.server.cli.common import MAX_INT64, AsJson, State, fail, platform_at, refusals
 
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 JobId = Annotated[
     int, typer.Argument(help="The job's id, as listed by custody admin jobs.", min=1, max=MAX_INT64)
@@ -34,6 +32,8 @@ def jobs_command(
     """
     if context.invoked_subcommand is not None:
         return
+    from custody.server.service.operations.jobs import MAX_JOBS, in_words, summary
+
     if state is None:
         fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.")
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
@@ -77,6 +77,8 @@ def discard_command(job: JobId, state: State) -> None:
 
 
 def _json(value: Any) -> str:
+    from custody.schemas.common import format_time
+
     return json.dumps(
         value, default=lambda each: format_time(each) if isinstance(each, datetime) else str(each)
     )

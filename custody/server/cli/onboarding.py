@@ -1,26 +1,28 @@
 """``custody admin requests``, ``approve`` and ``reject``: deciding about requests for organisations."""
 
 import json
-from typing import Annotated, Literal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from pydantic import ValidationError
 
-from custody.schemas.common import MAX_INT64
-from custody.schemas.onboarding import (
-    MAX_REQUESTS,
-    OnboardingQuery,
-    OnboardingRequest,
-    OnboardingStatus,
-    ReviewOnboardingRequest,
-)
 from custody.server.cli.admin import Chain
-from custody.server.cli.common import AsJson, State, platform_at, refusals
-from custody.server.domain.errors import Invalid
-from custody.server.service.system import OPERATOR
+from custody.server.cli.common import MAX_INT64, AsJson, State, platform_at, refusals
 from multisig import Network
 
-app = typer.Typer()
+if TYPE_CHECKING:
+    from custody.schemas.onboarding import OnboardingRequest, ReviewOnboardingRequest
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+class Status(StrEnum):
+    """As `custody.schemas.onboarding.OnboardingStatus`, without loading it; a test compares them."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
 
 Uid = Annotated[
     int, typer.Argument(help="The request's uid, as listed by custody admin requests.", min=1, max=MAX_INT64)
@@ -31,12 +33,15 @@ Note = Annotated[str | None, typer.Option(help="What the requester is told.")]
 @app.command("requests")
 def requests_command(
     state: State,
-    status: Annotated[OnboardingStatus | None, typer.Option(help="Only those.")] = None,
+    status: Annotated[Status | None, typer.Option(help="Only those.")] = None,
     after: Annotated[int, typer.Option(help="Go on after this uid.", min=0, max=MAX_INT64)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Lists requests for organisations, the oldest first."""
-    query = OnboardingQuery(status=status, after=after or None, limit=MAX_REQUESTS)
+    from custody.schemas.onboarding import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
+
+    wanted = None if status is None else OnboardingStatus(status)
+    query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_REQUESTS)
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
         page = platform.services.onboarding.page_for_operator(db, query)
     if as_json:
@@ -84,19 +89,26 @@ def reject_command(uid: Uid, state: State, note: Note = None, as_json: AsJson = 
 
 def _decide(
     state: State, uid: int, decision: Literal["approve", "reject"], note: str | None, chain: Network | None
-) -> OnboardingRequest:
+) -> "OnboardingRequest":
+    from custody.server.service.system import OPERATOR
+
     with refusals(), platform_at(state) as platform:
         review = _review(decision, note)
         with platform.services.store.write() as db:
             return platform.services.onboarding.decide(db, OPERATOR, uid, review, chain=chain)
 
 
-def _review(decision: Literal["approve", "reject"], note: str | None) -> ReviewOnboardingRequest:
+def _review(decision: Literal["approve", "reject"], note: str | None) -> "ReviewOnboardingRequest":
+    from pydantic import ValidationError
+
+    from custody.schemas.onboarding import ReviewOnboardingRequest
+    from custody.server.domain.errors import Invalid
+
     try:
         return ReviewOnboardingRequest(decision=decision, review_note=note)
     except ValidationError:
         raise Invalid("A note has at most 1000 characters.") from None
 
 
-def _json(decided: OnboardingRequest) -> str:
+def _json(decided: "OnboardingRequest") -> str:
     return decided.model_dump_json(by_alias=True)

@@ -6,34 +6,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from custody.server.app import Platform, Settings
-from custody.server.chain.embedded.chain import MAX_BLOCKS_PER_CALL
 from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
-from custody.server.cli.logs import log_as_json, log_start, log_stop
-from custody.server.listen import (
-    Address,
-    CannotListen,
-    bind,
-    first_signal,
-    is_served,
-    only_server,
-    serve,
-    write_port_file,
-)
-from custody.server.scraping import serving_metrics
-from custody.server.web.asgi import build_worker_asgi
 
-app = typer.Typer()
+if TYPE_CHECKING:
+    from custody.server.app import Platform
+    from custody.server.listen import Address
+
+app = typer.Typer(rich_markup_mode=None)
 
 _EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
 _SEVERAL = (
     "Run custody serve alone; or name a node, so that several processes can share it: "
     "docs/operating/scale.md."
 )
+# As `custody.server.chain.embedded.chain` has it, without loading it; a test compares them.
+MAX_BLOCKS_PER_CALL = 1_000
 
 
 Metrics = Annotated[
@@ -63,6 +54,9 @@ def serve_command(
     metrics: Metrics = None,
 ) -> None:
     """Serves the platform until it is told to stop (SIGINT or SIGTERM)."""
+    from custody.server.cli.logs import log_stop
+    from custody.server.listen import Address, bind, serve, write_port_file
+
     _begin_log("serve", state)
 
     def announce(address: Address) -> None:
@@ -70,7 +64,7 @@ def serve_command(
             write_port_file(port_file, address)
         typer.echo(f"Serving on {address.url}")
 
-    with refusals(), platform_at(state, new=True, with_workers=workers) as platform:
+    with refusals(), platform_at(state, new=True, is_server=True, with_workers=workers) as platform:
         background = platform.background
 
         def stop() -> None:
@@ -104,8 +98,11 @@ def worker_command(
     metrics: Metrics = None,
 ) -> None:
     """Does the platform's jobs and answers no requests, until it is told to stop (SIGINT or SIGTERM)."""
+    from custody.server.cli.logs import log_stop
+    from custody.server.listen import Address, CannotListen
+
     _begin_log("worker", state)
-    with refusals(), platform_at(state, new=True, with_workers=True) as platform:
+    with refusals(), platform_at(state, new=True, is_server=True, with_workers=True) as platform:
         if platform.background.has_embedded_chain:
             raise CannotListen(_EMBEDDED, _SEVERAL)
         with _metrics(platform, metrics):
@@ -117,7 +114,9 @@ def worker_command(
     log_stop("worker")
 
 
-def _work(platform: Platform) -> None:
+def _work(platform: "Platform") -> None:
+    from custody.server.listen import first_signal
+
     told = Event()
     with first_signal(told.set), platform.background.running():
         typer.echo("Working")
@@ -125,10 +124,13 @@ def _work(platform: Platform) -> None:
             pass
 
 
-def _work_in_sight(platform: Platform, address: Address, port_file: Path | None) -> None:
+def _work_in_sight(platform: "Platform", address: "Address", port_file: Path | None) -> None:
+    from custody.server.listen import bind, serve, write_port_file
+    from custody.server.web.asgi import build_worker_asgi
+
     background = platform.background
 
-    def announce(found: Address) -> None:
+    def announce(found: "Address") -> None:
         if port_file is not None:
             write_port_file(port_file, found)
         typer.echo(f"Working, in sight on {found.url}")
@@ -144,8 +146,10 @@ def _work_in_sight(platform: Platform, address: Address, port_file: Path | None)
 
 
 @contextmanager
-def _its_only_process(platform: Platform, state: Path) -> Iterator[None]:
+def _its_only_process(platform: "Platform", state: Path) -> Iterator[None]:
     """Where the chain is embedded, as long as it lives. Raises CannotListen."""
+    from custody.server.listen import CannotListen, only_server
+
     background = platform.background
     if not background.has_embedded_chain:
         yield
@@ -157,10 +161,13 @@ def _its_only_process(platform: Platform, state: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _metrics(platform: Platform, address: str | None) -> Iterator[None]:
+def _metrics(platform: "Platform", address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
+    from custody.server.listen import Address
+    from custody.server.scraping import serving_metrics
+
     meters = platform.services.store.meters
     meters.watch_process()
     with serving_metrics(Address.parse(address), meters.registry) as found:
@@ -168,7 +175,7 @@ def _metrics(platform: Platform, address: str | None) -> Iterator[None]:
         yield
 
 
-def _say_if_outdated(platform: Platform) -> None:
+def _say_if_outdated(platform: "Platform") -> None:
     if platform.background.is_outdated:
         fail("A newer version of the platform has migrated the database.", "Start that version.")
 
@@ -213,6 +220,8 @@ def fund_command(
 
 def _require_server(state: Path) -> None:
     """Refuses at once where no server holds the embedded chain, instead of waiting for an answer."""
+    from custody.server.listen import is_served
+
     if not is_served(state):
         fail(
             f"No server with an embedded chain is running on {state}.",
@@ -221,6 +230,9 @@ def _require_server(state: Path) -> None:
 
 
 def _begin_log(command: str, state: Path) -> None:
+    from custody.server.app import Settings
+    from custody.server.cli.logs import log_as_json, log_start
+
     with refusals():
         settings = Settings(state=state)
         log_as_json(settings.log_level)
