@@ -23,8 +23,7 @@ from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
 
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
-    from signerd.client import DaemonClient
-    from signerd.client.clients import Following
+    from signerd.client import DaemonClient, Following
     from signerd.shapes import AppView, OpenPairing, PageEntry
 
 
