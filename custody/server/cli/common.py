@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
@@ -15,16 +15,15 @@ if TYPE_CHECKING:
 
 # The database's URL is no option: it may hold a password, and every program of a machine sees another's
 # arguments (P49).
-State = Annotated[
-    Path,
-    typer.Option(
-        "--state",
-        help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL "
-        "names another.",
-        envvar="CUSTODY_STATE",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="One line of JSON, for programs.")]
+state_option = click.option(
+    "--state",
+    required=True,
+    type=click.Path(path_type=Path),
+    envvar="CUSTODY_STATE",
+    help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL names "
+    "another.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
 # As the API's ids have it (`custody.schemas.common`); a test compares them.
 MAX_INT64 = 2**63 - 1
 
@@ -98,8 +97,8 @@ def _hint(error: "CustodyError") -> str:
 
 
 def fail(sentence: str, hint: str) -> NoReturn:
-    typer.echo(f"{sentence}\n{hint}", err=True)
-    raise typer.Exit(1)
+    click.echo(f"{sentence}\n{hint}", err=True)
+    raise click.exceptions.Exit(1)
 
 
 def read_secret(question: str) -> str:

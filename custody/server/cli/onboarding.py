@@ -1,42 +1,37 @@
 """``custody admin requests``, ``approve`` and ``reject``: deciding about requests for organisations."""
 
 import json
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-import typer
+import click
 
-from custody.server.cli.admin import Chain
-from custody.server.cli.common import MAX_INT64, AsJson, State, platform_at, refusals
+from custody.server.cli.admin import CHAINS
+from custody.server.cli.common import MAX_INT64, json_option, platform_at, refusals, state_option
 from multisig import Network
 
 if TYPE_CHECKING:
     from custody.schemas.onboarding import OnboardingRequest, ReviewOnboardingRequest
 
-app = typer.Typer(rich_markup_mode=None)
+
+# As `custody.schemas.onboarding.OnboardingStatus`, without loading it; a test compares them.
+STATUSES = ("pending", "approved", "rejected")
 
 
-class Status(StrEnum):
-    """As `custody.schemas.onboarding.OnboardingStatus`, without loading it; a test compares them."""
-
-    PENDING = "pending"
-    APPROVED = "approved"
-    REJECTED = "rejected"
-
-
-Uid = Annotated[
-    int, typer.Argument(help="The request's uid, as listed by custody admin requests.", min=1, max=MAX_INT64)
-]
-Note = Annotated[str | None, typer.Option(help="What the requester is told.")]
+uid_argument = click.argument(
+    "uid",
+    type=click.IntRange(min=1, max=MAX_INT64),
+    help="The request's uid, as listed by custody admin requests.",
+)
+note_option = click.option("--note", help="What the requester is told.")
 
 
-@app.command("requests")
-def requests_command(
-    state: State,
-    status: Annotated[Status | None, typer.Option(help="Only those.")] = None,
-    after: Annotated[int, typer.Option(help="Go on after this uid.", min=0, max=MAX_INT64)] = 0,
-    as_json: AsJson = False,
-) -> None:
+@click.command("requests")
+@state_option
+@click.option("--status", type=click.Choice(STATUSES), help="Only those.")
+@click.option("--after", default=0, type=click.IntRange(min=0, max=MAX_INT64), help="Go on after this uid.")
+@json_option
+def requests_command(state: Path, status: str | None, after: int, as_json: bool) -> None:
     """Lists requests for organisations, the oldest first."""
     from custody.schemas.onboarding import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
 
@@ -45,30 +40,29 @@ def requests_command(
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
         page = platform.services.onboarding.page_for_operator(db, query)
     if as_json:
-        typer.echo(json.dumps([item.model_dump(mode="json", by_alias=True) for item in page.items]))
+        click.echo(json.dumps([item.model_dump(mode="json", by_alias=True) for item in page.items]))
         return
     for item in page.items:
-        typer.echo(
+        click.echo(
             f"{item.uid}: {item.status}, {item.org_name} with {item.workspace_name} on {item.network}, "
             f"asked by {item.requester_email}"
         )
     if page.has_more:
-        typer.echo(f"There are more: go on with --after {page.items[-1].uid}.")
+        click.echo(f"There are more: go on with --after {page.items[-1].uid}.")
 
 
-@app.command("approve")
-def approve_command(
-    uid: Uid,
-    state: State,
-    note: Note = None,
-    chain: Annotated[
-        Chain | None, typer.Option(help="Only for the platform's first workspace on this network.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@click.command("approve")
+@uid_argument
+@state_option
+@note_option
+@click.option(
+    "--chain", type=click.Choice(CHAINS), help="Only for the platform's first workspace on this network."
+)
+@json_option
+def approve_command(uid: int, state: Path, note: str | None, chain: str | None, as_json: bool) -> None:
     """Founds the organisation and its workspace; the requester becomes the administrator."""
     decided = _decide(state, uid, "approve", note, None if chain is None else Network(chain))
-    typer.echo(
+    click.echo(
         _json(decided)
         if as_json
         else f"Request {uid} is approved: {decided.requester_email} runs organisation "
@@ -76,11 +70,15 @@ def approve_command(
     )
 
 
-@app.command("reject")
-def reject_command(uid: Uid, state: State, note: Note = None, as_json: AsJson = False) -> None:
+@click.command("reject")
+@uid_argument
+@state_option
+@note_option
+@json_option
+def reject_command(uid: int, state: Path, note: str | None, as_json: bool) -> None:
     """Rejects the request; the requester is told, with the note."""
     decided = _decide(state, uid, "reject", note, None)
-    typer.echo(
+    click.echo(
         _json(decided)
         if as_json
         else f"Request {uid} is rejected, and {decided.requester_email} will be told."
@@ -88,7 +86,7 @@ def reject_command(uid: Uid, state: State, note: Note = None, as_json: AsJson = 
 
 
 def _decide(
-    state: State, uid: int, decision: Literal["approve", "reject"], note: str | None, chain: Network | None
+    state: Path, uid: int, decision: Literal["approve", "reject"], note: str | None, chain: Network | None
 ) -> "OnboardingRequest":
     from custody.server.service.system import OPERATOR
 

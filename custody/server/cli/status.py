@@ -4,21 +4,22 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from custody.server.cli.common import AsJson, State, platform_at, refusals
+from custody.server.cli.common import json_option, platform_at, refusals, state_option
 from multisig._version import __version__
 
 if TYPE_CHECKING:
     from custody.server.service.operations.status import Status
 
-app = typer.Typer(rich_markup_mode=None)
 
-
-@app.command("status")
-def status_command(state: State, as_json: AsJson = False) -> None:
+@click.command("status")
+@state_option
+@json_option
+def status_command(state: Path, as_json: bool) -> None:
     """Version, database, chains, jobs and the last checkpoint of the audit log, from the database alone."""
     from custody.server.app import utc_now
     from custody.server.service.operations.status import read_status
@@ -27,10 +28,10 @@ def status_command(state: State, as_json: AsJson = False) -> None:
         now = utc_now()
         status = read_status(platform.services.store, now)
     if as_json:
-        typer.echo(json.dumps({"version": __version__, **_plain(asdict(status))}))
+        click.echo(json.dumps({"version": __version__, **_plain(asdict(status))}))
         return
     for line in _lines(status, now):
-        typer.echo(line)
+        click.echo(line)
 
 
 def _plain(value: Any) -> Any:
