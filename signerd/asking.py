@@ -93,6 +93,11 @@ class DaemonAddress:
         return Request(verb, url, seconds, seconds, sent, content)
 
 
+def address_of(at: Path | DaemonAddress) -> DaemonAddress:
+    """Raises as ``DaemonAddress.of_folder``, for a state folder."""
+    return at if isinstance(at, DaemonAddress) else DaemonAddress.of_folder(at)
+
+
 def ask(address: DaemonAddress, request: Request) -> Plan[Reply]:
     """The daemon's answer. Nothing is sent twice: the daemon is on this machine, and either answers or does
     not.

@@ -1,12 +1,11 @@
 """login, logout: through the daemon where it runs, else directly on the held state folder."""
 
 import asyncio
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from signerd.cli.desk import Desk, Json, desk_of
+from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import Answers, answer, say
 from signerd.shapes import SignedIn
 
@@ -16,35 +15,33 @@ if TYPE_CHECKING:
 EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
 
 
-class NetworkName(StrEnum):
-    """multisig.Network's values, here so that the command line need not load it; a test compares them."""
-
-    MAINNET = "mainnet"
-    TESTNET4 = "testnet4"
-    SIGNET = "signet"
-    REGTEST = "regtest"
+# As multisig.Network has them, here so that the command line need not load it; a test compares them.
+NETWORKS = ("mainnet", "testnet4", "signet", "regtest")
+STORES = ("keyring", "file")
 
 
-class Store(StrEnum):
-    KEYRING = "keyring"
-    FILE = "file"
-
-
+@pass_desk
+@click.option("--platform", metavar="URL", help="The platform; written down the first time.")
+@click.option("--network", default="mainnet", type=click.Choice(NETWORKS), help="With --platform.")
+@click.option(
+    "--device", multiple=True, metavar="ENDPOINT", help="With --platform: a device that is no USB device."
+)
+@click.option("--label", help="With --platform: the name of your device.")
+@click.option(
+    "--secrets",
+    default="keyring",
+    type=click.Choice(STORES),
+    help="With --platform: where the session's secret is kept.",
+)
+@json_option
 def login(
-    context: typer.Context,
-    platform: Annotated[
-        str | None, typer.Option(metavar="URL", help="The platform; written down the first time.")
-    ] = None,
-    network: Annotated[NetworkName, typer.Option(help="With --platform.")] = NetworkName.MAINNET,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ENDPOINT", help="With --platform: a device that is no USB device."),
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="With --platform: the name of your device.")] = None,
-    secrets: Annotated[
-        Store, typer.Option(help="With --platform: where the session's secret is kept.")
-    ] = Store.KEYRING,
-    as_json: Json = False,
+    desk: Desk,
+    platform: str | None,
+    network: str,
+    device: tuple[str, ...],
+    label: str | None,
+    secrets: str,
+    as_json: bool,
 ) -> None:
     """Sign in to the platform.
 
@@ -52,22 +49,21 @@ def login(
     the passphrase of the secrets file where there is one. They are typed, or read from standard input one a
     line.
     """
-    desk = desk_of(context)
     if platform is not None:
         from signerd.cli.foreground import write_config
 
         write_config(
             desk.state,
             platform=platform,
-            network=network.value,
-            endpoints=device or [],
+            network=network,
+            endpoints=[*device],
             label=label,
-            secrets=secrets.value,
+            secrets=secrets,
         )
     if device:
         from signerd.cli.foreground import require_endpoints
 
-        require_endpoints(desk.state, device)
+        require_endpoints(desk.state, [*device])
     done = _through_daemon(desk) if desk.running() else _directly(desk)
     if as_json:
         answer(done)
@@ -107,9 +103,10 @@ def _directly(desk: Desk) -> SignedIn:
     return done
 
 
-def logout(context: typer.Context, as_json: Json = False) -> None:
+@pass_desk
+@json_option
+def logout(desk: Desk, as_json: bool) -> None:
     """Sign out, here and at the platform."""
-    desk = desk_of(context)
     if desk.running():
         with desk.daemon() as daemon:
             daemon.sign_out()

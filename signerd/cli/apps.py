@@ -13,18 +13,17 @@ import time
 import webbrowser
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from signerd.cli.desk import Desk, Json, desk_of
+from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import Exit, answer, aside, say, table
 from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
 
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
-    from signerd.client import DaemonClient
-    from signerd.client.clients import Following
+    from signerd.client import DaemonClient, Following
     from signerd.shapes import AppView, OpenPairing, PageEntry
 
 
@@ -69,35 +68,34 @@ DAYS = 90
 QUESTION = "Type the six digits that the app shows, or 'no' to refuse it"
 NO = frozenset({"n", "no"})
 
-app = typer.Typer(help="The apps that are paired.", rich_markup_mode=None)
 
-
+@pass_desk
+@click.argument("pairing_id", required=False, metavar="ID", help="Which request, where several are open.")
+@click.option(
+    "--origin", metavar="URL", help="Let the pages of this site ask for five minutes, and wait for them."
+)
+@click.option("--only", metavar="RIGHTS", help="Grant no more than these: read,xpub")
+@click.option("--days", default=DAYS, type=int, help="How long its token is good.")
+@click.option("--code", help="The six digits that the app shows; else they are asked for.")
+@click.option(
+    "--refuse",
+    "refuse",
+    is_flag=True,
+    help="Refuse it; by its ID also one that was let in and has no token yet.",
+)
+@json_option
 def pair(
-    context: typer.Context,
-    pairing_id: Annotated[
-        str | None, typer.Argument(metavar="ID", help="Which request, where several are open.")
-    ] = None,
-    origin: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="Let the pages of this site ask for five minutes, and wait for them."
-        ),
-    ] = None,
-    only: Annotated[
-        str | None, typer.Option(metavar="RIGHTS", help="Grant no more than these: read,xpub")
-    ] = None,
-    days: Annotated[int, typer.Option(help="How long its token is good.")] = DAYS,
-    code: Annotated[
-        str | None, typer.Option(help="The six digits that the app shows; else they are asked for.")
-    ] = None,
-    refuse: Annotated[
-        bool,
-        typer.Option("--refuse", help="Refuse it; by its ID also one that was let in and has no token yet."),
-    ] = False,
-    as_json: Json = False,
+    desk: Desk,
+    pairing_id: str | None,
+    origin: str | None,
+    only: str | None,
+    days: int,
+    code: str | None,
+    refuse: bool,
+    as_json: bool,
 ) -> None:
     """Let an app in: see what it asks for, take rights away, and type the code that it shows."""
-    desk, tell = desk_of(context), aside if as_json else say
+    tell = aside if as_json else say
     with desk.daemon() as daemon:
         asked = _asked(daemon, pairing_id, origin, tell, accepted=refuse and pairing_id is not None)
         rights = _left(asked, only)
@@ -112,7 +110,7 @@ def pair(
         answer(answered)
     else:
         say("Refused." if declined else f"Accepted: the app may fetch its token now. {_take_back(asked)}")
-    raise typer.Exit(Exit.DECLINED if declined and not refuse else Exit.OK)
+    raise click.exceptions.Exit(Exit.DECLINED if declined and not refuse else Exit.OK)
 
 
 def _code(desk: Desk, given: str | None) -> str:
@@ -184,16 +182,15 @@ def _left(asked: "OpenPairing", only: str | None) -> tuple[str, ...]:
     return tuple(right for right in asked.rights if right in named)
 
 
-@app.callback(invoke_without_command=True)
-def apps(
-    context: typer.Context,
-    ended: Annotated[bool, typer.Option("--all", help="Also those that are revoked or expired.")] = False,
-    as_json: Json = False,
-) -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+@click.option("--all", "ended", is_flag=True, help="Also those that are revoked or expired.")
+@json_option
+def apps(context: click.Context, ended: bool, as_json: bool) -> None:
     """List the apps that are paired, and what each may do."""
     if context.invoked_subcommand is not None:
         return
-    with desk_of(context).daemon() as daemon:
+    with context.obj.daemon() as daemon:
         found = [one for one in daemon.apps() if ended or one.state == "live"]
         coming = [one for one in daemon.pairings() if one.state == "accepted"]
     if as_json:
@@ -210,14 +207,13 @@ def apps(
         )
 
 
-@app.command()
-def revoke(
-    context: typer.Context,
-    app_id: Annotated[str, typer.Argument(metavar="ID", help="As `signerd apps` lists it.")],
-    as_json: Json = False,
-) -> None:
+@apps.command()
+@pass_desk
+@click.argument("app_id", metavar="ID", help="As `signerd apps` lists it.")
+@json_option
+def revoke(desk: Desk, app_id: str, as_json: bool) -> None:
     """Make an app's token worth nothing, at once and for good."""
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         gone = daemon.revoke_app(app_id)
     if as_json:
         answer(gone)
@@ -225,14 +221,13 @@ def revoke(
         say(f"'{gone.name}' is not paired any more.")
 
 
-@app.command("shut-out")
-def shut_out(
-    context: typer.Context,
-    origin: Annotated[str, typer.Argument(metavar="URL", help="Of the site, as `signerd apps` shows it.")],
-    as_json: Json = False,
-) -> None:
+@apps.command("shut-out")
+@pass_desk
+@click.argument("origin", metavar="URL", help="Of the site, as `signerd apps` shows it.")
+@json_option
+def shut_out(desk: Desk, origin: str, as_json: bool) -> None:
     """Take back that a site's pages may ask, and revoke its apps."""
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         shut = daemon.shut_out(origin)
     if as_json:
         answer(shut)
@@ -263,13 +258,11 @@ _NOT_ENTERED = (
 )
 
 
-def open_page(
-    context: typer.Context,
-    by_hand: Annotated[bool, typer.Option("--print", help="Print the address and a code to type.")] = False,
-    as_json: Json = False,
-) -> None:
+@pass_desk
+@click.option("--print", "by_hand", is_flag=True, help="Print the address and a code to type.")
+@json_option
+def open_page(desk: Desk, by_hand: bool, as_json: bool) -> None:
     """Open the page in your browser."""
-    desk = desk_of(context)
     with desk.daemon() as daemon:
         if as_json:
             answer(daemon.enter_page())
@@ -293,11 +286,11 @@ def _open(daemon: "DaemonClient", state: Path) -> None:
         with _form_file(_folder(state), entry) as path:
             if not webbrowser.open(path.as_uri()):
                 aside(_NO_BROWSER)
-                raise typer.Exit(Exit.FAILED)
+                raise click.exceptions.Exit(Exit.FAILED)
             entered = _entered(lines, entry.seconds)
     if not entered:
         aside(_NOT_ENTERED)
-        raise typer.Exit(Exit.FAILED)
+        raise click.exceptions.Exit(Exit.FAILED)
     say(f"The page is open: {entry.url}")
 
 

@@ -2,13 +2,12 @@
 
 import os
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from signerd.cli.desk import Desk, Json, Yes, desk_of
+from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
 from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.core.states import network_words
 from signerd.shapes import AuditReport
@@ -20,20 +19,24 @@ if TYPE_CHECKING:
     from signerd.shapes import Status
 
 
-def run(
-    context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each line.")] = False,
-) -> None:
+@pass_desk
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each line.")
+def run(desk: Desk, as_json: bool) -> None:
     """Run the daemon in the foreground until Ctrl-C or SIGTERM."""
+    from signerd.runtime import COMMAND_LINES, leave_out
+
+    # The daemon stays for weeks: it goes without what only a command line of httpx would use.
+    leave_out(COMMAND_LINES)
     from signerd.cli.foreground import run_daemon
 
-    desk = desk_of(context)
     run_daemon(desk.state, desk.answers, as_json=as_json)
 
 
-def status(context: typer.Context, as_json: Json = False) -> None:
+@pass_desk
+@json_option
+def status(desk: Desk, as_json: bool) -> None:
     """Show what the daemon does and what it needs."""
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         found = daemon.status()
     if as_json:
         answer(found)
@@ -59,14 +62,15 @@ def status(context: typer.Context, as_json: Json = False) -> None:
 _MARKS = {"well": "ok", "note": "note", "trouble": "TROUBLE", "unknown": "?"}
 
 
-def doctor(context: typer.Context, as_json: Json = False) -> None:
+@pass_desk
+@json_option
+def doctor(desk: Desk, as_json: bool) -> None:
     """Find the common trouble and say what to do. Changes nothing; exit status 1 where there is trouble, else
     0.
     """
     from signerd.doctor.examining import examine
     from signerd.doctor.finding import Outcome, Patient
 
-    desk = desk_of(context)
     patient = Patient(desk.state, Path("/"), os.environ, time.time, _status(desk))
     found = examine(patient, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
     if as_json:
@@ -75,7 +79,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
         for name, finding in found.items():
             _show(name, finding)
     troubled = any(finding.outcome is Outcome.TROUBLE for finding in found.values())
-    raise typer.Exit(Exit.FAILED if troubled else Exit.OK)
+    raise click.exceptions.Exit(Exit.FAILED if troubled else Exit.OK)
 
 
 def _status(desk: Desk) -> "Status | None":
@@ -104,18 +108,16 @@ def _show(name: str, finding: "Finding") -> None:
             say(f"{'':<24}{text}")
 
 
-audit_app = typer.Typer(help="The chain of decisions.", no_args_is_help=True, rich_markup_mode=None)
-
-
-@audit_app.callback()
+@click.group()
 def audit() -> None:
     """The chain of decisions."""
 
 
-@audit_app.command()
-def verify(context: typer.Context, as_json: Json = False) -> None:
+@audit.command()
+@pass_desk
+@json_option
+def verify(desk: Desk, as_json: bool) -> None:
     """Check that no entry of the journal's chain was edited, removed or put elsewhere."""
-    desk = desk_of(context)
     if desk.running():
         with desk.daemon() as daemon:
             report = daemon.verify_audit()
@@ -128,15 +130,18 @@ def verify(context: typer.Context, as_json: Json = False) -> None:
         say("A tail that was cut off shows only by comparing this with a head that you wrote down before.")
     else:
         say(f"NOT WHOLE: {report.fault}.")
-    raise typer.Exit(Exit.OK if report.fault is None else Exit.AUDIT)
+    raise click.exceptions.Exit(Exit.OK if report.fault is None else Exit.AUDIT)
 
 
-@audit_app.command("start-over")
-def begin_anew(context: typer.Context, yes: Yes = False, as_json: Json = False) -> None:
+@audit.command("start-over")
+@pass_desk
+@yes_option
+@json_option
+def begin_anew(desk: Desk, yes: bool, as_json: bool) -> None:
     """Begin with an empty journal, where the old one is lost or was set aside as damaged."""
     from signerd.journal.storage import StateFolder, start_over
 
-    desk, tell = desk_of(context), aside if as_json else say
+    tell = aside if as_json else say
     with StateFolder.hold(desk.state):
         tell(
             "What was signed before will be unknown here: a payment that was made already is not recognised."
@@ -146,7 +151,7 @@ def begin_anew(context: typer.Context, yes: Yes = False, as_json: Json = False) 
             "it is."
         )
         if not yes and not desk.answers.yes("Begin with an empty journal?"):
-            raise typer.Exit(Exit.DECLINED)
+            raise click.exceptions.Exit(Exit.DECLINED)
         start_over(desk.state)
     tell("The next start begins with an empty journal.")
     if as_json:
@@ -181,20 +186,18 @@ def _chain(journal: "Connection") -> AuditReport:
 
 
 THIS_PROGRAM = "signerd"
-# As typer reads it from the environment.
+# As click reads it from the environment.
 VARIABLE = "_SIGNERD_COMPLETE"
 
 
-class Shell(StrEnum):
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
-def completion(shell: Shell) -> None:
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
     """Print what completes commands in your shell; it writes no file. For bash: eval "$(signerd completion
     bash)".
     """
-    from typer._completion_shared import get_completion_script
+    from click.shell_completion import get_completion_class
 
-    put(get_completion_script(prog_name=THIS_PROGRAM, complete_var=VARIABLE, shell=shell.value))
+    found = get_completion_class(shell)
+    assert found is not None, "one of the shells that click knows"
+    put(found(context.find_root().command, {}, THIS_PROGRAM, VARIABLE).source())

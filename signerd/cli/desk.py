@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from signerd.cli.terminal import Answers
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
 
-Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON value.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask: for scripts.")]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask: for scripts.")
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,4 @@ class Desk:
         return True
 
 
-def desk_of(context: typer.Context) -> Desk:
-    found = context.find_object(Desk)
-    assert found is not None
-    return found
+pass_desk = click.make_pass_decorator(Desk)

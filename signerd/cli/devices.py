@@ -1,13 +1,12 @@
 """devices, register; device virtual, demo: virtual signing devices, for trying things out and for tests."""
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from signerd.cli.desk import Json, Yes, desk_of
+from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
 from signerd.cli.terminal import Exit, answer, aside, say, table
 from signerd.core.states import network_words
 from signerd.errors import NoSuchDevice
@@ -15,9 +14,6 @@ from signerd.errors import NoSuchDevice
 if TYPE_CHECKING:
     from signerd.shapes import DeviceView, RegistrationPreview
 
-DeviceId = Annotated[
-    str | None, typer.Argument(metavar="[ID]", help="As `signerd devices` lists it; where there are several.")
-]
 
 REGISTRATION = "registration"
 LOCKED = frozenset({"locked", "needs-passphrase"})
@@ -37,15 +33,19 @@ _STOP, _FLAW = "STOP USING IT", "KNOWN FLAW"
 _WORDS = {"stop-using": _STOP}
 
 
-devices_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+device_argument = click.argument(
+    "device", required=False, metavar="[ID]", help="As `signerd devices` lists it; where there are several."
+)
 
 
-@devices_app.callback()
-def devices(context: typer.Context, as_json: Json = False) -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+@json_option
+def devices(context: click.Context, as_json: bool) -> None:
     """List the devices that are connected, and what each needs; or do something with one."""
     if context.invoked_subcommand is not None:
         return
-    with desk_of(context).daemon() as daemon:
+    with context.obj.daemon() as daemon:
         found = daemon.devices()
     if as_json:
         answer(found)
@@ -55,19 +55,16 @@ def devices(context: typer.Context, as_json: Json = False) -> None:
         table(("ID", "MODEL", "FIRMWARE", "FINGERPRINT", "STATE", ""), [_row(device) for device in found])
 
 
-@devices_app.command()
-def unlock(
-    context: typer.Context,
-    device: DeviceId = None,
-    on_device: Annotated[
-        bool, typer.Option("--on-device", help="Leave what it asks to the device, where that can be.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+@devices.command()
+@pass_desk
+@device_argument
+@click.option("--on-device", is_flag=True, help="Leave what it asks to the device, where that can be.")
+@json_option
+def unlock(desk: Desk, device: str | None, on_device: bool, as_json: bool) -> None:
     """Give a device its PIN, its passphrase or its password; nothing of it stands in the command line."""
     from signerd.cli.progress import follow_to_its_end
 
-    desk, tell = desk_of(context), aside if as_json else say
+    tell = aside if as_json else say
     with desk.daemon() as daemon:
         chosen = _chosen(daemon.devices(), device, LOCKED)
         registered = daemon.status().fingerprint
@@ -80,12 +77,15 @@ def unlock(
         say(OTHER_KEYS.format(registered=registered))
 
 
-@devices_app.command()
-def identify(context: typer.Context, device: DeviceId = None, as_json: Json = False) -> None:
+@devices.command()
+@pass_desk
+@device_argument
+@json_option
+def identify(desk: Desk, device: str | None, as_json: bool) -> None:
     """Have a device show something harmless, so that you see which one it is."""
     from signerd.cli.progress import told
 
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         chosen = _chosen(daemon.devices(), device, READY)
         with told(daemon, chosen.id, aside if as_json else say):
             daemon.identify_device(chosen.id)
@@ -93,22 +93,28 @@ def identify(context: typer.Context, device: DeviceId = None, as_json: Json = Fa
         answer({"device_id": chosen.id, "shown": True})
 
 
-@devices_app.command()
-def cancel(context: typer.Context, device: DeviceId = None, as_json: Json = False) -> None:
+@devices.command()
+@pass_desk
+@device_argument
+@json_option
+def cancel(desk: Desk, device: str | None, as_json: bool) -> None:
     """Give up what runs on a device."""
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         chosen = _chosen(daemon.devices(), device, None)
         daemon.cancel_device(chosen.id)
     if as_json:
         answer({"device_id": chosen.id, "cancelled": True})
 
 
-@devices_app.command("another-address")
-def another_address(context: typer.Context, device: DeviceId = None, as_json: Json = False) -> None:
+@devices.command("another-address")
+@pass_desk
+@device_argument
+@json_option
+def another_address(desk: Desk, device: str | None, as_json: bool) -> None:
     """Say that a device shows another address than this machine: its question ends at once, and that is
     written down.
     """
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         chosen = _chosen(daemon.devices(), device, SHOWING)
         daemon.another_address(chosen.id)
     if as_json:
@@ -151,17 +157,16 @@ def _flaws(device: "DeviceView") -> str | None:
     return f"{_WORDS.get(device.advisories[0].severity, _FLAW)}: {names}."
 
 
-def register(
-    context: typer.Context,
-    device: Annotated[str | None, typer.Option(metavar="ID", help="Where several are ready.")] = None,
-    replace: Annotated[bool, typer.Option(help="In place of keys that are registered already.")] = False,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
+@pass_desk
+@click.option("--device", metavar="ID", help="Where several are ready.")
+@click.option("--replace/--no-replace", default=False, help="In place of keys that are registered already.")
+@yes_option
+@json_option
+def register(desk: Desk, device: str | None, replace: bool, yes: bool, as_json: bool) -> None:
     """Register the keys of your device with the platform, once, after you compared the fingerprint."""
     from signerd.cli.progress import told
 
-    desk, tell = desk_of(context), aside if as_json else say
+    tell = aside if as_json else say
     with desk.daemon() as daemon:
         tell("Reading the keys of your device…")
         preview = daemon.preview_registration(device)
@@ -170,7 +175,7 @@ def register(
             tell(REPLACING)
         if not yes and not desk.answers.yes("Is this your device's fingerprint, and register these keys?"):
             tell("Nothing was registered.")
-            raise typer.Exit(Exit.DECLINED)
+            raise click.exceptions.Exit(Exit.DECLINED)
         with told(daemon, REGISTRATION, tell):
             registered = daemon.register(preview.device_id, preview.digest, replace=replace)
     if as_json:
@@ -206,53 +211,41 @@ def _warnings(preview: "RegistrationPreview") -> list[str]:
     return [*lines, *([""] if preview.notes else []), *(f"  {note}" for note in preview.notes)]
 
 
-device_app = typer.Typer(help="Signing devices.", no_args_is_help=True, rich_markup_mode=None)
+FAMILIES = ("trezor", "coldcard", "ledger")
+DECISIONS = ("approve", "refuse")
+# Never mainnet: a virtual device keeps its seed on the machine that it is to guard against.
+TEST_NETWORKS = ("testnet4", "signet", "regtest")
 
 
-class Family(StrEnum):
-    TREZOR = "trezor"
-    COLDCARD = "coldcard"
-    LEDGER = "ledger"
-
-
-class Decision(StrEnum):
-    APPROVE = "approve"
-    REFUSE = "refuse"
-
-
-class TestNetwork(StrEnum):
-    """Never mainnet: a virtual device keeps its seed on the machine that it is to guard against."""
-
-    TESTNET4 = "testnet4"
-    SIGNET = "signet"
-    REGTEST = "regtest"
-
-
-@device_app.callback()
+@click.group()
 def device() -> None:
     """Signing devices."""
 
 
-@device_app.command()
+@device.command()
+@click.argument("family", type=click.Choice(FAMILIES), help="Whose wire protocol it speaks.")
+@click.option(
+    "--listen", metavar="ADDRESS", help="host:port, or a socket's path (Coldcard); default: a free one."
+)
+@click.option(
+    "--seed-file",
+    type=click.Path(path_type=Path),
+    help="BIP-39 words; made if missing. Default: a new seed each time.",
+)
+@click.option("--auto", type=click.Choice(DECISIONS), help="Decide without a person.")
+@click.option("--network", default="regtest", type=click.Choice(TEST_NETWORKS))
+@click.option(
+    "--wallets-file", type=click.Path(path_type=Path), help="Coldcard: where enrolled vaults are kept."
+)
+@click.option("--json", "as_json", is_flag=True, help="Speak to a program, a JSON object a line.")
 def virtual(
-    family: Annotated[Family, typer.Argument(help="Whose wire protocol it speaks.")],
-    listen: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="host:port, or a socket's path (Coldcard); default: a free one."
-        ),
-    ] = None,
-    seed_file: Annotated[
-        Path | None, typer.Option(help="BIP-39 words; made if missing. Default: a new seed each time.")
-    ] = None,
-    auto: Annotated[Decision | None, typer.Option(help="Decide without a person.")] = None,
-    network: Annotated[TestNetwork, typer.Option()] = TestNetwork.REGTEST,
-    wallets_file: Annotated[
-        Path | None, typer.Option(help="Coldcard: where enrolled vaults are kept.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Speak to a program, a JSON object a line.")
-    ] = False,
+    family: str,
+    listen: str | None,
+    seed_file: Path | None,
+    auto: str | None,
+    network: str,
+    wallets_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Run a virtual device: its screen on standard output, its buttons on standard input.
 
@@ -263,15 +256,14 @@ def virtual(
     from firmware_bridge import model
     from multisig import Network
 
-    settings = Settings(network=Network(network.value), listen=listen, wallets_file=wallets_file)
-    options = Options(settings, seed_file=seed_file, auto=None if auto is None else auto.value, json=as_json)
-    raise typer.Exit(run(model.Family(family.value), options, sys.stdin, sys.stdout))
+    settings = Settings(network=Network(network), listen=listen, wallets_file=wallets_file)
+    options = Options(settings, seed_file=seed_file, auto=auto, json=as_json)
+    raise click.exceptions.Exit(run(model.Family(family), options, sys.stdin, sys.stdout))
 
 
-def demo(
-    auto: Annotated[bool, typer.Option("--auto", help="Press every button without a person.")] = False,
-) -> None:
+@click.option("--auto", is_flag=True, help="Press every button without a person.")
+def demo(auto: bool) -> None:
     """Run the main job end to end on this machine: the platform, three signers, three virtual devices."""
     from signerd.demo import story
 
-    raise typer.Exit(story.main(auto=auto))
+    raise click.exceptions.Exit(story.main(auto=auto))

@@ -3,9 +3,9 @@ and a status.
 """
 
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
+import click
 
 from signerd.cli import account, apps, daemon, devices, proposals, rules, vaults
 from signerd.cli.desk import Desk
@@ -15,37 +15,27 @@ EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}" for status in Exit
 )
 
-app = typer.Typer(
-    help="Approve multisig spends on your own signing device, checked on your own machine.",
-    epilog=EPILOGUE,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
 
-
-def _version(*, wanted: bool) -> None:
+def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
         from multisig._version import __version__
 
-        typer.echo(f"signerd {__version__}")
-        raise typer.Exit
+        click.echo(f"signerd {__version__}")
+        context.exit()
 
 
-@app.callback()
-def common(
-    context: typer.Context,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="SIGNERD_STATE", metavar="DIR", help="The state folder; default: the desktop's own."
-        ),
-    ] = None,
-    version: Annotated[  # noqa: ARG001 - its callback has done all
-        bool,
-        typer.Option("--version", is_eager=True, callback=lambda wanted: _version(wanted=wanted)),
-    ] = False,
-) -> None:
+@click.group(epilog=EPILOGUE, context_settings={"show_default": True})
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    envvar="SIGNERD_STATE",
+    metavar="DIR",
+    help="The state folder; default: the desktop's own.",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version)
+@click.pass_context
+def app(context: click.Context, state: Path | None) -> None:
+    """Approve multisig spends on your own signing device, checked on your own machine."""
     context.obj = Desk(None if state is None else state.absolute(), answers())
 
 
@@ -71,11 +61,8 @@ for command in (
     daemon.completion,
 ):
     app.command()(command)
-app.add_typer(devices.devices_app, name="devices")
-app.add_typer(apps.app, name="apps")
-app.add_typer(daemon.audit_app, name="audit")
-app.add_typer(rules.app, name="rules")
-app.add_typer(devices.device_app, name="device")
+for group in (devices.devices, apps.apps, daemon.audit, rules.rules, devices.device):
+    app.add_command(group)
 app.command("open")(apps.open_page)
 app.command()(devices.demo)
 

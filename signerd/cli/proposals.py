@@ -5,11 +5,11 @@ platform.
 import sys
 from os.path import lexists
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from signerd.cli.desk import Desk, Json, Yes, desk_of
+from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
 from signerd.cli.terminal import Exit, answer, aside, put, say, table
 from signerd.cli.words import proposal_text, psbt_text, standing_words
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, network_words, state_words
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from signerd.shapes import BroughtView, ProposalLine, ProposalView
 
 
-PsbtId = Annotated[str, typer.Argument(metavar="ID", help="The proposal, as `signerd proposals` lists it.")]
+psbt_id_argument = click.argument(
+    "psbt_id", metavar="ID", help="The proposal, as `signerd proposals` lists it."
+)
 
 
-def proposals(
-    context: typer.Context,
-    ended: Annotated[bool, typer.Option("--all", help="Also those that have come to an end.")] = False,
-    as_json: Json = False,
-) -> None:
+@pass_desk
+@click.option("--all", "ended", is_flag=True, help="Also those that have come to an end.")
+@json_option
+def proposals(desk: Desk, ended: bool, as_json: bool) -> None:
     """List the proposals known here."""
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         lines = daemon.proposals(ended=ended)
     if as_json:
         answer(lines)
@@ -60,9 +61,12 @@ def _paid(line: "ProposalLine") -> str:
     return f"{amount(line.paid_sats)}, {line.token}" if line.token else amount(line.paid_sats)
 
 
-def show(context: typer.Context, psbt_id: PsbtId, as_json: Json = False) -> None:
+@pass_desk
+@psbt_id_argument
+@json_option
+def show(desk: Desk, psbt_id: str, as_json: bool) -> None:
     """Show where the money goes, and every check."""
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         view = daemon.proposal(psbt_id)
     if as_json:
         answer(view)
@@ -70,25 +74,25 @@ def show(context: typer.Context, psbt_id: PsbtId, as_json: Json = False) -> None
         say(proposal_text(view))
 
 
+@pass_desk
+@psbt_id_argument
+@click.option(
+    "--acknowledge", multiple=True, metavar="NAME", help="A warning that you have read and sign despite."
+)
+@click.option("--wait/--no-wait", default=True, help="Wait for the device and the platform.")
+@yes_option
+@json_option
 def approve(
-    context: typer.Context,
-    psbt_id: PsbtId,
-    acknowledge: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A warning that you have read and sign despite."),
-    ] = None,
-    wait: Annotated[bool, typer.Option(help="Wait for the device and the platform.")] = True,
-    yes: Yes = False,
-    as_json: Json = False,
+    desk: Desk, psbt_id: str, acknowledge: tuple[str, ...], wait: bool, yes: bool, as_json: bool
 ) -> None:
     """Show a proposal, ask, and have it signed on the device."""
-    desk, tell = desk_of(context), aside if as_json else say
+    tell = aside if as_json else say
     with desk.daemon() as daemon:
         view = daemon.proposal(psbt_id)
         final = decided(desk, daemon, view, frozenset(acknowledge or ()), tell, wait=wait, yes=yes)
     if as_json:
         answer(final)
-    raise typer.Exit(status_of(final))
+    raise click.exceptions.Exit(status_of(final))
 
 
 def decided(
@@ -101,7 +105,7 @@ def decided(
     wait: bool,
     yes: bool,
 ) -> "ProposalView":
-    """Show it, ask, and wait for the device; how it stands then. Raises typer.Exit where the
+    """Show it, ask, and wait for the device; how it stands then. Raises click.exceptions.Exit where the
     person says no.
     """
     tell(proposal_text(view) + "\n")
@@ -110,7 +114,7 @@ def decided(
         named = _acknowledged(desk, view, acknowledged, ask=not yes)
         if not yes and not desk.answers.yes(f"Sign this on {network_words(view.network)}?"):
             tell("Nothing was approved.")
-            raise typer.Exit(Exit.DECLINED)
+            raise click.exceptions.Exit(Exit.DECLINED)
         daemon.approve(view.psbt_id, view.digest, named)
     return _outcome(daemon, view.psbt_id, position, tell, wait=wait)
 
@@ -154,21 +158,20 @@ def _outcome(
             "Your approval stands, and signerd goes on with it. `signerd reject` takes it back until it is "
             "signed."
         )
-        raise typer.Exit(Exit.INTERRUPTED) from None
+        raise click.exceptions.Exit(Exit.INTERRUPTED) from None
 
 
 def status_of(final: "ProposalView") -> Exit:
     return Exit.OK if final.state in DELIVERED | ON_THE_WAY else Exit.NOT_SIGNED
 
 
-def reject(
-    context: typer.Context,
-    psbt_id: PsbtId,
-    reason: Annotated[str, typer.Option(help="Why; the platform shows it to the others.")] = "",
-    as_json: Json = False,
-) -> None:
+@pass_desk
+@psbt_id_argument
+@click.option("--reason", default="", help="Why; the platform shows it to the others.")
+@json_option
+def reject(desk: Desk, psbt_id: str, reason: str, as_json: bool) -> None:
     """Decline a proposal; the platform is told."""
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         line = daemon.reject(psbt_id, reason)
     if as_json:
         answer(line)
@@ -178,36 +181,44 @@ def reject(
 
 STANDARD = "-"
 MAGIC = b"psbt\xff"
-Given = Annotated[
-    str, typer.Argument(metavar="FILE", help="The PSBT, binary or base64; - reads standard input.")
-]
 
 
-def inspect(context: typer.Context, file: Given, as_json: Json = False) -> None:
+@pass_desk
+@click.argument("file", metavar="FILE", help="The PSBT, binary or base64; - reads standard input.")
+@json_option
+def inspect(desk: Desk, file: str, as_json: bool) -> None:
     """Show what signing a PSBT would do, and every check. Nothing is stored; no approval is asked for."""
     psbt = _read_psbt(file)
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         view = daemon.inspect_psbt(psbt)
     if as_json:
         answer(view)
     else:
         say(psbt_text(view))
-    raise typer.Exit(Exit.OK if view.allowed else Exit.NOT_DECIDED)
+    raise click.exceptions.Exit(Exit.OK if view.allowed else Exit.NOT_DECIDED)
 
 
+@pass_desk
+@click.argument("file", metavar="FILE", help="The PSBT, binary or base64; - reads standard input.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Where to write the signed PSBT, as base64.",
+)
+@click.option(
+    "--acknowledge", multiple=True, metavar="NAME", help="A warning that you have read and sign despite."
+)
+@yes_option
+@json_option
 def sign(
-    context: typer.Context,
-    file: Given,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="OUT", help="Where to write the signed PSBT, as base64."),
-    ] = None,
-    acknowledge: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A warning that you have read and sign despite."),
-    ] = None,
-    yes: Yes = False,
-    as_json: Json = False,
+    desk: Desk,
+    file: str,
+    out: Path | None,
+    acknowledge: tuple[str, ...],
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Show what a PSBT does, ask, have it signed on the device, and write it. It is sent nowhere."""
     # What was written to a pipe cannot be asked for an answer.
@@ -220,7 +231,7 @@ def sign(
         raise InvalidRequest(f"{out} is there already", hint="Nothing was asked and nothing was overwritten.")
     if out is not None and not out.parent.is_dir():
         raise InvalidRequest(f"{out.parent} is no folder", hint="Nothing was asked.")
-    desk, psbt = desk_of(context), _read_psbt(file)
+    psbt = _read_psbt(file)
     with desk.daemon() as daemon:
         brought = daemon.bring_psbt(psbt)
         if brought.signed_psbt is None:
@@ -228,7 +239,7 @@ def sign(
             final = decided(desk, daemon, view, frozenset(acknowledge or ()), aside, wait=True, yes=yes)
             brought = daemon.brought_psbt(brought.psbt_id)
             if brought.signed_psbt is None:
-                raise typer.Exit(status_of(final))
+                raise click.exceptions.Exit(status_of(final))
         else:
             aside("You signed it before: this is the same signature again.")
     _hand_out(brought, out, as_json=as_json)

@@ -1,24 +1,18 @@
 """rules show, rules test: from the files alone, whether a daemon runs or not. Nothing is changed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 from pydantic import BaseModel
 
-from signerd.cli.desk import Desk, Json, desk_of
+from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import answer, say, table
 from signerd.core.text import amount
 
 if TYPE_CHECKING:
     from signerd.account.config import Config
     from signerd.core.replay import Replayed
-
-app = typer.Typer(
-    help="Your own rules: what is refused, and what you are asked about.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
 
 class RuleView(BaseModel):
@@ -50,25 +44,23 @@ class PastView(BaseModel):
     because: tuple[str, ...]
 
 
-@app.callback()
+@click.group()
 def rules() -> None:
     """Your own rules: what is refused, and what you are asked about."""
 
 
-@app.command()
-def show(
-    context: typer.Context,
-    file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Another file than the one that counts.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
+@rules.command()
+@pass_desk
+@click.option(
+    "--file", type=click.Path(path_type=Path), metavar="FILE", help="Another file than the one that counts."
+)
+@json_option
+def show(desk: Desk, file: Path | None, as_json: bool) -> None:
     """Show the rules as they are read; the daemon reads them when it starts."""
     from signerd.account.config import find_rules, load_rules
     from signerd.core.rules.values import NO_RULES, rule_words
     from signerd.journal.history import read_pinned_codes
 
-    desk = desk_of(context)
     config = _config(desk)
     path = file or find_rules(config, desk.state)
     found = (
@@ -93,12 +85,11 @@ def show(
     say("A daemon that runs goes by the rules that it read when it started.")
 
 
-@app.command("test")
-def try_out(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rules to try.")],
-    as_json: Json = False,
-) -> None:
+@rules.command("test")
+@pass_desk
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE", help="The rules to try.")
+@json_option
+def try_out(desk: Desk, file: Path, as_json: bool) -> None:
     """Show what would have happened to past proposals under the rules of FILE.
 
     Each is judged at the moment when it was decided. One that the rules refuse is taken as not signed from
@@ -108,7 +99,6 @@ def try_out(
     from signerd.core.replay import replay
     from signerd.journal.history import read_history
 
-    desk = desk_of(context)
     config = _config(desk)
     written = load_rules(file, config.network)
     past = read_history(desk.state, config.network)

@@ -39,9 +39,9 @@ class Person:
     """A person at a terminal. Questions go to standard error: standard output is the command's answer."""
 
     def line(self, question: str) -> str:
-        import typer
+        import click
 
-        return str(typer.prompt(question, err=True))
+        return str(click.prompt(question, err=True))
 
     def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
         while True:
@@ -53,9 +53,9 @@ class Person:
             print("These were two different ones.", file=sys.stderr)
 
     def yes(self, question: str) -> bool:
-        import typer
+        import click
 
-        return typer.confirm(question, default=False, err=True)
+        return click.confirm(question, default=False, err=True)
 
 
 class Script:

@@ -1,11 +1,11 @@
 """vaults, pin, unpin, addresses, accounts."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from signerd.cli.desk import Json, desk_of
+from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import answer, aside, say
 from signerd.core.states import network_words
 from signerd.errors import InvalidRequest, UnknownVault
@@ -92,12 +92,12 @@ def _alarms(vault: "VaultView") -> list[str]:
 MAX_FILE_BYTES = 3_000_000
 PSBT_MAGIC = b"psbt\xff"
 
-VaultId = Annotated[str, typer.Argument(metavar="VAULT", help="As `signerd vaults` lists it.")]
 
-
-def vaults(context: typer.Context, as_json: Json = False) -> None:
+@pass_desk
+@json_option
+def vaults(desk: Desk, as_json: bool) -> None:
     """List the vaults, with what to compare with the other signers before pinning one."""
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         found = daemon.vaults()
     if as_json:
         answer(found)
@@ -105,29 +105,38 @@ def vaults(context: typer.Context, as_json: Json = False) -> None:
         say("\n\n".join(vault_text(vault) for vault in found) or "The platform has shown no vault yet.")
 
 
+@pass_desk
+@click.argument("vault_id", metavar="VAULT", help="As `signerd vaults` lists it.")
+@click.option("--code", help="The verification code; else it is asked for.")
+@click.option(
+    "--from",
+    "from_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file that has the vault: a BSMS 1.0 record (BIP-129), or a descriptor with its checksum.",
+)
+@click.option(
+    "--psbt",
+    "from_psbt",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A PSBT that carries the xpubs of all its cosigners.",
+)
+@click.option(
+    "--without-device-address",
+    "without_device_address",
+    is_flag=True,
+    help="Pin though your device does not show the first address.",
+)
+@json_option
 def pin(
-    context: typer.Context,
-    vault_id: VaultId,
-    code: Annotated[str | None, typer.Option(help="The verification code; else it is asked for.")] = None,
-    from_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="A file that has the vault: a BSMS 1.0 record (BIP-129), or a descriptor with its checksum.",
-        ),
-    ] = None,
-    from_psbt: Annotated[
-        Path | None,
-        typer.Option("--psbt", metavar="FILE", help="A PSBT that carries the xpubs of all its cosigners."),
-    ] = None,
-    without_device_address: Annotated[
-        bool,
-        typer.Option(
-            "--without-device-address", help="Pin though your device does not show the first address."
-        ),
-    ] = False,
-    as_json: Json = False,
+    desk: Desk,
+    vault_id: str,
+    code: str | None,
+    from_file: Path | None,
+    from_psbt: Path | None,
+    without_device_address: bool,
+    as_json: bool,
 ) -> None:
     """Pin a vault after you compared it with the other signers; from then on this machine knows it.
 
@@ -136,7 +145,7 @@ def pin(
     """
     from signerd.cli.progress import may_say_another, told
 
-    desk, tell = desk_of(context), aside if as_json else say
+    tell = aside if as_json else say
     with desk.daemon() as daemon:
         shown = _one_of(daemon.vaults(), vault_id)
         brought = _brought(from_file, from_psbt, shown.network)
@@ -152,18 +161,15 @@ def pin(
         say(f"Pinned.\n{vault_text(pinned)}")
 
 
-def unpin(
-    context: typer.Context,
-    vault_id: VaultId,
-    code: Annotated[
-        str | None, typer.Option(help="The code it was pinned under; else it is asked for.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
+@pass_desk
+@click.argument("vault_id", metavar="VAULT", help="As `signerd vaults` lists it.")
+@click.option("--code", help="The code it was pinned under; else it is asked for.")
+@json_option
+def unpin(desk: Desk, vault_id: str, code: str | None, as_json: bool) -> None:
     """Forget a pinned vault, after an alarm that you have looked into; nothing of it is signed until it is
     pinned again.
     """
-    desk, tell = desk_of(context), aside if as_json else say
+    tell = aside if as_json else say
     with desk.daemon() as daemon:
         tell(vault_text(_one_of(daemon.vaults(), vault_id)))
         if code is None:
@@ -228,21 +234,18 @@ def _text(data: bytes) -> str:
 
 OF_PROFILE = "profile"
 
-Whose = Annotated[
-    str, typer.Argument(metavar="VAULT|profile", help="A pinned vault, as `signerd vaults` lists it.")
-]
 
-
+@pass_desk
+@click.argument("whose", metavar="VAULT|profile", help="A pinned vault, as `signerd vaults` lists it.")
+@click.option("--start", default=0, type=click.IntRange(min=0), help="The first one's number.")
+@click.option("--count", default=10, type=click.IntRange(min=1, max=50))
+@click.option("--change", is_flag=True, help="Those for change.")
+@click.option(
+    "--show", type=click.IntRange(min=0), metavar="N", help="Have your device show this one instead."
+)
+@json_option
 def addresses(
-    context: typer.Context,
-    whose: Whose,
-    start: Annotated[int, typer.Option(min=0, help="The first one's number.")] = 0,
-    count: Annotated[int, typer.Option(min=1, max=50)] = 10,
-    change: Annotated[bool, typer.Option("--change", help="Those for change.")] = False,
-    show: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Have your device show this one instead.")
-    ] = None,
-    as_json: Json = False,
+    desk: Desk, whose: str, start: int, count: int, change: bool, show: int | None, as_json: bool
 ) -> None:
     """Addresses of a pinned vault or of your profile, derived on this machine from what was pinned.
 
@@ -250,7 +253,7 @@ def addresses(
     """
     from signerd.cli.progress import may_say_another, told
 
-    desk, chain, tell = desk_of(context), int(change), aside if as_json else say
+    chain, tell = int(change), aside if as_json else say
     with desk.daemon() as daemon:
         if show is None:
             page = _page(daemon, whose, chain, start, count)
@@ -294,16 +297,15 @@ def _shown_text(shown: "AddressShown") -> str:
     return f"Your device shows the same address: {shown.address}{form}."
 
 
-def accounts(
-    context: typer.Context,
-    device: Annotated[
-        str | None, typer.Option(metavar="ID", help="Read them from this device; else the registered ones.")
-    ] = None,
-    number: Annotated[int, typer.Option(min=0, max=100, help="With --device: which account.")] = 0,
-    as_json: Json = False,
-) -> None:
+@pass_desk
+@click.option("--device", metavar="ID", help="Read them from this device; else the registered ones.")
+@click.option(
+    "--number", default=0, type=click.IntRange(min=0, max=100), help="With --device: which account."
+)
+@json_option
+def accounts(desk: Desk, device: str | None, number: int, as_json: bool) -> None:
     """The public keys of your standard accounts: for vaults (BIP-48) and for your profile (BIP-84)."""
-    with desk_of(context).daemon() as daemon:
+    with desk.daemon() as daemon:
         keys = daemon.accounts() if device is None else daemon.device_accounts(device, number)
     if as_json:
         answer(keys)

@@ -8,8 +8,13 @@ description.
             print(line.psbt_id, line.state)
 """
 
-from signerd.client.clients import AsyncDaemonClient, AsyncFollowing, DaemonClient, Following
+from typing import TYPE_CHECKING, Any
+
 from signerd.client.flow import Granted, store_token, stored_token
+from signerd.client.waiting import DaemonClient, Following
+
+if TYPE_CHECKING:
+    from signerd.client.awaiting import AsyncDaemonClient, AsyncFollowing
 
 __all__ = [
     "AsyncDaemonClient",
@@ -20,3 +25,12 @@ __all__ = [
     "store_token",
     "stored_token",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The clients that await, with httpx, are imported where they are asked for (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    from signerd.client import awaiting
+
+    return getattr(awaiting, name)

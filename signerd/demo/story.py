@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import typer
+import click
 
 from custody.client import AsyncClient, ClientError
 from custody.schemas.proposals import CreatePsbtRequest, Proposal, ProposalStatus
@@ -60,7 +60,7 @@ class Demo:
         return Mailbox(self.platform_state / "mail")
 
     def tell(self, text: str) -> None:
-        typer.echo(f"[{time.monotonic() - self.started:5.1f} s] {text}")
+        click.echo(f"[{time.monotonic() - self.started:5.1f} s] {text}")
 
     async def custody(self, what: str, *args: str, password: str | None = None) -> str:
         answers = [] if password is None else [password]
@@ -75,19 +75,19 @@ def main(*, auto: bool) -> int:
     logs.mkdir()
     try:
         txid = asyncio.run(_run(Demo(root, Programs(logs), auto)))
-    except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort) as end:
-        typer.echo(f"\nStopped. What was written is in {root}.", err=True)
+    except (KeyboardInterrupt, asyncio.CancelledError, click.Abort) as end:
+        click.echo(f"\nStopped. What was written is in {root}.", err=True)
         return EXIT_TERMINATED if isinstance(end, asyncio.CancelledError) else EXIT_INTERRUPTED
     except (DemoFailed, ClientError) as error:
         # The reason comes last: it is what a person must see on a small screen.
-        typer.echo(f"\nWhat each program said is in {logs}; delete {root} when you have read it.", err=True)
-        typer.echo(f"The demo failed: {error}", err=True)
+        click.echo(f"\nWhat each program said is in {logs}; delete {root} when you have read it.", err=True)
+        click.echo(f"The demo failed: {error}", err=True)
         return EXIT_FAILED
     if auto:
         shutil.rmtree(root)
     else:
         _where_to_look_next(root)
-    typer.echo(txid)
+    click.echo(txid)
     return 0
 
 
@@ -222,10 +222,10 @@ def _person(title: str, lines: list[str]) -> bool:
     wrapped = [part for line in lines for part in textwrap.wrap(line, room) or [""]]
     width = min(max(len(line) for line in (title, *wrapped)), room) + 1
     box = [f"┌─{title:─<{width}}┐", *(f"│ {line:<{width}}│" for line in wrapped), f"└{'─' * (width + 1)}┘"]
-    typer.echo("\n" + "\n".join(box))
+    click.echo("\n" + "\n".join(box))
     try:
-        return typer.confirm("Press the device's button?", default=None)
-    except typer.Abort:
+        return click.confirm("Press the device's button?", default=None)
+    except click.Abort:
         return False  # No person is there to press it.
 
 
@@ -362,8 +362,8 @@ async def _approve_at(demo: Demo, signer: Signer, psbt_id: str, acknowledged: tu
     await _until_listed(signer, psbt_id)
     if not demo.auto:
         shown = await demo.programs.command("show", "signerd", ["show", psbt_id], env=signer.environment)
-        typer.echo(f"\n{signer.name}'s signerd shows:\n{shown}")
-        if not typer.confirm(f"You are {signer.name}. Approve?", default=None):
+        click.echo(f"\n{signer.name}'s signerd shows:\n{shown}")
+        if not click.confirm(f"You are {signer.name}. Approve?", default=None):
             await signer.run("reject", "reject", psbt_id, "--reason", "declined in the demo")
             raise DemoFailed(f"{signer.name} declined the proposal, so it is not signed")
     demo.tell(f"{signer.name.capitalize()} approves; {signer.device.title} is asked")
@@ -414,7 +414,7 @@ async def _until(owner: AsyncClient, psbt_id: str, wanted: ProposalStatus) -> Pr
 
 def _where_to_look_next(root: Path) -> None:
     programs = Path(sys.executable).parent
-    typer.echo(
+    click.echo(
         f"""
 Where to look next
   the platform again, with its database; /openapi.json has the API:

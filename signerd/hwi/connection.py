@@ -1,12 +1,9 @@
-"""The daemon's private socket, with the standard library alone, and what of its answers is used here, as
-values.
+"""The daemon's calls that are used here, and what of its answers, as values.
 
 Bitcoin Core starts this program anew for each question.
 """
 
-import http.client
 import json
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,91 +11,11 @@ from pathlib import Path
 from time import sleep
 from typing import Any, Self, TypeVar
 
-from custody.deadlines import Deadline
-from custody.exchange import CONNECT_SECONDS, Body, NoAnswer, Outcome, Reply, Request, Unfit, Waiting, Why
-from signerd.asking import SILENCE_SECONDS, DaemonAddress, ask, failure, refusal, segment
-from signerd.endpoint import HOST, QUICK_SECONDS
+from custody.exchange import Waiting
+from signerd.asking import SILENCE_SECONDS, DaemonAddress, ask, segment
+from signerd.endpoint import QUICK_SECONDS
 from signerd.errors import DaemonFailed
-
-_PIECE = 1 << 16
-
-
-class _Connection(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
-    def __init__(self, place: Path | None, seconds: float) -> None:
-        super().__init__(HOST, timeout=seconds)
-        self._place = place
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        try:
-            self.sock.settimeout(CONNECT_SECONDS)
-            self.sock.connect(str(self._place))
-        except OSError as error:
-            self.sock.close()
-            raise _Refused(error) from None
-        self.sock.settimeout(self.timeout)
-
-
-class _Refused(Exception):
-    """No process listens."""
-
-
-@dataclass(frozen=True)
-class _SocketTransport:
-    """Each exchange has a connection of its own."""
-
-    place: Path | None
-
-    def __call__(self, request: Request) -> Outcome:
-        with Deadline(request.whole) as deadline:
-            try:
-                with self.answered(request, deadline) as answer:
-                    body = Body(request.path, headers := _headers(answer))
-                    while piece := answer.read(_PIECE):
-                        body.add(piece)
-                    # What http.client leaves to its caller where it reads by pieces.
-                    if deadline.is_over or answer.length:
-                        raise ConnectionError("the answer breaks off")
-                    return Reply(answer.status, headers, body.whole(), request.path)
-            except (*_TROUBLES, Unfit) as error:
-                return no_answer(TimeoutError() if deadline.is_over else error)
-
-    @contextmanager
-    def answered(
-        self, request: Request, deadline: Deadline | None = None
-    ) -> Iterator[http.client.HTTPResponse]:
-        connection = _Connection(self.place, request.silence)
-        try:
-            connection.connect()
-            if deadline is not None:
-                deadline.watch(connection.sock)
-            connection.request(
-                request.method, request.url.split(HOST, 1)[1], request.content, dict(request.headers)
-            )
-            yield connection.getresponse()
-        finally:
-            connection.close()
-
-
-def _headers(answer: http.client.HTTPResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in answer.getheaders()}
-
-
-_TROUBLES = (_Refused, TimeoutError, http.client.HTTPException, ConnectionError)
-
-
-def no_answer(error: Exception) -> NoAnswer:
-    match error:
-        case _Refused():
-            return NoAnswer(Why.NO_CONNECTION, error.args[0])
-        case TimeoutError():
-            return NoAnswer(Why.LATE, error)
-        case Unfit():
-            return NoAnswer(Why.UNFIT, error)
-        case _:
-            return NoAnswer(Why.BROKEN, error)
+from signerd.transport import SocketTransport, Stream
 
 
 @dataclass(frozen=True)
@@ -120,27 +37,15 @@ class DaemonConnection:
     def delete(self, path: str) -> Any:
         return self._ask("DELETE", path, None, QUICK_SECONDS)
 
-    @contextmanager
-    def happenings(self, subject: str) -> Iterator[Iterator[bytes]]:
-        """The lines of the events about a subject, from now on. Ends where the daemon ends it.
-
-        Raises TimeoutError, while it is read, where the daemon says nothing at all.
-        """
+    def happenings(self, subject: str) -> Stream:
+        """The lines of the events about a subject, from now on. Ends where the daemon ends it."""
         address = DaemonAddress.of_folder(self.state)
-        request = address.request("GET", "/events", SILENCE_SECONDS, query={"subject": segment(subject)})
-        try:
-            with _SocketTransport(address.socket).answered(request) as answer:
-                if answer.status >= http.HTTPStatus.BAD_REQUEST:
-                    raise refusal(Reply(answer.status, _headers(answer), answer.read()))
-                yield iter(answer.readline, b"")
-        except TimeoutError:
-            raise
-        except _TROUBLES as error:
-            raise failure(address, no_answer(error)) from None
+        query = {"subject": segment(subject)}
+        return Stream(address, address.request("GET", "/events", SILENCE_SECONDS, query=query))
 
     def _ask(self, verb: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
         address = DaemonAddress.of_folder(self.state)
-        client = Waiting(address, _SocketTransport(address.socket), sleep)
+        client = Waiting(address, SocketTransport(address), sleep)
         reply = client.run(ask(address, address.request(verb, path, seconds, body=body)))
         try:
             return json.loads(reply.content) if reply.content else None

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from signerd.asking import segment
 from signerd.core.text import amount, plain
-from signerd.errors import DeviceFailed, SignerdError
+from signerd.errors import DaemonFailed, DeviceFailed, SignerdError
 from signerd.hwi.codes import Code, HwiError, device_code
 from signerd.hwi.connection import DaemonConnection, Device, Imported, Step, read, read_all
 from signerd.hwi.listing import PIN_AT_THE_HOST, Chosen, present
@@ -31,10 +31,10 @@ ENDS: Final = {
     "confirmed": Code.INVALID_TX,
     _INTERRUPTED: None,
 }
-_HAPPENED: Final = b"data: "
-_NEWS: Final = (_HAPPENED, b":")
+_HAPPENED: Final = "data: "
+_NEWS: Final = (_HAPPENED, ":")
 # As if the daemon had said that it is there.
-_NOW: Final = b":"
+_NOW: Final = ":"
 
 
 def signed(
@@ -76,7 +76,9 @@ def _awaited(daemon: DaemonConnection, brought: Imported, deadline: float, clock
                     attempted = attempted or line.startswith(_HAPPENED) or now.state != _INTERRUPTED
                     if (found := _outcome(now, attempted=attempted)) is not None:
                         return found
-        except TimeoutError:
+        except DaemonFailed as error:
+            if not isinstance(error.__cause__, TimeoutError):
+                raise
             # Not even a heartbeat: another stream tells whether the daemon is there.
             continue
     raise HwiError(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.main import get_command
 
 from custody.server.app import CREDENTIALS_DIR, Settings
 from custody.server.chain.configuration import read_sources
@@ -107,7 +106,7 @@ def test_no_secret_stands_in_the_file(compose: dict[str, Any]) -> None:
 
 def test_every_command_and_option_is_one(service: dict[str, Any]) -> None:
     (name, *rest) = service["command"]
-    command = get_command(app).commands[name]
+    command = app.commands[name]
     options = {option: found for found in command.params for option in (*found.opts, *found.secondary_opts)}
     position = 0
     while position < len(rest):

@@ -1,4 +1,6 @@
-"""Both clients of the daemon, with httpx and without: one that is mute, and one that drips for ever."""
+"""Both clients of the daemon, with its shapes and with plain JSON: a daemon that is mute, and one that drips
+for ever.
+"""
 
 import contextlib
 import socket
@@ -56,23 +58,22 @@ def state(tmp_path):
     return folder
 
 
-def with_httpx(state, seconds):
+def with_its_shapes(state, seconds):
     with DaemonClient(state) as client:
         address = DaemonAddress.of_folder(state)
         client.run(ask(address, address.request("POST", "/session", seconds, body={})))
 
 
-def without(state, seconds):
+def as_json(state, seconds):
     DaemonConnection(state).post("/session", {}, seconds=seconds)
 
 
-CLIENTS = pytest.mark.parametrize("asked", [with_httpx, without])
+CLIENTS = pytest.mark.parametrize("asked", [with_its_shapes, as_json])
 
 
 @CLIENTS
 @pytest.mark.parametrize("how", [MUTE, HEADERS, BODY], ids=["mute", "headers", "body"])
-def test_f_a_daemon_that_does_not_come_to_an_end_is_given_up(state, asked, how, monkeypatch):
-    monkeypatch.setattr("custody.deadlines.ExchangeDeadlines.__init__.__defaults__", (0.1,))
+def test_f_a_daemon_that_does_not_come_to_an_end_is_given_up(state, asked, how):
     with dripping(state, *how), pytest.raises(DaemonFailed, match="in time"):
         asked(state, 0.3)
 

@@ -8,18 +8,15 @@ import sys
 
 import pytest
 
-from signerd import cli
 from signerd.cli import terminal
 from signerd.cli.terminal import Exit
 from tests.signerd.cli.test_daemon import CONFIG
 
 # Of the command line, of terminals, of the platform's server, of the devices' worker processes.
 LEFT_OUT = (
-    "typer",
     "rich",
     "pygments",
     "httpx._main",
-    "signerd.cli.program",
     "sqlalchemy",
     "alembic",
     "fastapi",
@@ -73,32 +70,6 @@ def test_the_daemon_carries_nothing_that_it_does_not_use(tmp_path):
     loaded = modules_of_a_run(tmp_path / "s", "run")
     assert "signerd.daemon.service" in loaded
     assert [name for name in LEFT_OUT if name in loaded] == []
-
-
-def test_the_long_way_leads_to_the_same_daemon(tmp_path):
-    """Written otherwise, the command line is read by its library; the daemon only weighs more."""
-    loaded = modules_of_a_run(tmp_path / "s", f"--state={tmp_path / 's'}", "run")
-    assert "typer" in loaded
-
-
-@pytest.mark.parametrize(
-    ("arguments", "taken"),
-    [
-        (["run"], ("/env", False)),
-        (["run", "--json"], ("/env", True)),
-        (["--state", "/s", "run"], ("/s", False)),
-        (["--state", "/s", "run", "--json"], ("/s", True)),
-        (["--state=/s", "run"], None),
-        (["run", "--help"], None),
-        (["run", "--json", "--json"], None),
-        (["--state", "run"], None),
-        (["status"], None),
-        ([], None),
-    ],
-)
-def test_only_a_plain_run_is_taken_by_the_short_way(monkeypatch, arguments, taken):
-    monkeypatch.setenv("SIGNERD_STATE", "/env")
-    assert cli._plain_run(arguments) == taken
 
 
 def test_a_passphrase_that_is_being_chosen_is_typed_twice(monkeypatch, capsys):

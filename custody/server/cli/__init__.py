@@ -1,41 +1,48 @@
-"""``custody``: serve the platform, print its OpenAPI document, set people up, check the audit log."""
+"""``custody``: serve the platform, print its OpenAPI document, set people up, check the audit log.
 
-import sys
-from typing import Annotated
+A module of commands imports the server where a command needs it: words about a command come at once.
+"""
 
-import structlog
-import typer
+import click
 
 from custody.server.cli import admin, asset_tokens, auditing, jobs, onboarding, serving, sign_in, status
 
-app = typer.Typer(no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
-app.add_typer(serving.app)
-app.add_typer(status.app)
-admin.app.add_typer(onboarding.app)
-admin.app.add_typer(sign_in.app)
-admin.app.add_typer(jobs.app, name="jobs")
-app.add_typer(admin.app, name="admin")
-app.add_typer(auditing.app, name="audit")
-app.add_typer(asset_tokens.app, name="token")
 
-
-def _version(*, wanted: bool) -> None:
+def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        # Imported where it is asked for, as signerd does.
         from multisig._version import __version__
 
-        typer.echo(f"custody {__version__}")
-        raise typer.Exit
+        click.echo(f"custody {__version__}")
+        context.exit()
 
 
-@app.callback()
-def _options(
-    version: Annotated[  # noqa: ARG001 - its callback has done all
-        bool, typer.Option("--version", is_eager=True, callback=lambda wanted: _version(wanted=wanted))
-    ] = False,
-) -> None:
-    # What is printed is the answer, and may be for a program: warnings go beside it.
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+@click.group(context_settings={"show_default": True})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version)
+def app() -> None:
+    """Serve the platform, print its OpenAPI document, set people up, check the audit log."""
+
+
+for command in (
+    serving.serve_command,
+    serving.worker_command,
+    serving.openapi_command,
+    serving.mine_command,
+    serving.fund_command,
+    status.status_command,
+    admin.admin,
+    auditing.audit,
+    asset_tokens.token,
+):
+    app.add_command(command)
+for command in (
+    onboarding.requests_command,
+    onboarding.approve_command,
+    onboarding.reject_command,
+    sign_in.reset_two_factor_command,
+    sign_in.rotate_secret_command,
+    jobs.jobs_command,
+):
+    admin.admin.add_command(command)
 
 
 def main() -> None:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
-import typer
+import click
 
 from multisig import MultisigError, Network, Transaction
 from multisig.tokens import (
@@ -35,35 +35,44 @@ from multisig.tokens.machine import (
     judge_block,
 )
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Lines of JSON, for programs.")]
+lines_option = click.option("--json", "as_json", is_flag=True, help="Lines of JSON, for programs.")
+NETWORKS = tuple(map(str, Network))
 OP_RETURN = 0x6A
 HASH_BYTES = 32
 # A block's height fits 32 bits wherever Bitcoin writes one (BIP-34, locktimes), and a cell holds it.
 MAX_HEIGHT = 2**32 - 1
 
 
-@app.command("decode")
-def decode_command(
-    data: Annotated[
-        str, typer.Argument(metavar="HEX", help="A payload, an OP_RETURN output script or a transaction.")
-    ],
-    bytecode: Annotated[
-        Path | None, typer.Option(help="The token's bytecode, for its name and for whole tokens.")
-    ] = None,
-    network: Annotated[Network, typer.Option(help="How addresses are written.")] = Network.MAINNET,
-    as_json: AsJson = False,
-) -> None:
+@click.group()
+def token() -> None:
+    """What a token's payload says, and what a chain's tokens come to, from bytes alone."""
+
+
+@token.command("decode")
+@click.argument("data", metavar="HEX", help="A payload, an OP_RETURN output script or a transaction.")
+@click.option(
+    "--bytecode",
+    type=click.Path(path_type=Path),
+    help="The token's bytecode, for its name and for whole tokens.",
+)
+@click.option(
+    "--network",
+    default="mainnet",
+    type=click.Choice(tuple(map(str, Network))),
+    help="How addresses are written.",
+)
+@lines_option
+def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool) -> None:
     """Says in words what a token's payload does. For a call nothing proves that the bytecode is of its token:
     you say so.
     """
+    chain = Network(network)
     try:
         payload, known = _payload_in(data), None if bytecode is None else _read(bytecode)
-        words = token_words(payload, network, known)
+        words = token_words(payload, chain, known)
     except (MultisigError, ValueError) as error:
         _fail(str(error) or "That is no hex.", "Give it as docs/tokens.md has it.")
-    listed = () if known is None or isinstance(payload, Call) else tuple(listed_addresses(known, network))
+    listed = () if known is None or isinstance(payload, Call) else tuple(listed_addresses(known, chain))
     if as_json:
         told = {
             "sentence": words.sentence,
@@ -71,29 +80,31 @@ def decode_command(
             "listed": listed,
             "hex": words.hex,
         }
-        typer.echo(json.dumps(told))
+        click.echo(json.dumps(told))
         return
-    typer.echo(words.sentence)
+    click.echo(words.sentence)
     for label, value in words.details:
-        typer.echo(f"  {label}: {value}")
+        click.echo(f"  {label}: {value}")
     for number, address in enumerate(listed, 1):
-        typer.echo(f"  listed at first, {number} of {len(listed)}: {address}")
-    typer.echo(f"  hex: {words.hex}")
+        click.echo(f"  listed at first, {number} of {len(listed)}: {address}")
+    click.echo(f"  hex: {words.hex}")
 
 
-@app.command("replay")
-def replay_command(
-    blocks: Annotated[
-        typer.FileText,
-        typer.Argument(
-            metavar="FILE", help="One block a line, in order; - for standard input.", errors="replace"
-        ),
-    ],
-    bytecode: Annotated[
-        list[Path] | None, typer.Option(help="A bytecode that deployments commit to; may be repeated.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@token.command("replay")
+@click.argument(
+    "blocks",
+    type=click.File(errors="replace"),
+    metavar="FILE",
+    help="One block a line, in order; - for standard input.",
+)
+@click.option(
+    "--bytecode",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A bytecode that deployments commit to; may be repeated.",
+)
+@lines_option
+def replay_command(blocks: TextIO, bytecode: tuple[Path, ...], as_json: bool) -> None:
     """Derives every token's state from blocks of your own: {"height", "hash", "transactions": [{"txid",
     "caller", "data"}]}.
 
@@ -126,12 +137,12 @@ class _Replay:
 def _tell(done: BlockOutcome, *, as_json: bool) -> None:
     if as_json:
         outcomes = [_plain(outcome) for outcome in done.outcomes]
-        typer.echo(json.dumps({"height": done.height, "state": done.state.hex(), "outcomes": outcomes}))
+        click.echo(json.dumps({"height": done.height, "state": done.state.hex(), "outcomes": outcomes}))
         return
-    typer.echo(f"{done.height} {done.state.hex()}")
+    click.echo(f"{done.height} {done.state.hex()}")
     for outcome in done.outcomes:
         effect = outcome.failure or ("done" if outcome.known else "unknown: its bytecode was not given")
-        typer.echo(f"  {outcome.txid} {_function(outcome) or 'unreadable'}: {effect}")
+        click.echo(f"  {outcome.txid} {_function(outcome) or 'unreadable'}: {effect}")
 
 
 def _conclude(replay: _Replay, *, as_json: bool) -> None:
@@ -139,11 +150,11 @@ def _conclude(replay: _Replay, *, as_json: bool) -> None:
     cells = sorted(replay.state.cells.items())
     if as_json:
         rows = [_cell(*key, value) for key, value in cells]
-        typer.echo(json.dumps({"state": replay.hash.hex(), "cells": rows}))
+        click.echo(json.dumps({"state": replay.hash.hex(), "cells": rows}))
         return
     for (contract_id, cell, holder), value in cells:
         name = f"{cell.name.lower()} {holder.hex()}".strip()
-        typer.echo(f"{contract_id} {name}: {value.hex() if isinstance(value, bytes) else value}")
+        click.echo(f"{contract_id} {name}: {value.hex() if isinstance(value, bytes) else value}")
 
 
 def _cell(contract_id: str, cell: Cell, holder: bytes, value: int | bytes) -> dict[str, Any]:
@@ -226,5 +237,5 @@ def _read(path: Path) -> Bytecode:
 
 
 def _fail(sentence: str, hint: str) -> NoReturn:
-    typer.echo(f"{sentence}\n{hint}", err=True)
-    raise typer.Exit(1)
+    click.echo(f"{sentence}\n{hint}", err=True)
+    raise click.exceptions.Exit(1)

@@ -12,46 +12,54 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+import click
 
-from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
-from custody.server.domain.audit import PLATFORM_CHAIN
-from custody.server.domain.export import NotAnExport, Seen, find_export_fault, read_csv, write_csv
-from custody.server.service.audit.checkpoints import CannotCheckpoint, Checkpoints
-from custody.server.service.audit.log import chained_rows
-from custody.server.service.audit.verification import Report, check_everything, marks_of, read_file
-from custody.server.store.models import AuditEvent, AuditHead
+from custody.server.cli.common import fail, json_option, platform_at, refusals, state_option
 
-app = typer.Typer(no_args_is_help=True, help="The audit log.")
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
-Files = Annotated[
-    list[Path] | None,
-    typer.Option("--checkpoints", help="A file of checkpoints; again for each. Default: the platform's own."),
-]
-Keys = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--public-key",
-        help="A key that may sign checkpoints, in hex; again for each. Default: those of the platform's "
-        "own secrets.",
-    ),
-]
-ExportFile = Annotated[Path, typer.Argument(help="A CSV as export-audit-logs gives it.")]
+    from custody.server.domain.export import Seen
+    from custody.server.service.audit.checkpoints import Checkpoints
+    from custody.server.service.audit.verification import Report
 
 
-@app.command("verify")
+checkpoints_option = click.option(
+    "--checkpoints",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A file of checkpoints; again for each. Default: the platform's own.",
+)
+key_option = click.option(
+    "--public-key",
+    multiple=True,
+    help="A key that may sign checkpoints, in hex; again for each. Default: those of the platform's own "
+    "secrets.",
+)
+
+
+@click.group()
+def audit() -> None:
+    """The audit log."""
+
+
+@audit.command("verify")
+@state_option
+@checkpoints_option
+@key_option
+@json_option
 def verify_command(
-    state: State, checkpoints: Files = None, public_key: Keys = None, as_json: AsJson = False
+    state: Path, checkpoints: tuple[Path, ...], public_key: tuple[str, ...], as_json: bool
 ) -> None:
     """Checks every hash chain, the checkpoints, and each against the other; names the first bad row of each
     chain.
 
     With --public-key nothing of the platform's own machine is believed but the rows and the files.
     """
+    from custody.server.service.audit.verification import check_everything
+
     with refusals(), platform_at(state) as platform:
         own = platform.background.checkpoints
         files, trusted = _files(own, checkpoints), _trusted(own.public_keys, public_key)
@@ -60,7 +68,7 @@ def verify_command(
         seconds = time.perf_counter() - started
     if as_json:
         findings = [vars(finding) for finding in report.findings]
-        typer.echo(
+        click.echo(
             json.dumps(
                 {**vars(report), "findings": findings, "whole": not findings, "seconds": round(seconds, 3)}
             )
@@ -68,14 +76,18 @@ def verify_command(
     else:
         _tell(report)
     if report.findings:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
-@app.command("checkpoint")
-def checkpoint_command(state: State, as_json: AsJson = False) -> None:
+@audit.command("checkpoint")
+@state_option
+@json_option
+def checkpoint_command(state: Path, as_json: bool) -> None:
     """Signs how long every chain is and what it ends with, into a file apart from the database. A server does
     it too.
     """
+    from custody.server.service.audit.checkpoints import CannotCheckpoint
+
     with refusals(), platform_at(state) as platform:
         own = platform.background.checkpoints
         try:
@@ -84,32 +96,37 @@ def checkpoint_command(state: State, as_json: AsJson = False) -> None:
             fail(str(error), error.hint)
     if as_json:
         line = None if made is None else made.checkpoint.model_dump()
-        typer.echo(json.dumps({"file": str(own.path), "checkpoint": line, "digest": made and made.digest}))
+        click.echo(json.dumps({"file": str(own.path), "checkpoint": line, "digest": made and made.digest}))
     elif made is None:
-        typer.echo("Nothing was recorded since the last checkpoint.")
+        click.echo("Nothing was recorded since the last checkpoint.")
     else:
-        typer.echo(f"Checkpoint {made.checkpoint.number} is in {own.path}.")
-        typer.echo(f"Its digest, to be kept elsewhere: {made.digest}")
+        click.echo(f"Checkpoint {made.checkpoint.number} is in {own.path}.")
+        click.echo(f"Its digest, to be kept elsewhere: {made.digest}")
 
 
-@app.command("public-key")
-def public_key_command(state: State) -> None:
+@audit.command("public-key")
+@state_option
+def public_key_command(state: Path) -> None:
     """Prints the keys that sign the checkpoints, the one in use first: for --public-key, on another
     machine.
     """
     with refusals(), platform_at(state) as platform:
         for key in platform.background.checkpoints.public_keys():
-            typer.echo(key)
+            click.echo(key)
 
 
-@app.command("export")
-def export_command(
-    state: State,
-    chain: Annotated[str, typer.Option(help="platform, organisation:ID or workspace:ID")] = PLATFORM_CHAIN,
-) -> None:
+@audit.command("export")
+@state_option
+@click.option("--chain", default="platform", help="platform, organisation:ID or workspace:ID")
+def export_command(state: Path, chain: str) -> None:
     """Writes a whole chain as CSV, as export-audit-logs does, however long; also those that no workspace
     reads.
     """
+    from custody.server.domain.audit import PLATFORM_CHAIN
+    from custody.server.domain.export import write_csv
+    from custody.server.service.audit.log import chained_rows
+    from custody.server.store.models import AuditEvent
+
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
         # An empty file would look like a chain in which nothing happened.
         if chain != PLATFORM_CHAIN and not _is_there(db, chain):
@@ -122,13 +139,20 @@ def export_command(
                 sys.stdout.write(line)
 
 
-@app.command("verify-export")
+@audit.command("verify-export")
+@click.argument("file", type=click.Path(path_type=Path), help="A CSV as export-audit-logs gives it.")
+@checkpoints_option
+@key_option
+@json_option
 def verify_export_command(
-    file: ExportFile, checkpoints: Files = None, public_key: Keys = None, as_json: AsJson = False
+    file: Path, checkpoints: tuple[Path, ...], public_key: tuple[str, ...], as_json: bool
 ) -> None:
     """Checks an exported CSV by itself; with checkpoints and their key, against these too. Needs no
     platform.
     """
+    from custody.server.domain.export import NotAnExport, Seen, find_export_fault, read_csv
+    from custody.server.service.audit.verification import marks_of, read_file
+
     if bool(checkpoints) != bool(public_key):
         fail("Checkpoints are believed by their key alone.", "Give --checkpoints and --public-key together.")
     seen = Seen()
@@ -149,61 +173,65 @@ def verify_export_command(
                 f"{file}: {error}", "Check the file that the platform gave, not one that a spreadsheet saved."
             )
     if as_json:
-        typer.echo(json.dumps({**vars(seen), "fault": fault and vars(fault), "whole": fault is None}))
+        click.echo(json.dumps({**vars(seen), "fault": fault and vars(fault), "whole": fault is None}))
     elif fault is not None:
-        typer.echo(f"{fault.chain_id}, row {fault.position}: {fault.sentence}", err=True)
+        click.echo(f"{fault.chain_id}, row {fault.position}: {fault.sentence}", err=True)
     else:
         _tell_export(seen)
     if fault is not None:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
-def _is_there(db: Session, chain: str) -> bool:
+def _is_there(db: "Session", chain: str) -> bool:
+    from sqlalchemy import select
+
+    from custody.server.store.models import AuditEvent, AuditHead
+
     named = (select(kind.chain_id).where(kind.chain_id == chain).limit(1) for kind in (AuditHead, AuditEvent))
     return any(db.scalar(query) is not None for query in named)
 
 
-def _tell(report: Report) -> None:
+def _tell(report: "Report") -> None:
     for finding in report.findings:
         place = f", {finding.unit} {finding.place}" if finding.place else ""
-        typer.echo(f"{finding.where}{place}: {finding.sentence}", err=True)
+        click.echo(f"{finding.where}{place}: {finding.sentence}", err=True)
     if report.findings:
         return
-    typer.echo("Every audit chain is whole.")
-    typer.echo(f"{report.rows} rows in {report.chains} chains, {report.checkpoints} checkpoints.")
+    click.echo("Every audit chain is whole.")
+    click.echo(f"{report.rows} rows in {report.chains} chains, {report.checkpoints} checkpoints.")
     if not report.checkpoints:
-        typer.echo(
+        click.echo(
             "No checkpoint was given: that nobody rewrote a chain from its start, or cut its end, is not "
             "shown.",
             err=True,
         )
 
 
-def _tell_export(seen: Seen) -> None:
+def _tell_export(seen: "Seen") -> None:
     if not seen.rows:
-        typer.echo("The export holds no rows.")
+        click.echo("The export holds no rows.")
         return
     gaps = f", with {seen.gaps} gaps where a filter left rows out" if seen.gaps else ""
-    typer.echo(
+    click.echo(
         f"{seen.rows} rows of {seen.chain_id}, from {seen.first} to {seen.last}{gaps}: each as it was "
         "recorded."
     )
     if seen.confirmed:
-        typer.echo(f"{seen.confirmed} of them are confirmed by checkpoints.")
+        click.echo(f"{seen.confirmed} of them are confirmed by checkpoints.")
     else:
-        typer.echo(
+        click.echo(
             "No checkpoint confirms a row: the file agrees with itself, which a forger can arrange.", err=True
         )
 
 
-def _files(own: Checkpoints, given: list[Path] | None) -> list[Path]:
-    return given or ([own.path] if own.path.exists() else [])
+def _files(own: "Checkpoints", given: tuple[Path, ...]) -> tuple[Path, ...]:
+    return given or ((own.path,) if own.path.exists() else ())
 
 
-def _trusted(own: Callable[[], Any], given: list[str] | None) -> frozenset[str]:
+def _trusted(own: Callable[[], Any], given: tuple[str, ...]) -> frozenset[str]:
     for key in given or ():
         if not re.fullmatch("[0-9a-f]{64}", key):
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 f"{key} is no public key: 64 hex digits, as custody audit public-key prints"
             )
     return frozenset(given or own())

@@ -5,48 +5,46 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
+import click
 
-from custody.server.app import Platform, Settings, open_platform
-from custody.server.chain.configuration import ChainMisconfigured
-from custody.server.domain.errors import CustodyError, Invalid, NotFound, StateConflict
-from custody.server.listen import CannotListen
-from custody.server.service.mail.mailer import CannotMail
-from custody.server.store import CannotOpen
+if TYPE_CHECKING:
+    from custody.server.app import Platform
+    from custody.server.domain.errors import CustodyError
 
 # The database's URL is no option: it may hold a password, and every program of a machine sees another's
 # arguments (P49).
-State = Annotated[
-    Path,
-    typer.Option(
-        "--state",
-        help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL "
-        "names another.",
-        envvar="CUSTODY_STATE",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="One line of JSON, for programs.")]
-
-
-# The API's advice where it would mislead a person at a command line: there are no fields, and no workspace is
-# named.
-HINTS: dict[type[CustodyError], str] = {
-    Invalid: "Correct it and run the command again.",
-    NotFound: "Check the id or the address, and that --state is the platform that you mean.",
-    StateConflict: "Nothing was changed.",
-}
+state_option = click.option(
+    "--state",
+    required=True,
+    type=click.Path(path_type=Path),
+    envvar="CUSTODY_STATE",
+    help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL names "
+    "another.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+# As the API's ids have it (`custody.schemas.common`); a test compares them.
+MAX_INT64 = 2**63 - 1
 
 
 @contextmanager
-def platform_at(state: Path, *, new: bool = False, **changes: Any) -> Iterator[Platform]:
+def platform_at(
+    state: Path, *, new: bool = False, is_server: bool = False, **changes: Any
+) -> "Iterator[Platform]":
     """The platform of a state folder and the environment; ``changes`` are settings that go before the
     environment's.
 
-    Only a ``new`` one is made where there is none: elsewhere a mistyped folder would be answered with an
-    empty platform, and its audit log found whole.
+    A server writes a log of its own. Only a ``new`` platform is made where there is none: elsewhere a
+    mistyped folder would be answered with an empty platform, and its audit log found whole.
     """
+    import structlog
+
+    from custody.server.app import Settings, open_platform
+
+    if not is_server:
+        # What is printed is the answer, and may be for a program: warnings go beside it.
+        structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
     settings = Settings(state=state, **changes)
     if not new and settings.database_url is None and not settings.sqlite_file.exists():
         fail(
@@ -63,10 +61,16 @@ def platform_at(state: Path, *, new: bool = False, **changes: Any) -> Iterator[P
 
 @contextmanager
 def refusals() -> Iterator[None]:
+    from custody.server.chain.configuration import ChainMisconfigured
+    from custody.server.domain.errors import CustodyError
+    from custody.server.listen import CannotListen
+    from custody.server.service.mail.mailer import CannotMail
+    from custody.server.store import CannotOpen
+
     try:
         yield
     except CustodyError as error:
-        fail(error.detail, HINTS.get(type(error), error.hint))
+        fail(error.detail, _hint(error))
     except (CannotListen, CannotMail, CannotOpen, ChainMisconfigured) as error:
         fail(str(error), error.hint)
     except OSError as error:
@@ -78,9 +82,23 @@ def refusals() -> Iterator[None]:
         )
 
 
+def _hint(error: "CustodyError") -> str:
+    """The API's advice, but where it would mislead a person at a command line: there are no fields, and no
+    workspace is named.
+    """
+    from custody.server.domain.errors import Invalid, NotFound, StateConflict
+
+    hints: dict[type[CustodyError], str] = {
+        Invalid: "Correct it and run the command again.",
+        NotFound: "Check the id or the address, and that --state is the platform that you mean.",
+        StateConflict: "Nothing was changed.",
+    }
+    return hints.get(type(error), error.hint)
+
+
 def fail(sentence: str, hint: str) -> NoReturn:
-    typer.echo(f"{sentence}\n{hint}", err=True)
-    raise typer.Exit(1)
+    click.echo(f"{sentence}\n{hint}", err=True)
+    raise click.exceptions.Exit(1)
 
 
 def read_secret(question: str) -> str:

@@ -1,69 +1,68 @@
 """``custody admin requests``, ``approve`` and ``reject``: deciding about requests for organisations."""
 
 import json
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-import typer
-from pydantic import ValidationError
+import click
 
-from custody.schemas.common import MAX_INT64
-from custody.schemas.onboarding import (
-    MAX_REQUESTS,
-    OnboardingQuery,
-    OnboardingRequest,
-    OnboardingStatus,
-    ReviewOnboardingRequest,
-)
-from custody.server.cli.admin import Chain
-from custody.server.cli.common import AsJson, State, platform_at, refusals
-from custody.server.domain.errors import Invalid
-from custody.server.service.system import OPERATOR
+from custody.server.cli.admin import CHAINS
+from custody.server.cli.common import MAX_INT64, json_option, platform_at, refusals, state_option
 from multisig import Network
 
-app = typer.Typer()
-
-Uid = Annotated[
-    int, typer.Argument(help="The request's uid, as listed by custody admin requests.", min=1, max=MAX_INT64)
-]
-Note = Annotated[str | None, typer.Option(help="What the requester is told.")]
+if TYPE_CHECKING:
+    from custody.schemas.onboarding import OnboardingRequest, ReviewOnboardingRequest
 
 
-@app.command("requests")
-def requests_command(
-    state: State,
-    status: Annotated[OnboardingStatus | None, typer.Option(help="Only those.")] = None,
-    after: Annotated[int, typer.Option(help="Go on after this uid.", min=0, max=MAX_INT64)] = 0,
-    as_json: AsJson = False,
-) -> None:
+# As `custody.schemas.onboarding.OnboardingStatus`, without loading it; a test compares them.
+STATUSES = ("pending", "approved", "rejected")
+
+
+uid_argument = click.argument(
+    "uid",
+    type=click.IntRange(min=1, max=MAX_INT64),
+    help="The request's uid, as listed by custody admin requests.",
+)
+note_option = click.option("--note", help="What the requester is told.")
+
+
+@click.command("requests")
+@state_option
+@click.option("--status", type=click.Choice(STATUSES), help="Only those.")
+@click.option("--after", default=0, type=click.IntRange(min=0, max=MAX_INT64), help="Go on after this uid.")
+@json_option
+def requests_command(state: Path, status: str | None, after: int, as_json: bool) -> None:
     """Lists requests for organisations, the oldest first."""
-    query = OnboardingQuery(status=status, after=after or None, limit=MAX_REQUESTS)
+    from custody.schemas.onboarding import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
+
+    wanted = None if status is None else OnboardingStatus(status)
+    query = OnboardingQuery(status=wanted, after=after or None, limit=MAX_REQUESTS)
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
         page = platform.services.onboarding.page_for_operator(db, query)
     if as_json:
-        typer.echo(json.dumps([item.model_dump(mode="json", by_alias=True) for item in page.items]))
+        click.echo(json.dumps([item.model_dump(mode="json", by_alias=True) for item in page.items]))
         return
     for item in page.items:
-        typer.echo(
+        click.echo(
             f"{item.uid}: {item.status}, {item.org_name} with {item.workspace_name} on {item.network}, "
             f"asked by {item.requester_email}"
         )
     if page.has_more:
-        typer.echo(f"There are more: go on with --after {page.items[-1].uid}.")
+        click.echo(f"There are more: go on with --after {page.items[-1].uid}.")
 
 
-@app.command("approve")
-def approve_command(
-    uid: Uid,
-    state: State,
-    note: Note = None,
-    chain: Annotated[
-        Chain | None, typer.Option(help="Only for the platform's first workspace on this network.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@click.command("approve")
+@uid_argument
+@state_option
+@note_option
+@click.option(
+    "--chain", type=click.Choice(CHAINS), help="Only for the platform's first workspace on this network."
+)
+@json_option
+def approve_command(uid: int, state: Path, note: str | None, chain: str | None, as_json: bool) -> None:
     """Founds the organisation and its workspace; the requester becomes the administrator."""
     decided = _decide(state, uid, "approve", note, None if chain is None else Network(chain))
-    typer.echo(
+    click.echo(
         _json(decided)
         if as_json
         else f"Request {uid} is approved: {decided.requester_email} runs organisation "
@@ -71,11 +70,15 @@ def approve_command(
     )
 
 
-@app.command("reject")
-def reject_command(uid: Uid, state: State, note: Note = None, as_json: AsJson = False) -> None:
+@click.command("reject")
+@uid_argument
+@state_option
+@note_option
+@json_option
+def reject_command(uid: int, state: Path, note: str | None, as_json: bool) -> None:
     """Rejects the request; the requester is told, with the note."""
     decided = _decide(state, uid, "reject", note, None)
-    typer.echo(
+    click.echo(
         _json(decided)
         if as_json
         else f"Request {uid} is rejected, and {decided.requester_email} will be told."
@@ -83,20 +86,27 @@ def reject_command(uid: Uid, state: State, note: Note = None, as_json: AsJson = 
 
 
 def _decide(
-    state: State, uid: int, decision: Literal["approve", "reject"], note: str | None, chain: Network | None
-) -> OnboardingRequest:
+    state: Path, uid: int, decision: Literal["approve", "reject"], note: str | None, chain: Network | None
+) -> "OnboardingRequest":
+    from custody.server.service.system import OPERATOR
+
     with refusals(), platform_at(state) as platform:
         review = _review(decision, note)
         with platform.services.store.write() as db:
             return platform.services.onboarding.decide(db, OPERATOR, uid, review, chain=chain)
 
 
-def _review(decision: Literal["approve", "reject"], note: str | None) -> ReviewOnboardingRequest:
+def _review(decision: Literal["approve", "reject"], note: str | None) -> "ReviewOnboardingRequest":
+    from pydantic import ValidationError
+
+    from custody.schemas.onboarding import ReviewOnboardingRequest
+    from custody.server.domain.errors import Invalid
+
     try:
         return ReviewOnboardingRequest(decision=decision, review_note=note)
     except ValidationError:
         raise Invalid("A note has at most 1000 characters.") from None
 
 
-def _json(decided: OnboardingRequest) -> str:
+def _json(decided: "OnboardingRequest") -> str:
     return decided.model_dump_json(by_alias=True)

@@ -6,71 +6,60 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from custody.server.app import Platform, Settings
-from custody.server.chain.embedded.chain import MAX_BLOCKS_PER_CALL
-from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
-from custody.server.cli.logs import log_as_json, log_start, log_stop
-from custody.server.listen import (
-    Address,
-    CannotListen,
-    bind,
-    first_signal,
-    is_served,
-    only_server,
-    serve,
-    write_port_file,
-)
-from custody.server.scraping import serving_metrics
-from custody.server.web.asgi import build_worker_asgi
+from custody.server.cli.common import fail, json_option, platform_at, refusals, state_option
 
-app = typer.Typer()
+if TYPE_CHECKING:
+    from custody.server.app import Platform
+    from custody.server.listen import Address
+
 
 _EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
 _SEVERAL = (
     "Run custody serve alone; or name a node, so that several processes can share it: "
     "docs/operating/scale.md."
 )
+# As `custody.server.chain.embedded.chain` has it, without loading it; a test compares them.
+MAX_BLOCKS_PER_CALL = 1_000
 
 
-Metrics = Annotated[
-    str | None,
-    typer.Option(
-        help="A loopback address and port for GET /metrics, like 127.0.0.1:9464; port 0 takes a free one."
-    ),
-]
-
-
-@app.command("serve")
+@click.command("serve")
+@state_option
+@click.option("--listen", default="127.0.0.1:8080", help="Address and port; port 0 takes a free one.")
+@click.option(
+    "--port-file", type=click.Path(path_type=Path), help="Where to write the port once requests are answered."
+)
+@click.option(
+    "--behind-proxy", "behind_proxy", is_flag=True, help="A TLS proxy on this machine stands in front."
+)
+@click.option(
+    "--workers/--no-workers",
+    "workers",
+    default=True,
+    help="Whether this process does the platform's jobs, too.",
+)
+@click.option(
+    "--metrics",
+    help="A loopback address and port for GET /metrics, like 127.0.0.1:9464; port 0 takes a free one.",
+)
 def serve_command(
-    state: State,
-    listen: Annotated[
-        str, typer.Option(help="Address and port; port 0 takes a free one.")
-    ] = "127.0.0.1:8080",
-    port_file: Annotated[
-        Path | None, typer.Option(help="Where to write the port once requests are answered.")
-    ] = None,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A TLS proxy on this machine stands in front.")
-    ] = False,
-    workers: Annotated[
-        bool,
-        typer.Option("--workers/--no-workers", help="Whether this process does the platform's jobs, too."),
-    ] = True,
-    metrics: Metrics = None,
+    state: Path, listen: str, port_file: Path | None, behind_proxy: bool, workers: bool, metrics: str | None
 ) -> None:
     """Serves the platform until it is told to stop (SIGINT or SIGTERM)."""
+    from custody.server.cli.logs import log_stop
+    from custody.server.listen import Address, bind, serve, write_port_file
+
     _begin_log("serve", state)
 
     def announce(address: Address) -> None:
         if port_file is not None:
             write_port_file(port_file, address)
-        typer.echo(f"Serving on {address.url}")
+        click.echo(f"Serving on {address.url}")
 
-    with refusals(), platform_at(state, new=True, with_workers=workers) as platform:
+    with refusals(), platform_at(state, new=True, is_server=True, with_workers=workers) as platform:
         background = platform.background
 
         def stop() -> None:
@@ -91,21 +80,25 @@ def serve_command(
     log_stop("serve")
 
 
-@app.command("worker")
-def worker_command(
-    state: State,
-    health: Annotated[
-        str | None,
-        typer.Option(help="A loopback address and port for GET /health and /ready; port 0 takes a free one."),
-    ] = None,
-    port_file: Annotated[
-        Path | None, typer.Option(help="Where to write that port once it is answered on.")
-    ] = None,
-    metrics: Metrics = None,
-) -> None:
+@click.command("worker")
+@state_option
+@click.option(
+    "--health", help="A loopback address and port for GET /health and /ready; port 0 takes a free one."
+)
+@click.option(
+    "--port-file", type=click.Path(path_type=Path), help="Where to write that port once it is answered on."
+)
+@click.option(
+    "--metrics",
+    help="A loopback address and port for GET /metrics, like 127.0.0.1:9464; port 0 takes a free one.",
+)
+def worker_command(state: Path, health: str | None, port_file: Path | None, metrics: str | None) -> None:
     """Does the platform's jobs and answers no requests, until it is told to stop (SIGINT or SIGTERM)."""
+    from custody.server.cli.logs import log_stop
+    from custody.server.listen import Address, CannotListen
+
     _begin_log("worker", state)
-    with refusals(), platform_at(state, new=True, with_workers=True) as platform:
+    with refusals(), platform_at(state, new=True, is_server=True, with_workers=True) as platform:
         if platform.background.has_embedded_chain:
             raise CannotListen(_EMBEDDED, _SEVERAL)
         with _metrics(platform, metrics):
@@ -117,21 +110,26 @@ def worker_command(
     log_stop("worker")
 
 
-def _work(platform: Platform) -> None:
+def _work(platform: "Platform") -> None:
+    from custody.server.listen import first_signal
+
     told = Event()
     with first_signal(told.set), platform.background.running():
-        typer.echo("Working")
+        click.echo("Working")
         while not (told.wait(1) or platform.background.is_outdated):
             pass
 
 
-def _work_in_sight(platform: Platform, address: Address, port_file: Path | None) -> None:
+def _work_in_sight(platform: "Platform", address: "Address", port_file: Path | None) -> None:
+    from custody.server.listen import bind, serve, write_port_file
+    from custody.server.web.asgi import build_worker_asgi
+
     background = platform.background
 
-    def announce(found: Address) -> None:
+    def announce(found: "Address") -> None:
         if port_file is not None:
             write_port_file(port_file, found)
-        typer.echo(f"Working, in sight on {found.url}")
+        click.echo(f"Working, in sight on {found.url}")
 
     serve(
         build_worker_asgi(platform.services, background.lifespan),
@@ -144,8 +142,10 @@ def _work_in_sight(platform: Platform, address: Address, port_file: Path | None)
 
 
 @contextmanager
-def _its_only_process(platform: Platform, state: Path) -> Iterator[None]:
+def _its_only_process(platform: "Platform", state: Path) -> Iterator[None]:
     """Where the chain is embedded, as long as it lives. Raises CannotListen."""
+    from custody.server.listen import CannotListen, only_server
+
     background = platform.background
     if not background.has_embedded_chain:
         yield
@@ -157,23 +157,26 @@ def _its_only_process(platform: Platform, state: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _metrics(platform: Platform, address: str | None) -> Iterator[None]:
+def _metrics(platform: "Platform", address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
+    from custody.server.listen import Address
+    from custody.server.scraping import serving_metrics
+
     meters = platform.services.store.meters
     meters.watch_process()
     with serving_metrics(Address.parse(address), meters.registry) as found:
-        typer.echo(f"Metrics on {found.url}/metrics")
+        click.echo(f"Metrics on {found.url}/metrics")
         yield
 
 
-def _say_if_outdated(platform: Platform) -> None:
+def _say_if_outdated(platform: "Platform") -> None:
     if platform.background.is_outdated:
         fail("A newer version of the platform has migrated the database.", "Start that version.")
 
 
-@app.command("openapi")
+@click.command("openapi")
 def openapi_command() -> None:
     """Prints the OpenAPI document."""
     # A database of its own, whatever the environment names: printing must not migrate anything.
@@ -181,38 +184,38 @@ def openapi_command() -> None:
         tempfile.TemporaryDirectory() as folder,
         platform_at(Path(folder), new=True, database_url=None) as platform,
     ):
-        typer.echo(json.dumps(platform.asgi.openapi(), indent=2))
+        click.echo(json.dumps(platform.asgi.openapi(), indent=2))
 
 
-@app.command("mine")
-def mine_command(
-    count: Annotated[int, typer.Argument(help="How many blocks.", min=1, max=MAX_BLOCKS_PER_CALL)],
-    state: State,
-    as_json: AsJson = False,
-) -> None:
+@click.command("mine")
+@click.argument("count", type=click.IntRange(min=1, max=MAX_BLOCKS_PER_CALL), help="How many blocks.")
+@state_option
+@json_option
+def mine_command(count: int, state: Path, as_json: bool) -> None:
     """Mines blocks on the embedded chain of the server that runs on this state folder."""
     with refusals(), platform_at(state) as platform:
         _require_server(state)
         answer = platform.operator.mine(count)
-    typer.echo(json.dumps(answer) if as_json else f"Block {answer['height']}: {answer['block_hash']}")
+    click.echo(json.dumps(answer) if as_json else f"Block {answer['height']}: {answer['block_hash']}")
 
 
-@app.command("fund")
-def fund_command(
-    address: Annotated[str, typer.Argument(help="A regtest address.")],
-    amount_btc: Annotated[str, typer.Argument(help="Like 0.5: bitcoin, with at most eight places.")],
-    state: State,
-    as_json: AsJson = False,
-) -> None:
+@click.command("fund")
+@click.argument("address", help="A regtest address.")
+@click.argument("amount_btc", help="Like 0.5: bitcoin, with at most eight places.")
+@state_option
+@json_option
+def fund_command(address: str, amount_btc: str, state: Path, as_json: bool) -> None:
     """Pays from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
     with refusals(), platform_at(state) as platform:
         _require_server(state)
         answer = platform.operator.fund(address, amount_btc)
-    typer.echo(json.dumps(answer) if as_json else answer["txid"])
+    click.echo(json.dumps(answer) if as_json else answer["txid"])
 
 
 def _require_server(state: Path) -> None:
     """Refuses at once where no server holds the embedded chain, instead of waiting for an answer."""
+    from custody.server.listen import is_served
+
     if not is_served(state):
         fail(
             f"No server with an embedded chain is running on {state}.",
@@ -221,6 +224,9 @@ def _require_server(state: Path) -> None:
 
 
 def _begin_log(command: str, state: Path) -> None:
+    from custody.server.app import Settings
+    from custody.server.cli.logs import log_as_json, log_start
+
     with refusals():
         settings = Settings(state=state)
         log_as_json(settings.log_level)

@@ -1,19 +1,19 @@
 """``custody admin reset-two-factor`` and ``rotate-secret``: what only an operator may do about signing in."""
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from custody.server.cli.common import State, platform_at, refusals
-from custody.server.service.secrets import Purpose
+from custody.server.cli.common import platform_at, refusals, state_option
 
-app = typer.Typer()
+# As `custody.server.service.secrets.Purpose`, without loading it; a test compares them.
+PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook")
 
 
-@app.command("reset-two-factor")
-def reset_two_factor_command(
-    email: Annotated[str, typer.Argument(help="The person's e-mail address.")], state: State
-) -> None:
+@click.command("reset-two-factor")
+@click.argument("email", help="The person's e-mail address.")
+@state_option
+def reset_two_factor_command(email: str, state: Path) -> None:
     """Sets an account back to mailed codes, where its owner lost authenticator and recovery codes.
 
     Make sure that it is the owner who asks: from then on the mailbox and the password open the account.
@@ -21,31 +21,35 @@ def reset_two_factor_command(
     address = email.strip().lower()
     with refusals(), platform_at(state) as platform:
         platform.services.account.two_factor.reset(address)
-    typer.echo(
+    click.echo(
         f"{address} signs in with mailed codes now; the authenticator and its recovery codes are forgotten."
     )
 
 
-@app.command("rotate-secret")
-def rotate_secret_command(
-    purpose: Annotated[Purpose, typer.Argument(help="What the secret is for.")],
-    state: State,
-    finish: Annotated[
-        bool,
-        typer.Option("--finish", help="Make no new one: forget the older ones, which nobody uses any more."),
-    ] = False,
-) -> None:
+@click.command("rotate-secret")
+@click.argument("purpose", type=click.Choice(PURPOSES), help="What the secret is for.")
+@state_option
+@click.option(
+    "--finish",
+    "finish",
+    is_flag=True,
+    help="Make no new one: forget the older ones, which nobody uses any more.",
+)
+def rotate_secret_command(purpose: str, state: Path, finish: bool) -> None:
     """Makes a new secret of the platform's own, while servers run.
 
     Older ones go on reading what was made with them, until --finish. Secrets of authenticators and webhooks
     are encrypted anew at once, and the old one is dropped. Interrupted, it is safe to run again.
     """
+    from custody.server.service.secrets import Purpose
+
+    secret = Purpose(purpose)
     with refusals(), platform_at(state) as platform:
         rotation = platform.services.account.rotation
-        done = rotation.finish(purpose) if finish else rotation.rotate(purpose)
-    what = {Purpose.TOTP: "accounts", Purpose.WEBHOOK: "webhooks"}.get(purpose)
+        done = rotation.finish(secret) if finish else rotation.rotate(secret)
+    what = {Purpose.TOTP: "accounts", Purpose.WEBHOOK: "webhooks"}.get(secret)
     sealed = f" {done.reencrypted} {what} were encrypted anew." if what else ""
     said = "No new" if finish else "A new"
-    typer.echo(
+    click.echo(
         f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}."
     )

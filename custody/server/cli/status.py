@@ -4,33 +4,39 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from custody.schemas.common import format_time
-from custody.server.app import utc_now
-from custody.server.cli.common import AsJson, State, platform_at, refusals
-from custody.server.service.operations.status import Status, read_status
+from custody.server.cli.common import json_option, platform_at, refusals, state_option
 from multisig._version import __version__
 
-app = typer.Typer()
+if TYPE_CHECKING:
+    from custody.server.service.operations.status import Status
 
 
-@app.command("status")
-def status_command(state: State, as_json: AsJson = False) -> None:
+@click.command("status")
+@state_option
+@json_option
+def status_command(state: Path, as_json: bool) -> None:
     """Version, database, chains, jobs and the last checkpoint of the audit log, from the database alone."""
+    from custody.server.app import utc_now
+    from custody.server.service.operations.status import read_status
+
     with refusals(), platform_at(state) as platform:
         now = utc_now()
         status = read_status(platform.services.store, now)
     if as_json:
-        typer.echo(json.dumps({"version": __version__, **_plain(asdict(status))}))
+        click.echo(json.dumps({"version": __version__, **_plain(asdict(status))}))
         return
     for line in _lines(status, now):
-        typer.echo(line)
+        click.echo(line)
 
 
 def _plain(value: Any) -> Any:
+    from custody.schemas.common import format_time
+
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, dict):
@@ -38,7 +44,9 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _lines(status: Status, now: datetime) -> Iterator[str]:
+def _lines(status: "Status", now: datetime) -> Iterator[str]:
+    from custody.schemas.common import format_time
+
     figures, database = status.figures, status.database
     yield f"custody {__version__} on {database.kind}, {database.size_bytes / 1e6:.1f} MB"
     for chain in figures.chains:

@@ -1,7 +1,7 @@
 """The platform's way to its chains is a matter of settings: no line of it changes with the backend."""
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from custody.server.app import Settings, open_platform
 from custody.server.cli import app

@@ -12,9 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 import structlog
-from click.testing import Result
+from click.testing import CliRunner, Result
 from sqlalchemy import select
-from typer.testing import CliRunner
 
 from custody.server.cli import app
 from custody.server.listen import is_served, only_server

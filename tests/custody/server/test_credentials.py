@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pydantic import SecretStr
-from typer.testing import CliRunner
 
 from custody.server.app import CREDENTIALS_DIR, Settings
 from custody.server.chain.core import Password

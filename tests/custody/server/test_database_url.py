@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 from sqlalchemy import func, select
-from typer.testing import CliRunner
 
 from custody.server.cli import app
 from custody.server.store import Store, sqlite_url

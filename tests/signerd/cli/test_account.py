@@ -242,7 +242,7 @@ def test_l12_no_session_is_put_into_an_open_folder(state):
 def test_the_networks_on_the_command_line_are_the_networks():
     from multisig import Network
 
-    assert [name.value for name in account.NetworkName] == [network.value for network in Network]
+    assert [*account.NETWORKS] == [network.value for network in Network]
 
 
 # --- a person at a terminal ---------------------------------------------------------------------------------

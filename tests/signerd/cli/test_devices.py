@@ -203,9 +203,9 @@ def test_the_names_on_the_command_line_are_those_of_the_library():
     from device_simulators.cli import SCRIPTS, TEST_NETWORKS
     from device_simulators.fleet import FAMILIES
 
-    assert {family.value for family in devices.Family} == {str(family) for family in FAMILIES}
-    assert {decision.value for decision in devices.Decision} == {name for name in SCRIPTS if name}
-    assert {name.value for name in devices.TestNetwork} == {str(network) for network in TEST_NETWORKS}
+    assert {*devices.FAMILIES} == {str(family) for family in FAMILIES}
+    assert {*devices.DECISIONS} == {name for name in SCRIPTS if name}
+    assert {*devices.TEST_NETWORKS} == {str(network) for network in TEST_NETWORKS}
 
 
 @pytest.mark.parametrize(("arguments", "auto"), [(["--auto"], True), ([], False)])

@@ -13,7 +13,7 @@ atexit.register(lambda: print(json.dumps(loaded()), file=sys.stderr))
 from signerd.hwi import main
 main()
 """
-NEVER = ("hwilib", "hid", "usb1", "firmware_bridge", "typer", "rich", "asyncio")
+NEVER = ("hwilib", "hid", "usb1", "firmware_bridge", "click", "asyncio")
 # Of the typed client, and of what derives keys: five times of what the rest costs.
 NOT_FOR_A_QUESTION = (
     "httpx",

@@ -5,9 +5,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 from sqlalchemy import select
-from typer.testing import CliRunner
 
 from custody.server.app import utc_now
 from custody.server.cli import app

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from custody.schemas.onboarding import SubmitOnboardingRequest
 from custody.server.cli import app

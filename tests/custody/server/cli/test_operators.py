@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from custody.server.cli import app
 from custody.server.store.models import User

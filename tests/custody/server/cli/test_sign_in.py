@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from custody.server.cli import app
 from custody.server.service.secrets import Purpose
@@ -62,7 +61,7 @@ def test_a_running_platform_reads_on_while_a_secret_is_rotated(
     assert validate(world, token, phone.next_code()).status_code == 200
 
 
-@pytest.mark.parametrize("purpose", sorted(Purpose))
+@pytest.mark.parametrize("purpose", sorted(map(str, Purpose)))
 def test_every_secret_can_be_rotated_and_none_is_shown(world: World, tmp_path: Path, purpose: str) -> None:
     """P49."""
     for _ in range(2):

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import select
-from typer.testing import CliRunner
 
 from custody.schemas.users import PermissionName
 from custody.server.cli import app

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from custody.schemas.purchases import PurchaseTransaction
 from custody.server.cli import app

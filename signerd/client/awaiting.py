@@ -1,0 +1,128 @@
+"""The daemon's calls, for a program with an event loop; and its events."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Self
+
+import httpx
+
+from custody.exchange import Awaiting, Reply, Request
+from custody.transports import AwaitingTransport, message, no_answer
+from signerd.asking import DaemonAddress, address_of, failure, refusal
+from signerd.client.api import Api
+from signerd.client.events import BROKEN, PATIENCE_SECONDS, Resumption, event, is_news, stream
+from signerd.errors import SignerdError
+from signerd.shapes import Happened
+
+
+class AsyncDaemonClient(Api, Awaiting[DaemonAddress]):
+    """One connection pool to one daemon. Use as an async context manager. Otherwise as ``DaemonClient``."""
+
+    def __init__(
+        self, at: Path | DaemonAddress, *, sleep: Callable[[float], Awaitable[None]] | None = None
+    ) -> None:
+        """Raises DaemonNotRunning; UnsafeFolder where another user could have made the socket."""
+        self.address = address_of(at)
+        self._http = _async_connection(self.address)
+        super().__init__(self.address, AwaitingTransport(self._http), sleep or asyncio.sleep)
+
+    @classmethod
+    def at(cls, url: str, token: str | None = None) -> Self:
+        """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another
+        machine.
+        """
+        return cls(DaemonAddress.of_address(url, token))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    def follow(self, *, after: int | None = None, subject: str | None = None) -> "AsyncFollowing":
+        """What happens after the position ``after`` (None: from now on). Use the answer as an async context
+        manager.
+        """
+        return AsyncFollowing(self.address, stream(self.address, subject, after=after))
+
+    async def changes(self, subject: str, *, patience: float = PATIENCE_SECONDS) -> AsyncIterator[None]:
+        """When to look how ``subject`` stands, for ever: as ``DaemonClient.changes``."""
+        async with contextlib.aclosing(self._heard(subject, Resumption(None, patience))) as heard:
+            async for _line in heard:
+                yield None
+
+    async def events(
+        self, *, after: int | None = None, subject: str | None = None, patience: float = PATIENCE_SECONDS
+    ) -> AsyncIterator[Happened]:
+        """What happens, for ever: as ``DaemonClient.events``."""
+        async with contextlib.aclosing(self._heard(subject, Resumption(after, patience))) as heard:
+            async for line in heard:
+                if line is not None:
+                    yield line
+
+    async def _heard(self, subject: str | None, place: "Resumption") -> AsyncGenerator[Happened | None, None]:
+        """Each line, and None where a stream begins."""
+        while True:
+            trouble: SignerdError | None = None
+            try:
+                asked = stream(self.address, subject, resumed=place)
+                async with AsyncFollowing(self.address, asked) as lines:
+                    yield None
+                    async for line in lines:
+                        place.hear(line)
+                        if line is not None:
+                            yield line
+            except BROKEN as error:
+                trouble = error
+            await self._sleep(place.pause(trouble))
+
+
+class AsyncFollowing:
+    """An open stream on a connection of its own. Yields, ends and raises as ``Following``; leave it to stop
+    it.
+    """
+
+    def __init__(self, address: DaemonAddress, request: Request) -> None:
+        self._address = address
+        self._request = request
+        self._exit = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        http = await self._exit.enter_async_context(_async_connection(self._address))
+        async with self._exit:
+            with _translated(self._address):
+                self._answer = await http.send(message(self._request), stream=True)
+                self._exit.push_async_callback(self._answer.aclose)
+                if self._answer.is_error:
+                    said = await self._answer.aread()
+                    raise refusal(Reply(self._answer.status_code, self._answer.headers, said))
+            self._exit = self._exit.pop_all()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self._exit.aclose()
+
+    async def __aiter__(self) -> AsyncIterator[Happened | None]:
+        with _translated(self._address):
+            async for line in self._answer.aiter_lines():
+                if is_news(line):
+                    yield event(line)
+
+
+@contextlib.contextmanager
+def _translated(address: DaemonAddress) -> Iterator[None]:
+    try:
+        yield
+    except httpx.TransportError as error:
+        raise failure(address, no_answer(error)) from None
+
+
+# No proxy from the environment, no redirect: a request goes to the daemon or nowhere.
+def _async_connection(address: DaemonAddress) -> httpx.AsyncClient:
+    uds = None if address.socket is None else str(address.socket)
+    return httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=uds), trust_env=False)

@@ -1,0 +1,120 @@
+"""The daemon's calls, for a program that waits; and its events.
+
+Such a program starts without an event loop and without httpx.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Self
+
+from custody.exchange import Request, Waiting
+from signerd.asking import DaemonAddress, address_of
+from signerd.client.api import Api
+from signerd.client.events import BROKEN, PATIENCE_SECONDS, Resumption, event, is_news, stream
+from signerd.errors import SignerdError
+from signerd.shapes import Happened
+from signerd.transport import SocketTransport, Stream
+
+
+class DaemonClient(Api, Waiting[DaemonAddress]):
+    """The daemon, over a connection for each call. Use as a context manager; one thread at a time.
+
+    ``DaemonClient(state_folder)`` is the person's, over the private socket; ``DaemonClient.at(url, token)``
+    an app's.
+    """
+
+    def __init__(self, at: Path | DaemonAddress, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Raises DaemonNotRunning; UnsafeFolder where another user could have made the socket."""
+        self.address = address_of(at)
+        self.address.require_answering()
+        super().__init__(self.address, SocketTransport(self.address), sleep)
+
+    @classmethod
+    def at(cls, url: str, token: str | None = None) -> Self:
+        """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another
+        machine.
+        """
+        return cls(DaemonAddress.of_address(url, token))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is held between two calls."""
+
+    def follow(self, *, after: int | None = None, subject: str | None = None) -> "Following":
+        """What happens after the position ``after`` (None: from now on). Use the answer as a
+        context manager.
+        """
+        return Following(self.address, stream(self.address, subject, after=after))
+
+    def changes(self, subject: str, *, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+        """When to look how ``subject`` stands, for ever: now, after each event about it, and when the daemon
+        is back.
+
+        What happened before a restart is in no event: a program that looks only at these misses nothing.
+        Raises as ``events``.
+        """
+        with contextlib.closing(self._heard(subject, Resumption(None, patience))) as heard:
+            for _line in heard:
+                yield None
+
+    def events(
+        self, *, after: int | None = None, subject: str | None = None, patience: float = PATIENCE_SECONDS
+    ) -> Iterator[Happened]:
+        """What happens, for ever: a stream that breaks off is taken up where it was.
+
+        Raises, as the daemon answers; DaemonNotRunning or DaemonFailed where it was away for ``patience``
+        seconds.
+        """
+        with contextlib.closing(self._heard(subject, Resumption(after, patience))) as heard:
+            for line in heard:
+                if line is not None:
+                    yield line
+
+    def _heard(self, subject: str | None, place: "Resumption") -> Generator[Happened | None, None, None]:
+        """Each line, and None where a stream begins."""
+        while True:
+            trouble: SignerdError | None = None
+            try:
+                with Following(self.address, stream(self.address, subject, resumed=place)) as lines:
+                    yield None
+                    for line in lines:
+                        place.hear(line)
+                        if line is not None:
+                            yield line
+            except BROKEN as error:
+                trouble = error
+            self._sleep(place.pause(trouble))
+
+
+class Following:
+    """An open stream on a connection of its own: iterate it in any one thread, ``stop`` it from any other.
+
+    Yields each line as it happens, and None now and then while nothing does. Ends when the daemon ends it.
+    Raises as DaemonClient does.
+    """
+
+    def __init__(self, address: DaemonAddress, request: Request) -> None:
+        self._lines = Stream(address, request)
+
+    def __enter__(self) -> Self:
+        self._lines.__enter__()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._lines.__exit__()
+
+    def __iter__(self) -> Iterator[Happened | None]:
+        for line in self._lines:
+            if is_news(line):
+                yield event(line)
+
+    def stop(self) -> None:
+        """End the iteration in the other thread, at once."""
+        self._lines.stop()

@@ -1,0 +1,57 @@
+"""What a command line of `custody` costs before it does anything: words about a command come without the
+server.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+from custody.schemas import common as schemas
+from custody.schemas.onboarding import OnboardingStatus
+from custody.server.chain.embedded import chain
+from custody.server.cli import admin, auditing, common, onboarding, serving, sign_in
+from custody.server.domain.audit import PLATFORM_CHAIN
+from custody.server.domain.roles import SIGNER
+from custody.server.service.secrets import Purpose
+
+HEAVY = ("fastapi", "httpx", "pydantic", "sqlalchemy", "structlog", "custody.server.app")
+PROGRAM = """
+import sys
+from custody.server.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--version", "--help", "serve --help", "admin --help", "admin jobs retry --help", "audit"],
+)
+def test_words_about_a_command_come_without_the_server(words):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words.split()],
+        env={},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    loaded = done.stderr.splitlines()[-1].split()
+    assert "custody.server.cli" in loaded
+    assert [name for name in HEAVY if name in loaded] == []
+
+
+def default_of(command, name):
+    return next(parameter.default for parameter in command.params if parameter.name == name)
+
+
+def test_what_the_command_line_repeats_is_what_the_server_has():
+    assert schemas.MAX_INT64 == common.MAX_INT64
+    assert chain.MAX_BLOCKS_PER_CALL == serving.MAX_BLOCKS_PER_CALL
+    assert [*map(str, Purpose)] == [*sign_in.PURPOSES]
+    assert [*map(str, OnboardingStatus)] == [*onboarding.STATUSES]
+    assert default_of(auditing.export_command, "chain") == PLATFORM_CHAIN
+    assert SIGNER.name == default_of(admin.add_member_command, "role")
