@@ -1,7 +1,9 @@
 # People and CI run the same commands. Nothing is needed but Python 3.11 or 3.12 (with venv) and make.
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTEST_ARGS ?= -n auto --dist worksteal
+# A test often waits: for a database, a device, another program. Two workers more than there are cores keep them busy.
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 2 )))
+PYTEST_ARGS ?= -n $(WORKERS) --dist worksteal
 SECONDS ?= 60
 TARGETS ?=
 # Hundreds of interpreters start in the tests: without a cache each compiles the project again, and each worker every test.
@@ -28,7 +30,7 @@ demo: venv
 	@$(BIN)/python -m signerd demo $(if $(AUTO),--auto,)
 
 test: venv
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS)
 
 lint: venv
 	$(BIN)/ruff check .

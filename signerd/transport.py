@@ -131,7 +131,9 @@ class Stream:
 def _sent(connection: http.client.HTTPConnection, request: Request) -> http.client.HTTPResponse:
     place = urlsplit(request.url)
     target = f"{place.path}?{place.query}" if place.query else place.path
-    connection.request(request.method, target, request.content, dict(request.headers))
+    # A server that refuses a body may answer, and close, before it has read all of it.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        connection.request(request.method, target, request.content, dict(request.headers))
     return connection.getresponse()
 
 

@@ -5,6 +5,7 @@ started anew. The client's side: no daemon, a dead one, a mute one, and one that
 import asyncio
 import contextlib
 import gc
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -22,10 +23,12 @@ from signerd.errors import (
     DaemonFailed,
     DaemonNotRunning,
     InvalidRequest,
+    RequestTooLarge,
     TooManyStreams,
     UnknownProposal,
     UnsafeFolder,
 )
+from signerd.problems import problem
 from tests.support.served import served_script
 
 REPORT = shapes.AuditReport(entries=3, head="00", at=None, fault=None)
@@ -352,6 +355,13 @@ def test_a_stream_that_breaks_off_is_an_error_and_not_an_end(folder):
         pytest.raises(DaemonFailed),
     ):
         list(lines)
+
+
+@SHELLS
+def test_a_body_that_is_refused_before_it_is_read_is_answered_all_the_same(folder, shell):
+    said = json.dumps(problem(RequestTooLarge("too large"))).encode()
+    with answering(folder, http(said, "413 Too Large")), pytest.raises(RequestTooLarge, match="too large"):
+        shell(folder, lambda daemon: daemon.inspect_psbt("A" * 8_000_000))
 
 
 def test_neither_a_proxy_nor_a_redirect_takes_the_words_elsewhere(folder, monkeypatch):
