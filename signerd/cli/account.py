@@ -7,10 +7,10 @@ import click
 
 from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import Answers, answer, say
-from signerd.shapes import SignedIn
 
 if TYPE_CHECKING:
     from signerd.account.config import Config
+    from signerd.shapes import SignedIn
 
 EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
 
@@ -71,7 +71,7 @@ def login(
         say(f"Signed in as {done.email}. The session is kept in: {done.secrets}.")
 
 
-def _through_daemon(desk: Desk) -> SignedIn:
+def _through_daemon(desk: Desk) -> "SignedIn":
     with desk.daemon() as daemon:
         done = daemon.sign_in(*_credentials(desk.answers))
         return daemon.confirm_sign_in(desk.answers.line(CODE)) if done.code_needed else done
@@ -81,12 +81,13 @@ def _credentials(answers: Answers) -> tuple[str, str]:
     return answers.line(EMAIL).strip(), answers.secret(PASSWORD)
 
 
-def _directly(desk: Desk) -> SignedIn:
+def _directly(desk: Desk) -> "SignedIn":
     from signerd.account.config import find_config, load_config
     from signerd.app import Outside, open_account, open_journal
     from signerd.cli.foreground import opened_store
     from signerd.core.audit import Note
     from signerd.journal.storage import StateFolder
+    from signerd.shapes import SignedIn
 
     async def sign_in(config: "Config") -> SignedIn:
         async with open_account(config, store) as account:

@@ -10,13 +10,12 @@ import click
 from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
 from signerd.cli.terminal import Exit, answer, aside, put, say
 from signerd.core.states import network_words
-from signerd.shapes import AuditReport
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
     from signerd.doctor.finding import Finding
-    from signerd.shapes import Status
+    from signerd.shapes import AuditReport, Status
 
 
 @pass_desk
@@ -158,7 +157,7 @@ def begin_anew(desk: Desk, yes: bool, as_json: bool) -> None:
         answer({"begun_anew": True})
 
 
-def _from_journal(state: Path) -> AuditReport:
+def _from_journal(state: Path) -> "AuditReport":
     """Without a daemon: only read, so that a damaged journal stays where it is."""
     from contextlib import closing
 
@@ -170,7 +169,7 @@ def _from_journal(state: Path) -> AuditReport:
     return report if report.fault is not None else report.model_copy(update={"fault": fault})
 
 
-def _chain(journal: "Connection") -> AuditReport:
+def _chain(journal: "Connection") -> "AuditReport":
     """What the chain says of itself; of one that cannot be read, nothing: the journal's own fault stands
     then.
     """
@@ -178,6 +177,7 @@ def _chain(journal: "Connection") -> AuditReport:
 
     from signerd.daemon.views import audit_report
     from signerd.journal.rows import audit_entries
+    from signerd.shapes import AuditReport
 
     try:
         return audit_report(tuple(audit_entries(journal)))

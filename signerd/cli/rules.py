@@ -1,10 +1,10 @@
 """rules show, rules test: from the files alone, whether a daemon runs or not. Nothing is changed."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from pydantic import BaseModel
 
 from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import answer, say, table
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from signerd.core.replay import Replayed
 
 
-class RuleView(BaseModel):
+@dataclass(frozen=True)
+class RuleView:
     """``vault_id``: as the file names it; None: for all vaults together. ``codes``: the verification codes of
     the vaults that it bears on. ``name`` is that of the verdict in a proposal.
     """
@@ -27,7 +28,8 @@ class RuleView(BaseModel):
     words: str
 
 
-class PastView(BaseModel):
+@dataclass(frozen=True)
+class PastView:
     """``decided``: signed, approved, declined, refused-by-a-check, not-decided. ``answer``: pass, ask,
     refuse, not-judged.
 

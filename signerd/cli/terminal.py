@@ -10,15 +10,20 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any, NoReturn, Protocol
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from signerd import errors as e
 from signerd.core.text import plain
 from signerd.errors import AnswerMissing, SignerdError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from pydantic import BaseModel
+
+    Answer = BaseModel | DataclassInstance
 
 
 class Answers(Protocol):
@@ -158,17 +163,17 @@ def aside(text: str) -> None:
     put("\n".join(plain(line) for line in text.split("\n")), err=True)
 
 
-def answer(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
+def answer(value: "Answer | Sequence[Answer] | dict[str, Any]") -> None:
     """As JSON, in ASCII: no control character from outside gets to a terminal."""
     put(json.dumps(_ready(value), indent=2))
 
 
-def _ready(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
+def _ready(value: "Answer | Sequence[Answer] | dict[str, Any]") -> Any:
     if isinstance(value, dict):
         return value
-    return [item.model_dump(mode="json") for item in value]
+    if isinstance(value, Sequence):
+        return [_ready(item) for item in value]
+    return asdict(value) if is_dataclass(value) else value.model_dump(mode="json")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

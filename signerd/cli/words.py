@@ -2,17 +2,21 @@
 on top.
 """
 
+from typing import TYPE_CHECKING
+
 from signerd.core.states import ASKED, network_words, state_words
 from signerd.core.text import amount, place_words
-from signerd.shapes import (
-    CheckView,
-    DataView,
-    MoneyView,
-    ProposalLine,
-    ProposalView,
-    PsbtReview,
-    TokenView,
-)
+
+if TYPE_CHECKING:
+    from signerd.shapes import (
+        CheckView,
+        DataView,
+        MoneyView,
+        ProposalLine,
+        ProposalView,
+        PsbtReview,
+        TokenView,
+    )
 
 PROFILE = "your own profile"
 # The check that compares with what is replaced.
@@ -22,13 +26,13 @@ _UNDECIDED = ASKED | {"received", "inspected"}
 _MARKS = {"allow": "ok     ", "warn": "WARNING", "refuse": "REFUSED"}
 
 
-def proposal_text(view: ProposalView) -> str:
+def proposal_text(view: "ProposalView") -> str:
     """All that an approval is bound to, and what the platform says beside it, marked as such."""
     blocks = [_head(view), _money(view), check_lines(view.checks), _claims(view), _verdict(view)]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _head(view: ProposalView) -> list[str]:
+def _head(view: "ProposalView") -> list[str]:
     vault = "a vault that is not pinned here" if view.vault_name is None else f"'{view.vault_name}'"
     code = f", verification code {view.verification_code}" if view.verification_code else ""
     lines = [
@@ -52,11 +56,11 @@ def _head(view: ProposalView) -> list[str]:
     return lines
 
 
-def _money(view: ProposalView) -> list[str]:
+def _money(view: "ProposalView") -> list[str]:
     return money_lines(view.money, PROFILE if view.from_profile else "the vault")
 
 
-def money_lines(money: MoneyView | None, whose: str) -> list[str]:
+def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
     """``whose`` money it is: what comes back comes back there."""
     if money is None:
         return ["Where the money goes: NOT KNOWN. The transaction was not judged; the checks say why."]
@@ -76,13 +80,13 @@ def money_lines(money: MoneyView | None, whose: str) -> list[str]:
     return lines
 
 
-def _data(output: DataView) -> list[str]:
+def _data(output: "DataView") -> list[str]:
     text = f" ('{output.text}')" if output.text else ""
     line = f"  data   {len(output.data) // 2} bytes: {output.data}{text}"
     return [line] if output.token is None else [line, *_token(output.token)]
 
 
-def _token(token: TokenView) -> list[str]:
+def _token(token: "TokenView") -> list[str]:
     """What the device prints of the hex stands on a line of its own, to be compared digit for digit."""
     rows = (*token.details, ("token", _token_name(token)), ("on the device", _on_screen(token)))
     return [
@@ -93,13 +97,13 @@ def _token(token: TokenView) -> list[str]:
     ]
 
 
-def _on_screen(token: TokenView) -> str:
+def _on_screen(token: "TokenView") -> str:
     if token.on_screen is None:
         return "not known"
     return token.on_screen if token.on_screen == token.hex else f"{token.on_screen}.. and no more"
 
 
-def _listed(token: TokenView) -> list[str]:
+def _listed(token: "TokenView") -> list[str]:
     """Each line bears its number, so that the end of a long list is not taken for all of it."""
     if not token.listed:
         return []
@@ -114,23 +118,23 @@ def _listed(token: TokenView) -> list[str]:
     ]
 
 
-def _token_name(token: TokenView) -> str:
+def _token_name(token: "TokenView") -> str:
     if not token.proven:
         return "NOT PROVEN: amounts are raw units"
     supplies = f"first supply {token.first_supply}, never more than {token.max_supply}"
     return f"proven by its deployment, {supplies} {token.ticker} tokens"
 
 
-def _terms(money: MoneyView) -> str:
+def _terms(money: "MoneyView") -> str:
     replaceable = ", replaceable" if money.replaceable else ", not replaceable"
     return f"{replaceable}, not before {money.locktime} (locktime)" if money.locktime else replaceable
 
 
-def check_lines(checks: tuple[CheckView, ...]) -> list[str]:
+def check_lines(checks: "tuple[CheckView, ...]") -> list[str]:
     return ["Checks", *(f"  {_MARKS.get(c.outcome, c.outcome)}  {c.sentence}  [{c.name}]" for c in checks)]
 
 
-def _claims(view: ProposalView) -> list[str]:
+def _claims(view: "ProposalView") -> list[str]:
     if view.brought_by:
         return ["The platform says nothing about it: it does not know it, and is not told."]
     collected = f"{view.collected} of {view.required} signatures"
@@ -145,15 +149,16 @@ def _claims(view: ProposalView) -> list[str]:
     return lines
 
 
-def _verdict(view: ProposalView | PsbtReview) -> list[str]:
+def _verdict(view: "ProposalView | PsbtReview") -> list[str]:
     if not view.allowed:
         return ["It cannot be approved: a check refuses it."]
-    if view.to_acknowledge and (isinstance(view, PsbtReview) or view.state in _UNDECIDED):
+    # An imported PSBT that is only looked at has no state: nothing was decided about it.
+    if view.to_acknowledge and getattr(view, "state", "received") in _UNDECIDED:
         return [f"It is held until you name these warnings: {', '.join(view.to_acknowledge)}"]
     return []
 
 
-def standing_words(line: ProposalLine) -> str:
+def standing_words(line: "ProposalLine") -> str:
     """The state and why; a reason that begins with the state's own words says both."""
     state = state_words(line.state)
     if line.reason.lower().startswith(state):
@@ -161,7 +166,7 @@ def standing_words(line: ProposalLine) -> str:
     return f"{state}: {line.reason}" if line.reason else state
 
 
-def psbt_text(view: PsbtReview) -> str:
+def psbt_text(view: "PsbtReview") -> str:
     """What signing a PSBT would do, before the person is asked."""
     whose = f"the vault '{view.vault_name}'" if view.vault_id else PROFILE
     head = [f"A PSBT that the platform says nothing about    {network_words(view.network)}"]
