@@ -31,11 +31,13 @@ MAX_PORT = 65_535
 class DaemonAddress:
     """Its private socket, as the person; or TCP on this machine, as an app.
 
-    ``url``: up to the host and port. ``socket``: None over TCP.
+    ``url``: up to the host and port. ``socket``: None over TCP. ``is_plain``: answers are read without their
+    shapes.
     """
 
     url: str
     socket: Path | None = None
+    is_plain: bool = False
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod

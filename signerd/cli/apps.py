@@ -20,6 +20,7 @@ import click
 from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import Exit, answer, aside, say, table
 from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
+from signerd.shapes.calls import DAYS
 
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
@@ -63,8 +64,6 @@ def app_row(app: "AppView") -> tuple[str, ...]:
 # As long as a request lasts: a person who needs longer to find the app's button starts the command again.
 WAIT_SECONDS = 120.0
 PAIRING = "pairing"
-# As ``shapes.DAYS``, which is not loaded for the help.
-DAYS = 90
 QUESTION = "Type the six digits that the app shows, or 'no' to refuse it"
 NO = frozenset({"n", "no"})
 

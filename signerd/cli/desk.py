@@ -34,13 +34,9 @@ class Desk:
 
     def daemon(self) -> "DaemonClient":
         """Raises DaemonNotRunning, UnsafeFolder."""
-        from signerd.runtime import COMMAND_LINES, leave_out
-
-        # A quarter of what a command's start takes, for colours that are not shown.
-        leave_out(COMMAND_LINES)
         from signerd.client import DaemonClient
 
-        return DaemonClient(self.state)
+        return DaemonClient.plain(self.state)
 
     def running(self) -> bool:
         """Whether a daemon answers. Raises UnsafeFolder, and what its status raises."""

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from signerd.core.states import ON_THE_WAY, state_words
 from signerd.errors import AnswerMissing, DaemonFailed, DaemonNotRunning, SignerdError
-from signerd.shapes import Happened, ProposalView
 
 if TYPE_CHECKING:
     from signerd.cli.terminal import Answers
     from signerd.client import DaemonClient, Following
-    from signerd.shapes import DeviceView, QuestionView, UnlockStep
+    from signerd.shapes import DeviceView, Happened, ProposalView, QuestionView, UnlockStep
 
 
 Tell = Callable[[str], None]
@@ -24,7 +23,7 @@ Tell = Callable[[str], None]
 _PATIENCE_SECONDS = 5.0
 
 
-def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) -> ProposalView:
+def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) -> "ProposalView":
     """Tell what happens to an approved proposal until it has its outcome; the proposal then.
 
     A line only says when to look: what counts is the proposal's state. Raises DaemonNotRunning where signerd
@@ -48,11 +47,11 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
     )
 
 
-def _may_be_its_end(line: Happened, psbt_id: str) -> bool:
+def _may_be_its_end(line: "Happened", psbt_id: str) -> bool:
     return line.subject == psbt_id and line.kind == "state" and line.text not in ON_THE_WAY
 
 
-def _with_a_look_first(daemon: "DaemonClient", after: int, lines: "Following") -> Iterator[Happened | None]:
+def _with_a_look_first(daemon: "DaemonClient", after: int, lines: "Following") -> "Iterator[Happened | None]":
     """None says: look. Where nothing was said since ``after``, the outcome may have been there before."""
     if daemon.status().position == after:
         yield None
@@ -93,7 +92,7 @@ class _Listener(threading.Thread):
                 if line is not None:
                     self._hear(line)
 
-    def _hear(self, line: Happened) -> None:
+    def _hear(self, line: "Happened") -> None:
         if line.subject == self._subject and line.kind != "state":
             self._tell(line.text)
         with self._news:

@@ -287,7 +287,7 @@ def _read_psbt(file: str) -> str:
 
 def _bytes(file: str) -> bytes:
     """No more than could be a PSBT."""
-    from signerd.shapes.proposals import MAX_PSBT_BODY
+    from signerd.shapes.calls import MAX_PSBT_BODY
 
     try:
         if file == STANDARD:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from signerd import errors as e
+from signerd.client.plain import Values
 from signerd.core.text import plain
 from signerd.errors import AnswerMissing, SignerdError
 
@@ -173,7 +174,9 @@ def _ready(value: "Answer | Sequence[Answer] | dict[str, Any]") -> Any:
         return value
     if isinstance(value, Sequence):
         return [_ready(item) for item in value]
-    return asdict(value) if is_dataclass(value) else value.model_dump(mode="json")
+    if is_dataclass(value):
+        return asdict(value)
+    return value.as_json() if isinstance(value, Values) else value.model_dump(mode="json")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

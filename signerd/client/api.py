@@ -3,10 +3,13 @@ inherit these.
 """
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from signerd import shapes
 from signerd.client.flow import CallArguments, PairingCalls, row
 from signerd.shapes import calls
+
+if TYPE_CHECKING:
+    from signerd import shapes
 
 
 class Api(PairingCalls):
@@ -118,7 +121,7 @@ class Api(PairingCalls):
 
     @row(calls.PREVIEW_PIN)
     @staticmethod
-    def preview_pin(vault_id: str, brought: shapes.BroughtQuorum | None = None) -> CallArguments:
+    def preview_pin(vault_id: str, brought: "shapes.BroughtQuorum | None" = None) -> CallArguments:
         """What to compare before pinning; a vault brought from elsewhere must be the one in the platform's
         record.
         """
@@ -129,7 +132,7 @@ class Api(PairingCalls):
     def pin(
         vault_id: str,
         code: str,
-        brought: shapes.BroughtQuorum | None = None,
+        brought: "shapes.BroughtQuorum | None" = None,
         *,
         without_device_address: bool = False,
     ) -> CallArguments:
@@ -264,7 +267,7 @@ class Api(PairingCalls):
     @row(calls.ACCEPT_PAIRING)
     @staticmethod
     def accept_pairing(
-        pairing_id: str, code: str, rights: Collection[str] | None = None, days: int = shapes.DAYS
+        pairing_id: str, code: str, rights: Collection[str] | None = None, days: int = calls.DAYS
     ) -> CallArguments:
         """``rights``: fewer than were asked for; None grants all of them."""
         given = None if rights is None else sorted(rights)
@@ -300,7 +303,7 @@ class Api(PairingCalls):
 
     @row(calls.LET_IN)
     @staticmethod
-    def let_in(origin: str, minutes: int = shapes.LET_IN_MINUTES) -> CallArguments:
+    def let_in(origin: str, minutes: int = calls.LET_IN_MINUTES) -> CallArguments:
         """Its pages may ask to be paired for so long."""
         return CallArguments(body={"origin": origin, "minutes": minutes})
 
@@ -354,5 +357,5 @@ class Api(PairingCalls):
         return CallArguments()
 
 
-def _dumped(brought: shapes.BroughtQuorum | None) -> dict[str, object] | None:
+def _dumped(brought: "shapes.BroughtQuorum | None") -> dict[str, object] | None:
     return None if brought is None else brought.model_dump(mode="json")

@@ -111,7 +111,7 @@ class AsyncFollowing:
         with _translated(self._address):
             async for line in self._answer.aiter_lines():
                 if is_news(line):
-                    yield event(line)
+                    yield event(line, is_plain=self._address.is_plain)
 
 
 @contextlib.contextmanager

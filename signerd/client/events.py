@@ -3,15 +3,17 @@ stream goes on.
 """
 
 from dataclasses import dataclass, field
-from typing import Final
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Final
 
 from custody.exchange import Request
 from custody.pace import Backoff, no_jitter
 from signerd.asking import SILENCE_SECONDS, DaemonAddress
+from signerd.client import plain
 from signerd.errors import DaemonFailed, DaemonNotRunning, SignerdError
-from signerd.shapes import Happened, calls
+from signerd.shapes import calls
+
+if TYPE_CHECKING:
+    from signerd.shapes import Happened
 
 # A daemon that is started anew asks its keyring and its devices first.
 PATIENCE_SECONDS: Final = 300.0
@@ -36,7 +38,7 @@ class Resumption:
     )
     _waited: float = 0.0
 
-    def hear(self, line: Happened | None) -> None:
+    def hear(self, line: "Happened | None") -> None:
         self._backoff.reset()
         self._waited = 0.0
         if line is not None:
@@ -69,11 +71,17 @@ def is_news(line: str) -> bool:
     return line.startswith((_DATA, ":"))
 
 
-def event(line: str) -> Happened | None:
+def event(line: str, *, is_plain: bool) -> "Happened | None":
     """What a line tells; None for one that only says that the daemon is there. Raises DaemonFailed."""
     if not line.startswith(_DATA):
         return None
+    told = line.removeprefix(_DATA)
     try:
-        return Happened.model_validate_json(line.removeprefix(_DATA))
-    except ValidationError:
+        if is_plain:
+            return plain.parse(told)  # type: ignore[no-any-return]  # its fields are the shape's
+        from signerd.shapes import Happened
+
+        # pydantic's errors are ValueErrors.
+        return Happened.model_validate_json(told)
+    except ValueError:
         raise DaemonFailed("a line of the daemon's events makes no sense") from None

@@ -6,17 +6,17 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import NoneType
-from typing import Any, ParamSpec, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from custody.exchange import Plan, Reply, Request, Wait, method
-from signerd import shapes
 from signerd.asking import DaemonAddress, ask, segment
+from signerd.client import plain
 from signerd.errors import DaemonFailed, NotAllowed, UnsafeFolder
 from signerd.shapes import calls
 from signerd.shapes.calls import Call
+
+if TYPE_CHECKING:
+    from signerd import shapes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,7 +48,7 @@ def row(call: Call[R]) -> Callable[[Callable[P, CallArguments]], method[DaemonAd
 
 
 def _called(address: DaemonAddress, call: Call[R], given: CallArguments) -> Plan[R]:
-    return read((yield from ask(address, to_send(address, call, given))), call)
+    return read(address, (yield from ask(address, to_send(address, call, given))), call)
 
 
 def to_send(address: DaemonAddress, call: Call[Any], given: CallArguments) -> Request:
@@ -58,16 +58,22 @@ def to_send(address: DaemonAddress, call: Call[Any], given: CallArguments) -> Re
     return address.request(call.method, path, call.seconds, query=query, body=given.body)
 
 
-def read(reply: Reply, call: Call[R]) -> R:
-    """The answer in its shape; ``str``: its text as it is. Raises DaemonFailed where it makes no sense."""
-    shape = call.answer
-    if shape is NoneType:
-        return None  # type: ignore[return-value]  # the shape was None's
+def read(address: DaemonAddress, reply: Reply, call: Call[R]) -> R:
+    """The answer in its shape; ``text``: as it is. Raises DaemonFailed where it makes no sense."""
     try:
-        if shape is str:
+        if call.answer is calls.nothing:
+            return None  # type: ignore[return-value]  # the shape was None's
+        if call.answer is calls.text:
             return reply.content.decode()  # type: ignore[return-value]  # the shape was str
-        return TypeAdapter(shape).validate_json(reply.content)
-    except (ValidationError, UnicodeDecodeError):
+        if address.is_plain:
+            return plain.parse(reply.content)  # type: ignore[no-any-return]  # its fields are the shape's
+    except ValueError:
+        raise DaemonFailed(f"the daemon's answer to {call.path} makes no sense") from None
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(call.answer()).validate_json(reply.content)
+    except ValidationError:
         raise DaemonFailed(f"the daemon's answer to {call.path} makes no sense") from None
 
 
@@ -114,7 +120,7 @@ class PairingCalls:
         return granted
 
 
-def _answer(address: DaemonAddress, asked: shapes.Pairing) -> Plan[Granted]:
+def _answer(address: DaemonAddress, asked: "shapes.Pairing") -> Plan[Granted]:
     """The daemon forgets a request in time, and says so: this ends."""
     given = CallArguments({"pairing_id": asked.id}, body={"secret": asked.secret})
     while True:
@@ -126,7 +132,7 @@ def _answer(address: DaemonAddress, asked: shapes.Pairing) -> Plan[Granted]:
         yield Wait(ASK_AGAIN_SECONDS)
 
 
-def _granted(found: shapes.Collected) -> Granted:
+def _granted(found: "shapes.Collected") -> Granted:
     return Granted(found.token or "", found.app_id or "", found.rights, found.expires or "")
 
 

@@ -6,16 +6,19 @@ Such a program starts without an event loop and without httpx.
 import contextlib
 import time
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from custody.exchange import Request, Waiting
 from signerd.asking import DaemonAddress, address_of
 from signerd.client.api import Api
 from signerd.client.events import BROKEN, PATIENCE_SECONDS, Resumption, event, is_news, stream
 from signerd.errors import SignerdError
-from signerd.shapes import Happened
 from signerd.transport import SocketTransport, Stream
+
+if TYPE_CHECKING:
+    from signerd.shapes import Happened
 
 
 class DaemonClient(Api, Waiting[DaemonAddress]):
@@ -30,6 +33,13 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
         self.address = address_of(at)
         self.address.require_answering()
         super().__init__(self.address, SocketTransport(self.address), sleep)
+
+    @classmethod
+    def plain(cls, state: Path) -> Self:
+        """The person's, for a program that starts anew for each question: an answer has the attributes of its
+        shape, and was not checked against it. Raises as the constructor.
+        """
+        return cls(replace(DaemonAddress.of_folder(state), is_plain=True))
 
     @classmethod
     def at(cls, url: str, token: str | None = None) -> Self:
@@ -66,7 +76,7 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
 
     def events(
         self, *, after: int | None = None, subject: str | None = None, patience: float = PATIENCE_SECONDS
-    ) -> Iterator[Happened]:
+    ) -> "Iterator[Happened]":
         """What happens, for ever: a stream that breaks off is taken up where it was.
 
         Raises, as the daemon answers; DaemonNotRunning or DaemonFailed where it was away for ``patience``
@@ -77,7 +87,7 @@ class DaemonClient(Api, Waiting[DaemonAddress]):
                 if line is not None:
                     yield line
 
-    def _heard(self, subject: str | None, place: "Resumption") -> Generator[Happened | None, None, None]:
+    def _heard(self, subject: str | None, place: "Resumption") -> "Generator[Happened | None, None, None]":
         """Each line, and None where a stream begins."""
         while True:
             trouble: SignerdError | None = None
@@ -101,6 +111,7 @@ class Following:
     """
 
     def __init__(self, address: DaemonAddress, request: Request) -> None:
+        self._address = address
         self._lines = Stream(address, request)
 
     def __enter__(self) -> Self:
@@ -110,10 +121,10 @@ class Following:
     def __exit__(self, *_exc: object) -> None:
         self._lines.__exit__()
 
-    def __iter__(self) -> Iterator[Happened | None]:
+    def __iter__(self) -> "Iterator[Happened | None]":
         for line in self._lines:
             if is_news(line):
-                yield event(line)
+                yield event(line, is_plain=self._address.is_plain)
 
     def stop(self) -> None:
         """End the iteration in the other thread, at once."""

@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from signerd.shapes.calls import DAYS, LET_IN_MINUTES
+
 
 class Answer(BaseModel):
     """Frozen; an older client passes over what a newer daemon adds."""
@@ -183,13 +185,10 @@ OriginText = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 # 256 bits in base64 without padding.
 SecretText = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
 
-DAYS = 90
 
 # A token that was not renewed for a year is taken to be forgotten.
 MAX_DAYS = 365
 
-# Long enough to find the app's button, short enough to be over when the person has gone.
-LET_IN_MINUTES = 5
 
 MAX_LET_IN_MINUTES = 60
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from signerd.shapes.account import Acknowledged, Answer, Digest, Reason, Request
+from signerd.shapes.calls import MAX_PSBT_TEXT
 
 
 class ProposalLine(Answer):
@@ -163,13 +164,6 @@ class RejectRequest(Request):
     reason: Reason = ""
 
 
-# The largest PSBT that is parsed at all: multisig's PsbtLimits, which a command that only lists would have to
-# load for it.
-MAX_PSBT_BYTES = 2 * 1024 * 1024
-# Four characters of base64 carry three bytes.
-MAX_PSBT_TEXT = (MAX_PSBT_BYTES + 2) // 3 * 4
-# That, and the JSON around it.
-MAX_PSBT_BODY = MAX_PSBT_TEXT + 1024
 # RFC 4648, section 4, with its padding: nothing that two readers could read differently, no line break.
 PsbtText = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9+/]+={0,2}$", min_length=8, max_length=MAX_PSBT_TEXT)

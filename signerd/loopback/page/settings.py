@@ -15,7 +15,8 @@ from signerd.errors import InvalidRequest
 from signerd.loopback.endpoints import USUAL_ENTRIES
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import Live, PageRequest, Row, shaped
-from signerd.shapes.account import DAYS, MAX_DAYS
+from signerd.shapes.account import MAX_DAYS
+from signerd.shapes.calls import DAYS
 
 ACCOUNT = Live("account", "settings/account.html", "/settings/account")
 # The same part while a code is waited for.

@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from signerd import shapes
 from signerd.cli import apps
 from signerd.cli.terminal import Exit
 from tests.support.command import is_tame, signerd
@@ -154,10 +153,6 @@ def test_l8_what_an_app_says_of_itself_moves_nothing_on_the_terminal(daemon):
     ended = signerd("pair", "--refuse", state=daemon.state)
     assert is_tame(ended.out)
     assert pairing.secret not in ended.out
-
-
-def test_the_help_knows_the_days_that_the_shapes_have():
-    assert apps.DAYS == shapes.DAYS
 
 
 CODE = re.compile(r"[0-9A-Z]{5}-[0-9A-Z]{5}")
