@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from signerd.callers import Caller
 from signerd.client import DaemonClient
 from signerd.daemon.service import Daemon
-from signerd.endpoint import PageAddress
+from signerd.endpoint import HOST, PageAddress, socket_path
 from signerd.errors import NotPaired
 from signerd.feed import Feed
 from signerd.loopback.serve import serving
@@ -32,6 +33,13 @@ class Served:
 
     def client(self) -> DaemonClient:
         return DaemonClient(self.state)
+
+    def raw(self) -> httpx.Client:
+        """HTTP over the socket, for a request that no client makes."""
+        uds = str(socket_path(self.state))
+        return httpx.Client(
+            transport=httpx.HTTPTransport(uds=uds), base_url=f"http://{HOST}", trust_env=False
+        )
 
     def on_loop(self, what: Callable[..., Any], *args: Any) -> Any:
         return self.portal.call(what, *args)

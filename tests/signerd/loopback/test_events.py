@@ -159,12 +159,11 @@ def test_without_a_position_a_stream_starts_now(state):
 
 
 def test_last_event_id_counts_before_the_query(state):
-    with served_script(state) as daemon, daemon.client() as client:
+    with served_script(state) as daemon, daemon.raw() as http:
         for text in ("one", "two", "three"):
             daemon.feed("p-1", "progress", text)
         headers = {"Last-Event-ID": "2"}
-        url = "http://signerd/v1/events?after=0"
-        with client._http.stream("GET", url, headers=headers) as answer:  # as an EventSource resumes
+        with http.stream("GET", "/v1/events?after=0", headers=headers) as answer:  # as an EventSource resumes
             assert next(answer.iter_lines()) == "id: 3"
             assert answer.headers["content-type"].startswith("text/event-stream")
 
