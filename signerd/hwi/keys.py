@@ -4,7 +4,7 @@ import re
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from multisig import (
     DerivationPath,
@@ -23,19 +23,20 @@ from multisig import (
 from multisig.descriptor import MAX_CHARACTERS, strip_checksum
 from multisig.keys import HARDENED
 from multisig.vault import account_of, multisig_account_path
-from signerd.asking import segment
-from signerd.endpoint import PERSON_SECONDS
+from signerd.client import DaemonClient
 from signerd.errors import DaemonFailed
 from signerd.hwi.codes import Code, HwiError
-from signerd.hwi.connection import Accounts, DaemonConnection, Key, PinnedVault, read, read_all
-from signerd.hwi.listing import Chosen, present
+from signerd.hwi.listing import Chosen, key_of, present
+
+if TYPE_CHECKING:
+    from signerd.shapes import AddressShown, KeyView, VaultView
 
 # As the interface bounds it (``shapes.addresses``), whose shapes are not loaded for a number.
 MAX_ACCOUNT = 100
 VAULT, PROFILE = "vault", "profile"
 
 
-def xpub(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, Any]:
+def xpub(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     path = parsed(args.path)
     purpose, account, below = _standard(path, Network(chosen.accounts.network))
     key = ExtendedPublicKey.parse(_account_key(daemon, chosen, purpose, account).xpub).derive(below)
@@ -43,7 +44,7 @@ def xpub(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str,
     return {**answer, **_details(key)} if args.expert else answer
 
 
-def master_xpub(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, Any]:
+def master_xpub(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     require_native(args.addr_type)
     _require_account(args.account)
     return {"xpub": _account_key(daemon, chosen, PROFILE, args.account).xpub}
@@ -52,7 +53,7 @@ def master_xpub(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> di
 def descriptors(chosen: Chosen, args: Namespace) -> dict[str, list[str]]:
     """Of the registered account alone: what another one received, signerd would not sign for."""
     chosen.require_registered()
-    key = chosen.accounts.find(PROFILE, args.account)
+    key = chosen.key(PROFILE, args.account)
     if key is None:
         raise HwiError(
             f"account {args.account} is not registered, so signerd would not sign for what it receives; "
@@ -79,7 +80,7 @@ def parsed(text: str) -> DerivationPath:
         raise HwiError(str(error), Code.BAD_ARGUMENT) from None
 
 
-def _descriptor(chosen: Chosen, key: Key, chain: int) -> str:
+def _descriptor(chosen: Chosen, key: "KeyView", chain: int) -> str:
     origin = f"{chosen.fingerprint}{key.path.removeprefix('m')}"
     text = f"wpkh([{origin}]{key.xpub}/{chain}/*)"
     return f"{text}#{checksum(text)}"
@@ -106,14 +107,12 @@ def _require_account(account: int) -> None:
         raise HwiError(f"an account is a number from 0 to {MAX_ACCOUNT}", Code.BAD_ARGUMENT)
 
 
-def _account_key(daemon: DaemonConnection, chosen: Chosen, purpose: str, account: int) -> Key:
+def _account_key(daemon: DaemonClient, chosen: Chosen, purpose: str, account: int) -> "KeyView":
     """Registered keys are known without the device."""
-    known = chosen.accounts.find(purpose, account) if chosen.registered else None
+    known = chosen.key(purpose, account) if chosen.registered else None
     if known is not None:
         return known
-    device = segment(present(chosen).id)
-    told = daemon.post(f"/devices/{device}/accounts", {"account": account}, seconds=PERSON_SECONDS)
-    key = read(Accounts.read, told).find(purpose, account)
+    key = key_of(daemon.device_accounts(present(chosen).id, account), purpose, account)
     if key is None:
         raise InvalidPath(f"The device told no key of account {account}.")
     return key
@@ -151,7 +150,7 @@ class KeyAt:
         return chain, index
 
 
-def address(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, str]:
+def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, str]:
     chosen.require_registered()
     if args.path is not None:
         require_native(args.addr_type)
@@ -159,14 +158,14 @@ def address(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[s
     return _of_descriptor(daemon, chosen, args.desc)
 
 
-def _of_path(daemon: DaemonConnection, chosen: Chosen, path: DerivationPath) -> dict[str, str]:
+def _of_path(daemon: DaemonClient, chosen: Chosen, path: DerivationPath) -> dict[str, str]:
     network, account = _profile(chosen)
     chain, index = _place_below(path, profile_account_path(network))
     expected = encode_address(p2wpkh(account.derive_public_key(chain, index)), network)
-    return _shown(daemon, "/profile", chain, index, expected)
+    return _shown(daemon.show_profile_address(index, chain), expected)
 
 
-def _of_descriptor(daemon: DaemonConnection, chosen: Chosen, text: str) -> dict[str, str]:
+def _of_descriptor(daemon: DaemonClient, chosen: Chosen, text: str) -> dict[str, str]:
     network = Network(chosen.accounts.network)
     try:
         body = strip_checksum(text[: MAX_CHARACTERS + 1], strict=False)
@@ -204,27 +203,28 @@ def _key(expression: str, network: Network) -> KeyAt:
     return KeyAt(whole, public_key)
 
 
-def _single(daemon: DaemonConnection, chosen: Chosen, key: KeyAt) -> dict[str, str]:
+def _single(daemon: DaemonClient, chosen: Chosen, key: KeyAt) -> dict[str, str]:
     if str(key.origin.fingerprint) != chosen.fingerprint:
         raise HwiError("Descriptor fingerprint does not match device", Code.BAD_ARGUMENT)
     network, account = _profile(chosen)
     chain, index = _place_below(key.origin.path, profile_account_path(network))
     if account.derive_public_key(chain, index) != key.public_key:
         raise HwiError("Key in descriptor does not match device", Code.BAD_ARGUMENT)
-    return _shown(daemon, "/profile", chain, index, encode_address(p2wpkh(key.public_key), network))
+    expected = encode_address(p2wpkh(key.public_key), network)
+    return _shown(daemon.show_profile_address(index, chain), expected)
 
 
 def _quorum(
-    daemon: DaemonConnection, network: Network, threshold: int, keys: Sequence[KeyAt], *, is_sorted: bool
+    daemon: DaemonClient, network: Network, threshold: int, keys: Sequence[KeyAt], *, is_sorted: bool
 ) -> dict[str, str]:
     """Matched by the whole script: the same keys in the same places, and nothing else."""
     public_keys = [key.public_key for key in keys]
     script = multisig_script(threshold, sorted(public_keys) if is_sorted else public_keys)
     chain, index = keys[0].place
-    for vault in read_all(PinnedVault.read, daemon.get("/vaults")):
-        if _script(vault, network, chain, index) == script:
-            expected = encode_address(p2wsh(script), network)
-            return _shown(daemon, f"/vaults/{segment(vault.vault_id)}", chain, index, expected)
+    for vault in daemon.vaults():
+        if vault.pinned and _script(vault, network, chain, index) == script:
+            shown = daemon.show_vault_address(vault.vault_id, index, chain)
+            return _shown(shown, encode_address(p2wsh(script), network))
     raise HwiError(
         "the descriptor is of no vault that is pinned here: compare the vault with the other signers and "
         "pin it first, with `signerd pin`",
@@ -232,15 +232,16 @@ def _quorum(
     )
 
 
-def _script(vault: PinnedVault, network: Network, chain: int, index: int) -> bytes:
-    cosigners = (ExtendedPublicKey.parse(xpub, network) for _fingerprint, _path, xpub in vault.keys)
+def _script(vault: "VaultView", network: Network, chain: int, index: int) -> bytes:
+    cosigners = (ExtendedPublicKey.parse(key.xpub, network) for key in vault.cosigners)
     keys = sorted(key.derive_public_key(chain, index) for key in cosigners)
+    assert vault.threshold is not None, "a pinned vault is whole"
     return multisig_script(vault.threshold, keys)
 
 
 def _profile(chosen: Chosen) -> tuple[Network, ExtendedPublicKey]:
     """Raises HwiError."""
-    key = chosen.accounts.find(PROFILE, 0)
+    key = chosen.key(PROFILE, 0)
     if key is None:
         raise HwiError("no BIP-84 account of this device is registered", Code.UNAVAILABLE_ACTION)
     network = Network(chosen.accounts.network)
@@ -260,13 +261,8 @@ def _place_below(path: DerivationPath, account: DerivationPath) -> tuple[int, in
     return chain, index
 
 
-def _shown(
-    daemon: DaemonConnection, place: str, chain: int, index: int, expected: str | None
-) -> dict[str, str]:
+def _shown(shown: "AddressShown", expected: str | None) -> dict[str, str]:
     """What is answered is the address that was asked for: Core compares it too."""
-    body = {"chain": chain, "index": index}
-    told = daemon.post(f"{place}/addresses/show", body, seconds=PERSON_SECONDS)
-    shown: str = read(lambda answer: answer["address"], told)
-    if shown != expected:
-        raise DaemonFailed(f"the daemon showed {shown}, which is not the address that was asked for")
-    return {"address": shown}
+    if shown.address != expected:
+        raise DaemonFailed(f"the daemon showed {shown.address}, which is not the address that was asked for")
+    return {"address": shown.address}

@@ -3,12 +3,16 @@
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from signerd.client import DaemonClient
 from signerd.errors import SignerdError
 from signerd.hwi.codes import Code, HwiError, code_of, in_words
-from signerd.hwi.connection import Accounts, DaemonConnection, Device, read, read_all
+
+if TYPE_CHECKING:
+    from signerd.shapes import AccountKeys, DeviceView, KeyView
 
 # HWI's words for models: our own name of the model, as the bus or the device tells it, in its spelling.
 MODELS: Mapping[str, str] = MappingProxyType(
@@ -61,13 +65,17 @@ class Chosen:
     ``accounts``: the registered keys. ``fingerprint``: None of a device that has not told it yet.
     """
 
-    accounts: Accounts
+    accounts: "AccountKeys"
     fingerprint: str | None
-    device: Device | None
+    device: "DeviceView | None"
 
     @property
     def registered(self) -> bool:
         return self.fingerprint is not None and self.fingerprint == self.accounts.fingerprint
+
+    def key(self, purpose: str, account: int) -> "KeyView | None":
+        """The registered one. ``purpose``: "vault" or "profile"."""
+        return key_of(self.accounts, purpose, account)
 
     def require_registered(self) -> None:
         """What signerd signs and shows is of the registered device. Raises HwiError."""
@@ -84,12 +92,16 @@ class Chosen:
             )
 
 
-def listed(daemon: DaemonConnection, args: Namespace) -> list[dict[str, Any]]:
+def key_of(accounts: "AccountKeys", purpose: str, account: int) -> "KeyView | None":
+    return next((key for key in accounts.keys if (key.purpose, key.account) == (purpose, account)), None)
+
+
+def listed(state: Path, args: Namespace) -> list[dict[str, Any]]:
     """HWI's rows. With ``--fingerprint``, that device alone: Core cannot choose between two, and gives up at
     an error's row.
     """
     try:
-        devices = _devices(daemon)
+        devices = _devices(DaemonClient.plain(state))
     except SignerdError as error:
         # An array whatever happens: Core then shows the words, and programs go on.
         return [_daemon_row(error)]
@@ -97,7 +109,7 @@ def listed(daemon: DaemonConnection, args: Namespace) -> list[dict[str, Any]]:
     return [_row(device) for device in devices if wanted in {None, device.fingerprint}]
 
 
-def choose(daemon: DaemonConnection, args: Namespace) -> Chosen:
+def choose(daemon: DaemonClient, args: Namespace) -> Chosen:
     """Raises HwiError."""
     if not args.fingerprint and not args.device_type:
         raise HwiError(
@@ -106,7 +118,7 @@ def choose(daemon: DaemonConnection, args: Namespace) -> Chosen:
         )
     if args.device_type and args.device_path and args.device_type.split("_")[0].lower() not in FAMILIES:
         raise HwiError("Unknown device type specified", Code.UNKNOWN_DEVICE_TYPE)
-    accounts = read(Accounts.read, daemon.get("/accounts"))
+    accounts = daemon.accounts()
     _require_chain(args.chain, accounts.network)
     device = next((device for device in _devices(daemon) if _meant(device, args)), None)
     if device is not None:
@@ -116,21 +128,21 @@ def choose(daemon: DaemonConnection, args: Namespace) -> Chosen:
     return Chosen(accounts, args.fingerprint, None)
 
 
-def present(chosen: Chosen) -> Device:
+def present(chosen: Chosen) -> "DeviceView":
     """Raises HwiError."""
     if chosen.device is None:
         raise HwiError(f"the device {chosen.fingerprint} is not connected", Code.DEVICE_CONN_ERROR)
     return chosen.device
 
 
-def path_of(device: Device) -> str:
+def path_of(device: "DeviceView") -> str:
     """As HWI writes it: most transports keep their names, files stand alone."""
     _family, kind, place = device.endpoint.split(":", 2)
     named = kind in {"udp", "webusb"} or (kind, device.family) in _NAMED
     return f"{kind}:{place}" if named else place
 
 
-def model_of(device: Device) -> str:
+def model_of(device: "DeviceView") -> str:
     name = device.model.removesuffix(" (emulator)")
     if device.emulator and device.family == "ledger":
         return f"{_EMULATED_LEDGER}_simulator"
@@ -138,12 +150,11 @@ def model_of(device: Device) -> str:
     return f"{model}_simulator" if device.emulator else model
 
 
-def _devices(daemon: DaemonConnection) -> tuple[Device, ...]:
-    found = read_all(Device.read, daemon.get("/devices"))
-    return tuple(device for device in found if device.state not in _PASSED_OVER)
+def _devices(daemon: DaemonClient) -> "tuple[DeviceView, ...]":
+    return tuple(device for device in daemon.devices() if device.state not in _PASSED_OVER)
 
 
-def _row(device: Device) -> dict[str, Any]:
+def _row(device: "DeviceView") -> dict[str, Any]:
     asks = device.family in PIN_AT_THE_HOST
     row: dict[str, Any] = {
         "type": device.family,
@@ -172,7 +183,7 @@ def _daemon_row(error: SignerdError) -> dict[str, Any]:
     }
 
 
-def _meant(device: Device, args: Namespace) -> bool:
+def _meant(device: "DeviceView", args: Namespace) -> bool:
     return (
         args.fingerprint in {None, device.fingerprint}
         and args.device_type in {None, device.family, model_of(device)}

@@ -10,11 +10,13 @@ from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from signerd.errors import SignerdError
 from signerd.hwi.codes import Code, HwiError, code_of, in_words
-from signerd.hwi.connection import DaemonConnection
+
+if TYPE_CHECKING:
+    from signerd.client import DaemonClient
 
 _BY_ITS_OWNER = "Do it on the device itself, or with its maker's program."
 
@@ -229,15 +231,16 @@ def _answer(args: Namespace) -> Any:
         raise HwiError(NO_PASSWORDS, Code.BAD_ARGUMENT)
     if args.command in REFUSED:
         raise HwiError(sentence(args.command), Code.UNAVAILABLE_ACTION)
+    from signerd.client import DaemonClient
     from signerd.hwi import listing
 
-    daemon = DaemonConnection(state_folder(args))
     if args.command == "enumerate":
-        return listing.listed(daemon, args)
+        return listing.listed(state_folder(args), args)
+    daemon = DaemonClient.plain(state_folder(args))
     return _of_a_device(args, daemon, listing.choose(daemon, args))
 
 
-def _of_a_device(args: Namespace, daemon: DaemonConnection, chosen: Any) -> Any:
+def _of_a_device(args: Namespace, daemon: "DaemonClient", chosen: Any) -> Any:
     """Each command's module is imported with it: keys and descriptors need the whole of ``multisig``."""
     match args.command:
         case "signtx":
@@ -257,7 +260,7 @@ def _of_a_device(args: Namespace, daemon: DaemonConnection, chosen: Any) -> Any:
             return _of_keys(args, daemon, chosen)
 
 
-def _of_keys(args: Namespace, daemon: DaemonConnection, chosen: Any) -> Any:
+def _of_keys(args: Namespace, daemon: "DaemonClient", chosen: Any) -> Any:
     from signerd.hwi import keys
 
     match args.command:

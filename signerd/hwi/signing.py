@@ -6,14 +6,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from signerd.asking import segment
+from signerd.client import DaemonClient
 from signerd.core.text import amount, plain
 from signerd.errors import DaemonFailed, DeviceFailed, SignerdError
 from signerd.hwi.codes import Code, HwiError, device_code
-from signerd.hwi.connection import DaemonConnection, Device, Imported, Step, read, read_all
 from signerd.hwi.listing import PIN_AT_THE_HOST, Chosen, present
+
+if TYPE_CHECKING:
+    from signerd.shapes import BroughtView, DeviceView, UnlockStep
 
 Clock = Callable[[], float]
 _INTERRUPTED: Final = "interrupted"
@@ -31,20 +33,16 @@ ENDS: Final = {
     "confirmed": Code.INVALID_TX,
     _INTERRUPTED: None,
 }
-_HAPPENED: Final = "data: "
-_NEWS: Final = (_HAPPENED, ":")
-# As if the daemon had said that it is there.
-_NOW: Final = ":"
 
 
 def signed(
-    daemon: DaemonConnection, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
+    daemon: DaemonClient, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
 ) -> dict[str, Any]:
     """Raises HwiError, KeyboardInterrupt: what was brought for this call is taken back then."""
     chosen.require_registered()
     text = "".join(psbt.split())
-    before = read_all(lambda line: line["psbt_id"], daemon.get("/psbts"))
-    brought = read(Imported.read, daemon.post("/psbts", {"psbt": text}))
+    before = {line.psbt_id for line in daemon.brought_psbts()}
+    brought = daemon.bring_psbt(text)
     # Another program of the same person may wait for the same transaction.
     ours = brought.psbt_id not in before
     try:
@@ -56,7 +54,7 @@ def signed(
     return {"psbt": found, "signed": found != text}
 
 
-def _awaited(daemon: DaemonConnection, brought: Imported, deadline: float, clock: Clock) -> str:
+def _awaited(daemon: DaemonClient, brought: "BroughtView", deadline: float, clock: Clock) -> str:
     if brought.signed_psbt is not None:
         return brought.signed_psbt
     _tell(brought)
@@ -66,14 +64,12 @@ def _awaited(daemon: DaemonConnection, brought: Imported, deadline: float, clock
     while clock() < deadline:
         try:
             # Opened before the first look, so that nothing happens in between.
-            with daemon.happenings(brought.psbt_id) as lines:
-                for line in chain((_NOW,), lines):
+            with daemon.follow(subject=brought.psbt_id) as lines:
+                for line in chain((None,), lines):
                     if clock() >= deadline:
                         break
-                    if not line.startswith(_NEWS):
-                        continue
                     now = _look(daemon, brought)
-                    attempted = attempted or line.startswith(_HAPPENED) or now.state != _INTERRUPTED
+                    attempted = attempted or line is not None or now.state != _INTERRUPTED
                     if (found := _outcome(now, attempted=attempted)) is not None:
                         return found
         except DaemonFailed as error:
@@ -87,11 +83,11 @@ def _awaited(daemon: DaemonConnection, brought: Imported, deadline: float, clock
     )
 
 
-def _look(daemon: DaemonConnection, brought: Imported) -> Imported:
-    return read(Imported.read, daemon.get(f"/psbts/{segment(brought.psbt_id)}"))
+def _look(daemon: DaemonClient, brought: "BroughtView") -> "BroughtView":
+    return daemon.brought_psbt(brought.psbt_id)
 
 
-def _outcome(now: Imported, *, attempted: bool) -> str | None:
+def _outcome(now: "BroughtView", *, attempted: bool) -> str | None:
     """The signed PSBT; None while it is undecided. ``attempted``: since it was asked for. Raises HwiError."""
     if now.signed_psbt is not None:
         return now.signed_psbt
@@ -101,7 +97,7 @@ def _outcome(now: Imported, *, attempted: bool) -> str | None:
     raise HwiError(f"not signed: {why}", ENDS[now.state] or device_code(now.reason))
 
 
-def _tell(brought: Imported) -> None:
+def _tell(brought: "BroughtView") -> None:
     paid = "" if brought.paid_sats is None else f", which pays {amount(brought.paid_sats)}"
     whose = "" if brought.vault_name is None else f" from '{plain(brought.vault_name)}'"
     sys.stderr.write(
@@ -111,12 +107,12 @@ def _tell(brought: Imported) -> None:
     sys.stderr.flush()
 
 
-def _take_back(daemon: DaemonConnection, brought: Imported) -> None:
+def _take_back(daemon: DaemonClient, brought: "BroughtView") -> None:
     """What cannot be taken back, because a device is being asked or the daemon has gone, ends by itself: at
     last in a day.
     """
     with suppress(SignerdError):
-        daemon.delete(f"/psbts/{segment(brought.psbt_id)}")
+        daemon.withdraw_psbt(brought.psbt_id)
 
 
 # A device takes seconds to compare a PIN, and longer after wrong ones.
@@ -133,21 +129,20 @@ The layout:
 
 
 def prompt(
-    daemon: DaemonConnection, chosen: Chosen, clock: Callable[[], float] = time.monotonic
+    daemon: DaemonClient, chosen: Chosen, clock: Callable[[], float] = time.monotonic
 ) -> dict[str, bool]:
     device = _locked(chosen)
-    path = f"/devices/{segment(device.id)}/unlock"
-    step = _settled(daemon, path, read(Step.read, daemon.post(path)), clock)
+    step = _settled(daemon, daemon.start_unlocking(device.id), clock)
     if step.state == "unlocked":
         raise _unlocked()
-    if step.kind != "pin":
+    if step.question is None or step.question.kind != "pin":
         _left_to_the_page(step)
     sys.stderr.write(_MATRIX)
     return {"success": True}
 
 
 def send(
-    daemon: DaemonConnection, chosen: Chosen, pin: str, clock: Callable[[], float] = time.monotonic
+    daemon: DaemonClient, chosen: Chosen, pin: str, clock: Callable[[], float] = time.monotonic
 ) -> dict[str, bool]:
     """``success`` is false where the device says that it was wrong."""
     device = _locked(chosen)
@@ -155,8 +150,7 @@ def send(
         raise HwiError("a PIN is sent as the places of its digits, 1 to 9", Code.BAD_ARGUMENT)
     question = _open_question(daemon, device)
     try:
-        step = read(Step.read, daemon.post(f"/questions/{segment(question)}", {"answer": pin}))
-        step = _settled(daemon, f"/devices/{segment(device.id)}/unlock", step, clock)
+        step = _settled(daemon, daemon.answer_question(question, pin), clock)
     except DeviceFailed as error:
         if device_code(str(error)) is _LOCKED:
             return {"success": False}
@@ -166,7 +160,7 @@ def send(
     return {"success": True}
 
 
-def _locked(chosen: Chosen) -> Device:
+def _locked(chosen: Chosen) -> "DeviceView":
     """Raises HwiError."""
     device = present(chosen)
     if device.family not in PIN_AT_THE_HOST:
@@ -180,31 +174,28 @@ def _unlocked() -> HwiError:
     return HwiError("The PIN has already been sent to this device", Code.DEVICE_ALREADY_UNLOCKED)
 
 
-def _open_question(daemon: DaemonConnection, device: Device) -> str:
+def _open_question(daemon: DaemonClient, device: "DeviceView") -> str:
     """Raises HwiError."""
-    asked = read_all(
-        lambda answer: answer["id"] if (answer["device_id"], answer["kind"]) == (device.id, "pin") else None,
-        daemon.get("/questions"),
-    )
-    if not asked:
-        raise HwiError("the device does not ask for a PIN now: begin with 'promptpin'", _LOCKED)
-    found: str = asked[0]
-    return found
+    for asked in daemon.questions():
+        if (asked.device_id, asked.kind) == (device.id, "pin"):
+            return asked.id
+    raise HwiError("the device does not ask for a PIN now: begin with 'promptpin'", _LOCKED)
 
 
-def _settled(daemon: DaemonConnection, path: str, step: Step, clock: Callable[[], float]) -> Step:
+def _settled(daemon: DaemonClient, step: "UnlockStep", clock: Callable[[], float]) -> "UnlockStep":
     """Past the device's own work; each request waits for some seconds of it."""
     deadline = clock() + WORKS_SECONDS
     while step.state == "works":
         if clock() >= deadline:
             raise HwiError("the device did not finish in time", Code.DEVICE_CONN_ERROR)
-        step = read(Step.read, daemon.get(path))
+        step = daemon.unlocking_step(step.device_id)
     return step
 
 
-def _left_to_the_page(step: Step) -> None:
+def _left_to_the_page(step: "UnlockStep") -> None:
     """A passphrase is no business of a caller's. Raises HwiError, so that it is not sent as a PIN."""
+    kind = None if step.question is None else step.question.kind
     raise HwiError(
-        f"the device asks for its {step.kind}: answer on signerd's page or with `signerd devices unlock`",
+        f"the device asks for its {kind}: answer on signerd's page or with `signerd devices unlock`",
         Code.NO_PASSWORD,
     )

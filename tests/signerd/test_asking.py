@@ -1,6 +1,4 @@
-"""Both clients of the daemon, with its shapes and with plain JSON: a daemon that is mute, and one that drips
-for ever.
-"""
+"""A daemon that is mute, and one that drips for ever; ids that could lead elsewhere."""
 
 import contextlib
 import socket
@@ -12,7 +10,6 @@ from signerd.asking import DaemonAddress, ask, segment
 from signerd.client import DaemonClient
 from signerd.endpoint import socket_path
 from signerd.errors import DaemonFailed, InvalidRequest
-from signerd.hwi.connection import DaemonConnection
 
 MUTE = (b"", b"")
 HEADERS = (b"HTTP/1.1 200 OK\r\nX-Drip: ", b"x")
@@ -58,31 +55,22 @@ def state(tmp_path):
     return folder
 
 
-def with_its_shapes(state, seconds):
+def asked(state, seconds):
     with DaemonClient(state) as client:
         address = DaemonAddress.of_folder(state)
         client.run(ask(address, address.request("POST", "/session", seconds, body={})))
 
 
-def as_json(state, seconds):
-    DaemonConnection(state).post("/session", {}, seconds=seconds)
-
-
-CLIENTS = pytest.mark.parametrize("asked", [with_its_shapes, as_json])
-
-
-@CLIENTS
 @pytest.mark.parametrize("how", [MUTE, HEADERS, BODY], ids=["mute", "headers", "body"])
-def test_f_a_daemon_that_does_not_come_to_an_end_is_given_up(state, asked, how):
+def test_f_a_daemon_that_does_not_come_to_an_end_is_given_up(state, how):
     with dripping(state, *how), pytest.raises(DaemonFailed, match="in time"):
         asked(state, 0.3)
 
 
-@CLIENTS
 @pytest.mark.parametrize(
     ("how", "told"), [(LARGE, "more than 67,108,864 bytes"), (PACKED, "compressed")], ids=["large", "packed"]
 )
-def test_f_an_answer_that_could_fill_the_memory_is_not_read(state, asked, how, told):
+def test_f_an_answer_that_could_fill_the_memory_is_not_read(state, how, told):
     with dripping(state, *how), pytest.raises(DaemonFailed, match=told):
         asked(state, 60)
 
@@ -93,14 +81,3 @@ def test_f_an_answer_that_could_fill_the_memory_is_not_read(state, asked, how, t
 def test_l10_an_id_that_could_lead_elsewhere_is_none(text):
     with pytest.raises(InvalidRequest, match="cannot be the id of anything"):
         segment(text)
-
-
-DEEP = b"[" * 100_000
-
-
-@CLIENTS
-def test_f_an_answer_that_is_nested_too_deeply_is_an_error_of_ours(state, asked):
-    """A deeper text than Python's parser takes."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nContent-Type: application/json\r\n\r\n" % len(DEEP)
-    with dripping(state, head + DEEP, b""), contextlib.suppress(DaemonFailed):
-        asked(state, 30)

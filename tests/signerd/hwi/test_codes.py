@@ -3,20 +3,17 @@
 import hwilib.errors as theirs
 import pytest
 
-from firmware_bridge import BridgeError, DeviceState, Endpoint, Family
+from firmware_bridge import BridgeError, DeviceState, Family
 from firmware_bridge.errors import RefusedByPerson, WrongApp
-from firmware_bridge.model import Device as BridgeDevice
 from firmware_bridge.presence.usb import USB_MODELS
 from signerd import errors as e
 from signerd import shapes
+from signerd.client.plain import Values
 from signerd.core.states import State
-from signerd.hwi import codes, connection, listing, signing
+from signerd.hwi import codes, listing, signing
 from signerd.hwi.codes import Code, code_of
-from signerd.hwi.keys import MAX_ACCOUNT
 from signerd.hwi.signing import ENDS
-from signerd.loopback.endpoints import ROUTES
 from signerd.problems import leaves
-from signerd.shapes import vaults
 
 
 def test_every_leaf_of_our_errors_has_a_code_of_hwi():
@@ -65,68 +62,6 @@ def test_every_end_without_a_signature_is_known():
     assert {State(name) for name in ENDS} == set(State) - signed - open_still
 
 
-@pytest.mark.parametrize(
-    ("shape", "ours"),
-    [
-        (shapes.DeviceView, connection.Device),
-        (shapes.KeyView, connection.Key),
-        (shapes.AccountKeys, connection.Accounts),
-        (shapes.BroughtView, connection.Imported),
-    ],
-)
-def test_what_is_read_is_what_the_daemon_s_shapes_have(shape, ours):
-    assert set(ours.__dataclass_fields__) <= set(shape.model_fields)
-
-
-def test_what_is_read_by_hand_stands_in_the_shapes_too():
-    assert {"pinned", "vault_id", "threshold", "cosigners"} <= set(shapes.VaultView.model_fields)
-    assert {"fingerprint", "path", "xpub"} <= set(shapes.CosignerView.model_fields)
-    assert {"state", "question"} <= set(shapes.UnlockStep.model_fields)
-    assert {"id", "kind", "device_id"} <= set(shapes.QuestionView.model_fields)
-    assert vaults.MAX_ACCOUNT == MAX_ACCOUNT
-
-
-def test_every_path_that_is_asked_is_a_row_of_the_api():
-    rows = {(route.method, route.path) for route in ROUTES}
-    assert rows >= {
-        ("GET", "/accounts"),
-        ("GET", "/devices"),
-        ("POST", "/devices/{device_id}/accounts"),
-        ("POST", "/devices/{device_id}/unlock"),
-        ("GET", "/devices/{device_id}/unlock"),
-        ("GET", "/questions"),
-        ("POST", "/questions/{question_id}"),
-        ("GET", "/vaults"),
-        ("POST", "/vaults/{vault_id}/addresses/show"),
-        ("POST", "/profile/addresses/show"),
-        ("GET", "/psbts"),
-        ("POST", "/psbts"),
-        ("GET", "/psbts/{psbt_id}"),
-        ("DELETE", "/psbts/{psbt_id}"),
-        ("GET", "/events"),
-    }
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "path"),
-    [
-        ("trezor:udp:127.0.0.1:21324", "udp:127.0.0.1:21324"),
-        ("trezor:webusb:001:2", "webusb:001:2"),
-        ("trezor:hid:/dev/hidraw0", "hid:/dev/hidraw0"),
-        ("coldcard:unix:/tmp/ckcc-simulator.sock", "/tmp/ckcc-simulator.sock"),
-        ("coldcard:hid:/dev/hidraw1", "/dev/hidraw1"),
-        ("ledger:tcp:127.0.0.1:9999", "tcp:127.0.0.1:9999"),
-        ("ledger:hid:/dev/hidraw2", "/dev/hidraw2"),
-        ("jade:serial:/dev/ttyUSB0", "/dev/ttyUSB0"),
-        ("jade:tcp:127.0.0.1:30121", "tcp:127.0.0.1:30121"),
-        ("bitbox02:tcp:127.0.0.1:15423", "127.0.0.1:15423"),
-    ],
-)
-def test_a_path_is_written_as_hwi_writes_it(endpoint, path):
-    found = Endpoint.parse(endpoint)
-    assert listing.path_of(_seen(BridgeDevice.at(found, "x"))) == path
-
-
 def test_every_ledger_that_hwi_drives_has_hwi_s_name():
     from hwilib.devices.ledger import LEDGER_MODEL_IDS
 
@@ -139,7 +74,7 @@ def test_every_ledger_that_hwi_drives_has_hwi_s_name():
 
 
 def _seen(device):
-    return connection.Device(
+    return shapes.DeviceView(
         id=device.id,
         family=device.family.value,
         model=device.model,
@@ -154,7 +89,7 @@ def _seen(device):
 
 
 def test_who_waits_tells_the_person_on_standard_error_only(capsys):
-    signing._tell(connection.Imported("b-1", "waiting-for-person", "", "Treas\x1bury", 5, None))
+    signing._tell(Values({"psbt_id": "b-1", "vault_name": "Treas\x1bury", "paid_sats": 5}))
     seen = capsys.readouterr()
     assert seen.out == ""
     assert "\x1b" not in seen.err

@@ -2,23 +2,31 @@
 never a crash.
 """
 
+import json
 from argparse import Namespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signerd.client.plain import Values, parse
 from signerd.errors import DaemonFailed
 from signerd.hwi.codes import HwiError
-from signerd.hwi.connection import Accounts, Key
 from signerd.hwi.keys import address
 from signerd.hwi.listing import Chosen
+from signerd.shapes import AccountKeys, KeyView
 from tests.support.bills import PROFILE
 from tests.support.desk import VAULT
 
 F = str(PROFILE.key.fingerprint)
 CHOSEN = Chosen(
-    Accounts("regtest", F, (Key("profile", 0, "m/84h/1h/0h", str(PROFILE.key.xpub)),)), F, device=None
+    AccountKeys(
+        network="regtest",
+        fingerprint=F,
+        keys=(KeyView(purpose="profile", account=0, path="m/84h/1h/0h", xpub=str(PROFILE.key.xpub)),),
+    ),
+    F,
+    device=None,
 )
 COSIGNERS = [
     {"fingerprint": str(key.fingerprint), "path": str(key.origin.path), "xpub": str(key.xpub)}
@@ -37,17 +45,22 @@ PIECES = [
 class Asked:
     """The daemon's side: one pinned vault, and what it is asked to show."""
 
-    def __init__(self, answers=None):
+    def __init__(self, answered=None):
         self.shown = []
-        self.answers = answers
+        self.answered = answered
 
-    def get(self, _path):
-        return [PINNED]
+    def vaults(self):
+        return [parse(json.dumps(PINNED))]
 
-    def post(self, path, body, *, seconds):
-        self.shown.append((path, body["chain"], body["index"]))
-        policy = PROFILE if path.startswith("/profile") else VAULT
-        return self.answers or {"address": policy.address(body["chain"], body["index"])}
+    def show_vault_address(self, vault_id, index, chain):
+        return self._show(vault_id, VAULT, chain, index)
+
+    def show_profile_address(self, index, chain):
+        return self._show("profile", PROFILE, chain, index)
+
+    def _show(self, whose, policy, chain, index):
+        self.shown.append((whose, chain, index))
+        return Values({"address": self.answered or policy.address(chain, index)})
 
 
 def ask(door, text):
@@ -68,7 +81,7 @@ def test_every_place_of_the_pinned_vault_is_found(chain, index, keys):
     door = Asked()
     text = f"wsh(sortedmulti(2,{','.join(f'{key}/{chain}/{index}' for key in keys)}))"
     assert ask(door, text) == {"address": VAULT.address(chain, index)}
-    assert door.shown == [("/vaults/vault-1/addresses/show", chain, index)]
+    assert door.shown == [("vault-1", chain, index)]
 
 
 @given(st.data())
@@ -83,4 +96,4 @@ def test_keys_at_different_places_are_no_address_of_the_vault(data):
 
 def test_s13_another_address_than_the_one_asked_for_is_never_passed_on():
     with pytest.raises(DaemonFailed, match="not the address"):
-        ask(Asked({"address": PROFILE.address(0, 6)}), f"wpkh({PROFILE.key}/0/5)")
+        ask(Asked(PROFILE.address(0, 6)), f"wpkh({PROFILE.key}/0/5)")

@@ -14,12 +14,11 @@ from signerd.hwi import main
 main()
 """
 NEVER = ("hwilib", "hid", "usb1", "firmware_bridge", "click", "asyncio")
-# Of the typed client, and of what derives keys: five times of what the rest costs.
+# Of the shapes, and of what derives keys: five times of what the rest costs.
 NOT_FOR_A_QUESTION = (
     "httpx",
     "pydantic",
-    "signerd.client",
-    "signerd.shapes",
+    "signerd.shapes.account",
     "multisig",
     "coincurve",
     "embit",
