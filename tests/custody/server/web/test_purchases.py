@@ -207,24 +207,42 @@ class TestSignedNonsense:
 
     def test_is_named(self, world: World, address: str) -> None:
         for changes in (
-            {"id": "../1"}, {"id": None}, {"status": "won"}, {"updatedAt": "yesterday"},
-            {"updatedAt": "2026-03-01T11:59:31.251"}, {"updatedAt": "9999-12-31T23:59:59-01:00"},
-            {"createdAt": "0001-01-01T00:00:00+14:00"}, {"baseCurrencyAmount": -1},
-            {"baseCurrencyAmount": 1e300}, {"baseCurrencyAmount": "1e999999999"},
-            {"baseCurrencyAmount": "NaN"}, {"baseCurrencyAmount": True},
-            {"baseCurrencyAmount": "0.1234567890123456"}, {"feeAmount": 10**200}, {"currency": None},
-            {"walletAddress": "x" * 201}, {"walletAddress": "a\nb"}, {"failureReason": "\u202e"},
-            {"externalTransactionId": "\x00"}, {"externalTransactionId": "\ud800"},
-        ):  # fmt: skip
+            {"id": "../1"},
+            {"id": None},
+            {"status": "won"},
+            {"updatedAt": "yesterday"},
+            {"updatedAt": "2026-03-01T11:59:31.251"},
+            {"updatedAt": "9999-12-31T23:59:59-01:00"},
+            {"createdAt": "0001-01-01T00:00:00+14:00"},
+            {"baseCurrencyAmount": -1},
+            {"baseCurrencyAmount": 1e300},
+            {"baseCurrencyAmount": "1e999999999"},
+            {"baseCurrencyAmount": "NaN"},
+            {"baseCurrencyAmount": True},
+            {"baseCurrencyAmount": "0.1234567890123456"},
+            {"feeAmount": 10**200},
+            {"currency": None},
+            {"walletAddress": "x" * 201},
+            {"walletAddress": "a\nb"},
+            {"failureReason": "\u202e"},
+            {"externalTransactionId": "\x00"},
+            {"externalTransactionId": "\ud800"},
+        ):
             refused(deliver(world, transaction(address, **changes)), 422, "VALIDATION")
         assert recorded(world) == []
         ok(deliver(world, transaction(address)))
 
     def test_that_is_not_even_a_report(self, world: World) -> None:
         for body in (
-            b"", b"{", b"[]", b"[" * 60_000, b"\xff", b'{"type":"transaction_updated","data":[]}',
-            b'{"type":"transaction_updated","data":{"feeAmount":NaN}}', b"1" * 5_000,
-        ):  # fmt: skip
+            b"",
+            b"{",
+            b"[]",
+            b"[" * 60_000,
+            b"\xff",
+            b'{"type":"transaction_updated","data":[]}',
+            b'{"type":"transaction_updated","data":{"feeAmount":NaN}}',
+            b"1" * 5_000,
+        ):
             refused(deliver(world, body), 422, "VALIDATION")
 
 

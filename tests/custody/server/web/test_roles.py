@@ -117,10 +117,18 @@ class TestMaking:
     def test_what_is_no_role_is_refused(self, alice: As) -> None:
         """P21, P50."""
         for changes in (
-            {"name": ""}, {"name": "a\nb"}, {"description": "a\u202eb"}, {"permissions": ["EVERYTHING"]},
-            {"permissions": ["PAYMENT_INIT"] * 8}, {"transaction_limit": "-1"}, {"transaction_limit": "1e3"},
-            {"transaction_limit": "21000001"}, {"cycle_day": 8}, {"cycle_period": "D"}, {"is_operator": True},
-        ):  # fmt: skip
+            {"name": ""},
+            {"name": "a\nb"},
+            {"description": "a\u202eb"},
+            {"permissions": ["EVERYTHING"]},
+            {"permissions": ["PAYMENT_INIT"] * 8},
+            {"transaction_limit": "-1"},
+            {"transaction_limit": "1e3"},
+            {"transaction_limit": "21000001"},
+            {"cycle_day": 8},
+            {"cycle_period": "D"},
+            {"is_operator": True},
+        ):
             refused(alice.post("/api/v1/create-role", clerk(**changes)), 422, "VALIDATION")
 
     def test_there_is_an_end_to_them(self, alice: As, monkeypatch: pytest.MonkeyPatch) -> None:
