@@ -19,6 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from custody._version import __version__
 from custody.server.background import HANDS, Background
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import PREFIX, ChainSource, read_sources
@@ -84,7 +85,6 @@ from custody.server.service.webhooks.sending import Resolve, Sender, look_up
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store, sqlite_url
 from custody.server.web.asgi import build_asgi
-from multisig._version import __version__
 
 # A folder whose files are settings, each named as its variable in small letters: what containers and systemd
 # call secrets.

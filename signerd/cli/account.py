@@ -1,6 +1,5 @@
 """login, logout: through the daemon where it runs, else directly on the held state folder."""
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -82,6 +81,8 @@ def _credentials(answers: Answers) -> tuple[str, str]:
 
 
 def _directly(desk: Desk) -> "SignedIn":
+    import asyncio
+
     from signerd.account.config import find_config, load_config
     from signerd.app import Outside, open_account, open_journal
     from signerd.cli.foreground import opened_store
@@ -120,6 +121,8 @@ def logout(desk: Desk, as_json: bool) -> None:
 
 
 def _leave(desk: Desk) -> None:
+    import asyncio
+
     from signerd.account.config import find_config, load_config
     from signerd.app import Outside, open_account, open_journal
     from signerd.cli.foreground import opened_store

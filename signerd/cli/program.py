@@ -18,7 +18,7 @@ EPILOGUE = "Exit status: " + ", ".join(
 
 def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from multisig._version import __version__
+        from custody._version import __version__
 
         click.echo(f"signerd {__version__}")
         context.exit()

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from signerd import errors as e
-from signerd.client.plain import Values
 from signerd.core.text import plain
 from signerd.errors import AnswerMissing, SignerdError
 
@@ -176,6 +175,8 @@ def _ready(value: "Answer | Sequence[Answer] | dict[str, Any]") -> Any:
         return [_ready(item) for item in value]
     if is_dataclass(value):
         return asdict(value)
+    from signerd.client.plain import Values
+
     return value.as_json() if isinstance(value, Values) else value.model_dump(mode="json")
 
 

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from custody._version import __version__
 from firmware_bridge import Device, DeviceState, Progress
 from multisig import DerivationPath, OriginKey
-from multisig._version import __version__
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform

@@ -79,7 +79,7 @@ class Parser(argparse.ArgumentParser):
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_given: object) -> NoReturn:
-        from multisig._version import __version__
+        from custody._version import __version__
 
         _put(f"{PROGRAM} {__version__}")
         parser.exit()

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
-from multisig._version import __version__
+from custody._version import __version__
 from signerd.loopback.binding import JSON, Argument, Endpoint, In, answer_of, arguments
 from signerd.loopback.endpoints import Route
 from signerd.problems import CONTENT_TYPE, STATUSES

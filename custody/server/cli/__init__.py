@@ -10,7 +10,7 @@ from custody.server.cli import admin, asset_tokens, auditing, jobs, onboarding, 
 
 def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from multisig._version import __version__
+        from custody._version import __version__
 
         click.echo(f"custody {__version__}")
         context.exit()

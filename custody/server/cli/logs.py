@@ -10,8 +10,8 @@ import structlog
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
+from custody._version import __version__
 from custody.server.app import Settings
-from multisig._version import __version__
 
 log = structlog.get_logger()
 

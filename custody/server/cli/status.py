@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from custody._version import __version__
 from custody.server.cli.common import json_option, platform_at, refusals, state_option
-from multisig._version import __version__
 
 if TYPE_CHECKING:
     from custody.server.service.operations.status import Status
