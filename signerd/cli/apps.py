@@ -78,7 +78,6 @@ NO = frozenset({"n", "no"})
 @click.option("--code", help="The six digits that the app shows; else they are asked for.")
 @click.option(
     "--refuse",
-    "refuse",
     is_flag=True,
     help="Refuse it; by its ID also one that was let in and has no token yet.",
 )

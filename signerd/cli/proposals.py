@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from signerd.shapes import BroughtView, ProposalLine, ProposalView
 
 
+acknowledge_option = click.option(
+    "--acknowledge", multiple=True, metavar="NAME", help="A warning that you have read and sign despite."
+)
+file_argument = click.argument(
+    "file", metavar="FILE", help="The PSBT, binary or base64; - reads standard input."
+)
 psbt_id_argument = click.argument(
     "psbt_id", metavar="ID", help="The proposal, as `signerd proposals` lists it."
 )
@@ -76,9 +82,7 @@ def show(desk: Desk, psbt_id: str, as_json: bool) -> None:
 
 @pass_desk
 @psbt_id_argument
-@click.option(
-    "--acknowledge", multiple=True, metavar="NAME", help="A warning that you have read and sign despite."
-)
+@acknowledge_option
 @click.option("--wait/--no-wait", default=True, help="Wait for the device and the platform.")
 @yes_option
 @json_option
@@ -89,7 +93,7 @@ def approve(
     tell = aside if as_json else say
     with desk.daemon() as daemon:
         view = daemon.proposal(psbt_id)
-        final = decided(desk, daemon, view, frozenset(acknowledge or ()), tell, wait=wait, yes=yes)
+        final = decided(desk, daemon, view, frozenset(acknowledge), tell, wait=wait, yes=yes)
     if as_json:
         answer(final)
     raise click.exceptions.Exit(status_of(final))
@@ -184,7 +188,7 @@ MAGIC = b"psbt\xff"
 
 
 @pass_desk
-@click.argument("file", metavar="FILE", help="The PSBT, binary or base64; - reads standard input.")
+@file_argument
 @json_option
 def inspect(desk: Desk, file: str, as_json: bool) -> None:
     """Show what signing a PSBT would do, and every check. Nothing is stored; no approval is asked for."""
@@ -199,7 +203,7 @@ def inspect(desk: Desk, file: str, as_json: bool) -> None:
 
 
 @pass_desk
-@click.argument("file", metavar="FILE", help="The PSBT, binary or base64; - reads standard input.")
+@file_argument
 @click.option(
     "-o",
     "--out",
@@ -207,9 +211,7 @@ def inspect(desk: Desk, file: str, as_json: bool) -> None:
     metavar="OUT",
     help="Where to write the signed PSBT, as base64.",
 )
-@click.option(
-    "--acknowledge", multiple=True, metavar="NAME", help="A warning that you have read and sign despite."
-)
+@acknowledge_option
 @yes_option
 @json_option
 def sign(
@@ -236,7 +238,7 @@ def sign(
         brought = daemon.bring_psbt(psbt)
         if brought.signed_psbt is None:
             view = daemon.proposal(brought.psbt_id)
-            final = decided(desk, daemon, view, frozenset(acknowledge or ()), aside, wait=True, yes=yes)
+            final = decided(desk, daemon, view, frozenset(acknowledge), aside, wait=True, yes=yes)
             brought = daemon.brought_psbt(brought.psbt_id)
             if brought.signed_psbt is None:
                 raise click.exceptions.Exit(status_of(final))

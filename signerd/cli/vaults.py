@@ -91,6 +91,7 @@ def _alarms(vault: "VaultView") -> list[str]:
 # The largest PSBT that ``multisig`` reads, 2 MiB, in base64 with line breaks.
 MAX_FILE_BYTES = 3_000_000
 PSBT_MAGIC = b"psbt\xff"
+vault_argument = click.argument("vault_id", metavar="VAULT", help="As `signerd vaults` lists it.")
 
 
 @pass_desk
@@ -106,7 +107,7 @@ def vaults(desk: Desk, as_json: bool) -> None:
 
 
 @pass_desk
-@click.argument("vault_id", metavar="VAULT", help="As `signerd vaults` lists it.")
+@vault_argument
 @click.option("--code", help="The verification code; else it is asked for.")
 @click.option(
     "--from",
@@ -124,7 +125,6 @@ def vaults(desk: Desk, as_json: bool) -> None:
 )
 @click.option(
     "--without-device-address",
-    "without_device_address",
     is_flag=True,
     help="Pin though your device does not show the first address.",
 )
@@ -162,7 +162,7 @@ def pin(
 
 
 @pass_desk
-@click.argument("vault_id", metavar="VAULT", help="As `signerd vaults` lists it.")
+@vault_argument
 @click.option("--code", help="The code it was pinned under; else it is asked for.")
 @json_option
 def unpin(desk: Desk, vault_id: str, code: str | None, as_json: bool) -> None:

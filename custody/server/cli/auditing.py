@@ -229,7 +229,7 @@ def _files(own: "Checkpoints", given: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def _trusted(own: Callable[[], Any], given: tuple[str, ...]) -> frozenset[str]:
-    for key in given or ():
+    for key in given:
         if not re.fullmatch("[0-9a-f]{64}", key):
             raise click.BadParameter(
                 f"{key} is no public key: 64 hex digits, as custody audit public-key prints"
