@@ -323,7 +323,9 @@ class LoopbackError(SignerdError):
 
 class InvalidRequest(LoopbackError):
     code = "invalid-request"
-    default_hint = "The interface is described at /v1/openapi.json."
+    default_hint = (
+        "Correct what the sentence names; `signerd COMMAND --help` and docs/apps.md say what is taken."
+    )
 
 
 class RequestTooLarge(LoopbackError):

@@ -19,6 +19,7 @@ from custody.client.errors import ApiError, BadAnswer, InsecureUrl, SignedOut, U
 from custody.exchange import Exclusive, Plan, Reply, Request, Why, is_success, method, retry_after
 from custody.schemas.auth import REFRESH_COOKIE, RefreshRequest, RefreshResponse
 from custody.schemas.errors import Problem
+from custody.schemas.faults import fault_place, fault_words
 
 Answer = TypeVar("Answer")
 P = ParamSpec("P")
@@ -256,5 +257,5 @@ def read(reply: Reply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
         return adapter.validate_json(reply.content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = "/".join(str(part) for part in first["loc"])
-        raise BadAnswer(f"{reply.path}: {place or 'the body'}: {first['msg']}") from None
+        place = fault_place(first) or "the body"
+        raise BadAnswer(f"{reply.path}: {place}: {fault_words(first)}") from None

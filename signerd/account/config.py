@@ -9,7 +9,7 @@ import os
 import tomllib
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import platformdirs
 from pydantic import (
@@ -25,6 +25,7 @@ from pydantic import (
 from custody.client.errors import InsecureUrl
 from custody.client.flow import check_url
 from custody.schemas.common import IntId
+from custody.schemas.faults import fault_words
 from firmware_bridge import Endpoint
 from multisig import FeeRate, MultisigError, Network, format_btc, parse_btc
 from signerd.core.checks.table import CHECKS, LOWERABLE
@@ -207,22 +208,23 @@ def load_config(path: Path) -> Config:
         raise ConfigInvalid(f"{path} is too long for a configuration")
     try:
         text = content.decode()
-        read = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigInvalid(f"{path}: {error}") from error
-    return _checked(path, text, read)
+    except UnicodeDecodeError as error:
+        raise ConfigInvalid(f"{path} is not text: {error}") from error
+    return read_config(path, text)
 
 
-def _checked(path: Path, text: str, read: dict[str, Any]) -> Config:
+def read_config(path: Path, text: str) -> Config:
+    """What the text says. ``path``: where it stands, for its errors. Raises ConfigInvalid."""
     try:
-        return Config.model_validate(read)
+        return Config.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigInvalid(f"{path}: {error}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = tuple(part for part in first["loc"] if isinstance(part, str))
         line = line_of(text, key)
         where = f"{path}, line {line}" if line else str(path)
-        what = first["msg"].removeprefix("Value error, ")
-        raise ConfigInvalid(f"{where}: {'.'.join(key)}: {what}") from None
+        raise ConfigInvalid(f"{where}: {'.'.join(key)}: {fault_words(first)}") from None
 
 
 RULES_FILE = "rules.toml"

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from custody.client import ApiError, AsyncClient, ClientError, Session, Unreachable
 from custody.schemas.auth import LoginResponse
+from custody.schemas.faults import fault_place, fault_words
 from signerd.account.config import Config
 from signerd.account.secrets import SecretStore
 from signerd.core.text import said
@@ -174,7 +175,7 @@ class Account:
             return await call
         except ValidationError as error:
             what = error.errors(include_url=False, include_input=False)[0]
-            raise SignInFailed(f"{'.'.join(map(str, what['loc']))}: {what['msg']}") from None
+            raise SignInFailed(f"{fault_place(what)}: {fault_words(what)}") from None
         except Unreachable as error:
             raise PlatformUnreachable(f"the platform gave no answer: {said(error)}") from error
         except ApiError as error:

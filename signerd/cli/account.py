@@ -28,9 +28,8 @@ STORES = ("keyring", "file")
 @click.option("--label", help="With --platform: the name of your device.")
 @click.option(
     "--secrets",
-    default="keyring",
     type=click.Choice(STORES),
-    help="With --platform: where the session's secret is kept.",
+    help="With --platform: where the session's secret is kept; the keyring where not given.",
 )
 @json_option
 def login(
@@ -39,7 +38,7 @@ def login(
     network: str,
     device: tuple[str, ...],
     label: str | None,
-    secrets: str,
+    secrets: str | None,
     as_json: bool,
 ) -> None:
     """Sign in to the platform.
@@ -48,22 +47,19 @@ def login(
     the passphrase of the secrets file where there is one. They are typed, or read from standard input one a
     line.
     """
+    config, write = None, None
     if platform is not None:
-        from signerd.cli.foreground import write_config
+        from signerd.cli.foreground import Setup, config_for
 
-        write_config(
-            desk.state,
-            platform=platform,
-            network=network,
-            endpoints=[*device],
-            label=label,
-            secrets=secrets,
-        )
+        config, write = config_for(desk.state, Setup(platform, network, device, label, secrets))
     if device:
+        from signerd.account.config import find_config, load_config
         from signerd.cli.foreground import require_endpoints
 
-        require_endpoints(desk.state, [*device])
-    done = _through_daemon(desk) if desk.running() else _directly(desk)
+        require_endpoints(config or load_config(find_config(desk.state)), desk.state, device)
+    done = _through_daemon(desk) if desk.running() else _directly(desk, config)
+    if write is not None:
+        write()
     if as_json:
         answer(done)
     else:
@@ -80,7 +76,7 @@ def _credentials(answers: Answers) -> tuple[str, str]:
     return answers.line(EMAIL).strip(), answers.secret(PASSWORD)
 
 
-def _directly(desk: Desk) -> "SignedIn":
+def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
     import asyncio
 
     from signerd.account.config import find_config, load_config
@@ -97,7 +93,7 @@ def _directly(desk: Desk) -> "SignedIn":
             return SignedIn(email=account.email or "", code_needed=False, secrets=account.mode)
 
     with StateFolder.hold(desk.state):
-        config = load_config(find_config(desk.state))
+        config = config or load_config(find_config(desk.state))
         store = opened_store(config, desk.state, desk.answers)
         with open_journal(config, desk.state, Outside()) as journal:
             done = asyncio.run(sign_in(config))

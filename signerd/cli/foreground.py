@@ -8,17 +8,19 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from signerd.account.config import FILE, Config, find_config, load_config
+from signerd.account.config import FILE, Config, find_config, load_config, read_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
 from signerd.app import open_daemon, secret_store
 from signerd.cli.terminal import Answers, put, say
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
-from signerd.errors import AlreadyConfigured, ConfigInvalid
+from signerd.errors import AlreadyConfigured
 from signerd.feed import Line
 from signerd.journal.storage import StateFolder, make_private, write_private
 from signerd.loopback.serve import serving
@@ -87,62 +89,76 @@ def _log_json(subject: str, kind: str, text: str) -> None:
     put(json.dumps({"at": at, "subject": subject, "kind": kind, "text": text}))
 
 
-def write_config(
-    state: Path, *, platform: str, network: str, endpoints: list[str], label: str | None, secrets: str
-) -> Config:
-    """Write ``config.toml`` into the state folder, checked; one that says the same is left alone.
+@dataclass(frozen=True)
+class Setup:
+    """What ``login --platform`` is told. What is None was not given."""
+
+    platform: str
+    network: str
+    endpoints: tuple[str, ...] = ()
+    label: str | None = None
+    secrets: str | None = None
+
+    def text(self) -> str:
+        """As ``config.toml`` says it."""
+        lines = [f"network = {_quoted(self.network)}"]
+        if self.label is not None:
+            lines.append(f"label = {_quoted(self.label)}")
+        lines += ["", "[platform]", f"url = {_quoted(self.platform)}"]
+        lines += ["", "[secrets]", f"store = {_quoted(self.secrets or 'keyring')}"]
+        if self.endpoints:
+            listed = ", ".join(_quoted(endpoint) for endpoint in self.endpoints)
+            lines += ["", "[devices]", f"endpoints = [{listed}]"]
+        return "\n".join(lines) + "\n"
+
+    def require_same(self, known: Config, path: Path) -> None:
+        """Raises AlreadyConfigured: the configuration that stands there says something else."""
+        if (known.platform.url, str(known.network)) != (self.platform, self.network):
+            raise AlreadyConfigured(f"{path} names {known.platform.url} on {known.network}")
+        if self.secrets not in {None, known.secrets.store}:
+            raise AlreadyConfigured(
+                f"{path} keeps the session's secret in: {known.secrets.store}, and not in: {self.secrets}",
+                hint="Change `store` under [secrets] in that file, and sign in again.",
+            )
+        if self.label not in {None, known.label}:
+            raise AlreadyConfigured(
+                f"{path} calls your device {known.label!r}, and not {self.label!r}",
+                hint="Change `label` in that file.",
+            )
+
+
+def config_for(state: Path, setup: Setup) -> tuple[Config, Callable[[], None]]:
+    """The configuration to sign in with, and what writes it down where there is none yet: after the
+    first success, so that a mistyped address leaves nothing to mend.
 
     Raises:
         ConfigInvalid: a value cannot be. AlreadyConfigured: there is one that says something else. Leaves of
         JournalError: the folder cannot be used.
     """
     make_private(state)
-    path, text = state / FILE, _text(platform, network, endpoints, label, secrets)
+    path, text = state / FILE, setup.text()
     if path.exists():
-        return _same_or_refuse(path, platform, network)
-    write_private(path, text.encode())
-    try:
-        return load_config(path)
-    except ConfigInvalid:
-        path.unlink()
-        raise
+        known = load_config(path)
+        setup.require_same(known, path)
+        return known, lambda: None
+    return read_config(path, text), partial(write_private, path, text.encode())
 
 
-def _same_or_refuse(path: Path, platform: str, network: str) -> Config:
-    known = load_config(path)
-    if (known.platform.url, str(known.network)) != (platform, network):
-        raise AlreadyConfigured(f"{path} names {known.platform.url} on {known.network}")
-    return known
-
-
-def require_endpoints(state: Path, endpoints: list[str]) -> None:
+def require_endpoints(config: Config, state: Path, endpoints: Sequence[str]) -> None:
     """Refuse a device that the configuration does not name: it would not be looked for.
 
     Raises:
-        AlreadyConfigured: with what it names instead. ConfigMissing, ConfigInvalid: there is none that can be
-            read.
+        AlreadyConfigured: with what it names instead.
     """
-    path = find_config(state)
-    known = load_config(path).devices.endpoints
+    known = config.devices.endpoints
     unknown = [endpoint for endpoint in endpoints if endpoint not in known]
     if unknown:
         named = f"the device {', '.join(known)}" if known else "no device but those on USB"
         raise AlreadyConfigured(
-            f"{path} names {named}, and not {', '.join(unknown)}",
+            f"{find_config(state)} names {named}, and not {', '.join(unknown)}",
             hint="Change `endpoints` under [devices] in that file and start signerd again, or use another "
             "state folder: `--state DIR`.",
         )
-
-
-def _text(platform: str, network: str, endpoints: list[str], label: str | None, secrets: str) -> str:
-    lines = [f"network = {_quoted(network)}"]
-    if label is not None:
-        lines.append(f"label = {_quoted(label)}")
-    lines += ["", "[platform]", f"url = {_quoted(platform)}", "", "[secrets]", f"store = {_quoted(secrets)}"]
-    if endpoints:
-        listed = ", ".join(_quoted(endpoint) for endpoint in endpoints)
-        lines += ["", "[devices]", f"endpoints = [{listed}]"]
-    return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:

@@ -9,15 +9,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custody.schemas.faults import fault_place, fault_words
 from signerd.callers import STRANGER, Caller, Right
 from signerd.errors import InvalidRequest
 from signerd.loopback.access.headers import SCOPE_KEY
+from signerd.shapes.account import DIGEST_PATTERN, ID_PATTERN
+from signerd.shapes.proposals import PSBT_PATTERN
 
 JSON = "application/json"
 Endpoint = Callable[..., Awaitable[Any]]
@@ -37,6 +41,14 @@ class In(StrEnum):
     CALLER = "caller"
 
 
+# What a text of each of the interface's own patterns is.
+_PATTERNS = MappingProxyType(
+    {
+        ID_PATTERN: "takes letters, digits, - and _ alone",
+        DIGEST_PATTERN: "must be 64 hexadecimal digits",
+        PSBT_PATTERN: "must be a PSBT in base64, without line breaks",
+    }
+)
 _NOT_SENT = frozenset({In.STATE, In.CALLER})
 
 
@@ -67,8 +79,8 @@ class Argument:
             return self.adapter.validate_python(text)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in (self.place, *self._within(), *first["loc"]))
-            raise InvalidRequest(f"{where}: {first['msg']}") from None
+            where = ".".join(filter(None, (*self._within(), fault_place(first)))) or str(self.place)
+            raise InvalidRequest(f"{where}: {fault_words(first, _PATTERNS)}") from None
 
     def _text(self, request: Request) -> str | None:
         match self.place:

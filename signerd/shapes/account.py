@@ -30,7 +30,8 @@ ID_PATTERN = r"^[A-Za-z0-9_-]{1,100}$"
 
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
-Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+DIGEST_PATTERN = r"^[0-9a-f]{64}$"
+Digest = Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)]
 
 # A verification code as people type it, with or without its dashes.
 Code = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]

@@ -165,9 +165,8 @@ class RejectRequest(Request):
 
 
 # RFC 4648, section 4, with its padding: nothing that two readers could read differently, no line break.
-PsbtText = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9+/]+={0,2}$", min_length=8, max_length=MAX_PSBT_TEXT)
-]
+PSBT_PATTERN = r"^[A-Za-z0-9+/]+={0,2}$"
+PsbtText = Annotated[str, StringConstraints(pattern=PSBT_PATTERN, min_length=8, max_length=MAX_PSBT_TEXT)]
 
 
 class PsbtRequest(Request):

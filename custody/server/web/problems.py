@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, FieldError, Problem
+from custody.schemas.faults import fault_words
 from custody.server.domain.errors import CustodyError
 
 log = structlog.get_logger()
@@ -119,7 +120,7 @@ async def on_invalid_request(request: Request, error: RequestValidationError) ->
     if any(fault["type"] == "json_invalid" for fault in found):
         return problem(request, ErrorCode.MALFORMED_JSON, "The body is not JSON.")
     errors = [
-        FieldError(pointer=_pointer(fault["loc"]), code=str(fault["type"]), detail=str(fault["msg"]))
+        FieldError(pointer=_pointer(fault["loc"]), code=str(fault["type"]), detail=fault_words(fault))
         for fault in found[:MAX_FAULTS]
     ]
     detail = "; ".join(f"{e.pointer or 'the request'}: {e.detail}" for e in errors[:3])

@@ -23,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custody.schemas.faults import fault_place, fault_words
 from signerd import shapes
 from signerd.callers import STRANGER, Caller, Kind, Right
 from signerd.core.states import network_words, state_words
@@ -193,8 +194,8 @@ def shaped(kind: type[_Shape], **values: object) -> _Shape:
         return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidRequest(f"{where}: {first['msg']}", hint="Correct it and send the form again.") from None
+        sentence = f"{fault_place(first)}: {fault_words(first)}"
+        raise InvalidRequest(sentence, hint="Correct it and send the form again.") from None
 
 
 Endpoint = Callable[[PageRequest], Awaitable[Response]]
