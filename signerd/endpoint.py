@@ -15,6 +15,8 @@ HOST = "signerd"
 # Where the page is entered, with a code that the socket gave out.
 ENTER = "/enter"
 LEAVE = "/leave"
+# Where the page takes what a device without a cable signed: a larger form than others.
+ANSWERS = "/answers"
 # Where the page follows what happens.
 EVENTS = "/v1/events"
 PREFIX = "/v1"

@@ -4,7 +4,8 @@
 
     SignerdError
     ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks
-    │                        NeedsAcknowledgement · AlreadyProposed · TooManyBrought
+    │                        NeedsAcknowledgement · AlreadyProposed · TooManyBrought · NotExported
+    │                        AnswerRefused
     ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
     │                        AddressDiffers
     ├── RegistrationError    NoRegisteredKey · RegistrationStale
@@ -83,6 +84,21 @@ class TooManyBrought(DecisionError):
 
     code = "too-many-brought"
     default_hint = "Wait until the person has decided about the others, or take one back."
+
+
+class NotExported(DecisionError):
+    code = "not-exported"
+    default_hint = (
+        "Export the proposal first: `signerd export ID`. A PSBT that is no proposal is signed with `signerd "
+        "sign`."
+    )
+
+
+class AnswerRefused(DecisionError):
+    """What was brought as a device's answer. Nothing of it was taken; another file may be brought."""
+
+    code = "answer-refused"
+    default_hint = "Bring the file that the device wrote for this transaction, or read its codes again."
 
 
 class VaultError(SignerdError):

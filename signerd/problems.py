@@ -20,6 +20,8 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.NeedsAcknowledgement: HTTPStatus.CONFLICT,
         e.AlreadyProposed: HTTPStatus.CONFLICT,
         e.TooManyBrought: HTTPStatus.TOO_MANY_REQUESTS,
+        e.NotExported: HTTPStatus.CONFLICT,
+        e.AnswerRefused: HTTPStatus.CONFLICT,
         e.UnknownVault: HTTPStatus.NOT_FOUND,
         e.NotOurVault: HTTPStatus.CONFLICT,
         e.VaultDiffers: HTTPStatus.CONFLICT,

@@ -13,7 +13,17 @@ precise subclasses. Nothing waits for a person, but a card may be slow: from an 
 that take a file or folder in a thread.
 """
 
-from firmware_bridge.airgap.codes import Picture, Scanner, draw, psbt_bbqr, psbt_ur, version_of
+from firmware_bridge.airgap.codes import (
+    Picture,
+    Scanner,
+    Series,
+    draw,
+    file_of,
+    psbt_bbqr,
+    psbt_ur,
+    series_of,
+    version_of,
+)
 from firmware_bridge.airgap.handoff import Form, find_answers, read_signed, take_signed, write_psbt
 from firmware_bridge.airgap.transfer import (
     CardFault,
@@ -33,9 +43,12 @@ from firmware_bridge.airgap.transfer import (
 from firmware_bridge.airgap.vault_files import (
     EnrolmentForm,
     enrolment_text,
+    message_request,
     parse_key,
+    parse_signer_keys,
     read_key,
     require_airgap,
+    signature_of,
     write_enrolment,
 )
 
@@ -54,18 +67,24 @@ __all__ = [
     "Picture",
     "Received",
     "Scanner",
+    "Series",
     "TooMuchForCodes",
     "Transfer",
     "Unreadable",
     "draw",
     "enrolment_text",
+    "file_of",
     "find_answers",
+    "message_request",
     "parse_key",
+    "parse_signer_keys",
     "psbt_bbqr",
     "psbt_ur",
     "read_key",
     "read_signed",
     "require_airgap",
+    "series_of",
+    "signature_of",
     "take_signed",
     "version_of",
     "write_enrolment",

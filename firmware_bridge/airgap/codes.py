@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum, unique
 from io import BytesIO, StringIO
+from itertools import islice
 from typing import Final
 
 import segno
@@ -91,6 +92,42 @@ def psbt_ur(psbt: Psbt, policy: Policy, *, max_fragment: int = ur.DEFAULT_FRAGME
         raise TooMuchForCodes(detail=str(error)) from error
 
 
+@unique
+class Series(StrEnum):
+    """How a file becomes a series of QR codes."""
+
+    BBQR = "bbqr"
+    """Coldcard Q, and programs that follow it."""
+    UR = "ur"
+    """UR 2: Jade, Keystone, Passport, SeedSigner."""
+
+
+# A fountain's mixed parts, beside each plain one: what a camera missed comes in another way, without a second
+# round.
+_UR_ROUNDS: Final = 2
+# The header and checksum of a UR's part take this many characters at most, and each byte two.
+_UR_HEADER: Final = 100
+
+
+def series_of(data: bytes, content: Content, series: Series, max_characters: int) -> tuple[str, ...]:
+    """One round of a file's series, each text of so many characters at most: show it in a loop.
+
+    :raises TooMuchForCodes: it takes more parts than a series has.
+    """
+    try:
+        if series is Series.BBQR:
+            return bbqr.split(data, content, max_characters=max_characters)
+        fragment = max(10, (max_characters - _UR_HEADER) // 2)
+        # UR has no type for text and JSON: they travel as plain bytes.
+        kind = content if content is Content.PSBT else Content.BINARY
+        parts = -(-(len(data) + 5) // fragment)
+        # What fits into one part is one text, repeated.
+        texts = islice(ur.split(data, kind, max_fragment=fragment), _UR_ROUNDS * parts)
+        return tuple(dict.fromkeys(texts))
+    except ValueError as error:
+        raise TooMuchForCodes(detail=str(error)) from error
+
+
 _FORMATS: Final[dict[str, Callable[[], Assembler]]] = {bbqr.PREFIX: bbqr.Assembler, ur.PREFIX: ur.Assembler}
 
 
@@ -149,6 +186,29 @@ class Scanner:
         if make is not self._make:
             raise OtherTransfer("This QR code is in another format than the ones before.")
         return self._assembler.add(text)
+
+
+# A series in hexadecimal digits takes twice the bytes of a file, and a fountain's mixed parts come on top.
+MAX_SCANNED: Final = 4 * handoff.MAX_CARRIED
+
+
+def file_of(carried: bytes) -> bytes:
+    """What was brought: a file as it is, or what the lines of it read as a series of QR codes.
+
+    :raises Unreadable: a line is no part of its series, or parts are missing.
+    """
+    start = carried[:64].lstrip()[: len(ur.PREFIX)].upper()
+    if not any(start.startswith(prefix.encode()) for prefix in _FORMATS):
+        return carried
+    if len(carried) > MAX_SCANNED:
+        raise Unreadable(f"This is larger than a series of QR codes may be, which is {MAX_SCANNED} bytes.")
+    scanner, received = Scanner(), None
+    for line in carried.decode("ascii", "replace").split():
+        received = scanner.add(line)
+    if scanner.result is None:
+        told = "" if received is None else f": {received.seen} of {received.wanted} were read"
+        raise Unreadable(f"Parts of this series are missing{told}.")
+    return scanner.result.data
 
 
 def _format_of(text: str) -> Callable[[], Assembler]:

@@ -5,6 +5,8 @@ exports, BSMS 1.0 key records of BIP-129, key-origin text), and the vault as fil
 import base64
 import binascii
 import json
+import re
+from collections.abc import Sequence
 from enum import StrEnum, unique
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +32,7 @@ from multisig import (
     base58,
     bsms_record,
     multisig_account_path,
+    profile_account_path,
     recover_message_key,
 )
 from multisig.vault import account_of
@@ -62,6 +65,38 @@ def _signer(lines: list[str]) -> bytes | None:
         return recover_message_key("\n".join(lines[:-1]), base64.b64decode(lines[-1], validate=True))
     except (binascii.Error, ValueError, InvalidMessage):
         return None
+
+
+_SIGNATURE_BYTES: Final = 65
+_ARMOUR = re.compile(r"-----BEGIN (?:BITCOIN )?SIGNATURE-----")
+
+
+def message_request(text: str, path: DerivationPath) -> str:
+    """A message as a file to sign: text, path, and how the address is shown (Coldcard: Advanced, File
+    Management, Sign Text File).
+    """
+    return f"{text}\n{path}\np2wpkh\n"
+
+
+def signature_of(answer: str) -> bytes:
+    """The 65 bytes of a message's signature: base64 alone, or the file that a device writes around it (RFC
+    2440's armour, as Coldcard, Sparrow and Electrum have it).
+
+    :raises Unreadable: there is none. Whose it is, and of which text, is not looked at.
+    """
+    if len(answer) > MAX_FILE:
+        raise Unreadable(f"This has more than the {MAX_FILE} bytes that are read.")
+    armoured = _ARMOUR.split(answer)[-1]
+    for word in armoured.split():
+        try:
+            signature = base64.b64decode(word, validate=True)
+        except (binascii.Error, ValueError):
+            continue
+        if len(signature) == _SIGNATURE_BYTES:
+            return signature
+    raise Unreadable(
+        "This holds no signature of a message: neither a device's file nor 88 characters of base64."
+    )
 
 
 # A Coldcard's largest export has about 5 kB.
@@ -102,6 +137,69 @@ def parse_key(text: str, network: Network, *, signer: Fingerprint | None = None)
     if signer is not None and key.fingerprint != signer:
         raise WrongDevice(f"This key is from the device {key.fingerprint}, and {signer} was expected.")
     return key
+
+
+# One for each account of a device, and one for its profile; a person brings a few.
+MAX_EXPORTS: Final = 16
+
+
+def parse_signer_keys(texts: Sequence[str], network: Network) -> tuple[OriginKey, ...]:
+    """What a signer registers: the keys for vaults (BIP-48) from account 0 on, then the one of the person's
+    own account (BIP-84), from one or several exports of one device.
+
+    Coldcard's generic JSON has both; of key-origin text there may be a line for each key.
+
+    :raises InvalidKey, InvalidPath, WrongNetwork: a key is missing, or not one that is registered.
+    :raises WrongDevice: the exports are of several devices.
+    :raises Unreadable: a text is of no known kind, or too large.
+    """
+    if not 0 < len(texts) <= MAX_EXPORTS or any(len(text) > MAX_FILE for text in texts):
+        raise Unreadable(f"From 1 to {MAX_EXPORTS} files of {MAX_FILE} bytes are read at once.")
+    found = [key for text in texts for key in _all_keys(text.replace("\r\n", "\n"), network)]
+    vaults: dict[int, OriginKey] = {}
+    profile: OriginKey | None = None
+    for key in found:
+        if key.origin.path == profile_account_path(network):
+            key.require_agreement()
+            profile = _only(profile, key)
+        else:
+            _require_account(key, network)
+            account = account_of(key.origin.path)
+            vaults[account] = _only(vaults.get(account), key)
+    if profile is None:
+        raise InvalidKey(
+            f"The key of your own account, at {profile_account_path(network)}, is missing.",
+            hint="Coldcard: Advanced, Export Wallet, Generic JSON. Else add a line [fingerprint/path]xpub.",
+        )
+    if sorted(vaults) != list(range(len(vaults))) or not vaults:
+        raise InvalidKey(
+            f"The keys for vaults must begin with account 0 and leave none out; there are {sorted(vaults)}."
+        )
+    keys = (*(vaults[account] for account in sorted(vaults)), profile)
+    if len({key.fingerprint for key in keys}) > 1:
+        raise WrongDevice("These exports are of several devices: their master fingerprints differ.")
+    return keys
+
+
+def _only(known: OriginKey | None, key: OriginKey) -> OriginKey:
+    if known not in {None, key}:
+        raise InvalidKey(f"There are two keys at {key.origin.path}.")
+    return key
+
+
+def _all_keys(text: str, network: Network) -> tuple[OriginKey, ...]:
+    """Of Coldcard's generic JSON the profile's as well, and of key-origin text that of each line."""
+    start = text.lstrip()[:1]
+    if start == "[":
+        return tuple(OriginKey.parse(line.strip(), network) for line in text.splitlines() if line.strip())
+    if start != "{":
+        return (_parse(text, network),)
+    loaded = _load(text)
+    match loaded:
+        case {"xfp": str() as master, "bip84": {"xpub": str() as xpub, "deriv": str() as path}}:
+            return _from_json(loaded, network), _key(master, path, xpub, network)
+        case _:
+            return (_from_json(loaded, network),)
 
 
 def _parse(text: str, network: Network) -> OriginKey:
@@ -235,6 +333,14 @@ def write_enrolment(
     :raises NameTaken: another file has that name.
     :raises NoCard, CardProtected, CardFault: the folder cannot be written.
     """
-    text = enrolment_text(vault, name, form)
+    file_name, text = enrolment_file(vault, name, form)
+    return card.write(folder, file_name, text.encode())
+
+
+def enrolment_file(vault: Vault, name: str, form: EnrolmentForm) -> tuple[str, str]:
+    """The file's name and its text.
+
+    :raises Unsupported: as `enrolment_text`.
+    """
     label = card.safe_label(fitting_name(Family.COLDCARD, name, vault))
-    return card.write(folder, label + _ENDINGS[form], text.encode())
+    return label + _ENDINGS[form], enrolment_text(vault, name, form)

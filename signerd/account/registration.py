@@ -35,10 +35,12 @@ from custody.schemas.keys import (
 from multisig import (
     DerivationPath,
     Fingerprint,
+    InvalidMessage,
     Network,
     OriginKey,
     multisig_account_path,
     profile_account_path,
+    recover_message_key,
 )
 from signerd.account.platform import Platform, Sink
 from signerd.core.audit import Note
@@ -47,6 +49,7 @@ from signerd.core.keys import Accounts, ListedKey, revocation_of
 from signerd.core.text import canonical, said
 from signerd.core.values import OwnKey
 from signerd.errors import (
+    AnswerRefused,
     PlatformAnswersWrongly,
     PlatformError,
     PlatformRefused,
@@ -59,6 +62,7 @@ from signerd.journal import Journal
 
 # What the challenge is signed at, below the key that is registered: Trezor forbids the bare account path.
 PROOF_BELOW = "0/0"
+PROOF_INDEXES = (0, 0)
 
 REPLACE_HINT = (
     "Another device is registered. Where this one is to take its place, lost or not: `signerd register "
@@ -92,6 +96,25 @@ class Offer:
     @property
     def base(self) -> OriginKey:
         return self.vault_keys[0]
+
+    @property
+    def proof_path(self) -> DerivationPath:
+        """Where the challenge is signed."""
+        return self.base.origin.path / PROOF_BELOW
+
+    def require_proof(self, text: str, signature: bytes) -> None:
+        """The key that is registered signed this text, as the platform will look at it. Raises
+        AnswerRefused.
+        """
+        try:
+            signer = recover_message_key(text, signature)
+        except InvalidMessage as error:
+            raise AnswerRefused(f"this is no signature of a message: {said(error)}") from error
+        if signer != self.base.xpub.derive_public_key(*PROOF_INDEXES):
+            raise AnswerRefused(
+                f"this is not a signature of the challenge by the key at {self.proof_path}",
+                hint="Sign the whole line, as it is, at this very path.",
+            )
 
     @property
     def digest(self) -> str:
@@ -134,15 +157,41 @@ async def register(
         RegistrationStale: the device gave other keys than those that were shown. PlatformAnswersWrongly: the
         challenge is not one for these keys. Else what the platform and the device raise.
     """
+    text = await ask_challenge(offer, digest, user_id, platform)
+    signature = await sign_text(text, offer.proof_path)
+    return await register_proven(
+        offer, text, signature, label=label, replace=replace, platform=platform, journal=journal
+    )
+
+
+async def ask_challenge(offer: Offer, digest: str, user_id: int, platform: Registrar) -> str:
+    """The platform's challenge for exactly these keys, to be signed at ``offer.proof_path``. Raises as
+    ``register``.
+    """
     if offer.digest != digest:
         raise RegistrationStale("the device gives other keys than those that were shown")
-    body = _request(offer)
-    challenge = await platform.key_challenge(body)
-    proof_path = offer.base.origin.path / PROOF_BELOW
-    _check_challenge(challenge, offer, user_id, proof_path)
-    signature = await sign_text(challenge.challenge, proof_path)
-    proof = KeyProof(challenge=challenge.challenge, signature=base64.b64encode(signature).decode())
-    request = RegisterKeyRequest(**dict(body), label=label, replace=replace, proof=proof)
+    challenge = await platform.key_challenge(_request(offer))
+    require_challenge(challenge.challenge, offer, user_id)
+    if DerivationPath.parse(challenge.derivation_path) != offer.proof_path:
+        raise PlatformAnswersWrongly(f"the platform asks for a signature at {challenge.derivation_path}")
+    return challenge.challenge
+
+
+async def register_proven(
+    offer: Offer,
+    text: str,
+    signature: bytes,
+    *,
+    label: str,
+    replace: bool,
+    platform: Registrar,
+    journal: Journal,
+) -> tuple[Key, tuple[Effect, ...]]:
+    """Register what was offered, by the device's signature of the challenge. Raises what the platform
+    raises.
+    """
+    proof = KeyProof(challenge=text, signature=base64.b64encode(signature).decode())
+    request = RegisterKeyRequest(**dict(_request(offer)), label=label, replace=replace, proof=proof)
     try:
         key = await platform.register_key(request, f"register-{hashlib.sha256(signature).hexdigest()}")
     except PlatformRefused as error:
@@ -184,10 +233,13 @@ def _request(offer: Offer) -> KeyChallengeRequest:
     )
 
 
-def _check_challenge(challenge: KeyChallenge, offer: Offer, user_id: int, proof_path: DerivationPath) -> None:
-    """A device signs no text here but a challenge for exactly these keys, this person and this network."""
+def require_challenge(text: str, offer: Offer, user_id: int) -> None:
+    """A device signs no text here but a challenge for exactly these keys, this person and this network.
+
+    Raises PlatformAnswersWrongly.
+    """
     try:
-        line = ChallengeLine.parse(challenge.challenge)
+        line = ChallengeLine.parse(text)
     except ValueError as error:
         raise PlatformAnswersWrongly(f"the platform asks to sign another text: {error}") from error
     wanted = (offer.network.api_name, user_id, offered_digest(offer.pairs()))
@@ -195,8 +247,6 @@ def _check_challenge(challenge: KeyChallenge, offer: Offer, user_id: int, proof_
         raise PlatformAnswersWrongly(
             "the platform's challenge is not for these keys, this account or this network"
         )
-    if DerivationPath.parse(challenge.derivation_path) != proof_path:
-        raise PlatformAnswersWrongly(f"the platform asks for a signature at {challenge.derivation_path}")
 
 
 Sleep = Callable[[float], Awaitable[None]]

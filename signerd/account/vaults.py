@@ -124,9 +124,9 @@ def require_code(vault: Vault, code: str) -> None:
         raise WrongCode("the code is not the code of this vault")
 
 
-def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice) -> Pin:
+def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice, *, by_eye: bool = False) -> Pin:
     """Record a pin that was checked, whose code was typed, and about which the device was asked. Again is the
-    same again.
+    same again. ``by_eye``: that the device shows the address is the person's word.
 
     What the platform says may have changed while a person was at the device: everything is looked at once
     more.
@@ -142,13 +142,19 @@ def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice) -> P
     facts = {
         "account": own.account,
         "address": again.vault.address(RECEIVE, 0),
-        "address_on_device": "shown" if at_device.address_shown else "not shown",
+        "address_on_device": _shown_words(at_device, by_eye=by_eye),
         "code": again.vault.verification_code,
         "descriptor": again.vault.descriptor,
         "source": source.value,
     }
     journal.add_pin(again, Note("pinned", wanted.vault_id, facts), at_device)
     return again
+
+
+def _shown_words(at_device: AtDevice, *, by_eye: bool) -> str:
+    if not at_device.address_shown:
+        return "not shown"
+    return "compared by the person" if by_eye else "shown"
 
 
 def unpin(journal: Journal, vault_id: str, code: str) -> tuple[Effect, ...]:

@@ -160,24 +160,56 @@ def _flaws(device: "DeviceView") -> str | None:
 @pass_desk
 @click.option("--device", metavar="ID", help="Where several are ready.")
 @click.option("--replace/--no-replace", default=False, help="In place of keys that are registered already.")
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Keys that a device without a cable exported; once for each file.",
+)
+@click.option(
+    "--challenge-file",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="With --file: where to write the text that the device signs; a new file, or a card's folder.",
+)
 @yes_option
 @json_option
-def register(desk: Desk, device: str | None, replace: bool, yes: bool, as_json: bool) -> None:
-    """Register the keys of your device with the platform, once, after you compared the fingerprint."""
+def register(
+    desk: Desk,
+    device: str | None,
+    replace: bool,
+    files: tuple[Path, ...],
+    challenge_file: Path | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Register the keys of your device with the platform, once, after you compared the fingerprint.
+
+    With --file they are those that a device without a cable exported, and it signs a text to prove them.
+    """
+    from signerd.cli.airgap_setup import exports_of, register_files
     from signerd.cli.progress import told
 
     tell = aside if as_json else say
+    exports = exports_of(files)
     with desk.daemon() as daemon:
         tell("Reading the keys of your device…")
-        preview = daemon.preview_registration(device)
+        preview = daemon.preview_airgapped(exports) if exports else daemon.preview_registration(device)
         tell(_text(preview))
         if replace:
             tell(REPLACING)
         if not yes and not desk.answers.yes("Is this your device's fingerprint, and register these keys?"):
             tell("Nothing was registered.")
             raise click.exceptions.Exit(Exit.DECLINED)
-        with told(daemon, REGISTRATION, tell):
-            registered = daemon.register(preview.device_id, preview.digest, replace=replace)
+        if exports:
+            registered = register_files(
+                desk, daemon, exports, preview.digest, challenge_file, tell, replace=replace
+            )
+        else:
+            with told(daemon, REGISTRATION, tell):
+                registered = daemon.register(preview.device_id, preview.digest, replace=replace)
     if as_json:
         answer(registered)
     else:

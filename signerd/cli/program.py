@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from signerd.cli import account, apps, daemon, devices, proposals, rules, vaults
+from signerd.cli import account, airgap, apps, daemon, devices, proposals, rules, vaults
 from signerd.cli.desk import Desk
 from signerd.cli.terminal import Exit, answers, end_with
 
@@ -56,6 +56,7 @@ for command in (
     proposals.reject,
     proposals.inspect,
     proposals.sign,
+    airgap.export,
     apps.pair,
     daemon.doctor,
     daemon.completion,
@@ -64,6 +65,7 @@ for command in (
 for group in (devices.devices, apps.apps, daemon.audit, rules.rules, devices.device):
     app.add_command(group)
 app.command("open")(apps.open_page)
+app.command("import")(airgap.import_answer)
 app.command()(devices.demo)
 
 

@@ -115,12 +115,26 @@ def decided(
     tell(proposal_text(view) + "\n")
     position = daemon.status().position
     if not _already_approved(view):
-        named = _acknowledged(desk, view, acknowledged, ask=not yes)
-        if not yes and not desk.answers.yes(f"Sign this on {network_words(view.network)}?"):
-            tell("Nothing was approved.")
-            raise click.exceptions.Exit(Exit.DECLINED)
-        daemon.approve(view.psbt_id, view.digest, named)
-    return _outcome(daemon, view.psbt_id, position, tell, wait=wait)
+        approved(desk, daemon, view, acknowledged, tell, yes=yes)
+    return outcome(daemon, view.psbt_id, position, tell, wait=wait)
+
+
+def approved(
+    desk: Desk,
+    daemon: "DaemonClient",
+    view: "ProposalView",
+    acknowledged: frozenset[str],
+    tell: "Tell",
+    *,
+    yes: bool,
+    question: str = "Sign this",
+) -> None:
+    """Ask about what was shown, and record the yes. Raises click.exceptions.Exit where the person says no."""
+    named = _acknowledged(desk, view, acknowledged, ask=not yes)
+    if not yes and not desk.answers.yes(f"{question} on {network_words(view.network)}?"):
+        tell("Nothing was approved.")
+        raise click.exceptions.Exit(Exit.DECLINED)
+    daemon.approve(view.psbt_id, view.digest, named)
 
 
 def _already_approved(view: "ProposalView") -> bool:
@@ -132,9 +146,13 @@ def _already_approved(view: "ProposalView") -> bool:
     if view.state in ASKED and view.allowed:
         return False
     if view.state in {*ASKED, "refused"}:
-        names = ", ".join(check.name for check in view.checks if check.outcome == "refuse")
-        raise RefusedByChecks(f"these checks refuse it: {names}")
+        raise refused_by_checks(view)
     raise IllegalEvent(f"the proposal cannot be approved: {state_words(view.state)}")
+
+
+def refused_by_checks(view: "ProposalView") -> RefusedByChecks:
+    names = ", ".join(check.name for check in view.checks if check.outcome == "refuse")
+    return RefusedByChecks(f"these checks refuse it: {names}")
 
 
 def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str], *, ask: bool) -> frozenset[str]:
@@ -148,7 +166,7 @@ def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str], *, as
     return named | frozenset(missing)
 
 
-def _outcome(
+def outcome(
     daemon: "DaemonClient", psbt_id: str, position: int, tell: "Tell", *, wait: bool
 ) -> "ProposalView":
     from signerd.cli.progress import until_decided

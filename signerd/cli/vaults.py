@@ -128,6 +128,18 @@ def vaults(desk: Desk, as_json: bool) -> None:
     is_flag=True,
     help="Pin though your device does not show the first address.",
 )
+@click.option(
+    "--enrolment-file",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="For a device without a cable: where to write the vault for it; a new file, or a card's folder.",
+)
+@click.option(
+    "--enrolment-form",
+    default="coldcard",
+    type=click.Choice(["coldcard", "descriptor", "bsms"]),
+    help="The form of that file.",
+)
 @json_option
 def pin(
     desk: Desk,
@@ -136,13 +148,17 @@ def pin(
     from_file: Path | None,
     from_psbt: Path | None,
     without_device_address: bool,
+    enrolment_file: Path | None,
+    enrolment_form: str,
     as_json: bool,
 ) -> None:
     """Pin a vault after you compared it with the other signers; from then on this machine knows it.
 
     Your device is made to know the vault and shows its first address. With --from or --psbt the vault that
-    you bring must be the one in the platform's record. Pinning approves no proposal.
+    you bring must be the one in the platform's record. A device without a cable takes the vault from
+    --enrolment-file, and you say what address it shows. Pinning approves no proposal.
     """
+    from signerd.cli.airgap_setup import compared_on_device
     from signerd.cli.progress import may_say_another, told
 
     tell = aside if as_json else say
@@ -153,8 +169,12 @@ def pin(
         tell(preview_text(preview))
         if code is None:
             code = desk.answers.line("Type the verification code as another signer reads it to you")
-        with told(daemon, vault_id, tell), may_say_another(desk.daemon, tell):
-            pinned = daemon.pin(vault_id, code, brought, without_device_address=without_device_address)
+        if enrolment_file is not None:
+            seen = compared_on_device(desk, daemon, vault_id, enrolment_file, enrolment_form, tell)
+            pinned = daemon.pin(vault_id, code, brought, airgapped=seen)
+        else:
+            with told(daemon, vault_id, tell), may_say_another(desk.daemon, tell):
+                pinned = daemon.pin(vault_id, code, brought, without_device_address=without_device_address)
     if as_json:
         answer(pinned)
     else:

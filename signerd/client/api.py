@@ -81,6 +81,27 @@ class Api(PairingCalls):
         """Answers when the person has confirmed on the device; ``follow`` "registration" meanwhile."""
         return CallArguments(body={"device_id": device_id, "digest": digest, "replace": replace})
 
+    @row(calls.PREVIEW_AIRGAPPED)
+    @staticmethod
+    def preview_airgapped(exports: Collection[str]) -> CallArguments:
+        """What the files of a device without a cable would register."""
+        return CallArguments(body={"exports": list(exports)})
+
+    @row(calls.CHALLENGE_AIRGAPPED)
+    @staticmethod
+    def challenge_airgapped(exports: Collection[str], digest: str) -> CallArguments:
+        """What it signs, within ten minutes."""
+        return CallArguments(body={"exports": list(exports), "digest": digest})
+
+    @row(calls.REGISTER_AIRGAPPED)
+    @staticmethod
+    def register_airgapped(
+        exports: Collection[str], digest: str, challenge: str, signature: str, *, replace: bool = False
+    ) -> CallArguments:
+        """With its signature of the challenge, in base64 or as the file that it wrote."""
+        body = {"exports": list(exports), "digest": digest, "challenge": challenge, "signature": signature}
+        return CallArguments(body={**body, "replace": replace})
+
     # --- unlocking a device, and what it asks the person meanwhile ------------------------------------------
 
     @row(calls.START_UNLOCKING)
@@ -135,16 +156,24 @@ class Api(PairingCalls):
         brought: "shapes.BroughtQuorum | None" = None,
         *,
         without_device_address: bool = False,
+        airgapped: "shapes.Compared | None" = None,
     ) -> CallArguments:
         """Answers when the device knows the vault and has shown its first address; follow the vault's id
-        meanwhile.
+        meanwhile. ``airgapped``: what the person saw on a device without a cable.
         """
         body = {
             "code": code,
             "brought": _dumped(brought),
             "without_device_address": without_device_address,
+            **({} if airgapped is None else {"airgapped": airgapped}),
         }
         return CallArguments({"vault_id": vault_id}, body=body)
+
+    @row(calls.ENROLMENT)
+    @staticmethod
+    def enrolment(vault_id: str, form: str = "coldcard") -> CallArguments:
+        """``form``: "coldcard", "descriptor" or "bsms"."""
+        return CallArguments({"vault_id": vault_id}, query={"form": form})
 
     @row(calls.UNPIN)
     @staticmethod
@@ -212,6 +241,18 @@ class Api(PairingCalls):
     @staticmethod
     def reject(psbt_id: str, reason: str = "") -> CallArguments:
         return CallArguments({"psbt_id": psbt_id}, body={"reason": reason})
+
+    @row(calls.EXPORT_PSBT)
+    @staticmethod
+    def export_psbt(psbt_id: str) -> CallArguments:
+        """Of an approved proposal, for a device without a cable. It counts as signed from then on."""
+        return CallArguments({"psbt_id": psbt_id})
+
+    @row(calls.IMPORT_ANSWER)
+    @staticmethod
+    def import_answer(psbt: str) -> CallArguments:
+        """What such a device signed, in base64; the transaction says which proposal it answers."""
+        return CallArguments(body={"psbt": psbt})
 
     # --- pSBTs that a program brings: looked at, asked about, fetched signed --------------------------------
 

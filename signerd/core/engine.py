@@ -17,6 +17,7 @@ from signerd.core import events, following
 from signerd.core.audit import Note
 from signerd.core.events import (
     Effect,
+    GiveOut,
     Level,
     Notify,
     ReadKeys,
@@ -30,10 +31,10 @@ from signerd.core.following import ended, reconsidered
 from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import Review, review
 from signerd.core.signing import Signing, signing_of
-from signerd.core.states import AT_THE_DEVICE, TABLE, UNDECIDED, Move, State, advance
+from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
 from signerd.core.text import plain, said
 from signerd.core.values import Approval, Decline, Record, ReviewContext, Signature
-from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
+from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
 
 def approved(record: Record, event: events.Approved, around: ReviewContext) -> Step:
@@ -81,32 +82,87 @@ def _who(by: str) -> dict[str, str]:
 def refused(record: Record, event: events.Refused, around: ReviewContext) -> Step:
     if record.signature is not None:
         raise IllegalEvent("you already signed it: declining now changes nothing")
+    reason = f"Declined: {plain(event.reason)}" if event.reason else "Declined."
     declined = replace(
         record,
         state=advance(record.state, Move.DECLINE),
         approval=None,
         # The platform knows nothing of an imported PSBT, so it is not told.
         decline=Decline(event.reason, delivered=record.snapshot.brought is not None),
-        reason=f"Declined: {plain(event.reason)}" if event.reason else "Declined.",
+        reason=reason if record.exported is None else f"{reason} {STILL_OUT}",
     )
     note = Note("declined", record.psbt_id, {"reason": event.reason, **_who(event.by)})
     return Step(declined, due_effects(declined, around), (note,))
 
 
+# Of what was exported, whatever becomes of it here.
+STILL_OUT = "It was exported and may be signed all the same: it counts as signed here."
+
+
 def device_found(record: Record, event: events.DeviceFound, around: ReviewContext) -> Step:
     """The last look before the device is asked: the approval must still be to what would be shown now."""
     state = advance(record.state, Move.ASK_DEVICE)
-    found, signing = review(record.snapshot, around), signing_of(record.snapshot, around)
-    if record.approval is None or record.signature is not None or signing is None:
-        return _asked_again(record, around)
     try:
-        require_assent(found, record.approval)
+        signing, approval = _last_look(record, around)
     except (StaleApproval, RefusedByChecks, NeedsAcknowledgement):
         return _asked_again(record, around)
     at_device, fingerprint = replace(record, state=state), signing.key.origin.fingerprint
     effect = SignOnDevice(record.psbt_id, record.snapshot.psbt, signing.policy, fingerprint, event.device)
-    facts = {"device": event.device, "digest": record.approval.digest, "fingerprint": str(fingerprint)}
+    facts = {"device": event.device, "digest": approval.digest, "fingerprint": str(fingerprint)}
     return Step(at_device, (effect,), (Note("device-asked", record.psbt_id, facts),))
+
+
+def _last_look(record: Record, around: ReviewContext) -> tuple[Signing, Approval]:
+    """What signs it, and the approval, where that is still to what would be shown now.
+
+    Raises as ``require_assent``.
+    """
+    signing = signing_of(record.snapshot, around)
+    if record.approval is None or record.signature is not None or signing is None:
+        raise StaleApproval("what you approved is not what the proposal shows now")
+    require_assent(review(record.snapshot, around), record.approval)
+    return signing, record.approval
+
+
+def exported(record: Record, event: events.Exported, around: ReviewContext) -> Step:
+    """As a device is asked. From here on it may be signed, and nothing takes that back.
+
+    Given out again it is the same bytes: the look raises where they should stay here.
+    """
+    state, again = advance(record.state, Move.EXPORT), record.exported is not None
+    try:
+        signing, approval = _last_look(record, around)
+    except (StaleApproval, RefusedByChecks, NeedsAcknowledgement):
+        if again:
+            raise
+        return _asked_again(record, around)
+    psbt = record.snapshot.psbt if record.exported is None else record.exported
+    effect = GiveOut(record.psbt_id, psbt, signing.policy)
+    facts = {
+        "digest": approval.digest,
+        "fingerprint": str(signing.key.origin.fingerprint),
+        "psbt_sha256": hashlib.sha256(psbt).hexdigest(),
+        **_who(event.by),
+    }
+    notes = () if again else (Note("exported", record.psbt_id, facts),)
+    return Step(replace(record, state=state, exported=psbt), (effect,), notes)
+
+
+def answered(record: Record, event: events.Answered, around: ReviewContext) -> Step:
+    """S19: as ``device_returned``, against the bytes that were exported.
+
+    Raises what ``require_assent`` raises, and AnswerRefused: nothing has changed, and another file may be
+    brought. Days may lie between: a payment that was signed meanwhile, or a vault that changed, must stop
+    this one before it leaves.
+    """
+    state = advance(record.state, Move.ANSWERED)
+    signing, _approval = _last_look(record, around)
+    assert record.exported is not None, "the table leads here from *exported* only"
+    try:
+        signed = _with_verified_signatures(record.exported, event.psbt, signing)
+    except MultisigError as error:
+        raise AnswerRefused(said(error)) from error
+    return _signed(replace(record, state=state), signed, signing, around, event.by)
 
 
 def _asked_again(record: Record, around: ReviewContext) -> Step:
@@ -126,34 +182,40 @@ def device_returned(record: Record, event: events.DeviceReturned, around: Review
     if signing is None or (around.pin is None and not record.snapshot.is_of_profile):
         return _verify_failed(verifying, "the vault is no longer pinned.")
     try:
-        signed = _with_verified_signatures(record, event.psbt, signing)
+        signed = _with_verified_signatures(record.snapshot.psbt, event.psbt, signing)
     except MultisigError as error:
         return _verify_failed(verifying, said(error))
-    signature = Signature(signed, request_key("submit", record.psbt_id, signed))
-    stored = replace(verifying, state=advance(verifying.state, Move.VERIFIED), signature=signature, reason="")
+    verified = replace(verifying, state=advance(verifying.state, Move.VERIFIED))
+    return _signed(verified, signed, signing, around)
+
+
+def _signed(verified: Record, signed: bytes, signing: Signing, around: ReviewContext, by: str = "") -> Step:
+    psbt_id = verified.psbt_id
+    signature = Signature(signed, request_key("submit", psbt_id, signed))
+    stored = replace(verified, signature=signature, reason="")
     facts = {
         "idempotency_key": signature.idempotency_key,
         "psbt_sha256": hashlib.sha256(signed).hexdigest(),
-        **_places(record, signing, around),
+        **_places(signed, signing, around),
+        **_who(by),
     }
-    step = Step(stored, due_effects(stored, around), (Note("signed", record.psbt_id, facts),))
+    step = Step(stored, due_effects(stored, around), (Note("signed", psbt_id, facts),))
     return go_on(step, lambda r: handed_over(r) or ended(r))
 
 
-def _with_verified_signatures(record: Record, returned: bytes, signing: Signing) -> bytes:
+def _with_verified_signatures(asked: bytes, returned: bytes, signing: Signing) -> bytes:
     policy, fingerprint = signing.policy, signing.key.origin.fingerprint
-    base = Psbt.parse(record.snapshot.psbt)
-    signed = accept_signatures(base, Psbt.parse(returned), policy, fingerprint)
+    signed = accept_signatures(Psbt.parse(asked), Psbt.parse(returned), policy, fingerprint)
     missing = signer_progress(signed, policy, fingerprint).missing
     if missing:
         raise NotFinalisable(f"the device left inputs unsigned: {', '.join(map(str, missing))}")
     return signed.to_bytes()
 
 
-def _places(record: Record, signing: Signing, around: ReviewContext) -> dict[str, Any]:
+def _places(signed: bytes, signing: Signing, around: ReviewContext) -> dict[str, Any]:
     """S29: the addresses that are known to be used from now on."""
     code = policy_code(signing.policy)
-    inspection = inspect(Psbt.parse(record.snapshot.psbt), signing.policy, network=around.network)
+    inspection = inspect(Psbt.parse(signed), signing.policy, network=around.network)
     return {"places": used_by(inspection, around.places.get(code, NEW_POLICY)), "policy": code}
 
 
@@ -260,18 +322,19 @@ def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext)
     return Step(gone, notes=(Note("taken-back", record.psbt_id),))
 
 
+_LAPSED = {
+    State.WAITING_DEVICE: "You approved it, and no device signed it in time.",
+    State.EXPORTED: f"No answer was brought in time. {STILL_OUT}",
+}
+
+
 def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Step:
     """Nothing where it is decided. Nothing while a device is being asked either: its answer counts, and this
     is checked again after it.
     """
-    if record.snapshot.brought is None or record.state in AT_THE_DEVICE or record.state not in UNDECIDED:
+    if record.snapshot.brought is None or record.state not in (*UNDECIDED, State.EXPORTED):
         return Step(record)
-    approved = record.state is State.WAITING_DEVICE
-    reason = (
-        "You approved it, and no device signed it in time."
-        if approved
-        else "Nobody decided about it in time."
-    )
+    reason = _LAPSED.get(record.state, "Nobody decided about it in time.")
     gone = replace(record, state=advance(record.state, Move.EXPIRE), approval=None, reason=reason)
     return Step(gone, notes=(Note("lapsed", record.psbt_id),))
 
@@ -280,7 +343,8 @@ def decide(record: Record, event: events.Event, around: ReviewContext) -> Step:
     """Apply one event.
 
     Raises:
-        IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing has changed.
+        IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement, AnswerRefused: nothing has
+        changed.
     """
     return HANDLERS[type(event)](record, event, around)
 
@@ -303,6 +367,8 @@ HANDLERS: Mapping[type, Callable[[Record, Any, ReviewContext], Step]] = MappingP
         events.Approved: approved,
         events.Refused: refused,
         events.DeviceFound: device_found,
+        events.Exported: exported,
+        events.Answered: answered,
         events.DeviceReturned: device_returned,
         events.DeviceFailed: device_failed,
         events.SubmitStarted: submit_started,

@@ -58,6 +58,21 @@ class DeviceFound:
 
 
 @dataclass(frozen=True)
+class Exported:
+    """The person takes the PSBT to a device without a cable. ``by``: as ``Approved``."""
+
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What such a device wrote, as it was brought. The bytes are not believed yet."""
+
+    psbt: bytes = field(repr=False)
+    by: str = ""
+
+
+@dataclass(frozen=True)
 class DeviceReturned:
     """The device gave signatures. The bytes are not believed yet."""
 
@@ -131,6 +146,8 @@ Event = (
     | Approved
     | Refused
     | DeviceFound
+    | Exported
+    | Answered
     | DeviceReturned
     | DeviceFailed
     | SubmitStarted
@@ -171,6 +188,15 @@ class SignOnDevice:
     policy: Policy
     fingerprint: Fingerprint
     device: str
+
+
+@dataclass(frozen=True)
+class GiveOut:
+    """Let the person have this PSBT. Performed only once *exported* is recorded; safe to repeat."""
+
+    psbt_id: str
+    psbt: bytes = field(repr=False)
+    policy: Policy
 
 
 @dataclass(frozen=True)
@@ -217,7 +243,7 @@ class ReadKeys:
     """The platform spoke of our key as revoked: read what it says of our keys, now."""
 
 
-Effect = AskPerson | FindDevice | SignOnDevice | Submit | SubmitDecline | Notify | ReadKeys
+Effect = AskPerson | FindDevice | SignOnDevice | GiveOut | Submit | SubmitDecline | Notify | ReadKeys
 
 
 @dataclass(frozen=True)

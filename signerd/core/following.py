@@ -126,7 +126,7 @@ def ended(record: Record) -> Step | None:
     """The platform says that the proposal has come to an end, or further; None where it says nothing new."""
     status = record.snapshot.status
     move = ENDS.get(status)
-    if status in MET_BY_OTHERS and record.state in UNDECIDED:
+    if status in MET_BY_OTHERS and record.state in (*UNDECIDED, State.EXPORTED):
         move = Move.WENT_OUT
     if move is None or (record.state, move) not in TABLE:
         return None
@@ -178,8 +178,8 @@ def is_settled(record: Record) -> bool:
     if record.state is State.CONFIRMED:
         return record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
     ended = record.state in (State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)
-    # A signature that is out may confirm whatever was said before.
-    return ended and record.signature is None
+    # A signature that is out, or may be, may confirm whatever was said before.
+    return ended and record.signature is None and record.exported is None
 
 
 def identity_of(psbt: bytes) -> str:

@@ -38,7 +38,7 @@ class Answer(StrEnum):
 @dataclass(frozen=True)
 class Decided:
     """The entry of the chain by which it was decided; for a signed one, that by which its device
-    was asked.
+    was asked, or it was exported.
     """
 
     psbt_id: str
@@ -85,7 +85,7 @@ def _decided(entry: Entry, known: Decided | None) -> Decided | None:
     match note.kind:
         case "signed" if known is not None:
             return replace(known, decision=Decision.SIGNED)
-        case "approved" | "device-asked":
+        case "approved" | "device-asked" | "exported":
             decision = Decision.APPROVED
         case "declined":
             decision = Decision.DECLINED

@@ -3,7 +3,8 @@ words.
 
 There is no way from a state in which a signature may exist (signing and later) back to *waiting for the
 person* except through *interrupted*, which only a device that returned nothing leads to. From *signed* on
-there is no way to *signing* at all: one proposal, one stored signature.
+there is no way to *signing* at all: one proposal, one stored signature. What was *exported* for a device
+without a cable may be signed for good: it never goes back to the person or to a device.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ class State(StrEnum):
     REFUSED = "refused"
     WAITING_PERSON = "waiting-for-person"
     WAITING_DEVICE = "waiting-for-device"
+    EXPORTED = "exported"
     SIGNING = "signing"
     VERIFYING = "verifying"
     SIGNED = "signed"
@@ -45,6 +47,8 @@ class Move(StrEnum):
     ALTERED = "altered"
     APPROVE = "approve"
     DECLINE = "decline"
+    EXPORT = "export"
+    ANSWERED = "answered"
     ASK_DEVICE = "ask-device"
     DEVICE_RETURNED = "device-returned"
     DEVICE_NOT_READY = "device-not-ready"
@@ -76,7 +80,7 @@ AT_THE_DEVICE = (S.SIGNING, S.VERIFYING)
 # tells nothing of an imported PSBT that was handed over.
 FOLLOWING = tuple(state for state in State if state not in {*AT_THE_DEVICE, S.HANDED_OVER})
 # The person may still say no. After a signature went out, a no changes nothing.
-DECLINABLE = (*UNDECIDED[2:], S.QUARANTINED)
+DECLINABLE = (*UNDECIDED[2:], S.EXPORTED, S.QUARANTINED)
 
 
 def _rows(states: Iterable[State], move: Move, to: State) -> dict[tuple[State, Move], State]:
@@ -90,10 +94,15 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
         (S.INSPECTED, M.ALLOW): S.WAITING_PERSON,
         (S.INSPECTED, M.REFUSE): S.REFUSED,
         **_rows((S.REFUSED, S.WAITING_PERSON, S.WAITING_DEVICE, S.INTERRUPTED), M.RECONSIDER, S.RECEIVED),
-        **_rows(UNDECIDED, M.ALTERED, S.QUARANTINED),
+        **_rows((*UNDECIDED, S.EXPORTED), M.ALTERED, S.QUARANTINED),
         (S.WAITING_PERSON, M.APPROVE): S.WAITING_DEVICE,
         (S.INTERRUPTED, M.APPROVE): S.WAITING_DEVICE,
         **_rows(DECLINABLE, M.DECLINE, S.DECLINED),
+        (S.WAITING_DEVICE, M.EXPORT): S.EXPORTED,
+        # The same bytes once more; and the person's yes to what it shows now, days after they were given out.
+        (S.EXPORTED, M.EXPORT): S.EXPORTED,
+        (S.EXPORTED, M.APPROVE): S.EXPORTED,
+        (S.EXPORTED, M.ANSWERED): S.SIGNED,
         (S.WAITING_DEVICE, M.ASK_DEVICE): S.SIGNING,
         (S.SIGNING, M.DEVICE_RETURNED): S.VERIFYING,
         (S.SIGNING, M.DEVICE_NOT_READY): S.WAITING_DEVICE,
@@ -117,7 +126,9 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
 )
 
 # States in which a signature of ours may be out of this machine's hands and may yet confirm.
-DECIDED_YES = frozenset({S.SIGNED, S.HANDED_OVER, S.SUBMITTING, S.SUBMITTED, S.BROADCAST, S.CONFIRMED})
+DECIDED_YES = frozenset(
+    {S.EXPORTED, S.SIGNED, S.HANDED_OVER, S.SUBMITTING, S.SUBMITTED, S.BROADCAST, S.CONFIRMED}
+)
 
 
 def advance(state: State, move: Move) -> State:
@@ -135,6 +146,7 @@ STATES = {
     "refused": "refused by a check here",
     "waiting-for-person": "waits for your decision",
     "waiting-for-device": "approved, waits for your device",
+    "exported": "exported: it may be signed; bring the answer",
     "signing": "your device is asked",
     "verifying": "your device's answer is being checked",
     "signed": "signed, not submitted yet",
@@ -153,7 +165,7 @@ STATES = {
 # The states in which the person is asked; those on the way from a yes to the platform; those in which it has
 # arrived.
 ASKED = frozenset({"waiting-for-person", "interrupted"})
-ON_THE_WAY = frozenset({"waiting-for-device", "signing", "verifying", "signed", "submitting"})
+ON_THE_WAY = frozenset({"waiting-for-device", "exported", "signing", "verifying", "signed", "submitting"})
 DELIVERED = frozenset({"submitted", "handed-over", "broadcast", "confirmed"})
 
 

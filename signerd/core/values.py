@@ -98,7 +98,10 @@ class Decline:
 
 @dataclass(frozen=True)
 class Record:
-    """One proposal's life here. ``identity`` is the txid of the unsigned transaction as first seen."""
+    """One proposal's life here. ``identity`` is the txid of the unsigned transaction as first seen.
+
+    ``exported``: the PSBT that was given out for a device without a cable. It may be signed ever since.
+    """
 
     snapshot: Snapshot
     state: State
@@ -108,6 +111,7 @@ class Record:
     decline: Decline | None = None
     reason: str = ""
     alarm: str = ""
+    exported: bytes | None = field(default=None, repr=False)
 
     @property
     def psbt_id(self) -> str:
@@ -150,8 +154,8 @@ class Neighbour:
     replaces.
 
     ``payments``: every output, as (script, satoshis). ``psbt``: as it was signed here, else as the platform
-    shows it; ``signed_at``: when its signature was recorded. ``collected``: how many signatures it had at
-    most by the platform's word, of ``required``.
+    shows it; ``signed_at``: when its signature was recorded, else when it was ``exported``. ``collected``:
+    how many signatures it had at most by the platform's word, of ``required``.
     """
 
     psbt_id: str
@@ -163,16 +167,17 @@ class Neighbour:
     signed_at: datetime | None = None
     collected: int = 0
     required: int = 0
+    exported: bool = False
 
     @property
     def may_confirm(self) -> bool:
-        """A signature of ours is out, or may be in a moment, or the platform says that others completed it.
+        """A signature of ours is out, or may be, or the platform says that others completed it.
 
         Nothing takes that back. No chain is asked, so that all that could say that it will never confirm, or
         that it has confirmed already, is the platform's word; and an attacker who wants to be paid twice
         would say just that (S6).
         """
-        return self.signed or self.state in DECIDED_YES or self.state in AT_THE_DEVICE
+        return self.signed or self.exported or self.state in DECIDED_YES or self.state in AT_THE_DEVICE
 
     @property
     def is_open(self) -> bool:

@@ -82,7 +82,7 @@ class ImportedPsbts:
     async def inspect(self, psbt: str, caller: Caller) -> PsbtReview:
         """What the person would be asked. Raises InvalidRequest (no base64), TooManyBrought."""
         self._admit(caller)
-        snapshot = self._snapshot(_decoded(psbt), caller)
+        snapshot = self._snapshot(decoded_psbt(psbt), caller)
         self._weigh(snapshot, caller)
         proposed = self.journal.imported.proposed(identity_of(snapshot.psbt))
         return self._shown(self.journal.preview(snapshot), proposed, caller)
@@ -95,7 +95,7 @@ class ImportedPsbts:
             InvalidRequest, RefusedByChecks, AlreadyProposed, TooManyBrought: nothing was stored.
         """
         self._admit(caller)
-        snapshot = self._snapshot(_decoded(psbt), caller)
+        snapshot = self._snapshot(decoded_psbt(psbt), caller)
         identity = identity_of(snapshot.psbt)
         known = self.journal.imported.same(identity, caller.app_id)
         if known is not None:
@@ -283,7 +283,7 @@ class ImportedPsbts:
             return None
 
 
-def _decoded(text: str) -> bytes:
+def decoded_psbt(text: str) -> bytes:
     """Raises InvalidRequest: two spellings of one value are one too many."""
     try:
         raw = base64.b64decode(text, validate=True)

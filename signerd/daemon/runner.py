@@ -8,6 +8,7 @@ tried again, later each time.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 from custody.pace import Backoff
 from firmware_bridge import Progress
@@ -18,6 +19,7 @@ from signerd.core.events import (
     AskPerson,
     Effect,
     FindDevice,
+    GiveOut,
     Notify,
     ReadKeys,
     SignOnDevice,
@@ -34,6 +36,7 @@ from signerd.feed import WAITS, Feed, Supervisor, Troubles
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
 
+E = TypeVar("E", SignOnDevice, GiveOut)
 Sleep = Callable[[float], Awaitable[None]]
 # After a device said that it was not ready: its own state decides when it is asked again, but never at once.
 DEVICE_PAUSE_SECONDS = 2.0
@@ -132,6 +135,8 @@ class Runner:
                     self._keys_due.set()
                 case SignOnDevice():
                     raise AssertionError("a device is asked by the task that found it, not here")
+                case GiveOut():
+                    raise AssertionError("a PSBT is given out by the call that asked for it, not here")
 
     # --- devices --------------------------------------------------------------------------------------------
 
@@ -218,13 +223,24 @@ class Runner:
             step = self.journal.decide(psbt_id, events.DeviceFound(device_id))
         except (IllegalEvent, UnknownProposal):
             return None  # Declined, ended or forgotten between the look and now.
-        asked = None
+        return self._perform_others(step, SignOnDevice)
+
+    def decide_to_export(self, psbt_id: str, by: str) -> GiveOut | None:
+        """Record that it is given out; None where the last look says that it must not be.
+
+        Raises what the engine and the journal raise.
+        """
+        return self._perform_others(self.journal.decide(psbt_id, events.Exported(by)), GiveOut)
+
+    def _perform_others(self, step: Step, kind: type[E]) -> E | None:
+        """The effect that its caller performs, where the step has it; the rest is performed."""
+        kept = None
         for effect in step.effects:
-            if isinstance(effect, SignOnDevice):
-                asked = effect
+            if isinstance(effect, kind):
+                kept = effect
             else:
                 self.perform([effect])
-        return asked
+        return kept
 
     def _teller(self, subject: str) -> Callable[[Progress], None]:
         return lambda progress: self.feed.add(subject, "progress", plain(progress.text))

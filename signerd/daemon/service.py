@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from custody._version import __version__
+from custody.schemas.keys import Key
 from firmware_bridge import Device, DeviceState, Progress
 from multisig import DerivationPath, OriginKey
 from signerd.account.config import Config
@@ -27,12 +28,14 @@ from signerd.apps import PairedApps
 from signerd.callers import TERMINAL, Caller
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.events import REGISTRATION
+from signerd.core.events import REGISTRATION, Effect
 from signerd.core.keys import Accounts
 from signerd.core.review import Review
 from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.values import Record
+from signerd.daemon.airgap import Airgap
+from signerd.daemon.airgap_setup import AirgapSetup
 from signerd.daemon.device_actions import Handling, Unlocking
 from signerd.daemon.devices import Devices
 from signerd.daemon.imported import ImportedPsbts
@@ -54,6 +57,7 @@ from signerd.journal import Journal
 from signerd.shapes import (
     AuditReport,
     BroughtQuorum,
+    Compared,
     DeviceView,
     PinPreview,
     ProposalLine,
@@ -306,6 +310,9 @@ class Daemon:
             sign_text=sign_text,
             journal=self.journal,
         )
+        return self._registered(offer, key, effects)
+
+    def _registered(self, offer: Offer, key: Key, effects: tuple[Effect, ...]) -> Registered:
         self.runner.perform(effects)
         self.runner.perform(self.journal.reconsider())
         self.keys.due.set()
@@ -341,15 +348,20 @@ class Daemon:
         *,
         brought: BroughtQuorum | None = None,
         without_device_address: bool = False,
+        airgapped: Compared | None = None,
     ) -> VaultView:
         """Pin a vault whose code the person compared, once the device knows it and has shown its first
-        address.
+        address; ``airgapped``: what the person saw on a device without a cable.
 
         Raises as ``Pinning.pin``: nothing was pinned. What waited for the pin is asked about now, and never
         approved.
         """
         seen, effects = await self.pinning.pin(
-            vault_id, code, brought, without_device_address=without_device_address
+            vault_id,
+            code,
+            brought,
+            without_device_address=without_device_address,
+            airgapped=airgapped,
         )
         try:
             if self.account.signed_in.is_set() and self.follower.state.reachable:
@@ -364,6 +376,14 @@ class Daemon:
         self.feed.add(vault_id, "attention", "The vault is not pinned any more: nothing of it is signed.")
         self.runner.perform(effects)
         return vault_view(seen, self.journal.network)
+
+    @property
+    def airgap_setup(self) -> AirgapSetup:
+        return AirgapSetup(self.journal, self.account, self.platform, self.config.label, self._registered)
+
+    @property
+    def airgap(self) -> Airgap:
+        return Airgap(self.journal, self.runner, self._line)
 
     @property
     def history(self) -> ChainReader:

@@ -46,6 +46,7 @@ from signerd.shapes import (
     AddressShown,
     AddressView,
     BroughtQuorum,
+    Compared,
     HoldingView,
     TokenCallView,
     VaultTokens,
@@ -87,14 +88,18 @@ class Showing:
     def _alarm(
         self, device: Device, policy: Policy, place: Place, subject: str, error: AddressDiffers
     ) -> None:
-        facts = {
-            "address": policy.address(place.chain, place.index),
-            "descriptor": policy.descriptor if isinstance(policy, Vault) else str(policy.key),
-            "device": device.id,
-            "sentence": plain(str(error)),
-        }
-        self.journal.note(Note("address-differs", subject, facts))
+        self.journal.note(_differs(policy, place, device.id, subject, str(error)))
         self.feed.add(subject, "alarm", plain(str(error)))
+
+
+def _differs(policy: Policy, place: Place, device: str, subject: str, sentence: str) -> Note:
+    facts = {
+        "address": policy.address(place.chain, place.index),
+        "descriptor": policy.descriptor if isinstance(policy, Vault) else str(policy.key),
+        "device": device,
+        "sentence": plain(sentence),
+    }
+    return Note("address-differs", subject, facts)
 
 
 def on_screen(policy: Policy, place: Place) -> str:
@@ -245,9 +250,16 @@ class Pinning:
         return seen_vault(self.journal, vault_id), _source(brought)
 
     async def pin(
-        self, vault_id: str, code: str, given: BroughtQuorum | None, *, without_device_address: bool
+        self,
+        vault_id: str,
+        code: str,
+        given: BroughtQuorum | None,
+        *,
+        without_device_address: bool,
+        airgapped: Compared | None = None,
     ) -> tuple[SeenVault, tuple[Effect, ...]]:
-        """Check, ask the device, check again and record.
+        """Check, ask the device, check again and record. ``airgapped``: the person compared the first address
+        on a device without a cable, and found it so.
 
         Raises:
             As ``account.vaults.pinnable``; WrongCode, AddressDiffers, leaves of DeviceError. Nothing is
@@ -256,17 +268,35 @@ class Pinning:
         brought = imported_quorum(given, self.journal.network)
         wanted = pinnable(self.journal, vault_id, brought)
         require_code(wanted.vault, code)
-        if without_device_address:
+        if airgapped is not None:
+            at_device = self._compared(wanted, airgapped)
+        elif without_device_address:
             at_device = await self._enrolled_if_there(wanted)
         else:
             at_device = await self._shown(wanted)
-        pin(self.journal, wanted, _source(brought), at_device)
+        pin(self.journal, wanted, _source(brought), at_device, by_eye=airgapped is not None)
         return seen_vault(self.journal, vault_id), self.journal.reconsider()
 
     def unpin(self, vault_id: str, code: str) -> tuple[SeenVault, tuple[Effect, ...]]:
         """Raises as ``account.vaults.unpin``."""
         effects = unpin(self.journal, vault_id, code)
         return seen_vault(self.journal, vault_id), effects
+
+    def _compared(self, wanted: Pin, found: Compared) -> AtDevice:
+        """The person's word for what stands on a screen that this machine cannot read. Raises
+        AddressDiffers.
+        """
+        if found == "another":
+            address = wanted.vault.address(FIRST.chain, FIRST.index)
+            sentence = (
+                f"ALARM: you say that the device shows another address as {FIRST.words}; "
+                f"this machine derives {address}"
+            )
+            note = _differs(wanted.vault, FIRST, "without a cable", wanted.vault_id, sentence)
+            self.journal.note(note)
+            self.feed.add(wanted.vault_id, "alarm", sentence)
+            raise AddressDiffers(sentence)
+        return AtDevice(enrolled=True, address_shown=True)
 
     async def _shown(self, wanted: Pin) -> AtDevice:
         try:

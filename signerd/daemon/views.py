@@ -90,6 +90,24 @@ def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPr
     )
 
 
+def airgap_preview(offer: Offer) -> RegistrationPreview:
+    """Of keys that came as files: what device they are of, only its person knows."""
+    return RegistrationPreview(
+        network=str(offer.network),
+        device_id="",
+        device="A device without a cable",
+        fingerprint=str(offer.base.origin.fingerprint),
+        keys=tuple(_key(own) for own in offer.own_keys()),
+        digest=offer.digest,
+        notes=(UNKNOWN_FIRMWARE, UNPROVEN_NONCES, _accounts_note(len(offer.vault_keys))),
+    )
+
+
+def _accounts_note(accounts: int) -> str:
+    number = "one account" if accounts == 1 else f"{accounts} accounts"
+    return f"There are keys of {number} for vaults: each vault takes one. More can be registered later."
+
+
 def account_keys(network: Network, keys: Sequence[OwnKey]) -> AccountKeys:
     """Of one device."""
     return AccountKeys(

@@ -53,6 +53,8 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.NeedsAcknowledgement: Code.UNAVAILABLE_ACTION,
         e.AlreadyProposed: Code.UNAVAILABLE_ACTION,
         e.TooManyBrought: Code.DEVICE_BUSY,
+        e.NotExported: Code.UNAVAILABLE_ACTION,
+        e.AnswerRefused: Code.INVALID_TX,
         e.UnknownVault: Code.BAD_ARGUMENT,
         e.NotOurVault: Code.BAD_ARGUMENT,
         e.VaultDiffers: Code.BAD_ARGUMENT,

@@ -201,10 +201,11 @@ class ImportedBook:
 
     def proposed(self, identity: str) -> Record | None:
         """A proposal of the platform's that is this transaction, unless it is over without a signature of
-        ours.
+        ours, and none may be made.
         """
         found = self._records("p.brought_by IS NULL AND p.identity = ?", identity)
-        return next((r for r in found if r.signature is not None or r.state not in _OVER), None)
+        signed = (r for r in found if r.signature or r.exported or r.state not in _OVER)
+        return next(signed, None)
 
     def expiry_of(self, app_id: str, newest: int) -> int | None:
         """Until when the app's ``newest``-th last, of whatever state, could be decided about, in Unix

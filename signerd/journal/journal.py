@@ -81,8 +81,8 @@ class Journal(KeysAndVaults):
         """Apply an event and record what follows from it.
 
         Raises:
-            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing
-            changed.
+            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement,
+            AnswerRefused: nothing changed.
             JournalUnwritable: nothing changed, and nothing may be done.
         """
         with self._transaction(type(event).__name__):
@@ -130,6 +130,13 @@ class Journal(KeysAndVaults):
         if found is None:
             raise UnknownProposal(f"there is no proposal '{psbt_id}' here")
         return found
+
+    def exports_of(self, identity: str) -> tuple[Record, ...]:
+        """What was exported of one transaction, in whatever state it is now, in the order in which they
+        came.
+        """
+        query = f"{rows.RECORD_COLUMNS} WHERE p.identity = ? AND p.exported IS NOT NULL ORDER BY p.rowid"
+        return tuple(rows.read_record(row) for row in self._db.execute(query, (identity,)))
 
     def records(self, states: Sequence[State] | None = None) -> tuple[Record, ...]:
         """In the order in which they came."""

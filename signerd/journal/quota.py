@@ -95,9 +95,10 @@ class Allowance:
         return True
 
 
-# The platform knows nothing of imported PSBTs; what was signed here stays, however large it is.
+# The platform knows nothing of imported PSBTs; what was signed or exported here stays, however large it is.
 _THEIRS = """
-FROM proposals p LEFT JOIN signatures s USING (psbt_id) WHERE s.psbt_id IS NULL AND p.brought_by IS NULL
+FROM proposals p LEFT JOIN signatures s USING (psbt_id)
+WHERE s.psbt_id IS NULL AND p.exported IS NULL AND p.brought_by IS NULL
 """
 
 _SIZE = "length(p.psbt) + length(p.snapshot)"

@@ -39,6 +39,8 @@ def read_record(row: sqlite3.Row) -> Record:
         decline=None if row["decline"] is None else Decline(**json.loads(row["decline"])),
         reason=row["reason"],
         alarm=row["alarm"],
+        # A journal is looked through before it is brought forward, and an older one has no such column.
+        exported=row["exported"] if "exported" in row.keys() else None,  # noqa: SIM118 - a row is no mapping
     )
 
 
@@ -64,13 +66,13 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
     connection.execute(
         """
         INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval,
-          decline, reason, alarm, settled, brought_by, quorum, collected)
-        VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+          decline, reason, alarm, settled, brought_by, quorum, collected, exported)
+        VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
         ON CONFLICT (psbt_id) DO UPDATE SET
           quorum=excluded.quorum, collected=max(collected, excluded.collected), state=excluded.state,
           identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt,
           approval=excluded.approval, decline=excluded.decline, reason=excluded.reason,
-          alarm=excluded.alarm, settled=excluded.settled
+          alarm=excluded.alarm, settled=excluded.settled, exported=excluded.exported
         """,
         (
             record.psbt_id,
@@ -88,6 +90,7 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
             _importer(record.snapshot),
             quorum,
             _bounded(record.snapshot.collected),
+            record.exported,
         ),
     )
 
@@ -154,9 +157,12 @@ def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
 # brought counts beside everything: a bill that is presented a second time in another way may also name other
 # coins to pay it from.
 _NEIGHBOURS = f"""
-SELECT other.psbt_id, p.state, p.collected, p.snapshot, coalesce(s.psbt, p.psbt) AS psbt,
-  s.psbt_id IS NOT NULL AS signed,
-  (SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = other.psbt_id) AS signed_at
+SELECT other.psbt_id, p.state, p.collected, p.snapshot, coalesce(s.psbt, p.exported, p.psbt) AS psbt,
+  s.psbt_id IS NOT NULL AS signed, p.exported IS NOT NULL AS exported,
+  coalesce(
+    (SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = other.psbt_id),
+    (SELECT min(at) FROM audit WHERE kind = 'exported' AND subject = other.psbt_id)
+  ) AS signed_at
 FROM (
   SELECT theirs.psbt_id FROM spends mine JOIN spends theirs USING (txid, vout) WHERE mine.psbt_id = :id
   UNION
@@ -164,7 +170,8 @@ FROM (
   JOIN proposals p ON p.psbt_id = theirs.psbt_id
     AND (p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :brought)
   LEFT JOIN signatures s ON s.psbt_id = theirs.psbt_id
-  WHERE mine.psbt_id = :id AND (s.psbt_id IS NOT NULL OR p.state IN ({_LEAVING}) OR p.collected > 0)
+  WHERE mine.psbt_id = :id
+    AND (s.psbt_id IS NOT NULL OR p.exported IS NOT NULL OR p.state IN ({_LEAVING}) OR p.collected > 0)
   UNION
   SELECT psbt_id FROM proposals WHERE psbt_id = :replaces AND quorum = :quorum
 ) other
@@ -203,6 +210,7 @@ def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row) -> Neighbour:
         None if at is None else datetime.fromisoformat(at),
         row["collected"],
         json.loads(row["snapshot"])["required"],
+        bool(row["exported"]),
     )
 
 

@@ -273,6 +273,18 @@ CREATE TABLE heard (
 ) STRICT;
 """
 
+# What was given out for a device without a cable may be signed for good: it is neither changed nor forgotten,
+# whatever the platform or the person says of the proposal later.
+_ELEVENTH = """
+ALTER TABLE proposals ADD COLUMN exported BLOB;
+CREATE TRIGGER exports_stay BEFORE UPDATE OF exported ON proposals
+WHEN OLD.exported IS NOT NULL AND NEW.exported IS NOT OLD.exported
+BEGIN SELECT RAISE(ABORT, 'what was exported never changes'); END;
+CREATE TRIGGER exports_remain BEFORE DELETE ON proposals WHEN OLD.exported IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'what was exported is never deleted'); END;
+CREATE INDEX audit_of_exports ON audit (subject) WHERE kind = 'exported';
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _FIRST,
     _SECOND,
@@ -284,6 +296,7 @@ MIGRATIONS: tuple[str, ...] = (
     _EIGHTH,
     _NINTH,
     _TENTH,
+    _ELEVENTH,
 )
 
 

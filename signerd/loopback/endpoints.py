@@ -8,7 +8,7 @@ numbers and ids (L5).
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, StringConstraints
 from starlette.responses import Response
@@ -29,6 +29,8 @@ from signerd.shapes.calls import Call
 
 R = TypeVar("R")
 Service = Annotated[Daemon, In.STATE]
+# As ``firmware_bridge.airgap.EnrolmentForm`` has them.
+QueryForm = Annotated[Literal["coldcard", "descriptor", "bsms"], In.QUERY]
 # Who asks, for an endpoint that tells the person or the chain of it.
 By = Annotated[Caller, In.CALLER]
 PathId = Annotated[shapes.Id, In.PATH]
@@ -113,6 +115,22 @@ async def register(service: Service, body: shapes.RegisterRequest) -> shapes.Reg
     return await service.register(body.device_id, body.digest, replace=body.replace)
 
 
+async def preview_airgapped(service: Service, body: shapes.AirgapKeysRequest) -> shapes.RegistrationPreview:
+    return await service.airgap_setup.preview(body.exports)
+
+
+async def challenge_airgapped(
+    service: Service, body: shapes.AirgapChallengeRequest
+) -> shapes.AirgapChallenge:
+    return await service.airgap_setup.challenge(body.exports, body.digest)
+
+
+async def register_airgapped(service: Service, body: shapes.AirgapRegisterRequest) -> shapes.Registered:
+    return await service.airgap_setup.register(
+        body.exports, body.digest, body.challenge, body.signature, replace=body.replace
+    )
+
+
 # --- unlocking a device, and what it asks the person meanwhile ----------------------------------------------
 
 
@@ -155,8 +173,16 @@ async def preview_pin(
 
 async def pin(service: Service, vault_id: PathId, body: shapes.PinRequest) -> shapes.VaultView:
     return await service.pin(
-        vault_id, body.code, brought=body.brought, without_device_address=body.without_device_address
+        vault_id,
+        body.code,
+        brought=body.brought,
+        without_device_address=body.without_device_address,
+        airgapped=body.airgapped,
     )
+
+
+async def enrolment(service: Service, vault_id: PathId, form: QueryForm = "coldcard") -> shapes.EnrolmentFile:
+    return await service.airgap_setup.enrolment(vault_id, form)
 
 
 async def unpin(service: Service, vault_id: PathId, body: shapes.UnpinRequest) -> shapes.VaultView:
@@ -243,6 +269,14 @@ async def reject(
     service: Service, caller: By, psbt_id: PathId, body: shapes.RejectRequest
 ) -> shapes.ProposalLine:
     return await service.reject(psbt_id, body.reason, caller)
+
+
+async def export_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes.ExportedPsbt:
+    return await service.airgap.export(psbt_id, caller)
+
+
+async def import_answer(service: Service, caller: By, body: shapes.AnswerRequest) -> shapes.ProposalLine:
+    return await service.airgap.answer(body.psbt, caller)
 
 
 # --- pSBTs that are brought by an app or by the person, which the platform knows nothing of -----------------
@@ -435,6 +469,9 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(calls.DEVICE_ACCOUNTS, device_accounts),
     Route(calls.PREVIEW_REGISTRATION, preview_registration),
     Route(calls.REGISTER, register),
+    Route(calls.PREVIEW_AIRGAPPED, preview_airgapped),
+    Route(calls.CHALLENGE_AIRGAPPED, challenge_airgapped),
+    Route(calls.REGISTER_AIRGAPPED, register_airgapped),
     Route(calls.START_UNLOCKING, start_unlocking),
     Route(calls.UNLOCKING_STEP, unlocking_step),
     Route(calls.QUESTIONS, questions),
@@ -443,6 +480,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(calls.VAULT_TOKENS, tokens),
     Route(calls.PREVIEW_PIN, preview_pin),
     Route(calls.PIN, pin),
+    Route(calls.ENROLMENT, enrolment),
     Route(calls.UNPIN, unpin),
     Route(calls.ACCOUNTS, accounts),
     Route(calls.VAULT_ADDRESSES, vault_addresses),
@@ -453,6 +491,8 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(calls.PROPOSAL, proposal),
     Route(calls.APPROVE, approve),
     Route(calls.REJECT, reject),
+    Route(calls.EXPORT_PSBT, export_psbt),
+    Route(calls.IMPORT_ANSWER, import_answer),
     Route(calls.INSPECT_PSBT, inspect_psbt),
     Route(calls.BRING_PSBT, bring_psbt),
     Route(calls.BROUGHT_PSBTS, brought_psbts),

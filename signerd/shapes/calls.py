@@ -117,6 +117,29 @@ REGISTER: Final = Call(
     "Register the keys that were shown",
     seconds=PERSON_SECONDS,
 )
+PREVIEW_AIRGAPPED: Final = Call(
+    "POST",
+    "/registration/airgapped/preview",
+    lambda: shapes.RegistrationPreview,
+    Right.PERSON,
+    "What the files of a device without a cable would register",
+)
+CHALLENGE_AIRGAPPED: Final = Call(
+    "POST",
+    "/registration/airgapped/challenge",
+    lambda: shapes.AirgapChallenge,
+    Right.PERSON,
+    "What a device without a cable signs to prove its keys",
+    seconds=DEVICE_SECONDS,
+)
+REGISTER_AIRGAPPED: Final = Call(
+    "POST",
+    "/registration/airgapped",
+    lambda: shapes.Registered,
+    Right.PERSON,
+    "Register the keys of a device without a cable, by its signed message",
+    seconds=DEVICE_SECONDS,
+)
 START_UNLOCKING: Final = Call(
     "POST", "/devices/{device_id}/unlock", lambda: shapes.UnlockStep, Right.PERSON, "Begin to unlock a device"
 )
@@ -171,6 +194,13 @@ PIN: Final = Call(
     Right.PERSON,
     "Pin a vault by its verification code",
     seconds=PERSON_SECONDS,
+)
+ENROLMENT: Final = Call(
+    "GET",
+    "/vaults/{vault_id}/enrolment",
+    lambda: shapes.EnrolmentFile,
+    Right.PERSON,
+    "The file by which a device without a cable knows a vault",
 )
 UNPIN: Final = Call(
     "POST",
@@ -229,6 +259,21 @@ APPROVE: Final = Call(
 )
 REJECT: Final = Call(
     "POST", "/proposals/{psbt_id}/reject", lambda: shapes.ProposalLine, Right.APPROVE, "Decline"
+)
+EXPORT_PSBT: Final = Call(
+    "POST",
+    "/proposals/{psbt_id}/export",
+    lambda: shapes.ExportedPsbt,
+    Right.PERSON,
+    "Give an approved proposal out, for a device without a cable",
+)
+IMPORT_ANSWER: Final = Call(
+    "POST",
+    "/answers",
+    lambda: shapes.ProposalLine,
+    Right.PERSON,
+    "Bring what a device without a cable signed",
+    max_body=MAX_PSBT_BODY,
 )
 INSPECT_PSBT: Final = Call(
     "POST",

@@ -164,6 +164,18 @@ class RejectRequest(Request):
     reason: Reason = ""
 
 
+class ExportedPsbt(Answer):
+    """What a device without a cable is given to sign. ``file_name``: for a card; ``psbt``: base64.
+
+    It counts as signed from now on.
+    """
+
+    psbt_id: str
+    network: str
+    file_name: str
+    psbt: str
+
+
 # RFC 4648, section 4, with its padding: nothing that two readers could read differently, no line break.
 PSBT_PATTERN = r"^[A-Za-z0-9+/]+={0,2}$"
 PsbtText = Annotated[str, StringConstraints(pattern=PSBT_PATTERN, min_length=8, max_length=MAX_PSBT_TEXT)]
@@ -171,6 +183,12 @@ PsbtText = Annotated[str, StringConstraints(pattern=PSBT_PATTERN, min_length=8, 
 
 class PsbtRequest(Request):
     """``psbt``: version 0 (BIP-174), in base64, with the previous transaction and the key origins of every input."""
+
+    psbt: PsbtText = Field(repr=False)
+
+
+class AnswerRequest(Request):
+    """``psbt``: what the device wrote, in base64. Its transaction says which exported proposal it answers."""
 
     psbt: PsbtText = Field(repr=False)
 

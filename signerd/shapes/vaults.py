@@ -66,6 +66,39 @@ class RegistrationPreview(Answer):
     notes: tuple[str, ...] = ()
 
 
+# A Coldcard's largest export has about 5 kB; a device has a few.
+ExportText = Annotated[str, StringConstraints(min_length=1, max_length=16_384)]
+
+
+class AirgapKeysRequest(Request):
+    """``exports``: the files that one device without a cable wrote, as text: Coldcard's JSON, or lines ``[fingerprint/path]xpub``."""
+
+    exports: Annotated[tuple[ExportText, ...], Field(min_length=1, max_length=16)]
+
+
+class AirgapChallengeRequest(AirgapKeysRequest):
+    """``digest``: of the preview that the person said yes to."""
+
+    digest: Digest
+
+
+class AirgapChallenge(Answer):
+    """One line that the device signs at ``path``, within ten minutes. ``file``: the same as a file that a Coldcard signs."""
+
+    challenge: str
+    path: str
+    file_name: str
+    file: str
+
+
+class AirgapRegisterRequest(AirgapChallengeRequest):
+    """``signature``: base64, or the text of the file that the device wrote."""
+
+    challenge: Annotated[str, StringConstraints(pattern=r"^Register signing key [ -~]+$", max_length=200)]
+    signature: Annotated[str, StringConstraints(min_length=1, max_length=4_096)]
+    replace: bool = False
+
+
 class RegisterRequest(Request):
     """``replace``: put these keys in the place of those that the account has registered before."""
 
@@ -184,12 +217,30 @@ class PinPreview(Answer):
     advice: tuple[str, ...]
 
 
+Compared = Literal["same", "another"]
+
+
 class PinRequest(Request):
-    """``code``: typed by the person. ``without_device_address``: pin though the device does not show the first address."""
+    """``code``: typed by the person. ``without_device_address``: pin though the device does not show the first address.
+
+    ``airgapped``: what the person saw on a device without a cable that took the enrolment file: the "same" first address, or
+    "another", which is an alarm.
+    """
 
     code: Code
     brought: BroughtQuorum | None = None
     without_device_address: bool = False
+    airgapped: Compared | None = None
+
+
+class EnrolmentFile(Answer):
+    """By which a device without a cable knows a vault. ``first_address``: as its screen writes it, to be compared there."""
+
+    vault_id: str
+    network: str
+    first_address: str
+    file_name: str
+    text: str
 
 
 class UnpinRequest(Request):

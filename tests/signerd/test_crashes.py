@@ -17,6 +17,7 @@ from signerd.account.platform import Platform
 from signerd.core.events import Event
 from tests.support.crash import STORIES
 from tests.support.crash import new_folder as folder_of
+from tests.support.crash_airgap import AIRGAP
 from tests.support.crash_imported import BROUGHT
 from tests.support.crash_stories import PSBT_ID, Story, read_journal
 from tests.support.desk import snapshot_of, spend
@@ -85,7 +86,8 @@ def at(kills: list[dict[str, object]], point: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("story", "least"), [("payment", 35), ("setup", 20), ("trouble", 25), ("brought", 14), ("tokens", 14)]
+    ("story", "least"),
+    [("payment", 35), ("setup", 20), ("trouble", 25), ("brought", 14), ("tokens", 14), ("airgap", 5)],
 )
 def test_f_every_invariant_holds_wherever_it_is_killed(sweeps, story: str, least: int) -> None:
     told = [(kill["point"], kill["passing"], kill["wrong"]) for kill in sweeps[story] if kill["wrong"]]
@@ -178,6 +180,23 @@ def test_the_harness_would_notice_what_was_not_delivered(tmp_path: Path) -> None
         "the decline did not arrive under one key",
         "the proposals are ['signing']",
     ]
+
+
+def test_killed_between_the_record_of_an_export_and_the_card(sweeps) -> None:
+    """Nothing is on the card that is not recorded, and what is recorded can be had once more."""
+    for point in ("journal:after:Exported", "card:before:write", "card:after:write"):
+        assert at(sweeps["airgap"], point)["submissions"] == 1
+
+
+def test_the_harness_would_notice_what_was_given_out_unrecorded(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path, AIRGAP)
+    with read_journal(folder) as journal:
+        for psbt_id in ("p-1", "p-2"):
+            journal.poll(snapshot_of(spend(), psbt_id))
+    (folder / "p-1.psbt").write_bytes(spend().to_bytes())
+    wrong = AIRGAP.faults(folder, "journal:after:Exported")
+    assert "p-1 was given out and is not recorded" in wrong
+    assert "the chain tells another story" in wrong
 
 
 def test_the_harness_would_notice_what_was_not_handed_over(tmp_path: Path) -> None:

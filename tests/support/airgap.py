@@ -8,12 +8,21 @@ from itertools import count
 from device_simulators.coldcard import XpubPolicy
 from device_simulators.coldcard.flows import sign
 from device_simulators.coldcard.review import check_own_keys, check_previous_transactions, read, review
+from device_simulators.coldcard.story import MESSAGE_HEADERS, Format
 from device_simulators.coldcard.wallet import WalletStore
 from device_simulators.coldcard.wallet_file import choose_wallet, parse_wallet_file
 from device_simulators.faults import Faults
 from firmware_bridge.airgap import bbqr
 from firmware_bridge.airgap.transfer import Content
-from multisig import multisig_account_path
+from multisig import (
+    RECEIVE,
+    DerivationPath,
+    Network,
+    Vault,
+    message_hash,
+    multisig_account_path,
+    profile_account_path,
+)
 from tests.support.coldcard import NETWORK, SEED
 
 
@@ -36,8 +45,38 @@ class CardDevice:
             "xfp": self.seed.fingerprint.hex.upper(),
         }
 
+    def export_generic(self):
+        """`coldcard-export.json`, of which the parts that the firmware writes for other programs."""
+        paths = {"bip84": profile_account_path(NETWORK), "bip48_2": multisig_account_path(NETWORK)}
+        accounts = {
+            name: {"deriv": str(path).replace("h", "'"), "xpub": str(self.seed.xpub(path, NETWORK))}
+            for name, path in paths.items()
+        }
+        return {"chain": "XRT", "xfp": self.seed.fingerprint.hex.upper(), "account": 0, **accounts}
+
     def enrol(self, content):
-        self._store.keep(parse_wallet_file(content, self.seed, NETWORK))
+        """The first receive address that its screen shows for the vault then; none of regtest's form."""
+        wallet = parse_wallet_file(content, self.seed, NETWORK)
+        self._store.keep(wallet)
+        return Vault(Network.TESTNET4, wallet.threshold, wallet.cosigners).address(RECEIVE, 0)
+
+    def sign_text_file(self, content):
+        """Advanced, File Management, Sign Text File: `challenge-signed.txt`."""
+        text, path, kind = content.splitlines()
+        assert kind == "p2wpkh"
+        header = MESSAGE_HEADERS[Format.P2WPKH]
+        signed = self.seed.sign_recoverable(DerivationPath.parse(path), message_hash(text), header=header)
+        return "\n".join(
+            (
+                "-----BEGIN BITCOIN SIGNED MESSAGE-----",
+                text,
+                "-----BEGIN BITCOIN SIGNATURE-----",
+                "tb1qthe-address-that-signed",
+                base64.b64encode(signed).decode(),
+                "-----END BITCOIN SIGNATURE-----",
+                "",
+            )
+        )
 
     def sign_bytes(self, content):
         psbt = read(content)

@@ -23,14 +23,15 @@ from tests.support.platform import PASSWORD
 
 @asynccontextmanager
 async def signer(
-    desk: Desk, name: str, rig: Rig, folder: Path, store: MemoryStore | None = None
+    desk: Desk, name: str, rig: Rig | None, folder: Path, store: MemoryStore | None = None
 ) -> AsyncIterator[Daemon]:
+    """Without a ``rig`` nothing is plugged in."""
     state = folder / name
     state.mkdir(mode=0o700, exist_ok=True)
     async with AsyncExitStack() as stack:
-        endpoint = await stack.enter_async_context(plugged_in(rig))
+        endpoints = [] if rig is None else [await stack.enter_async_context(plugged_in(rig))]
         bridge = await stack.enter_async_context(
-            Bridge(network=Network.REGTEST, endpoints=[endpoint], usb=False)
+            Bridge(network=Network.REGTEST, endpoints=endpoints, usb=False)
         )
         transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
         outside = Outside(transport=transport, bridge=bridge)
@@ -39,7 +40,8 @@ async def signer(
             open_daemon(make_config(), state, store or MemoryStore(), outside)
         )
         await daemon.sign_in(f"{name}@example.org", PASSWORD)
-        await ready(daemon)
+        if rig is not None:
+            await ready(daemon)
         yield daemon
 
 

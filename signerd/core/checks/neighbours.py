@@ -131,10 +131,11 @@ def _one(case: InspectedCase, other: Neighbour) -> str:
 
 
 def _how(other: Neighbour) -> str:
+    done = "exported, to be signed without a cable," if other.exported and not other.signed else "signed"
     if other.signed_at is not None:
-        return f"On {other.signed_at:%Y-%m-%d at %H:%M} UTC you signed"
-    if other.signed:
-        return "You signed"
+        return f"On {other.signed_at:%Y-%m-%d at %H:%M} UTC you {done}"
+    if other.signed or other.exported:
+        return f"You {done}"
     return "Your device is asked to sign" if other.state in AT_THE_DEVICE else "The others completed"
 
 

@@ -22,7 +22,7 @@ NO_QUORUM = ""
 
 @dataclass(frozen=True)
 class Spent:
-    """A proposal that this machine signed, or whose device is being asked now.
+    """A proposal that this machine signed or exported, or whose device is being asked now.
 
     ``quorum``: the verification code of the vault that it spends from; None where an older journal did not
     tell. ``at``: when, by the largest time that the journal had seen. ``amount``: its payments in satoshis,
@@ -86,7 +86,9 @@ UNSIGNED_AGAIN = frozenset({"device-not-ready", "interrupted", "verify-failed", 
 
 @dataclass(frozen=True)
 class AskedSpend:
-    """A device was asked to sign payments of ``amount`` satoshis. ``signed``: it did."""
+    """A device was asked to sign payments of ``amount`` satoshis, or may be: it was exported. ``signed``: it
+    did.
+    """
 
     psbt_id: str
     at: datetime
@@ -126,7 +128,7 @@ class Ledger:
         match entry.note.kind:
             case "approved":
                 self._approved[psbt_id] = sum(amount for _script, amount in facts["payments"])
-            case "device-asked" | "signed":
+            case "device-asked" | "exported" | "signed":
                 self._forget(psbt_id)
                 self._asked.setdefault(psbt_id, self._item(psbt_id, signed=entry.note.kind == "signed"))
             case kind if kind in UNSIGNED_AGAIN:

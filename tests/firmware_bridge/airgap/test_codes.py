@@ -11,13 +11,18 @@ from firmware_bridge.airgap import (
     OtherTransfer,
     Picture,
     Scanner,
+    Series,
+    TooMuchForCodes,
     Transfer,
     Unreadable,
     bbqr,
     draw,
+    file_of,
+    series_of,
     ur,
     version_of,
 )
+from firmware_bridge.airgap.codes import MAX_SCANNED
 from firmware_bridge.airgap.transfer import MAX_TEXT
 from multisig import finalise
 from tests.support.wallets import ALICE, BOB, make_spend, make_vault
@@ -131,3 +136,56 @@ def test_a_bare_transaction_is_not_needed():
     raw = finalise(BOB.sign(ALICE.sign(PSBT)), VAULT).serialize()
     with pytest.raises(FinalTransaction):
         Scanner().add(raw.hex().upper())
+
+
+FILE = make_spend(make_vault(), n_inputs=5).to_bytes()
+
+
+@pytest.mark.parametrize("series", Series)
+@pytest.mark.parametrize("room", [154, 758, 2_132])
+def test_one_round_of_a_series_is_the_file_again(series, room):
+    texts = series_of(FILE, Content.PSBT, series, room)
+    assert max(map(len, texts)) <= room
+    assert len(set(texts)) == len(texts)
+    assert file_of("\n".join(texts).encode()) == FILE
+
+
+def test_of_a_round_of_ur_a_camera_may_miss_some():
+    texts = series_of(FILE, Content.PSBT, Series.UR, 395)
+    assert file_of("\n".join(texts[len(texts) // 4 :]).encode()) == FILE
+
+
+@pytest.mark.parametrize("series", Series)
+def test_what_fits_into_one_code_is_one(series):
+    assert len(series_of(b"psbt\xff1", Content.PSBT, series, 395)) == 1
+
+
+def test_too_much_for_a_series():
+    with pytest.raises(TooMuchForCodes):
+        series_of(bytes(range(256)) * 2_000, Content.PSBT, Series.UR, 154)
+
+
+def test_a_file_that_is_no_series_is_itself():
+    for content in (b"", FILE, FILE.hex().encode(), b"cHNidP8", b"\xff\xfe"):
+        assert file_of(content) is content
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        SERIES[:-1],
+        (*SERIES[:-1], "B$HP0"),
+        (*SERIES[:1], *bbqr.split(b"other" * 100, Content.PSBT, max_characters=200)),
+        ("UR:CRYPTO-PSBT/1-2/AAAA",),
+        (SERIES[0], "\N{SNOWMAN}"),
+    ],
+    ids=["one missing", "cut off", "two series", "no bytewords", "not ascii"],
+)
+def test_a_series_that_is_not_whole_is_refused(lines):
+    with pytest.raises(Unreadable):
+        file_of("\n".join(lines).encode())
+
+
+def test_s23_a_series_has_a_limit():
+    with pytest.raises(Unreadable, match="larger"):
+        file_of(b"B$HP0100" + b"A" * MAX_SCANNED)

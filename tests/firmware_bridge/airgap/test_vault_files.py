@@ -19,13 +19,16 @@ from firmware_bridge.airgap import (
     Unreadable,
     bbqr,
     enrolment_text,
+    message_request,
     parse_key,
+    parse_signer_keys,
     read_key,
     require_airgap,
+    signature_of,
     write_enrolment,
 )
 from firmware_bridge.airgap.card import safe_label
-from firmware_bridge.airgap.vault_files import MAX_FILE
+from firmware_bridge.airgap.vault_files import MAX_EXPORTS, MAX_FILE
 from firmware_bridge.enrolment import coldcard_file
 from firmware_bridge.errors import Unsupported, WrongDevice
 from firmware_bridge.model import Family
@@ -356,3 +359,101 @@ def test_makes_that_have_nothing_but_a_cable(family):
 @pytest.mark.parametrize("family", [Family.COLDCARD, Family.JADE])
 def test_makes_that_need_none(family):
     require_airgap(family)
+
+
+# --- what a signer registers --------------------------------------------------------------------------------
+
+PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))
+ACCOUNTS = tuple(ALICE.vault_key(NETWORK, account) for account in range(3))
+
+
+def generic(**changes):
+    """Coldcard: Advanced, Export Wallet, Generic JSON."""
+    return json.dumps(
+        {
+            "chain": "XRT",
+            "xfp": str(ALICE.fingerprint).upper(),
+            "account": 0,
+            "bip84": {"xpub": str(PROFILE_KEY.xpub), "deriv": "m/84'/1'/0'"},
+            "bip48_2": {"xpub": str(KEY.xpub), "deriv": "m/48'/1'/0'/2'"},
+            **changes,
+        }
+    )
+
+
+def lines(*keys):
+    return "\n".join(map(str, keys))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (generic(),),
+        (lines(KEY, PROFILE_KEY),),
+        (lines(PROFILE_KEY), lines(KEY)),
+        (generic(), lines(KEY)),
+        (json.dumps({"xfp": str(ALICE.fingerprint), "p2wsh": str(KEY.xpub), "p2wsh_deriv": str(PATH)}),
+         lines(PROFILE_KEY) + "\r\n"),
+    ],
+    ids=["generic JSON", "lines", "two files", "the same twice", "ccxp and a line"],
+)  # fmt: skip
+def test_the_keys_that_a_signer_registers(texts):
+    assert parse_signer_keys(texts, NETWORK) == (KEY, PROFILE_KEY)
+
+
+def test_several_accounts_come_in_any_order():
+    assert parse_signer_keys((lines(PROFILE_KEY, *ACCOUNTS[::-1]),), NETWORK) == (*ACCOUNTS, PROFILE_KEY)
+
+
+@pytest.mark.parametrize(
+    ("texts", "error"),
+    [
+        ((), Unreadable),
+        (("",), Unreadable),
+        ((lines(KEY),) * (MAX_EXPORTS + 1), Unreadable),
+        (("[" + "0" * MAX_FILE,), Unreadable),
+        ((lines(KEY),), InvalidKey),
+        ((lines(PROFILE_KEY),), InvalidKey),
+        ((lines(ACCOUNTS[1], PROFILE_KEY),), InvalidKey),
+        ((lines(KEY, BOB.origin_key(profile_account_path(NETWORK))),), WrongDevice),
+        ((lines(KEY, PROFILE_KEY, BOB.vault_key()),), InvalidKey),
+        ((lines(KEY, ALICE.origin_key(profile_account_path(NETWORK, 1))),), InvalidPath),
+        ((generic(bip84={"xpub": str(KEY.xpub), "deriv": "m/84'/1'/0'"}),), MultisigError),
+        ((generic(bip84={"xpub": "tpub", "deriv": "m/84'/1'/0'"}),), MultisigError),
+        ((lines(KEY, PROFILE_KEY).replace("/1h/", "/0h/"),), MultisigError),
+    ],
+    ids=[
+        "none", "empty", "too many", "too long", "no profile", "no vault", "account 0 missing", "two devices",
+        "two keys", "another account's profile", "depth", "no xpub", "another network",
+    ],
+)  # fmt: skip
+def test_s15_keys_that_are_not_registered(texts, error):
+    with pytest.raises(error):
+        parse_signer_keys(texts, NETWORK)
+
+
+SIGNATURE = bytes([39]) + bytes(range(64))
+ARMOURED = f"""-----BEGIN BITCOIN SIGNED MESSAGE-----
+{base64.b64encode(bytes(65)).decode()}
+-----BEGIN BITCOIN SIGNATURE-----
+bc1qexample
+{base64.b64encode(SIGNATURE).decode()}
+-----END BITCOIN SIGNATURE-----
+"""
+
+
+@pytest.mark.parametrize(
+    "answer", [ARMOURED, ARMOURED.replace("\n", "\r\n"), base64.b64encode(SIGNATURE).decode() + "\n"]
+)
+def test_a_messages_signature_is_found_in_what_a_device_writes(answer):
+    assert signature_of(answer) == SIGNATURE
+
+
+@pytest.mark.parametrize("answer", ["", "signed", base64.b64encode(bytes(64)).decode(), "A" * (MAX_FILE + 1)])
+def test_no_signature(answer):
+    with pytest.raises(Unreadable):
+        signature_of(answer)
+
+
+def test_a_message_to_sign_is_three_lines():
+    assert message_request("text", PATH) == f"text\n{PATH}\np2wpkh\n"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -13,6 +14,7 @@ from signerd.core.events import (
     AskPerson,
     Effect,
     FindDevice,
+    GiveOut,
     Level,
     Notify,
     SignOnDevice,
@@ -21,11 +23,11 @@ from signerd.core.events import (
     SubmitDecline,
     due_effects,
 )
-from signerd.core.following import receive
+from signerd.core.following import is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Limits, Record, ReviewContext, Snapshot
-from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
+from signerd.core.values import Imported, Limits, Record, ReviewContext, Snapshot
+from signerd.errors import AnswerRefused, IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 from tests.support.desk import review_context, signed_by, snapshot_of, spend
 from tests.support.payments import neighbour_of
 from tests.support.wallets import ALICE, BOB, MALLORY
@@ -59,6 +61,8 @@ SIGNING = run(events.DeviceFound("trezor-1"), start=APPROVED)
 SIGNED = run(RETURNED, start=SIGNING)
 SUBMITTING = run(events.SubmitStarted(), start=SIGNED)
 SUBMITTED = run(events.SubmitAccepted(1, 2), start=SUBMITTING)
+EXPORTED = run(events.Exported("terminal"), start=APPROVED)
+ANSWERED = events.Answered(RETURNED.psbt, "terminal")
 
 
 def test_received_is_judged_and_asks_the_person() -> None:
@@ -224,7 +228,7 @@ def test_a_refusal_at_the_device_asks_the_person_again() -> None:
     assert run(approval(), start=step.record).state is State.WAITING_DEVICE
 
 
-@pytest.mark.parametrize(
+BAD_ANSWERS = pytest.mark.parametrize(
     "returned",
     [
         pytest.param(HONEST.psbt, id="nothing signed"),
@@ -236,6 +240,9 @@ def test_a_refusal_at_the_device_asks_the_person_again() -> None:
         pytest.param(b"garbage", id="garbage"),
     ],
 )
+
+
+@BAD_ANSWERS
 def test_s19_a_bad_answer_of_the_device_is_not_used(returned: bytes) -> None:
     step = decide(SIGNING, events.DeviceReturned(returned), AROUND)
     assert step.record.state is State.INTERRUPTED
@@ -266,6 +273,137 @@ def test_the_platforms_word_waits_for_the_device() -> None:
     assert after.record.state is State.BROADCAST
     assert after.record.signature is not None
     assert Submit not in kinds(after.effects)
+
+
+# --- a device without a cable -------------------------------------------------------------------------------
+
+
+def test_it_is_recorded_as_exported_before_it_is_given_out() -> None:
+    step = decide(APPROVED, events.Exported("terminal"), AROUND)
+    assert (step.record.state, step.record.exported) == (State.EXPORTED, HONEST.psbt)
+    (effect,) = step.effects
+    assert isinstance(effect, GiveOut)
+    assert effect.psbt == HONEST.psbt
+    (note,) = step.notes
+    assert (note.kind, note.facts["by"]) == ("exported", "terminal")
+    assert note.facts["psbt_sha256"] == sha256(HONEST.psbt).hexdigest()
+    assert due_effects(step.record, AROUND) == ()
+
+
+@pytest.mark.parametrize(
+    "record", [receive(HONEST, AROUND).record, SIGNING, SIGNED, SUBMITTED], ids=lambda r: r.state
+)
+def test_nothing_is_exported_without_an_approval_or_beside_a_device(record: Record) -> None:
+    with pytest.raises(IllegalEvent, match="cannot take 'export'"):
+        decide(record, events.Exported(), AROUND)
+
+
+def test_s24_what_changed_after_the_approval_is_asked_again_instead_of_exported() -> None:
+    changed = decide(APPROVED, events.Polled(replace(HONEST, description="Invoice 8")), AROUND).record
+    step = decide(changed, events.Exported(), AROUND)
+    assert (step.record.state, step.record.exported) == (State.WAITING_PERSON, None)
+    assert GiveOut not in kinds(step.effects)
+
+
+def test_exported_again_it_is_the_same_bytes_and_no_second_entry() -> None:
+    with_bobs = replace(HONEST, psbt=signed_by(BOB, HONEST), collected=1)
+    later = run(events.Polled(with_bobs), start=EXPORTED)
+    step = decide(later, events.Exported(), AROUND)
+    assert [effect.psbt for effect in step.effects if isinstance(effect, GiveOut)] == [HONEST.psbt]
+    assert step == Step(later, step.effects)
+
+
+def test_exported_again_it_stays_here_where_a_check_refuses_it_now() -> None:
+    with pytest.raises(StaleApproval):
+        decide(EXPORTED, events.Exported(), review_context(claimed_descriptor=None))
+
+
+def test_an_exported_proposal_goes_to_no_device_and_is_not_judged_anew() -> None:
+    with pytest.raises(IllegalEvent):
+        decide(EXPORTED, events.DeviceFound("trezor-1"), AROUND)
+    for event in (events.Reconsidered(), events.Restarted()):
+        assert decide(EXPORTED, event, review_context(pin=None)) == Step(EXPORTED)
+
+
+def test_the_answer_is_verified_stored_and_submitted_as_a_devices() -> None:
+    step = decide(EXPORTED, ANSWERED, AROUND)
+    assert step.record.state is State.SIGNED
+    assert step.record.signature == SIGNED.signature
+    assert step.effects == due_effects(SIGNED, AROUND)
+    assert note_kinds(step) == ["signed"]
+    assert step.record.exported == HONEST.psbt
+
+
+def test_s19_the_answer_is_compared_with_what_was_exported_and_not_with_what_the_platform_shows_now() -> None:
+    with_bobs = replace(HONEST, psbt=signed_by(BOB, HONEST), collected=1)
+    after = run(ANSWERED, start=run(events.Polled(with_bobs), start=EXPORTED))
+    assert after.signature == SIGNED.signature
+
+
+@BAD_ANSWERS
+def test_s19_a_bad_answer_that_is_brought_changes_nothing(returned: bytes) -> None:
+    with pytest.raises(AnswerRefused):
+        decide(EXPORTED, events.Answered(returned), AROUND)
+
+
+@pytest.mark.parametrize("record", [APPROVED, SIGNING, SIGNED], ids=lambda r: r.state)
+def test_an_answer_to_nothing_that_was_exported_is_not_taken(record: Record) -> None:
+    with pytest.raises(IllegalEvent, match="cannot take 'answered'"):
+        decide(record, ANSWERED, AROUND)
+
+
+def test_s6_a_payment_that_was_signed_since_the_export_holds_its_answer_until_it_is_named() -> None:
+    paid = replace(neighbour_of(snapshot_of(spend(), "p-0")), outpoints=frozenset())
+    around = review_context(neighbours=(paid,))
+    with pytest.raises(StaleApproval):
+        decide(EXPORTED, ANSWERED, around)
+    named = replace(approval(around=around), acknowledged=frozenset({"paid-twice"}))
+    again = run(named, start=EXPORTED, around=around)
+    assert again.state is State.EXPORTED
+    assert run(ANSWERED, start=again, around=around).state is State.SIGNED
+
+
+def test_an_answer_for_a_vault_that_is_not_pinned_any_more_is_not_taken() -> None:
+    with pytest.raises(StaleApproval):
+        decide(EXPORTED, ANSWERED, review_context(pin=None))
+
+
+def test_s6_declining_it_says_that_it_may_be_signed_and_forgets_nothing() -> None:
+    step = decide(EXPORTED, events.Refused("no"), AROUND)
+    assert (step.record.state, step.record.exported) == (State.DECLINED, HONEST.psbt)
+    assert "may be signed" in step.record.reason
+    assert kinds(step.effects) == [SubmitDecline]
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (ProposalStatus.EXPIRED, State.EXPIRED),
+        (ProposalStatus.CANCELLED, State.WITHDRAWN),
+        (ProposalStatus.SIGNED, State.BROADCAST),
+    ],
+)
+def test_s6_whatever_ends_it_it_stays_exported_and_unsettled(status: ProposalStatus, state: State) -> None:
+    ended = run(events.Polled(replace(HONEST, status=status)), start=EXPORTED)
+    assert (ended.state, ended.exported) == (state, HONEST.psbt)
+    assert not is_settled(ended)
+    with pytest.raises(IllegalEvent):
+        decide(ended, ANSWERED, AROUND)
+
+
+def test_s24_another_transaction_under_its_id_quarantines_it() -> None:
+    step = decide(EXPORTED, events.Polled(snapshot_of(spend(fee=1_001))), AROUND)
+    assert (step.record.state, step.record.exported) == (State.QUARANTINED, HONEST.psbt)
+
+
+def test_what_an_app_brought_lapses_after_its_day_though_it_was_exported() -> None:
+    app = replace(HONEST, brought=Imported("App", None, 0), recipients=(), amounts=(), txid_expected="")
+    asked = receive(app, AROUND).record
+    exported = run(approval(app), events.Exported(), start=asked)
+    lapsed = run(events.Lapsed(), start=exported)
+    assert (lapsed.state, lapsed.exported) == (State.EXPIRED, HONEST.psbt)
+    assert "may be signed" in lapsed.reason
+    assert run(ANSWERED, start=exported).state is State.HANDED_OVER
 
 
 # --- delivery -----------------------------------------------------------------------------------------------
@@ -323,6 +461,7 @@ def test_a_late_answer_does_not_undo_the_platforms_later_word(late: events.Event
     ("before", "after"),
     [
         (APPROVED, State.WAITING_DEVICE),
+        (EXPORTED, State.EXPORTED),
         (SIGNING, State.INTERRUPTED),
         (SIGNED, State.SIGNED),
         (SUBMITTING, State.SIGNED),

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from custody.schemas.proposals import ProposalStatus, TxType
 from signerd.core import events
 from signerd.core.engine import decide
-from signerd.core.events import Effect, SignOnDevice, Submit, SubmitDecline, due_effects
-from signerd.core.following import receive
+from signerd.core.events import Effect, GiveOut, SignOnDevice, Submit, SubmitDecline, due_effects
+from signerd.core.following import BROUGHT_ENDS, is_settled, receive
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Imported, Record, ReviewContext
@@ -51,6 +51,7 @@ SIMPLE = (
     events.Reconsidered(),
     events.Refused("no"),
     events.DeviceFound("d"),
+    events.Exported(),
     events.DeviceFailed("locked", "Locked.", asked=False),
     events.DeviceFailed("disconnected", "Gone.", asked=True),
     events.SubmitStarted(),
@@ -65,6 +66,14 @@ SIMPLE = (
 )
 
 
+# No way leads back to these from an export.
+NOT_ASKED_YET = (State.RECEIVED, State.WAITING_PERSON, State.WAITING_DEVICE, State.SIGNING)
+
+
+def decided(record: Record) -> tuple[object, ...]:
+    return record.state, record.signature, record.exported
+
+
 class Life(RuleBasedStateMachine):
     """One proposal under every event, a changing platform and a changing machine."""
 
@@ -74,6 +83,7 @@ class Life(RuleBasedStateMachine):
         self.signatures: set[bytes] = set()
         self.keys: set[str] = set()
         self.yes_to: set[str] = set()
+        self.given_out: set[bytes] = set()
 
     @initialize(snapshot=st.sampled_from([*[HONEST] * 5, *SNAPSHOTS]))
     def arrive(self, snapshot: object) -> None:
@@ -92,17 +102,22 @@ class Life(RuleBasedStateMachine):
             assert isinstance(event, events.DeviceFound)
             assert before.state is State.WAITING_DEVICE
         # A step without a note in the audit chain has changed neither state nor decision.
-        if (step.record.state, step.record.signature) != (before.state, before.signature):
+        if decided(step.record) != decided(before):
             assert step.notes
 
     def look_at(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
-            if isinstance(effect, SignOnDevice):
+            if isinstance(effect, SignOnDevice | GiveOut):
                 seen = review(self.record.snapshot, self.around)
                 assert seen.allowed
                 assert seen.digest in self.yes_to
-                assert effect.psbt == self.record.snapshot.psbt
                 assert self.record.signature is None
+            if isinstance(effect, SignOnDevice):
+                assert effect.psbt == self.record.snapshot.psbt
+                assert self.record.exported is None
+            if isinstance(effect, GiveOut):
+                assert effect.psbt == self.record.exported
+                self.given_out.add(effect.psbt)
             if isinstance(effect, Submit):
                 self.signatures.add(effect.psbt)
                 self.keys.add(effect.idempotency_key)
@@ -145,6 +160,15 @@ class Life(RuleBasedStateMachine):
     def device_answers(self, answer: bytes) -> None:
         self.apply(events.DeviceReturned(answer))
 
+    @rule()
+    def all_goes_well_to_the_card(self) -> None:
+        self.person_approves_what_is_shown()
+        self.apply(events.Exported())
+
+    @rule(answer=st.sampled_from(ANSWERS))
+    def an_answer_is_brought(self, answer: bytes) -> None:
+        self.apply(events.Answered(answer))
+
     @rule(event=st.sampled_from(SIMPLE))
     def something_happens(self, event: events.Event) -> None:
         self.apply(event)
@@ -157,6 +181,14 @@ class Life(RuleBasedStateMachine):
     def one_signature_under_one_key(self) -> None:
         assert len(self.signatures) <= 1
         assert len(self.keys) <= 1
+
+    @invariant()
+    def what_was_given_out_is_remembered_and_goes_to_no_device(self) -> None:
+        assert len(self.given_out) <= 1
+        if hasattr(self, "record") and self.record.exported is not None:
+            assert self.given_out == {self.record.exported}
+            assert self.record.state not in NOT_ASKED_YET
+            assert not is_settled(self.record) or self.record.state in (*BROUGHT_ENDS, State.CONFIRMED)
 
     @invariant()
     def at_the_device_there_is_an_approval(self) -> None:

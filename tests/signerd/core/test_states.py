@@ -51,8 +51,19 @@ def test_nothing_quarantined_is_ever_signed() -> None:
     assert State.SIGNING not in reachable(State.QUARANTINED)
 
 
+def test_what_was_exported_is_never_asked_about_again_and_goes_to_no_device() -> None:
+    assert moves_into(State.EXPORTED) == {
+        (State.WAITING_DEVICE, Move.EXPORT),
+        (State.EXPORTED, Move.EXPORT),
+        (State.EXPORTED, Move.APPROVE),
+    }
+    left = reachable(State.EXPORTED) - {State.EXPORTED}
+    assert left.isdisjoint({State.RECEIVED, State.WAITING_PERSON, State.WAITING_DEVICE, State.SIGNING})
+
+
 def test_only_verified_signatures_are_stored() -> None:
     assert moves_into(State.SIGNED) == {
+        (State.EXPORTED, Move.ANSWERED),
         (State.VERIFYING, Move.VERIFIED),
         (State.SUBMITTING, Move.UNDELIVERED),
         (State.SUBMITTING, Move.RESTARTED),

@@ -63,6 +63,8 @@ class World:
         self.signed: list[str] = []
         # In the order in which devices were asked, the last time each.
         self.asked: list[str] = []
+        # Given out for a device without a cable: it may be signed for good.
+        self.exported: set[str] = set()
 
     # --- what happens ---------------------------------------------------------------------------------------
 
@@ -82,9 +84,24 @@ class World:
         if step.record.state is State.SIGNING:
             self.asked = [*(name for name in self.asked if name != psbt_id), psbt_id]
 
+    def export(self, psbt_id: str) -> None:
+        step = self.journal.decide(psbt_id, events.Exported())
+        if step.record.exported is not None and psbt_id not in self.exported:
+            self.exported.add(psbt_id)
+            self.asked.append(psbt_id)
+
+    def decline(self, psbt_id: str) -> None:
+        self.journal.decide(psbt_id, events.Refused("no"))
+
     def return_signatures(self, psbt_id: str) -> None:
+        self.take_signatures(psbt_id, events.DeviceReturned)
+
+    def bring_answer(self, psbt_id: str) -> None:
+        self.take_signatures(psbt_id, events.Answered)
+
+    def take_signatures(self, psbt_id: str, kind: type[events.DeviceReturned | events.Answered]) -> None:
         record = self.journal.record(psbt_id)
-        step = self.journal.decide(psbt_id, events.DeviceReturned(signed_by(ALICE, record.snapshot)))
+        step = self.journal.decide(psbt_id, kind(signed_by(ALICE, record.snapshot)))
         if step.record.signature is not None:
             self.require_asked(psbt_id)
             self.signed.append(psbt_id)
@@ -152,14 +169,15 @@ class World:
         assert ("replacement" in refused) is self.lies_of_replacing(this, named)
 
     def leaving(self, psbt_id: str) -> set[str]:
-        """What may confirm: what was signed, for ever; what a device works on; what the others are said to
-        have completed.
+        """What may confirm: what was signed or exported, for ever; what a device works on; what the others
+        are said to have completed.
         """
         states = {record.psbt_id: record.state for record in self.journal.records()}
         return {
             name
             for name, state in states.items()
-            if name != psbt_id and (name in self.signed or state in AT_THE_DEVICE or state in OUT)
+            if name != psbt_id
+            and (name in self.signed or name in self.exported or state in AT_THE_DEVICE or state in OUT)
         }
 
     def pays_again(self, this: Plan, other: Plan) -> bool:
@@ -194,6 +212,9 @@ steps = st.lists(
         st.tuples(st.just("approve"), st.tuples(WHICH, ACKNOWLEDGED)),
         st.tuples(st.just("device"), st.tuples(WHICH)),
         st.tuples(st.just("returned"), st.tuples(WHICH)),
+        st.tuples(st.just("exported"), st.tuples(WHICH, ACKNOWLEDGED)),
+        st.tuples(st.just("answered"), st.tuples(WHICH)),
+        st.tuples(st.just("declined"), st.tuples(WHICH)),
         st.tuples(
             st.just("lie"),
             st.tuples(WHICH, st.sampled_from(ProposalStatus), st.sampled_from([None, "p-0", "p-1", "p-77"])),
@@ -203,6 +224,29 @@ steps = st.lists(
     min_size=15,
     max_size=30,
 )
+
+
+def approve_and_ask(world: World, psbt_id: str) -> None:
+    world.approve(psbt_id, ASKED)
+    world.ask_device(psbt_id)
+
+
+def approve_and_export(world: World, psbt_id: str, acknowledge: frozenset[str]) -> None:
+    world.approve(psbt_id, acknowledge)
+    world.export(psbt_id)
+
+
+ACTS = {
+    "whole": World.whole_way,
+    "approve": World.approve,
+    "asked": approve_and_ask,
+    "device": World.ask_device,
+    "returned": World.return_signatures,
+    "exported": approve_and_export,
+    "answered": World.bring_answer,
+    "declined": World.decline,
+    "lie": World.lie,
+}
 
 
 def take(world: World, what: str, told: tuple) -> None:
@@ -217,20 +261,7 @@ def take(world: World, what: str, told: tuple) -> None:
     psbt_id = f"p-{told[0] % len(world.plans)}"
     # Most of what may happen may not happen now.
     with contextlib.suppress(DecisionError):
-        match what:
-            case "whole":
-                world.whole_way(psbt_id, told[1])
-            case "approve":
-                world.approve(psbt_id, told[1])
-            case "asked":
-                world.approve(psbt_id, ASKED)
-                world.ask_device(psbt_id)
-            case "device":
-                world.ask_device(psbt_id)
-            case "returned":
-                world.return_signatures(psbt_id)
-            case _:
-                world.lie(psbt_id, told[1], told[2])
+        ACTS[what](world, psbt_id, *told[1:])
     world.compare(psbt_id)
 
 
@@ -247,11 +278,28 @@ def while_at_the_device(
     ]
 
 
+def while_on_the_card(coins: frozenset[int], acknowledge: frozenset[str]) -> list[tuple[str, tuple]]:
+    """The second is signed while the first one is exported and declined; or is, and then it is answered."""
+    return [
+        ("propose", (frozenset([1]), 1, 0, None)),
+        ("exported", (0, frozenset())),
+        ("propose", (coins, 1, 1, None)),
+        ("whole", (1, acknowledge)),
+        ("answered", (0,)),
+        ("declined", (0,)),
+        ("restart", ()),
+        ("propose", (frozenset([3]), 1, 2, None)),
+        ("whole", (2, frozenset())),
+    ]
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps)
 # A cancel, which passes without a word, and the same payment from another coin, which does not.
 @example(while_at_the_device(frozenset([1]), 0, frozenset()))
 @example(while_at_the_device(frozenset([2]), 1, ASKED))
+@example(while_on_the_card(frozenset([2]), frozenset()))
+@example(while_on_the_card(frozenset([2]), ASKED))
 def test_s6_no_sequence_pays_twice_without_a_word_of_the_person(taken: list[tuple[str, tuple]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder))

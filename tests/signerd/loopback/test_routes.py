@@ -137,6 +137,7 @@ def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
         assert client.preview_pin("v-1") == client.preview_pin("v-1", BROUGHT) == TO_COMPARE
         assert client.pin("v-1", " AB-CD ") == VAULT
         assert client.pin("v-1", "AB", BROUGHT, without_device_address=True) == VAULT
+        assert client.pin("v-1", "AB", airgapped="same") == VAULT
         assert client.unpin("v-1", " AB ") == VAULT
         assert client.proposals() == client.proposals(ended=True) == (line(),)
         assert client.proposal("p-1") == view()
@@ -155,8 +156,9 @@ def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
             ("vaults", False),
             ("preview_pin", "v-1", None),
             ("preview_pin", "v-1", BROUGHT),
-            ("pin", "v-1", "AB-CD", None, False),
-            ("pin", "v-1", "AB", BROUGHT, True),
+            ("pin", "v-1", "AB-CD", None, False, None),
+            ("pin", "v-1", "AB", BROUGHT, True, None),
+            ("pin", "v-1", "AB", None, False, "same"),
             ("unpin", "v-1", "AB"),
             ("proposals", False),
             ("proposals", True),

@@ -1,0 +1,212 @@
+"""export, import: an approved proposal goes to a device without a cable, by card or QR code, and its answer
+comes back.
+"""
+
+import shutil
+import sys
+from base64 import b64decode, b64encode
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
+from signerd.cli.proposals import (
+    STANDARD,
+    acknowledge_option,
+    approved,
+    outcome,
+    psbt_id_argument,
+    refused_by_checks,
+    status_of,
+)
+from signerd.cli.terminal import answer, aside, put, say
+from signerd.cli.words import proposal_text
+from signerd.core.states import ASKED
+from signerd.errors import InvalidRequest, StaleApproval
+
+if TYPE_CHECKING:
+    from signerd.cli.progress import Tell
+    from signerd.client import DaemonClient
+    from signerd.shapes import ProposalView
+
+# As the daemon's states have it: the yes stands, and no device was asked.
+EXPORTED: Final = "exported"
+APPROVED: Final = frozenset({"waiting-for-device", EXPORTED})
+# Side of a QR code in modules by version, and what it holds at level L in capitals and digits (ISO/IEC
+# 18004).
+_CAPACITY: Final = {5: 154, 10: 395, 15: 758, 20: 1249, 27: 2132}
+AGAIN: Final = "It is recorded as exported: the same command again gives the same bytes."
+# Four light modules on each side.
+_MARGIN: Final = 8
+_LINES_BELOW: Final = 2
+
+
+@pass_desk
+@psbt_id_argument
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Where to write it: a new file, or the folder of a card.",
+)
+@click.option("--qr", type=click.Choice(["bbqr", "ur"]), help="Show it as QR codes, one after the other.")
+@acknowledge_option
+@yes_option
+@json_option
+def export(
+    desk: Desk,
+    psbt_id: str,
+    out: Path | None,
+    qr: str | None,
+    acknowledge: tuple[str, ...],
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Approve a proposal, and give it out for a device without a cable.
+
+    From then on it counts as signed, whether or not its answer is ever brought. Without --out and --qr it is
+    printed as base64. Exported again, it is the same bytes.
+    """
+    if out is not None and not (out if out.is_dir() else out.parent).is_dir():
+        raise InvalidRequest(f"{out.parent} is no folder", hint="Nothing was asked.")
+    with desk.daemon() as daemon:
+        view = daemon.proposal(psbt_id)
+        aside(proposal_text(view) + "\n")
+        if view.state not in APPROVED:
+            if view.state in {*ASKED, "refused"} and not view.allowed:
+                raise refused_by_checks(view)
+            question = "Give this out to be signed (it counts as signed from then on)"
+            approved(desk, daemon, view, frozenset(acknowledge), aside, yes=yes, question=question)
+        try:
+            given = daemon.export_psbt(psbt_id)
+        except StaleApproval:
+            if view.state != EXPORTED:
+                raise
+            _approve_anew(desk, daemon, daemon.proposal(psbt_id), frozenset(acknowledge), aside, yes=yes)
+            given = daemon.export_psbt(psbt_id)
+    if out is not None:
+        path = written(b64decode(given.psbt), given.file_name, out, AGAIN)
+        aside(f"Written: {path}. Sign it on your device; then: signerd import FILE")
+    if as_json:
+        answer(given)
+    elif qr is not None:
+        _show(desk, b64decode(given.psbt), qr)
+    elif out is None:
+        put(given.psbt)
+
+
+def written(content: bytes, name: str, out: Path, hint: str) -> Path:
+    """A new file ``out``, or one of this ``name`` in the folder ``out``, flushed to the card; never over
+    another file. Raises InvalidRequest, with ``hint``.
+    """
+    from firmware_bridge.airgap import card
+    from firmware_bridge.errors import BridgeError
+
+    folder, name = (out, name) if out.is_dir() else (out.parent, out.name)
+    try:
+        return card.write(folder, name, content)
+    except BridgeError as error:
+        raise InvalidRequest(str(error), hint=f"{error.hint or ''} {hint}".strip()) from None
+
+
+def _show(desk: Desk, content: bytes, series: str) -> None:
+    """One code after the other, as large as the terminal takes."""
+    from firmware_bridge.airgap import Picture, Series, TooMuchForCodes, draw, series_of, version_of
+    from firmware_bridge.airgap.transfer import Content
+
+    window = shutil.get_terminal_size()
+    side = min(window.columns, 2 * (window.lines - _LINES_BELOW)) - _MARGIN
+    fitting = [version for version in _CAPACITY if 17 + 4 * version <= side]
+    try:
+        room = _CAPACITY[max(fitting, default=min(_CAPACITY))]
+        texts = series_of(content, Content.PSBT, Series(series), room)
+    except TooMuchForCodes as error:
+        raise InvalidRequest(
+            str(error), hint="Write it to a card with --out, or make the window larger."
+        ) from None
+    version = version_of(texts)
+    for number, text in enumerate(texts, start=1):
+        put(draw(text, Picture.TERMINAL, version=version).decode())
+        say(f"Code {number} of {len(texts)}.")
+        if number < len(texts):
+            desk.answers.line("Enter shows the next")
+
+
+@pass_desk
+@click.argument(
+    "file",
+    metavar="FILE",
+    help="What the device wrote: a PSBT in any form, or lines of QR texts; - reads standard input.",
+)
+@acknowledge_option
+@click.option("--wait/--no-wait", default=True, help="Wait for the platform.")
+@yes_option
+@json_option
+def import_answer(
+    desk: Desk, file: str, acknowledge: tuple[str, ...], wait: bool, yes: bool, as_json: bool
+) -> None:
+    """Bring what a device without a cable signed: each signature is verified, then submitted.
+
+    Its transaction says which exported proposal it answers. Where that changed since you approved it, it is
+    shown once more and you are asked.
+    """
+    tell = aside if as_json else say
+    psbt = b64encode(_answer_of(file)).decode("ascii")
+    with desk.daemon() as daemon:
+        position = daemon.status().position
+        try:
+            line = daemon.import_answer(psbt)
+        except StaleApproval:
+            if not _found_and_approved(desk, daemon, psbt, frozenset(acknowledge), tell, yes=yes):
+                raise
+            line = daemon.import_answer(psbt)
+        final = outcome(daemon, line.psbt_id, position, tell, wait=wait)
+    if as_json:
+        answer(final)
+    raise click.exceptions.Exit(status_of(final))
+
+
+def _found_and_approved(
+    desk: Desk, daemon: "DaemonClient", psbt: str, acknowledged: frozenset[str], tell: "Tell", *, yes: bool
+) -> bool:
+    """Show the exported proposal of this transaction, and ask once more; False where there is none."""
+    from multisig import Psbt
+
+    txid = Psbt.parse(psbt).tx.txid
+    for line in daemon.proposals():
+        view = daemon.proposal(line.psbt_id) if line.state == EXPORTED else None
+        if view is not None and view.money is not None and view.money.txid == txid:
+            _approve_anew(desk, daemon, view, acknowledged, tell, yes=yes)
+            return True
+    return False
+
+
+def _approve_anew(
+    desk: Desk,
+    daemon: "DaemonClient",
+    view: "ProposalView",
+    acknowledged: frozenset[str],
+    tell: "Tell",
+    *,
+    yes: bool,
+) -> None:
+    tell(f"{proposal_text(view)}\n\nIt changed since you approved it.\n")
+    if not view.allowed:
+        raise refused_by_checks(view)
+    approved(desk, daemon, view, acknowledged, tell, yes=yes)
+
+
+def _answer_of(file: str) -> bytes:
+    """A PSBT's bytes. Raises InvalidRequest; what it holds is judged by the daemon."""
+    from firmware_bridge.airgap import card, codes, handoff
+    from firmware_bridge.errors import BridgeError
+
+    try:
+        if file == STANDARD:
+            carried = sys.stdin.buffer.read(codes.MAX_SCANNED + 1)
+        else:
+            carried = card.read(Path(file), codes.MAX_SCANNED)
+        return handoff.decode_psbt(codes.file_of(carried))
+    except BridgeError as error:
+        raise InvalidRequest(f"{file}: {error}", hint=error.hint or None) from None

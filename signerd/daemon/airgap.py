@@ -1,0 +1,162 @@
+"""Approved proposals for devices without a cable: given out as a PSBT, and signed by the answer that is
+brought.
+
+What is given out may be signed from that moment on. So it is recorded before, and never forgotten: it counts
+as signed in the ledger and in the limits, whether or not an answer ever comes.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from multisig import MultisigError, Policy, Psbt
+from signerd.callers import Caller
+from signerd.core import events
+from signerd.core.audit import Note
+from signerd.core.signing import signing_of
+from signerd.core.states import State, state_words
+from signerd.core.text import said
+from signerd.core.values import Record
+from signerd.daemon.imported import decoded_psbt
+from signerd.daemon.runner import Runner
+from signerd.errors import AnswerRefused, IllegalEvent, NotExported, RefusedByChecks, StaleApproval
+from signerd.journal import Journal
+from signerd.shapes import ExportedPsbt, ProposalLine
+
+if TYPE_CHECKING:
+    from firmware_bridge.errors import BridgeError
+
+# A name for the file, where the vault has none.
+PROFILE_LABEL = "profile"
+
+
+@dataclass(frozen=True)
+class Airgap:
+    """One loop uses it. The library of files and codes is loaded with the first call: few people need it."""
+
+    journal: Journal
+    runner: Runner
+    line: Callable[[Record], ProposalLine]
+
+    async def export(self, psbt_id: str, by: Caller) -> ExportedPsbt:
+        """The approved proposal's PSBT; the same bytes again where it was exported before.
+
+        Raises:
+            UnknownProposal, IllegalEvent, RefusedByChecks, NeedsAcknowledgement: nothing was given out.
+            StaleApproval: it changed since it was approved, and the person is asked anew.
+        """
+        from firmware_bridge.airgap.card import request_name
+
+        # What no device would take must not be recorded as given out.
+        self._request_of(self.journal.record(psbt_id))
+        given = self.runner.decide_to_export(psbt_id, by.told)
+        if given is None:
+            raise StaleApproval("the proposal changed after you approved it")
+        record = self.journal.record(psbt_id)
+        pin, psbt = self.journal.pin_of(record.snapshot), Psbt.parse(given.psbt)
+        return ExportedPsbt(
+            psbt_id=psbt_id,
+            network=str(self.journal.network),
+            file_name=request_name(PROFILE_LABEL if pin is None else pin.name, psbt),
+            psbt=Psbt.parse(_request(psbt, given.policy)).to_base64(),
+        )
+
+    async def answer(self, psbt: str, by: Caller) -> ProposalLine:
+        """Take a device's answer, a PSBT in base64; which proposal it belongs to, its transaction says.
+
+        Raises:
+            InvalidRequest, AnswerRefused, NotExported: nothing was taken.
+            IllegalEvent: it was declined, or is over. StaleApproval, RefusedByChecks, NeedsAcknowledgement:
+            what was approved is not what is shown now. Nothing was taken; it is still exported.
+        """
+        raw, identity = self._read(psbt)
+        record = self._exported(identity)
+        if record.signature is not None:
+            # Brought before: a second time changes nothing.
+            return self.line(record)
+        self._verify(record, raw)
+        return self.line(self.runner.decide(record.psbt_id, events.Answered(raw, by.told)).record)
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    def _request_of(self, record: Record) -> None:
+        signing = signing_of(record.snapshot, self.journal.review_context(record.snapshot))
+        if signing is None or record.state not in (State.WAITING_DEVICE, State.EXPORTED):
+            # What stands against it, the engine says.
+            return
+        _request(Psbt.parse(record.exported or record.snapshot.psbt), signing.policy)
+
+    def _read(self, psbt: str) -> tuple[bytes, str]:
+        from firmware_bridge.airgap.handoff import decode_psbt
+        from firmware_bridge.errors import BridgeError
+
+        try:
+            raw = decode_psbt(decoded_psbt(psbt))
+            return raw, Psbt.parse(raw).tx.txid
+        except BridgeError as error:
+            raise _refusal(error) from error
+        except MultisigError as error:
+            raise AnswerRefused(f"this PSBT cannot be read: {said(error)}") from error
+
+    def _exported(self, identity: str) -> Record:
+        found = self.journal.exports_of(identity)
+        for record in found:
+            if record.state is State.EXPORTED or record.signature is not None:
+                return record
+        if not found:
+            raise NotExported("this transaction was not exported here, so that no answer to it is taken")
+        record = found[-1]
+        raise IllegalEvent(
+            f"the proposal {record.psbt_id} is over ({state_words(record.state)}): its answer is not taken",
+            hint="It counts as signed here all the same: whoever has the file can still send it.",
+        )
+
+    def _verify(self, record: Record, raw: bytes) -> None:
+        """As what a device returns over its cable is verified; the engine verifies the bytes again.
+
+        A signature that does not verify is no slip of the person: it is told, and written down.
+        """
+        from firmware_bridge.airgap.handoff import take_signed
+        from firmware_bridge.errors import BadDeviceSignature, BridgeError
+
+        signing = signing_of(record.snapshot, self.journal.review_context(record.snapshot))
+        if signing is None or record.exported is None:
+            return
+        asked, signer = Psbt.parse(record.exported), signing.key.origin.fingerprint
+        try:
+            take_signed(raw, asked, signing.policy, signer)
+        except BadDeviceSignature as error:
+            why = said(error)
+            self.journal.note(Note("answer-refused", record.psbt_id, {"why": why}))
+            self.runner.feed.add(record.psbt_id, "alarm", f"The answer that was brought was not used: {why}")
+            raise _refusal(error) from error
+        except BridgeError as error:
+            raise _refusal(error) from error
+
+
+def carried_psbt(carried: bytes) -> str:
+    """The PSBT in what a person brings, in base64: a file's bytes in any form, or the texts of QR codes, a
+    line each. Raises AnswerRefused.
+    """
+    from firmware_bridge.airgap.codes import file_of
+    from firmware_bridge.airgap.handoff import decode_psbt
+    from firmware_bridge.errors import BridgeError
+
+    try:
+        return b64encode(decode_psbt(file_of(carried))).decode("ascii")
+    except BridgeError as error:
+        raise _refusal(error) from error
+
+
+def _request(psbt: Psbt, policy: Policy) -> bytes:
+    from firmware_bridge.airgap.handoff import request_bytes
+
+    try:
+        return request_bytes(psbt, policy)
+    except MultisigError as error:
+        raise RefusedByChecks(f"it cannot be given to a device: {said(error)}") from error
+
+
+def _refusal(error: "BridgeError") -> AnswerRefused:
+    return AnswerRefused(said(error), hint=error.hint or None)

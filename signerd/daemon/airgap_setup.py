@@ -1,0 +1,140 @@
+"""Registering the keys of a device without a cable, and what it needs to know a vault by.
+
+Its keys come as files, the proof that it holds them as a signed message; both are judged as what a device on
+a cable gives. Nothing is remembered between the steps: each brings all that it is about, and the digest that
+the person said yes to.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from custody.schemas.keys import Key
+from multisig import MultisigError
+from signerd.account.platform import Platform
+from signerd.account.registration import Offer, ask_challenge, register_proven, require_challenge
+from signerd.account.session import Account
+from signerd.account.vaults import pinnable
+from signerd.core.events import Effect
+from signerd.core.text import said
+from signerd.daemon.devices import FIRST
+from signerd.daemon.vaults import on_screen
+from signerd.daemon.views import airgap_preview
+from signerd.errors import AnswerRefused, RegistrationStale, SignedOut
+from signerd.journal import Journal
+from signerd.shapes import AirgapChallenge, EnrolmentFile, Registered, RegistrationPreview
+
+CHALLENGE_FILE = "challenge.txt"
+
+
+@dataclass(frozen=True)
+class AirgapSetup:
+    """One loop uses it. ``taken``: what follows a registration, as of a device on a cable."""
+
+    journal: Journal
+    account: Account
+    platform: Platform
+    label: str
+    taken: Callable[[Offer, Key, tuple[Effect, ...]], Registered]
+
+    async def preview(self, exports: Sequence[str]) -> RegistrationPreview:
+        """What these files would register; nothing is sent anywhere. Raises AnswerRefused."""
+        return airgap_preview(self._offer(exports))
+
+    async def challenge(self, exports: Sequence[str], digest: str) -> AirgapChallenge:
+        """What the device is to sign: the platform's challenge for these keys. It is good for ten minutes.
+
+        Raises:
+            SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
+        """
+        offer = self._offer(exports)
+        text = await ask_challenge(offer, digest, await self._person(), self.platform)
+        return AirgapChallenge(
+            challenge=text,
+            path=str(offer.proof_path),
+            file_name=CHALLENGE_FILE,
+            file=_message_file(text, offer),
+        )
+
+    async def register(
+        self, exports: Sequence[str], digest: str, challenge: str, signature: str, *, replace: bool
+    ) -> Registered:
+        """Register exactly what the preview with this digest showed, by the device's signature.
+
+        Raises:
+            SignedOut, AnswerRefused, RegistrationStale; leaves of PlatformError.
+        """
+        offer = self._offer(exports)
+        if offer.digest != digest:
+            raise RegistrationStale("these files hold other keys than those that were shown")
+        require_challenge(challenge, offer, await self._person())
+        proof = _signature(signature)
+        offer.require_proof(challenge, proof)
+        key, effects = await register_proven(
+            offer,
+            challenge,
+            proof,
+            label=self.label,
+            replace=replace,
+            platform=self.platform,
+            journal=self.journal,
+        )
+        return self.taken(offer, key, effects)
+
+    async def enrolment(self, vault_id: str, form: str) -> EnrolmentFile:
+        """The file by which the device knows the vault; it shows the cosigners to its person. Raises as
+        ``account.vaults.pinnable``, and AnswerRefused: it has no such form.
+        """
+        from firmware_bridge.airgap import EnrolmentForm
+        from firmware_bridge.airgap.vault_files import enrolment_file
+        from firmware_bridge.errors import BridgeError
+
+        wanted = pinnable(self.journal, vault_id)
+        try:
+            name, text = enrolment_file(wanted.vault, wanted.name, EnrolmentForm(form))
+        except BridgeError as error:
+            raise AnswerRefused(said(error), hint=error.hint or None) from error
+        return EnrolmentFile(
+            vault_id=vault_id,
+            network=str(self.journal.network),
+            first_address=on_screen(wanted.vault, FIRST),
+            file_name=name,
+            text=text,
+        )
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    async def _person(self) -> int:
+        if not self.account.signed_in.is_set():
+            raise SignedOut("nobody is signed in to the platform")
+        return (await self.platform.user()).user_id
+
+    def _offer(self, exports: Sequence[str]) -> Offer:
+        from firmware_bridge.airgap.vault_files import parse_signer_keys
+        from firmware_bridge.errors import BridgeError
+
+        try:
+            *vault_keys, profile = parse_signer_keys(exports, self.journal.network)
+        except (BridgeError, MultisigError) as error:
+            raise AnswerRefused(said(error), hint=error.hint or KEYS_HINT) from error
+        return Offer(self.journal.network, tuple(vault_keys), profile)
+
+
+KEYS_HINT = (
+    "Export the keys on the device once more: Coldcard's Generic JSON, or lines of [fingerprint/path]xpub."
+)
+
+
+def _message_file(text: str, offer: Offer) -> str:
+    from firmware_bridge.airgap.vault_files import message_request
+
+    return message_request(text, offer.proof_path)
+
+
+def _signature(text: str) -> bytes:
+    from firmware_bridge.airgap.vault_files import signature_of
+    from firmware_bridge.errors import BridgeError
+
+    try:
+        return signature_of(text)
+    except BridgeError as error:
+        raise AnswerRefused(said(error), hint=error.hint or None) from error

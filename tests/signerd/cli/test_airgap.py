@@ -1,0 +1,134 @@
+"""export, import: against a real daemon over a scripted platform, and no device on a cable."""
+
+import base64
+
+import pytest
+
+from firmware_bridge import DeviceState
+from firmware_bridge.airgap import Content, Series, series_of
+from multisig import Psbt
+from signerd.cli.terminal import Exit
+from tests.support.bills import bill
+from tests.support.command import signerd
+from tests.support.desk import snapshot_of
+from tests.support.served import make_outer, served_daemon
+from tests.support.wallets import ALICE, BOB
+
+
+@pytest.fixture
+def outer(tmp_path):
+    outer = make_outer(tmp_path)
+    outer.bridge.state = DeviceState.ABSENT
+    return outer
+
+
+@pytest.fixture
+def desk(tmp_path, outer):
+    with served_daemon(tmp_path / "s", outer) as daemon:
+        daemon.until(lambda: any(r.psbt_id == "p-1" for r in daemon.service.journal.records()))
+        yield daemon
+
+
+@pytest.fixture
+def card(tmp_path):
+    folder = tmp_path / "card"
+    folder.mkdir()
+    return folder
+
+
+def test_a_card_goes_to_the_device_and_its_answer_comes_back(desk, outer, card):
+    ended = signerd("export", "p-1", "--out", str(card), state=desk.state, typed="y\n")
+    assert ended.status == Exit.OK, ended.err
+    assert "Sign it on your device" in ended.err
+    (request,) = card.iterdir()
+    assert request.name.startswith("Treasury-")
+    answer = card / "signed.psbt"
+    answer.write_bytes(ALICE.sign(Psbt.parse(request.read_bytes())).to_bytes())
+    ended = signerd("import", str(answer), state=desk.state)
+    assert ended.status == Exit.OK, ended.err
+    assert "the platform has your signature" in ended.out
+    assert outer.platform.signatures("p-1")
+
+
+def test_exported_again_it_is_the_same_and_nobody_is_asked(desk, card):
+    first = signerd("export", "p-1", "--yes", state=desk.state)
+    assert first.status == Exit.OK, first.err
+    again = signerd("export", "p-1", "--json", state=desk.state)
+    assert again.json["psbt"] == first.out.strip()
+    assert again.json["network"] == "regtest"
+
+
+def test_a_no_exports_nothing(desk):
+    ended = signerd("export", "p-1", state=desk.state, typed="n\n")
+    assert ended.status == Exit.DECLINED
+    assert signerd("show", "p-1", "--json", state=desk.state).json["state"] == "waiting-for-person"
+
+
+def test_no_file_is_overwritten_and_the_export_stands(desk, card):
+    other = card / "x.psbt"
+    other.write_text("mine")
+    ended = signerd("export", "p-1", "--yes", "--out", str(other), state=desk.state)
+    assert ended.status == Exit.USAGE
+    assert "recorded as exported" in ended.err
+    assert other.read_text() == "mine"
+    assert signerd("export", "p-1", "--out", str(card / "y.psbt"), state=desk.state).status == Exit.OK
+
+
+def test_where_there_is_no_folder_nothing_is_asked(desk, tmp_path):
+    ended = signerd("export", "p-1", "--out", str(tmp_path / "none" / "x"), state=desk.state)
+    assert ended.status == Exit.USAGE
+    assert signerd("show", "p-1", "--json", state=desk.state).json["state"] == "waiting-for-person"
+
+
+@pytest.mark.parametrize("series", ["bbqr", "ur"])
+def test_it_is_shown_as_codes_and_the_answers_texts_are_read(desk, tmp_path, series):
+    ended = signerd("export", "p-1", "--yes", "--qr", series, state=desk.state, typed="\n" * 999)
+    assert ended.status == Exit.OK, ended.err
+    assert "Code 1 of" in ended.out
+    given = base64.b64decode(signerd("export", "p-1", "--json", state=desk.state).json["psbt"])
+    signed = ALICE.sign(Psbt.parse(given)).to_bytes()
+    texts = tmp_path / "texts"
+    texts.write_text("\n".join(series_of(signed, Content.PSBT, Series(series), 400)))
+    assert signerd("import", str(texts), state=desk.state).status == Exit.OK
+
+
+def test_codes_of_which_some_are_missing_say_how_many(desk, tmp_path):
+    given = base64.b64decode(signerd("export", "p-1", "--yes", "--json", state=desk.state).json["psbt"])
+    texts = tmp_path / "texts"
+    texts.write_text("\n".join(series_of(given, Content.PSBT, Series.BBQR, 200)[1:]))
+    ended = signerd("import", str(texts), state=desk.state)
+    assert ended.status == Exit.USAGE
+    assert "missing" in ended.err
+
+
+def test_what_is_no_answer(desk, tmp_path):
+    given = Psbt.parse(signerd("export", "p-1", "--yes", "--json", state=desk.state).json["psbt"])
+    file = tmp_path / "x"
+    for content, status in (
+        (b"", Exit.USAGE),
+        (b"no psbt", Exit.USAGE),
+        (BOB.sign(given).to_bytes(), Exit.NOT_DECIDED),
+        (given.to_bytes(), Exit.NOT_DECIDED),
+        (bill().to_bytes(), Exit.NOT_DECIDED),
+    ):
+        file.write_bytes(content)
+        assert signerd("import", str(file), state=desk.state).status == status, content[:9]
+    assert signerd("import", str(tmp_path / "none"), state=desk.state).status == Exit.USAGE
+
+
+def test_s6_what_changed_since_the_export_is_shown_and_asked_about_before_it_leaves(desk, outer, tmp_path):
+    outer.platform.proposals = {f"p-{n}": snapshot_of(bill(n), f"p-{n}") for n in (2, 3)}
+    desk.until(lambda: {"p-2", "p-3"} <= {r.psbt_id for r in desk.service.journal.records()})
+    first = Psbt.parse(signerd("export", "p-2", "--yes", state=desk.state).out)
+    second = signerd("export", "p-3", "--yes", "--acknowledge", "paid-twice", state=desk.state)
+    files = [tmp_path / "first", tmp_path / "second"]
+    for file, psbt in zip(files, (first, Psbt.parse(second.out)), strict=True):
+        file.write_bytes(ALICE.sign(psbt).to_bytes())
+    assert signerd("import", str(files[1]), state=desk.state).status == Exit.OK
+    ended = signerd("import", str(files[0]), state=desk.state, typed="paid-twice\nn\n")
+    assert ended.status == Exit.DECLINED
+    assert "changed since you approved it" in ended.out
+    assert not outer.platform.signatures("p-2")
+    ended = signerd("import", str(files[0]), state=desk.state, typed="paid-twice\ny\n")
+    assert ended.status == Exit.OK, ended.err
+    assert outer.platform.signatures("p-2")

@@ -1,0 +1,183 @@
+"""A device without a cable is registered by its files and a signed message, and pins a vault by a file."""
+
+import base64
+import json
+from hashlib import sha256
+
+import httpx
+import pytest
+from coincurve import PrivateKey
+
+from firmware_bridge import DeviceState
+from firmware_bridge.airgap import EnrolmentForm, enrolment_text
+from multisig import message_hash, profile_account_path
+from signerd.core.states import State
+from signerd.errors import (
+    AddressDiffers,
+    AnswerRefused,
+    PlatformAnswersWrongly,
+    RegistrationStale,
+    SignedOut,
+    WrongCode,
+)
+from tests.support.daemons import daemon_at, until, until_state
+from tests.support.desk import NETWORK, VAULT, VAULT_ID
+from tests.support.fake_bridge import FakeBridge
+from tests.support.wallets import ALICE, MALLORY
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def bridge() -> FakeBridge:
+    return FakeBridge(state=DeviceState.ABSENT)
+
+
+def lines_of(signer=ALICE, accounts: int = 1) -> str:
+    keys = [signer.vault_key(NETWORK, account) for account in range(accounts)]
+    return "\n".join(str(key) for key in (*keys, signer.origin_key(profile_account_path(NETWORK))))
+
+
+def generic_json(signer=ALICE) -> str:
+    """Coldcard: Advanced, Export Wallet, Generic JSON."""
+    vault, profile = signer.vault_key(NETWORK), signer.origin_key(profile_account_path(NETWORK))
+    return json.dumps(
+        {
+            "chain": "XRT",
+            "xfp": str(signer.fingerprint).upper(),
+            "account": 0,
+            "bip84": {"xpub": str(profile.xpub), "deriv": str(profile.origin.path).replace("h", "'")},
+            "bip48_2": {"xpub": str(vault.xpub), "deriv": str(vault.origin.path).replace("h", "'")},
+        }
+    )
+
+
+def proof(text: str, signer=ALICE, path=None) -> str:
+    key = PrivateKey(signer.private_node(path or signer.vault_key(NETWORK).origin.path / "0/0").key)
+    signature = key.sign_recoverable(message_hash(text), hasher=None)
+    return base64.b64encode(bytes([39 + signature[64]]) + signature[:64]).decode()
+
+
+@pytest.mark.parametrize(
+    "exports", [(lines_of(),), (generic_json(),), tuple(lines_of(accounts=3).splitlines())]
+)
+async def test_from_files_to_a_pinned_vault(state, platform, bridge, exports):
+    async with daemon_at(state, platform, bridge) as daemon:
+        setup = daemon.airgap_setup
+        preview = await setup.preview(exports)
+        assert preview.fingerprint == str(ALICE.fingerprint)
+        asked = await setup.challenge(exports, preview.digest)
+        assert asked.path == "m/48h/1h/0h/2h/0/0"
+        assert asked.file.splitlines() == [asked.challenge, asked.path, "p2wpkh"]
+        done = await setup.register(
+            exports, preview.digest, asked.challenge, proof(asked.challenge), replace=False
+        )
+        assert done.fingerprint == str(ALICE.fingerprint)
+        (key,) = platform.keys
+        assert key["MasterFingerprint"]["String"] == str(ALICE.fingerprint)
+        await until(lambda: bool(daemon.journal.claims()))
+        given = await setup.enrolment(VAULT_ID, "coldcard")
+        # Coldcard's screens know no regtest.
+        assert given.first_address.startswith("tb1")
+        assert "Policy: 2 of 3" in given.text
+        pinned = await daemon.pin(VAULT_ID, VAULT.verification_code, airgapped="same")
+        assert (pinned.pinned, pinned.address_shown) == (True, True)
+        (note,) = [entry.note for entry in daemon.journal.audit() if entry.note.kind == "pinned"]
+        assert note.facts["address_on_device"] == "compared by the person"
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        assert bridge.messages == []
+
+
+async def test_another_address_on_the_device_is_an_alarm_and_nothing_is_pinned(prepared, platform, bridge):
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await daemon.unpin(VAULT_ID, VAULT.verification_code)
+        with pytest.raises(AddressDiffers):
+            await daemon.pin(VAULT_ID, VAULT.verification_code, airgapped="another")
+        assert daemon.journal.pin(VAULT_ID) is None
+        assert [e.note.subject for e in daemon.journal.audit() if e.note.kind == "address-differs"] == [
+            VAULT_ID
+        ]
+        with pytest.raises(WrongCode):
+            await daemon.pin(VAULT_ID, "WRONG", airgapped="same")
+
+
+@pytest.mark.parametrize(
+    ("signature", "words"),
+    [
+        pytest.param(lambda text: proof(text, MALLORY), "not a signature of the challenge", id="another key"),
+        pytest.param(lambda text: proof(text + " "), "not a signature of the challenge", id="another text"),
+        pytest.param(
+            lambda text: proof(text, path=ALICE.vault_key(NETWORK).origin.path / "0/1"),
+            "not a signature of the challenge",
+            id="another path",
+        ),
+        pytest.param(lambda _text: base64.b64encode(b"\x1f" + bytes(64)).decode(), "signature", id="zeros"),
+        pytest.param(lambda _text: "signed, I promise", "no signature", id="words"),
+    ],
+)
+async def test_s15_a_proof_that_the_key_did_not_make_registers_nothing(
+    state, platform, bridge, signature, words
+):
+    exports = (lines_of(),)
+    async with daemon_at(state, platform, bridge) as daemon:
+        setup = daemon.airgap_setup
+        digest = (await setup.preview(exports)).digest
+        asked = await setup.challenge(exports, digest)
+        with pytest.raises(AnswerRefused, match=words):
+            await setup.register(exports, digest, asked.challenge, signature(asked.challenge), replace=False)
+        assert (platform.keys, daemon.journal.own_keys()) == ([], ())
+
+
+async def test_s15_other_files_than_those_shown_register_nothing(state, platform, bridge):
+    async with daemon_at(state, platform, bridge) as daemon:
+        setup = daemon.airgap_setup
+        digest = (await setup.preview((lines_of(),))).digest
+        asked = await setup.challenge((lines_of(),), digest)
+        other = (lines_of(MALLORY),)
+        with pytest.raises(RegistrationStale):
+            await setup.challenge(other, digest)
+        with pytest.raises(RegistrationStale):
+            await setup.register(
+                other, digest, asked.challenge, proof(asked.challenge, MALLORY), replace=False
+            )
+        # A challenge that is not for these keys is not sent on, whoever signed it.
+        digest = (await setup.preview(other)).digest
+        with pytest.raises(PlatformAnswersWrongly):
+            await setup.register(
+                other, digest, asked.challenge, proof(asked.challenge, MALLORY), replace=False
+            )
+        assert platform.keys == []
+
+
+async def test_another_text_of_the_platforms_is_never_shown_to_be_signed(state, platform, bridge):
+    def lied(request: httpx.Request) -> httpx.Response | None:
+        if not request.url.path.endswith("/key-challenge"):
+            return None
+        text = f"Register signing key network:testnet user:7 nonce:{'ab' * 16} keys:{sha256(b'').hexdigest()}"
+        told = {
+            "challenge": text,
+            "derivation_path": "m/48h/1h/0h/2h/0/0",
+            "expires_at": "2026-01-02T03:04:05Z",
+        }
+        return httpx.Response(200, json=told)
+
+    platform.after = lied
+    async with daemon_at(state, platform, bridge) as daemon:
+        digest = (await daemon.airgap_setup.preview((lines_of(),))).digest
+        with pytest.raises(PlatformAnswersWrongly):
+            await daemon.airgap_setup.challenge((lines_of(),), digest)
+
+
+async def test_nobody_is_registered_who_is_not_signed_in(state, platform, bridge):
+    async with daemon_at(state, platform, bridge, sign_in=False) as daemon:
+        digest = (await daemon.airgap_setup.preview((lines_of(),))).digest
+        with pytest.raises(SignedOut):
+            await daemon.airgap_setup.challenge((lines_of(),), digest)
+
+
+@pytest.mark.parametrize("form", ["coldcard", "descriptor", "bsms"])
+async def test_the_vault_is_given_in_each_form(prepared, platform, bridge, form):
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        given = await daemon.airgap_setup.enrolment(VAULT_ID, form)
+        assert given.file_name.startswith("Treasury.")
+        assert given.text == enrolment_text(VAULT, "Treasury", EnrolmentForm(form))
