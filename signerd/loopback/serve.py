@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from signerd.callers import Right
 from signerd.daemon.service import Daemon
-from signerd.endpoint import PREFIX, socket_path
+from signerd.endpoint import ANSWERS, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
 from signerd.loopback.access.gates import Gate, PortGate, Rates, SocketGate
 from signerd.loopback.access.guard import Guard, Refused
@@ -35,11 +35,14 @@ from signerd.loopback.events import Streams
 from signerd.loopback.page import entering
 from signerd.loopback.page.entering import PageMount
 from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
+from signerd.shapes.calls import MAX_PSBT_TEXT
 
+# A form spells what is no letter or digit in three characters; of base64 those are few.
+MAX_ANSWER_FORM = MAX_PSBT_TEXT * 5 // 4
 # What a row of the table says that its body may have more than others.
 LARGER = {
     (row.method, PREFIX + row.path): row.call.max_body for row in ROUTES if row.call.max_body is not None
-}
+} | {("POST", ANSWERS): MAX_ANSWER_FORM}
 # Enough for a hundred event streams and a burst of commands beside them (L11). The port has as many of its
 # own: what floods it does not keep the person's command line out.
 MAX_CONNECTIONS = 128

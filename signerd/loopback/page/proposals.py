@@ -19,7 +19,7 @@ from signerd.shapes import CheckView, MoneyView, ProposalView
 
 # Of the newest lines about a proposal, as many as tell what the device did from its first prompt on.
 MOST_LINES = 12
-AT_THE_DEVICE = frozenset({"waiting-for-device", "signing", "verifying"})
+AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing", "verifying"})
 # From the yes to the chain, as four steps, each with the states that it stands for while it lasts.
 STEPS = (
     ("Your decision", frozenset({"received", "inspected", "waiting-for-person", "interrupted"})),
@@ -92,7 +92,7 @@ def shown(view: ProposalView) -> Shown:
         passed=tuple(c for c in checks if c.outcome == "allow"),
         asked=asked,
         decidable=asked and view.allowed,
-        rejectable=view.state in {*ASKED, "refused", "waiting-for-device", "quarantined"},
+        rejectable=view.state in {*ASKED, "refused", "waiting-for-device", "exported", "quarantined"},
     )
 
 

@@ -14,12 +14,13 @@ from starlette.routing import Route
 from signerd.callers import Caller, Kind, Right
 from signerd.daemon.service import Daemon
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
-from signerd.loopback.page import devices, home, proposals, rendering, settings, vaults
+from signerd.loopback.page import airgap, devices, home, proposals, rendering, settings, vaults
 from signerd.loopback.page.rendering import PageRequest, Row, problem_answer
 
 ROWS: tuple[Row, ...] = (
     *home.ROWS,
     *proposals.ROWS,
+    *airgap.ROWS,
     *devices.ROWS,
     *vaults.ROWS,
     *vaults.ADDRESS_ROWS,

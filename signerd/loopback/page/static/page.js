@@ -217,11 +217,36 @@ document.addEventListener("DOMContentLoaded", () => {
     const file = chooser.files[0];
     problem.textContent = "";
     if (file.size > field.maxLength) {
-      problem.textContent = "This file is too large for the page. Give it to: signerd pin --from, or --psbt";
+      problem.textContent = `This file is too large for the page. Give it to: ${chooser.dataset.else || "signerd pin --from, or --psbt"}`;
       return;
     }
-    const bytes = String.fromCharCode(...new Uint8Array(await file.arrayBuffer()));
+    const bytes = Array.from(new Uint8Array(await file.arrayBuffer()), (byte) => String.fromCharCode(byte)).join("");
     field.value = bytes.startsWith(PSBT) ? btoa(bytes) : bytes;
-    if (bytes.startsWith(PSBT)) chooser.form.querySelector("[name=source][value=psbt]").checked = true;
+    const source = chooser.form.querySelector("[name=source][value=psbt]");
+    if (bytes.startsWith(PSBT) && source) source.checked = true;
+  });
+})();
+
+// A series of QR codes, one after the other; a file for a card, made of what stands in its button.
+(() => {
+  const TURN_MS = 250;
+  setInterval(() => {
+    for (const series of document.querySelectorAll("[data-frames]")) {
+      const frames = [...series.children];
+      const shown = frames.findIndex((frame) => !frame.hidden);
+      frames[shown].hidden = true;
+      frames[(shown + 1) % frames.length].hidden = false;
+    }
+  }, TURN_MS);
+
+  document.body.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-save]");
+    if (!button) return;
+    const bytes = Uint8Array.from(atob(button.dataset.save), (char) => char.charCodeAt(0));
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([bytes]));
+    link.download = button.dataset.name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
 })();

@@ -1,0 +1,70 @@
+"""A proposal for a device without a cable: its codes and its file, and what the device made of them."""
+
+import base64
+
+from starlette.responses import Response
+
+from signerd import shapes
+from signerd.daemon.airgap import carried_psbt
+from signerd.endpoint import ANSWERS
+from signerd.errors import AnswerRefused, InvalidRequest
+from signerd.loopback.page.rendering import PageRequest, Row, answer, render
+from signerd.shapes.calls import MAX_PSBT_TEXT
+
+# A code of version 15: on a screen of 360 pixels a module has more than three.
+CHARACTERS = 758
+# Half a minute of codes; who has more takes the file.
+MOST_FRAMES = 120
+APPROVED = frozenset({"waiting-for-device", "exported"})
+
+
+async def without_cable(asked: PageRequest) -> Response:
+    view = await asked.service.proposal(asked.path_id("psbt_id"))
+    return await asked.page(
+        "proposals/airgap.html",
+        title=f"Proposal {view.psbt_id} without a cable",
+        here="/",
+        view=view,
+        approved=view.state in APPROVED,
+        most=MAX_PSBT_TEXT,
+        answers=ANSWERS,
+    )
+
+
+async def export(asked: PageRequest) -> Response:
+    psbt_id, series = asked.path_id("psbt_id"), (await asked.fields()).one("series")
+    if series not in {"bbqr", "ur"}:
+        raise InvalidRequest("series: choose one of the two kinds of codes")
+    given = await asked.service.airgap.export(psbt_id, asked.caller)
+    return answer(render("proposals/exported.html", given=given, frames=_frames(given, series)))
+
+
+def _frames(given: shapes.ExportedPsbt, series: str) -> tuple[str, ...]:
+    """Pictures as addresses that hold them; none where they would be too many."""
+    from firmware_bridge.airgap import Content, Series, TooMuchForCodes, draw, series_of, version_of
+
+    try:
+        texts = series_of(base64.b64decode(given.psbt), Content.PSBT, Series(series), CHARACTERS)
+    except TooMuchForCodes:
+        return ()
+    if len(texts) > MOST_FRAMES:
+        return ()
+    version = version_of(texts)
+    drawn = (base64.b64encode(draw(text, version=version)).decode("ascii") for text in texts)
+    return tuple(f"data:image/svg+xml;base64,{picture}" for picture in drawn)
+
+
+async def bring(asked: PageRequest) -> Response:
+    text = (await asked.fields()).one("answer")
+    if not text.strip():
+        hint = "Choose the file that the device wrote, or paste its text."
+        raise AnswerRefused("there is no answer", hint=hint)
+    line = await asked.service.airgap.answer(carried_psbt(text.encode()), asked.caller)
+    return answer(render("proposals/answered.html", line=line))
+
+
+ROWS = (
+    Row("GET", "/proposals/{psbt_id}/airgap", without_cable),
+    Row("POST", "/proposals/{psbt_id}/airgap", export),
+    Row("POST", ANSWERS, bring),
+)

@@ -1,0 +1,129 @@
+"""A vault of three signers who all sign: one of them has a Coldcard that is never plugged in. The real
+platform and its embedded chain, real daemons, and virtual devices.
+"""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from device_simulators.conformance.rigs import make_rig, short_folder
+from firmware_bridge import Family
+from firmware_bridge.airgap import Content, Series, series_of
+from signerd.callers import TERMINAL
+from signerd.core.states import State
+from signerd.daemon.airgap import carried_psbt
+from signerd.daemon.service import Daemon
+from tests.support.airgap import CardDevice
+from tests.support.custody import Desk, ok
+from tests.support.daemons import until, until_state
+from tests.support.platform import open_world, seed
+from tests.support.real_signer import pin, register, signer
+
+pytestmark = pytest.mark.anyio
+NAMES = ("alice", "bob", "carol")
+PAID = 1_234_567
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """Three members, none of whom has a key."""
+    with open_world(tmp_path / "platform", broadcast_wait_seconds=0) as world:
+        chain = world.platform.background.open_chain()
+        try:
+            placed = world.organisation("Acme", "admin@example.org")
+            admin = world.as_user("admin@example.org")
+            ids = {name: world.member(placed.workspace_id, f"{name}@example.org").user_id for name in NAMES}
+            devices = {name: seed(number) for number, name in enumerate(NAMES, start=1)}
+            yield Desk(world, chain, placed.workspace_id, admin, {}, ids, devices)
+        finally:
+            chain.close()
+
+
+async def registers(daemon: Daemon, device: CardDevice) -> None:
+    setup, exports = daemon.airgap_setup, (json.dumps(device.export_generic()),)
+    preview = await setup.preview(exports)
+    assert preview.fingerprint == str(device.seed.fingerprint)
+    asked = await setup.challenge(exports, preview.digest)
+    signed = device.sign_text_file(asked.file)
+    await setup.register(exports, preview.digest, asked.challenge, signed, replace=False)
+
+
+async def pins(daemon: Daemon, device: CardDevice, vault_id: str) -> str:
+    await until(lambda: daemon.follower.state.reachable)
+    (vault,) = [seen for seen in await daemon.vaults() if seen.vault_id == vault_id]
+    assert vault.verification_code is not None
+    given = await daemon.airgap_setup.enrolment(vault_id, "coldcard")
+    found = "same" if device.enrol(given.text.encode()) == given.first_address else "another"
+    pinned = await daemon.pin(vault_id, vault.verification_code, airgapped=found)
+    assert pinned.address_shown
+    return vault.verification_code
+
+
+async def approves(daemon: Daemon, psbt_id: str) -> None:
+    await until_state(daemon, psbt_id, State.WAITING_PERSON)
+    shown = await daemon.proposal(psbt_id)
+    assert shown.money is not None
+    assert shown.money.paid_sats == PAID
+    await daemon.approve(psbt_id, shown.digest)
+
+
+async def signs(daemon: Daemon, device: CardDevice, psbt_id: str, *, codes: bool) -> None:
+    await approves(daemon, psbt_id)
+    given = base64.b64decode((await daemon.airgap.export(psbt_id, TERMINAL)).psbt)
+    assert daemon.journal.record(psbt_id).state is State.EXPORTED
+    if codes:
+        shown = device.sign_codes(series_of(given, Content.PSBT, Series.BBQR, 758))
+        brought = "\n".join(shown).encode()
+    else:
+        brought = device.sign_bytes(given)
+    await daemon.airgap.answer(carried_psbt(brought), TERMINAL)
+
+
+@pytest.mark.parametrize("codes", [False, True], ids=["a card", "QR codes"])
+@pytest.mark.parametrize("last", [False, True], ids=["it signs first", "it signs last"])
+async def test_three_of_three_with_one_that_has_no_cable(desk: Desk, codes: bool, last: bool) -> None:
+    device = CardDevice(desk.devices["alice"])
+    with short_folder() as name:
+        folder = Path(name)
+        trezor = make_rig(Family.TREZOR, folder, seed=desk.devices["bob"])
+        ledger = make_rig(Family.LEDGER, folder, seed=desk.devices["carol"])
+        async with (
+            signer(desk, "alice", None, folder) as alice,
+            signer(desk, "bob", trezor, folder) as bob,
+            signer(desk, "carol", ledger, folder) as carol,
+        ):
+            await registers(alice, device)
+            await register(bob)
+            await register(carol)
+            desk.vault = ok(desk.create_vault(m=3, signers=[desk.user_ids[name] for name in NAMES]))
+            vault_id = desk.vault["id"]
+            codes_read = {
+                await pins(alice, device, vault_id),
+                await pin(bob, vault_id),
+                await pin(carol, vault_id),
+            }
+            assert len(codes_read) == 1
+            desk.deposit(50_000_000)
+            psbt_id = ok(desk.propose(PAID))["psbt_id"]
+
+            if not last:
+                await signs(alice, device, psbt_id, codes=codes)
+                await until_state(alice, psbt_id, State.SUBMITTED)
+            for number, daemon in enumerate((bob, carol), start=int(not last) + 1):
+                await approves(daemon, psbt_id)
+                await until_state(daemon, psbt_id, State.SUBMITTED, State.BROADCAST)
+                assert desk.proposal(psbt_id)["collected_signatures"] == number
+            if last:
+                await until(lambda: alice.journal.record(psbt_id).snapshot.collected == 2)
+                await signs(alice, device, psbt_id, codes=codes)
+                await until_state(alice, psbt_id, State.SUBMITTED, State.BROADCAST)
+
+            desk.settle()
+            desk.chain.mine(1)
+            desk.settle()
+            for daemon in (alice, bob, carol):
+                await until_state(daemon, psbt_id, State.CONFIRMED)
+                assert (await daemon.verify_audit()).fault is None
