@@ -55,6 +55,11 @@ def at_device(page: Page) -> None:
     unfold(page)
 
 
+def show_codes(page: Page) -> None:
+    page.get_by_role("button", name="Export on").click()
+    expect(page.locator(".codes img:not([hidden])")).to_be_visible()
+
+
 def is_read(page: Page) -> None:
     expect(page.get_by_text("Whole.")).to_be_visible()
 
@@ -69,6 +74,7 @@ PAGES = (
     Shown("proposal-deployment", "/proposals/t-1", unfold),
     Shown("proposal-call", "/proposals/t-2", unfold),
     Shown("proposal-at-the-device", "/proposals/p-4", at_device),
+    Shown("proposal-without-a-cable", "/proposals/p-5/airgap", show_codes),
     Shown("devices", "/devices"),
     Shown("device-register", "/devices/{device}/register", read_keys),
     Shown("vaults", "/vaults"),
@@ -157,6 +163,10 @@ def full(make_desk) -> Iterator[object]:
     proposals["p-4"] = snapshot_of(
         build_psbt(VAULT, [coin], [TxOut(Sats(88_000), bytes.fromhex("0014") + b"\7" * 20)], 0), "p-4"
     )
+    coin = fund(VAULT, 80_000, index=4, salt=4)
+    proposals["p-5"] = snapshot_of(
+        build_psbt(VAULT, [coin], [TxOut(Sats(78_000), bytes.fromhex("0014") + b"\x08" * 20)], 0), "p-5"
+    )
     show_tokens(desk.outer.platform)
     desk.until_state("p-2", State.REFUSED)
     desk.until_state("t-1", State.WAITING_PERSON)
@@ -164,9 +174,13 @@ def full(make_desk) -> Iterator[object]:
     desk.until_state("p-4", State.WAITING_PERSON)
     desk.outer.bridge.gate = asyncio.Event()
     service = desk.daemon.service
-    shown = desk.daemon.on_loop(service.proposal, "p-4")
-    acknowledged = frozenset(check.name for check in shown.checks if check.acknowledge)
-    desk.daemon.on_loop(service.approve, "p-4", shown.digest, acknowledged)
+    # The device is busy with the first: the second waits, and goes by card.
+    for psbt_id, state in (("p-4", State.SIGNING), ("p-5", State.WAITING_DEVICE)):
+        desk.until_state(psbt_id, State.WAITING_PERSON)
+        shown = desk.daemon.on_loop(service.proposal, psbt_id)
+        acknowledged = frozenset(check.name for check in shown.checks if check.acknowledge)
+        desk.daemon.on_loop(service.approve, psbt_id, shown.digest, acknowledged)
+        desk.until_state(psbt_id, state)
     asked = desk.daemon.on_loop(service.apps.ask, "Ledger of Ours", frozenset({"read", "propose"}), None)
     desk.daemon.on_loop(_accept, service, asked)
     desk.daemon.on_loop(service.apps.let_in, LONG, 60)
