@@ -41,6 +41,10 @@ ADVICE = {
 }
 
 UNKNOWN_FIRMWARE = "Its firmware's version is not known here: whether that has a known flaw cannot be said."
+FROM_FILES = (
+    "These keys came as files, which a card or another computer may have changed: compare each with your "
+    "device. Its signed message proves the first one alone."
+)
 UNPROVEN_NONCES = (
     "Its signatures do not prove that they leak nothing of its key: it is trusted for its random numbers."
 )
@@ -99,7 +103,7 @@ def airgap_preview(offer: Offer) -> RegistrationPreview:
         fingerprint=str(offer.base.origin.fingerprint),
         keys=tuple(_key(own) for own in offer.own_keys()),
         digest=offer.digest,
-        notes=(UNKNOWN_FIRMWARE, UNPROVEN_NONCES, _accounts_note(len(offer.vault_keys))),
+        notes=(FROM_FILES, UNKNOWN_FIRMWARE, UNPROVEN_NONCES, _accounts_note(len(offer.vault_keys))),
     )
 
 

@@ -1,0 +1,37 @@
+"""The corpus at the door of what is given out: no hostile proposal leaves for a device without a cable."""
+
+import pytest
+
+from signerd.core import events
+from signerd.core.engine import decide
+from signerd.core.events import GiveOut
+from signerd.core.following import receive
+from signerd.core.review import review
+from signerd.errors import DecisionError
+from tests.attacks.cases import Proposal, proposals
+
+HONEST = proposals(lambda p: p.honest)
+HOSTILE = proposals(lambda p: not p.honest and p.later is None and bool(p.refusals or p.held))
+
+
+def given_out(proposal: Proposal) -> tuple[bytes, ...]:
+    """What a person takes away who says yes to all that is shown, and names no warning."""
+    around = proposal.review_context()
+    record = receive(proposal.snapshot(), around).record
+    digest = review(record.snapshot, around).digest
+    try:
+        approved = decide(record, events.Approved(digest), around).record
+        step = decide(approved, events.Exported(), around)
+    except DecisionError:
+        return ()
+    return tuple(effect.psbt for effect in step.effects if isinstance(effect, GiveOut))
+
+
+@pytest.mark.parametrize("proposal", HONEST, ids=str)
+def test_an_honest_one_is_given_out(proposal):
+    assert given_out(proposal) == (proposal.snapshot().psbt,)
+
+
+@pytest.mark.parametrize("proposal", HOSTILE, ids=str)
+def test_a_hostile_one_is_not(proposal):
+    assert given_out(proposal) == ()
