@@ -259,3 +259,38 @@ def test_the_chain_tells_by_whom_it_was_decided_and_the_digest_covers_it_not(jou
     assert told["approved"]["by"] == "app a1 'Ledger of Ours'"
     assert told["declined"] == {"reason": "no", "by": "page"}
     assert told["approved"]["digest"] == found.digest
+
+
+# --- what was exported --------------------------------------------------------------------------------------
+
+
+def to_exported(journal: Journal, snapshot: Snapshot = HONEST) -> None:
+    journal.poll(snapshot)
+    journal.decide(snapshot.psbt_id, events.Approved(journal.review(snapshot.psbt_id).digest))
+    journal.decide(snapshot.psbt_id, events.Exported())
+
+
+def test_what_was_exported_survives_a_restart_and_is_found_by_its_transaction(tmp_path):
+    with prepared(tmp_path) as journal:
+        to_exported(journal)
+        before = journal.records()
+    with open_one(tmp_path) as journal:
+        assert journal.restart() == ()
+        assert journal.records() == before
+        assert journal.exports_of(before[0].identity) == before
+        assert journal.exports_of("00" * 32) == ()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE proposals SET exported = NULL",
+        "UPDATE proposals SET exported = x'00'",
+        "DELETE FROM proposals",
+    ],
+)
+def test_what_was_exported_is_neither_changed_nor_forgotten(journal, statement):
+    to_exported(journal)
+    journal._db.execute("PRAGMA foreign_keys = OFF")
+    with pytest.raises(sqlite3.IntegrityError, match="what was exported"):
+        journal._db.execute(statement)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from signerd.core.events import Refused
+from signerd.core.events import Approved, Exported, Refused
 from signerd.core.following import identity_of
 from signerd.core.states import State
 from signerd.core.values import Snapshot
@@ -159,3 +159,13 @@ def test_f_a_refused_word_leaves_no_trace(journal, monkeypatch):
         journal.poll(HONEST)
     assert journal.head() == before
     assert rows(journal, "proposals") == rows(journal, "outputs") == 0
+
+
+def test_s6_what_was_exported_takes_no_room_and_is_never_forgotten(journal, monkeypatch):
+    monkeypatch.setattr(quota, "MOST_OPEN", 2)
+    journal.poll(proposal(1))
+    journal.decide("p-1", Approved(journal.review("p-1").digest))
+    journal.decide("p-1", Exported())
+    journal.poll(proposal(1, status=ProposalStatus.EXPIRED))
+    assert flood(journal, range(2, 10)) == 2
+    assert journal.record("p-1").exported is not None

@@ -143,3 +143,15 @@ def test_a_second_within_the_minute_is_rounded_towards_the_limit(desk: Desk) -> 
     assert desk.refused_by(paying(60_000, 2)) == {"rule-refuse-per-day"}
     desk.now += timedelta(seconds=30)
     assert desk.refused_by(paying(60_000, 2)) == set()
+
+
+@pytest.mark.parametrize("declined", [False, True])
+def test_what_was_exported_counts_whatever_became_of_it(desk, declined):
+    first = paying(60_000, 1)
+    desk.to_device(first)
+    desk.journal.decide("p-1", events.Exported())
+    if declined:
+        desk.journal.decide("p-1", events.Refused("no"))
+    desk.restart()
+    assert desk.refused_by(paying(40_001, 2)) == {"rule-refuse-per-day"}
+    assert desk.refused_by(paying(30_000, 3)) == set()
