@@ -2,9 +2,7 @@
 comes back.
 """
 
-import shutil
 import sys
-from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -68,6 +66,8 @@ def export(
     From then on it counts as signed, whether or not its answer is ever brought. Without --out and --qr it is
     printed as base64. Exported again, it is the same bytes.
     """
+    from base64 import b64decode
+
     if out is not None and not (out if out.is_dir() else out.parent).is_dir():
         raise InvalidRequest(f"{out.parent} is no folder", hint="Nothing was asked.")
     with desk.daemon() as daemon:
@@ -112,6 +112,8 @@ def written(content: bytes, name: str, out: Path, hint: str) -> Path:
 
 def _show(desk: Desk, content: bytes, series: str) -> None:
     """One code after the other, as large as the terminal takes."""
+    import shutil
+
     from firmware_bridge.airgap import Picture, Series, TooMuchForCodes, draw, series_of, version_of
     from firmware_bridge.airgap.transfer import Content
 
@@ -151,6 +153,8 @@ def import_answer(
     Its transaction says which exported proposal it answers. Where that changed since you approved it, it is
     shown once more and you are asked.
     """
+    from base64 import b64encode
+
     tell = aside if as_json else say
     psbt = b64encode(_answer_of(file)).decode("ascii")
     with desk.daemon() as daemon:

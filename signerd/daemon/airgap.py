@@ -49,7 +49,7 @@ class Airgap:
         from firmware_bridge.airgap.card import request_name
 
         # What no device would take must not be recorded as given out.
-        self._request_of(self.journal.record(psbt_id))
+        self._require_request(self.journal.record(psbt_id))
         given = self.runner.decide_to_export(psbt_id, by.told)
         if given is None:
             raise StaleApproval("the proposal changed after you approved it")
@@ -80,7 +80,8 @@ class Airgap:
 
     # --- inside ---------------------------------------------------------------------------------------------
 
-    def _request_of(self, record: Record) -> None:
+    def _require_request(self, record: Record) -> None:
+        """Raises RefusedByChecks."""
         signing = signing_of(record.snapshot, self.journal.review_context(record.snapshot))
         if signing is None or record.state not in (State.WAITING_DEVICE, State.EXPORTED):
             # What stands against it, the engine says.
@@ -100,10 +101,15 @@ class Airgap:
             raise AnswerRefused(f"this PSBT cannot be read: {said(error)}") from error
 
     def _exported(self, identity: str) -> Record:
+        """Of several proposals of one transaction the first that waits for its answer. Raises NotExported,
+        IllegalEvent.
+        """
         found = self.journal.exports_of(identity)
-        for record in found:
-            if record.state is State.EXPORTED or record.signature is not None:
-                return record
+        waiting = (record for record in found if record.state is State.EXPORTED)
+        signed = (record for record in found if record.signature is not None)
+        record = next(waiting, None) or next(signed, None)
+        if record is not None:
+            return record
         if not found:
             raise NotExported("this transaction was not exported here, so that no answer to it is taken")
         record = found[-1]
