@@ -2,6 +2,7 @@
 before a payment to it is asked for.
 """
 
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,14 +178,22 @@ async def pin(asked: PageRequest) -> Response:
         code=fields.one("code"),
         brought=await _brought(asked, fields),
         without_device_address=fields.ticked("without_device_address"),
+        airgapped=fields.one("airgapped") or None,
     )
     pinned = await asked.service.pin(
         asked.path_id("vault_id"),
         said.code,
         brought=said.brought,
         without_device_address=said.without_device_address,
+        airgapped=said.airgapped,
     )
     return html(render("vaults/pinned.html", vault=standing(pinned)))
+
+
+async def enrolment(asked: PageRequest) -> Response:
+    given = await asked.service.airgap_setup.enrolment(asked.path_id("vault_id"), "coldcard")
+    content = b64encode(given.text.encode()).decode("ascii")
+    return html(render("vaults/enrolment.html", given=given, content=content))
 
 
 ROWS = (
@@ -195,6 +204,7 @@ ROWS = (
     Row("POST", "/vaults/{vault_id}/unpin", unpin),
     Row("GET", "/vaults/{vault_id}/tokens", tokens),
     Row("GET", "/vaults/{vault_id}/pin", wizard),
+    Row("GET", "/vaults/{vault_id}/enrolment", enrolment),
     Row("POST", "/vaults/{vault_id}/pin/preview", preview),
     Row("POST", "/vaults/{vault_id}/pin", pin),
 )

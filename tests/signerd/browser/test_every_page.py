@@ -101,6 +101,7 @@ PARTS = (
     "/settings/",
     "/verdict",
     "/unlocking",
+    "/enrolment",
 )
 
 

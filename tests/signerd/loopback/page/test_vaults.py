@@ -13,7 +13,7 @@ from tests.support.daemons import daemon_at, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
-from tests.support.paged import field_of, paged, shown_words, whole
+from tests.support.paged import Markup, field_of, paged, shown_words, whole
 from tests.support.patience import PATIENCE
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
@@ -106,6 +106,19 @@ async def test_pinning_without_the_device_needs_its_own_tick(browser, bridge):
     assert (await pin(browser)).status_code == 409
     done = await pin(browser, without_device_address="1")
     assert "has not shown its first address" in done.text
+
+
+async def test_a_device_without_a_cable_gets_a_file_and_the_person_says_what_it_shows(browser, bridge):
+    bridge.becomes(DeviceState.ABSENT)
+    part = Markup((await browser.get(f"/vaults/{VAULT_ID}/enrolment")).text)
+    (button,) = part.all("button")
+    assert "Policy: 2 of 3" in base64.b64decode(button.attributes["data-save"]).decode()
+    refused = await pin(browser, airgapped="another")
+    assert refused.status_code == 409
+    assert "ALARM" in refused.text
+    done = await pin(browser, airgapped="same")
+    assert "your device has shown the same first address" in done.text
+    assert bridge.shown == []
 
 
 @pytest.mark.parametrize("source", ["file", "psbt"])
