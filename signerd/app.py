@@ -135,6 +135,7 @@ def _bridge(config: Config, state: Path) -> Bridge:
         network=config.network,
         endpoints=config.endpoints(),
         usb=config.devices.usb,
+        sandbox=config.devices.sandbox,
         registrations=registrations,
         turn=_turn(state),
     )
