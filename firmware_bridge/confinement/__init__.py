@@ -21,12 +21,18 @@ from firmware_bridge.presence.endpoints import host_and_port
 from firmware_bridge.presence.kernel_sockets import loopback_hosts
 from firmware_bridge.presence.usb import device_nodes
 
+if sys.platform == "linux":
+    import resource
+
+    # Once, in the fork server.
+    seccomp.prepare()
+
 _SET_NO_NEW_PRIVS: Final = 38
 # Linux's numbers.
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _STREAM, _DATAGRAM = 1, 2
 _KOBJECT_UEVENT: Final = 15
-_DESCRIPTORS: Final = Path("/proc/self/fd")
+_DESCRIPTORS: Final = "/proc/self/fd"
 
 # What Python imports late and the C library loads late: codecs, character sets.
 _LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/dev/urandom")
@@ -63,8 +69,6 @@ def confine(endpoint: Endpoint, channel: int) -> Confinement:
     """
     if sys.platform != "linux":
         return Confinement()
-    import resource  # Unix only.
-
     _close_others(channel)
     # Secrets in no core file; not a byte into any file.
     for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
@@ -81,8 +85,7 @@ def confine(endpoint: Endpoint, channel: int) -> Confinement:
 
 def rules(endpoint: Endpoint) -> Iterator[Rule]:
     """The files that the worker may use from now on."""
-    yield from (Rule(path, READ) for path in (*_imported_from(), *map(Path, _LIBRARIES)))
-    yield Rule(Path(os.devnull), USE_DEVICE)
+    yield from _FOR_ALL
     match endpoint.kind:
         case "udp" | "tcp":
             yield from (Rule(Path(path), READ) for path in _NAMES)
@@ -100,6 +103,12 @@ def _imported_from() -> Iterator[Path]:
     yield from (path for path in map(Path, sys.path) if path.name in {"site-packages", "dist-packages"})
     for package in ("firmware_bridge", "multisig", "hwilib"):
         yield from map(Path, getattr(sys.modules.get(package), "__path__", ()))
+
+
+_FOR_ALL: Final = (
+    *(Rule(path, READ) for path in (*_imported_from(), *map(Path, _LIBRARIES))),
+    Rule(Path(os.devnull), USE_DEVICE),
+)
 
 
 def tcp_ports(endpoint: Endpoint) -> tuple[int, ...]:
@@ -126,13 +135,12 @@ def sockets(endpoint: Endpoint) -> tuple[Socket, ...]:
     return tuple(Socket(family, kind) for family in (_AF_INET, _AF_INET6) for kind in kinds)
 
 
-def _descriptors() -> frozenset[int]:
-    """Those that are open, without the one of the folder itself."""
+def _descriptors() -> list[int]:
+    """Those that are open, and the one by which the folder was read, which is not any more."""
     try:
-        names = [entry.name for entry in _DESCRIPTORS.iterdir()]
+        return [int(name) for name in os.listdir(_DESCRIPTORS)]  # noqa: PTH208 - in every worker's start
     except OSError:
-        return frozenset()
-    return frozenset(number for number in map(int, names) if _is_open(number))
+        return []
 
 
 def _is_open(descriptor: int) -> bool:
@@ -146,10 +154,10 @@ def _is_open(descriptor: int) -> bool:
 # The fork server imports this module after HWI, whose hidapi opens libusb once for all workers. A worker
 # keeps those descriptors, and none that multiprocessing passed to it later: the fork server's life line, and
 # the pipe to the process that removes shared memory on request.
-_AT_IMPORT: Final = _descriptors()
+_AT_IMPORT: Final = frozenset(filter(_is_open, _descriptors()))
 
 
 def _close_others(channel: int) -> None:
-    for descriptor in _descriptors() - _AT_IMPORT - {channel}:
+    for descriptor in set(_descriptors()) - _AT_IMPORT - {channel}:
         with contextlib.suppress(OSError):
             os.close(descriptor)

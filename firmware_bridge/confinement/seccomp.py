@@ -11,11 +11,13 @@ or bring no library (docs/adr/0025-device-workers-are-confined.md).
 
 import ctypes
 import errno
+import functools
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from firmware_bridge.confinement.landlock import libc
@@ -159,29 +161,22 @@ def _sockets(allowed: Iterable[Socket]) -> list[_Step]:
     return [*steps, _REFUSE]
 
 
-def program(machine: str, process: int, sockets: Iterable[Socket]) -> list[_Step]:
-    """The filter for the process of this id. :raises KeyError: no table for this machine."""
-    column, arch = _MACHINES[machine]
-    judged: Mapping[str, Callable[[], list[_Step]]] = {
-        "clone": _threads_only,
-        "clone3": lambda: [_fail(errno.ENOSYS)],
-        "kill": lambda: _only(0, [process]),
-        "tgkill": lambda: _only(0, [process]),
-        "rt_sigqueueinfo": lambda: _only(0, [process]),
-        "rt_tgsigqueueinfo": lambda: _only(0, [process]),
-        "prlimit64": lambda: _only(0, [0, process]),
-        "socket": lambda: _sockets(sockets),
-        "ioctl": lambda: _not(1, _IOCTLS),
-        "fcntl": lambda: _not(1, _FCNTLS),
-    }
+def _refusals(column: int) -> list[_Step]:
+    numbers = (numbers[column] for numbers in REFUSED.values())
+    return [step for number in numbers if number is not None for step in ((_EQUAL, 0, 1, number), _REFUSE)]
 
-    def blocks() -> Iterator[_Step]:
-        for name, numbers in {**REFUSED, **JUDGED}.items():
-            if (number := numbers[column]) is not None:
-                body = judged[name]() if name in judged else [_REFUSE]
-                yield _EQUAL, 0, len(body), number
-                yield from body
 
+@functools.cache
+def _packed_refusals(column: int) -> bytes:
+    return _packed(_refusals(column))
+
+
+def _packed(steps: Sequence[_Step]) -> bytes:
+    """Each an entry of struct sock_filter."""
+    return struct.pack("=" + len(steps) * "HBBI", *chain.from_iterable(steps))
+
+
+def _head(arch: int) -> list[_Step]:
     return [
         (_LOAD, 0, 0, _ARCH),
         # The calls of another architecture (32 bits) have other numbers.
@@ -190,9 +185,36 @@ def program(machine: str, process: int, sockets: Iterable[Socket]) -> list[_Step
         (_LOAD, 0, 0, _NUMBER),
         (_ABOVE, 0, 1, LAST_KNOWN),
         _fail(errno.ENOSYS),
-        *blocks(),
-        _ALLOW,
     ]
+
+
+def _judgements(column: int, process: int, sockets: Iterable[Socket]) -> list[_Step]:
+    bodies = {
+        "clone": _threads_only(),
+        "clone3": [_fail(errno.ENOSYS)],
+        "prlimit64": _only(0, [0, process]),
+        "socket": _sockets(sockets),
+        "ioctl": _not(1, _IOCTLS),
+        "fcntl": _not(1, _FCNTLS),
+        **dict.fromkeys(("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"), _only(0, [process])),
+    }
+    steps: list[_Step] = []
+    for name, body in bodies.items():
+        # Each of them is on both machines.
+        steps += [(_EQUAL, 0, len(body), JUDGED[name][column] or 0), *body]
+    return [*steps, _ALLOW]
+
+
+def program(machine: str, process: int, sockets: Iterable[Socket]) -> list[_Step]:
+    """The filter for the process of this id. :raises KeyError: no table for this machine."""
+    column, arch = _MACHINES[machine]
+    return [*_head(arch), *_refusals(column), *_judgements(column, process, sockets)]
+
+
+def prepare() -> None:
+    """Make what is the same in every filter, for the processes that are forked from this one."""
+    if available():
+        _packed_refusals(_MACHINES[os.uname().machine][0])
 
 
 def available() -> bool:
@@ -210,10 +232,12 @@ def restrict(sockets: Iterable[Socket]) -> bool:
     """
     if not available():
         return False
-    steps = program(os.uname().machine, os.getpid(), sockets)
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+    column, arch = _MACHINES[os.uname().machine]
+    own = _packed(_judgements(column, os.getpid(), sockets))
+    code = _packed(_head(arch)) + _packed_refusals(column) + own
+    kept = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a length, padding, a pointer.
-    filter_ = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(code)))
+    filter_ = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))
     for_all_threads = 1
     if _seccomp(1, for_all_threads, filter_) != 0:
         error = ctypes.get_errno()

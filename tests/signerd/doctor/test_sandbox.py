@@ -22,9 +22,9 @@ def patient(tmp_path):
 @pytest.mark.parametrize(
     ("available", "outcome", "words"),
     [
-        (Confinement(7, True), Outcome.WELL, "Landlock 7, seccomp"),
-        (Confinement(0, True), Outcome.NOTE, "no Landlock."),
-        (Confinement(7, False), Outcome.NOTE, "no seccomp."),
+        (Confinement(7, seccomp=True), Outcome.WELL, "Landlock 7, seccomp"),
+        (Confinement(0, seccomp=True), Outcome.NOTE, "no Landlock."),
+        (Confinement(7, seccomp=False), Outcome.NOTE, "no seccomp."),
         (Confinement(), Outcome.NOTE, "no Landlock and no seccomp."),
     ],
 )
