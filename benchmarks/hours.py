@@ -100,7 +100,9 @@ class Platform(FakePlatform):
         """A payment that no other is like. Gives its id."""
         psbt_id = f"p-{number}"
         outputs = [TxOut(Sats(virtual.PAYMENT + number), virtual.RECIPIENT)]
-        psbt = build_psbt(VAULT, [virtual.coin(VAULT, number, virtual.PAYMENT + number + 5_000)], outputs, 0)
+        # The amount makes the coin another one.
+        coin = virtual.coin(VAULT, number % 250, Sats(virtual.PAYMENT + number + 5_000))
+        psbt = build_psbt(VAULT, [coin], outputs, 0)
         self.proposals[psbt_id] = snapshot_of(psbt, psbt_id)
         return psbt_id
 
@@ -264,16 +266,17 @@ class Held:
 
 def held(pid: int, hours: float) -> Held:
     resident, shared = memory_mb(pid)
-    children = below(pid)[1:]
-    return Held(
-        hours,
-        resident,
-        shared,
-        len(list(Path(f"/proc/{pid}/fd").iterdir())),
-        len(list(Path(f"/proc/{pid}/task").iterdir())),
-        len(children),
-        sum(memory_mb(child)[1] for child in children),
-    )
+    children = [size for child in below(pid)[1:] if (size := _size(child)) is not None]
+    descriptors, threads = (len(list(Path(f"/proc/{pid}/{what}").iterdir())) for what in ("fd", "task"))
+    return Held(hours, resident, shared, descriptors, threads, len(children), sum(children))
+
+
+def _size(pid: int) -> float | None:
+    """None: it has ended meanwhile."""
+    try:
+        return memory_mb(pid)[1]
+    except OSError:
+        return None
 
 
 @contextmanager
