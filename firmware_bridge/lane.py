@@ -364,6 +364,7 @@ class Lane:
             driver.kill()
             raise
         driver.hello = hello
+        _log.debug("worker %d: Landlock %d, seccomp %s", hello.pid, hello.landlock, hello.seccomp)
         if START_METHOD == "forkserver" and not hello.preloaded:
             _log.warning("HWI was not preloaded by the fork server: every worker imports it for itself")
         return driver
