@@ -5,7 +5,18 @@ as ratios against a peer in the same run.
 import importlib
 import sys
 
-NAMES = ("inspection", "journal", "devices", "idle", "daemon", "loopback", "custody", "tokens", "files")
+NAMES = (
+    "inspection",
+    "journal",
+    "devices",
+    "idle",
+    "daemon",
+    "hours",
+    "loopback",
+    "custody",
+    "tokens",
+    "files",
+)
 
 
 def main() -> int:

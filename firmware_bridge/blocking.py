@@ -45,10 +45,16 @@ class BlockingBridge:
         usb: bool = True,
         registrations: Registrations | None = None,
         deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
+        sandbox: bool = True,
         make: Callable[..., Bridge] = Bridge,
     ) -> None:
         self._bridge = make(
-            network=network, endpoints=endpoints, usb=usb, registrations=registrations, deadlines=deadlines
+            network=network,
+            endpoints=endpoints,
+            usb=usb,
+            registrations=registrations,
+            deadlines=deadlines,
+            sandbox=sandbox,
         )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="firmware-bridge", daemon=True)

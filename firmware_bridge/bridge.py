@@ -18,7 +18,7 @@ from firmware_bridge.presence import Hotplug
 from firmware_bridge.presence.holders import Turn, no_turns
 from firmware_bridge.record import Clock
 from firmware_bridge.roster import Roster
-from firmware_bridge.worker import Spawner, spawn
+from firmware_bridge.worker import Spawner, spawn, unconfined
 from multisig import (
     DerivationPath,
     Fingerprint,
@@ -44,7 +44,8 @@ class Bridge:
     `endpoints` are virtual devices and emulators; `usb` adds USB devices. `registrations` stores what a
     Ledger returns when it registers a vault; by default it is kept until the program ends. No device is
     opened before `refresh`, `watch` or an operation, and nothing waits without a deadline. `turn` coordinates
-    with other programs that use the same devices (`turns_in`).
+    with other programs that use the same devices (`turns_in`). `sandbox`: each worker gives up what its
+    device does not need, before it opens it (docs/sandboxes.md); a `spawner` decides for itself.
 
     Every operation raises leaves of `BridgeError`. After any of them the next operation works.
     """
@@ -59,16 +60,18 @@ class Bridge:
         deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
         clock: Clock = time.monotonic,
         listings: Sequence[Listing] | None = None,
-        spawner: Spawner = spawn,
+        sandbox: bool = True,
+        spawner: Spawner | None = None,
         hotplug: Callable[[], Awaitable[Hotplug]] | None = None,
         turn: Turn = no_turns,
     ) -> None:
         self._deadlines = deadlines
+        start = spawner or (spawn if sandbox else unconfined)
         self._hotplug = hotplug or (presence.best_hotplug if usb else presence.no_bus)
         self._endpoints = frozenset(endpoints)
         self._roster = Roster(
             listings=_default_listings(endpoints, usb=usb) if listings is None else listings,
-            make_lane=lambda endpoint: Lane(endpoint, network, deadlines=deadlines, spawner=spawner),
+            make_lane=lambda endpoint: Lane(endpoint, network, deadlines=deadlines, spawner=start),
             deadlines=deadlines,
             clock=clock,
             turn=turn,

@@ -130,7 +130,18 @@ class Lane:
     @property
     def preloaded(self) -> bool | None:
         """Whether the worker inherited HWI from the fork server. None without a worker."""
-        return None if self._worker is None else self._worker.preloaded
+        return None if self._hello is None else self._hello.preloaded
+
+    @property
+    def confined(self) -> tuple[int, bool] | None:
+        """What holds the worker: the ABI of Landlock (0: none), and whether its system calls are filtered.
+        None without a worker.
+        """
+        return None if self._hello is None else (self._hello.landlock, self._hello.seccomp)
+
+    @property
+    def _hello(self) -> protocol.Hello | None:
+        return None if self._worker is None else self._worker.hello
 
     async def call(
         self,
@@ -335,7 +346,7 @@ class Lane:
             spawning.add_done_callback(_abandon)
             raise
         reader, writer = await asyncio.open_connection(sock=ours, limit=protocol.MAX_FRAME)
-        return WorkerProcess(process, reader, writer, preloaded=False)
+        return WorkerProcess(process, reader, writer)
 
     def _spawn(self) -> tuple[Process, socket.socket]:
         ours, theirs = socket.socketpair()
@@ -352,7 +363,8 @@ class Lane:
         except BaseException:
             driver.kill()
             raise
-        driver.preloaded = hello.preloaded
+        driver.hello = hello
+        _log.debug("worker %d: Landlock %d, seccomp %s", hello.pid, hello.landlock, hello.seccomp)
         if START_METHOD == "forkserver" and not hello.preloaded:
             _log.warning("HWI was not preloaded by the fork server: every worker imports it for itself")
         return driver

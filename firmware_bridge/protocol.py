@@ -60,10 +60,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Hello:
-    """`preloaded`: the fork server had imported HWI. multiprocessing ignores a preload that fails."""
+    """`preloaded`: the fork server had imported HWI. multiprocessing ignores a preload that fails.
+    `landlock`, `seccomp`: see `firmware_bridge.confinement.Confinement`.
+    """
 
     pid: int
     preloaded: bool
+    landlock: int = 0
+    seccomp: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ _Nothing: Final = type(None)
 # The exact types of each field. `Done.value` may be anything: the caller checks it (`firmware_bridge.calls`).
 _FIELDS: Final[dict[type[Message], dict[str, tuple[type, ...]]]] = {
     Request: {"id": (int,), "op": (str,), "args": (dict,), "recover": (bool,), "session": (str, _Nothing)},
-    Hello: {"pid": (int,), "preloaded": (bool,)},
+    Hello: {"pid": (int,), "preloaded": (bool,), "landlock": (int,), "seccomp": (bool,)},
     Note: {
         "id": (int,),
         "step": (str,),

@@ -8,6 +8,7 @@ bridge has gone, whatever HWI is doing.
 
 import asyncio
 import contextlib
+import functools
 import multiprocessing
 import os
 import queue
@@ -17,7 +18,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Protocol
 
@@ -30,6 +31,8 @@ from multisig import Network
 
 # What the fork server imports in advance; `Hello.preloaded` says whether it did.
 PRELOAD: Final = "firmware_bridge.hwi_client"
+# After HWI: it notes which descriptors HWI's libraries opened.
+_PRELOAD_LAST: Final = "firmware_bridge.confinement"
 # After the bridge has gone: the time to close the device before the process exits.
 _FAREWELL_SECONDS: Final = 1.0
 
@@ -37,20 +40,34 @@ _FAREWELL_SECONDS: Final = 1.0
 REPEATABLE: Final = frozenset({"probe", "fingerprint", "xpubs"})
 
 
-def main(channel: socket.socket, endpoint: str, network: str) -> None:
-    """The child's entry: serve requests about one device until the other end closes."""
+def main(channel: socket.socket, endpoint: str, network: str, *, confined: bool = True) -> None:
+    """The child's entry: serve requests about one device until the other end closes.
+
+    `confined`: give up what the device does not need first (`firmware_bridge.confinement`).
+    """
     preloaded = PRELOAD in sys.modules
     silence()
     # Ctrl-C reaches every process of the terminal; only the bridge decides when a device is closed.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     where, chain = Endpoint.parse(endpoint), Network(network)
+    held = _confine(where, channel) if confined else {}
 
     def open_device(caller: Caller, opening: Opening) -> DeviceClient:
         from firmware_bridge import hwi_client
 
         return hwi_client.open_device(where, chain, caller, opening)
 
-    Server(channel, open_device).serve(preloaded=preloaded)
+    Server(channel, open_device).serve(preloaded=preloaded, **held)
+
+
+def _confine(endpoint: Endpoint, channel: socket.socket) -> dict[str, Any]:
+    # Importing HWI opens libusb, which may need what is given up. Without HWI, opening the device fails and
+    # says so.
+    with contextlib.suppress(ImportError):
+        from firmware_bridge import hwi_client  # noqa: F401 - see above
+    from firmware_bridge.confinement import confine
+
+    return asdict(confine(endpoint, channel.fileno()))
 
 
 def silence() -> None:
@@ -77,8 +94,9 @@ class Server:
         self._current = 0
         self._asked = 0
 
-    def serve(self, *, preloaded: bool) -> None:
-        self._send(protocol.Hello(os.getpid(), preloaded))
+    def serve(self, *, preloaded: bool, landlock: int = 0, seccomp: bool = False) -> None:
+        """See `protocol.Hello`."""
+        self._send(protocol.Hello(os.getpid(), preloaded, landlock, seccomp))
         threading.Thread(target=self._read, name="pipe", daemon=True).start()
         while (request := self._requests.get()) is not None:
             self._send(self._answer(request))
@@ -222,13 +240,18 @@ def spawn(channel: socket.socket, endpoint: str, network: str, *, entry: Entry =
     """Start a worker. The first call blocks until the fork server has started."""
     context: Any = multiprocessing.get_context(START_METHOD)
     if START_METHOD == "forkserver":
-        context.set_forkserver_preload([PRELOAD])
+        context.set_forkserver_preload([PRELOAD, _PRELOAD_LAST])
     process: BaseProcess = context.Process(
         target=entry, args=(channel, endpoint, network), daemon=True, name="device-worker"
     )
     with _starting, _without_main_module(), _without_this_folder():
         process.start()
     return process
+
+
+def unconfined(channel: socket.socket, endpoint: str, network: str) -> BaseProcess:
+    """As `spawn`; the worker keeps everything that this user may do."""
+    return spawn(channel, endpoint, network, entry=functools.partial(main, confined=False))
 
 
 @contextlib.contextmanager
@@ -265,7 +288,7 @@ class WorkerProcess:
     process: Process
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    preloaded: bool
+    hello: protocol.Hello | None = None
 
     async def send(self, request: protocol.Request | protocol.Reply) -> None:
         self.writer.write(protocol.encode(request))

@@ -30,6 +30,7 @@ from signerd.account.secrets import (
 )
 from signerd.account.session import Account
 from signerd.apps import PairedApps
+from signerd.core.values import Record
 from signerd.daemon.device_actions import Handling, Prompts, Questions, Unlocking
 from signerd.daemon.devices import DeviceBridge, Devices
 from signerd.daemon.imported import ImportedPsbts
@@ -135,6 +136,7 @@ def _bridge(config: Config, state: Path) -> Bridge:
         network=config.network,
         endpoints=config.endpoints(),
         usb=config.devices.usb,
+        sandbox=config.devices.sandbox,
         registrations=registrations,
         turn=_turn(state),
     )
@@ -177,7 +179,6 @@ def _wire(
         jitter=outside.jitter,
         sleep=outside.sleep,
     )
-    journal.stored = runner.tell
     follower = Follower(
         journal,
         platform,
@@ -201,6 +202,13 @@ def _wire(
         troubles,
         outside.sleep,
     )
+    imported = ImportedPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep)
+
+    def stored(before: Record | None, after: Record) -> None:
+        imported.reviews.settle(after)
+        runner.tell(before, after)
+
+    journal.stored = stored
     questions = Questions(outside.clock, outside.entropy)
     prompts = Prompts(outside.clock)
     return Daemon(
@@ -219,5 +227,5 @@ def _wire(
         Handling(journal, devices, feed, prompts),
         Addresses(journal, devices, feed, prompts),
         PairedApps(journal, feed, outside.clock, outside.entropy),
-        ImportedPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep),
+        imported,
     )

@@ -96,7 +96,10 @@ class PlatformSection(_Section):
 
 
 class DevicesSection(_Section):
+    """``sandbox`` false: the process of a device keeps everything that this user may do."""
+
     usb: bool = True
+    sandbox: bool = True
     endpoints: tuple[Annotated[str, AfterValidator(_endpoint)], ...] = ()
 
 

@@ -19,7 +19,7 @@ from signerd.core.following import identity_of
 from signerd.core.review import Review, review
 from signerd.core.signing import LIVES_SECONDS, imported_snapshot, signing_of
 from signerd.core.values import Imported, Record, ReviewContext, Snapshot
-from signerd.daemon.proposal_views import imported_line, psbt_review, refusal_words
+from signerd.daemon.proposal_views import ENDED, imported_line, psbt_review, refusal_words
 from signerd.daemon.runner import Runner
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyBrought, UnknownProposal
 from signerd.journal import Journal
@@ -344,6 +344,19 @@ class Reviews:
         self._looks += 1
         self._known[record.psbt_id] = replace(known, look=self._looks)
         return known.found
+
+    @property
+    def kept(self) -> int:
+        """Of how many proposals a review is kept."""
+        return len(self._known)
+
+    def settle(self, record: Record) -> None:
+        """Forget the review of what has come to an end: whoever looks at it later has it judged again.
+
+        A daemon that runs for months would keep two thousand of them.
+        """
+        if record.state in ENDED:
+            self._known.pop(record.psbt_id, None)
 
     def _make_room(self, coming: "_Judged") -> None:
         """Make room by dropping the review that was asked for last (L6).

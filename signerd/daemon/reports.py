@@ -226,7 +226,9 @@ def _lowered(name: str) -> LoweredView:
     return LoweredView(name=name, guards=check.sentence, becomes="asks" if check.lowered == HOLD else "warns")
 
 
-def notes_of(account: Account, follower: Follower, journal: Journal, troubles: Troubles) -> Iterator[str]:
+def notes_of(
+    config: Config, account: Account, follower: Follower, journal: Journal, troubles: Troubles
+) -> Iterator[str]:
     yield from _session(account, follower)
     yield from troubles.sentences()
     yield from _keys(journal)
@@ -234,6 +236,8 @@ def notes_of(account: Account, follower: Follower, journal: Journal, troubles: T
         if vault.fault:
             yield f"Vault {plain(vault.name)}: {vault.fault}"
     yield from _configuration(journal)
+    if not config.devices.sandbox:
+        yield "The processes of devices are not confined: [devices] sandbox is off."
     for record in journal.unsettled():
         if record.alarm:
             yield f"Proposal {record.psbt_id}: {record.alarm}"

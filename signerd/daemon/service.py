@@ -146,7 +146,7 @@ class Daemon:
         entries, head = self.journal.head()
         heard, keys = self.follower.state, self.journal.own_keys()
         ready, unlisted = await self._devices_ready()
-        notes = notes_of(self.account, self.follower, self.journal, self.troubles)
+        notes = notes_of(self.config, self.account, self.follower, self.journal, self.troubles)
         return Status(
             version=__version__,
             network=str(self.journal.network),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from signerd.doctor import machine, platform
 from signerd.doctor.finding import Check, Finding, Outcome, Patient, of_error
+from signerd.doctor.sandbox import sandbox
 from signerd.errors import ConfigError, SignerdError
 
 CHECKS = (
@@ -20,6 +21,7 @@ CHECKS = (
     Check("journal", platform.journal),
     Check("libraries", machine.libraries),
     Check("permissions", machine.permissions),
+    Check("sandbox", sandbox),
     Check("devices", machine.readiness),
     Check("firmware", machine.firmware),
     Check("secrets", platform.secrets),

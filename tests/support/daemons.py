@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
+
 from signerd.account.config import Config
 from signerd.app import Outside, open_daemon
 from signerd.core.audit import Note
@@ -75,9 +77,15 @@ async def daemon_at(
     sign_in: bool = True,
     sleep: Callable[[float], Awaitable[None]] = hurried_sleep,
     clock: Callable[[], float] = time.monotonic,
+    transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[Daemon]:
     outside = Outside(
-        transport=platform.transport, bridge=bridge, fault=fault, clock=clock, jitter=lambda: 0.5, sleep=sleep
+        transport=transport or platform.transport,
+        bridge=bridge,
+        fault=fault,
+        clock=clock,
+        jitter=lambda: 0.5,
+        sleep=sleep,
     )
     kept = MemoryStore() if store is None else store
     with StateFolder.hold(state):

@@ -52,7 +52,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     authority.touch()
     text = SMALL + (
         f'workspaces = [3, 4]\nlong_poll_seconds = 0\nca_file = "{authority}"\n'
-        '[devices]\nusb = false\nendpoints = ["trezor:udp:127.0.0.1:21324"]\n'
+        '[devices]\nusb = false\nsandbox = false\nendpoints = ["trezor:udp:127.0.0.1:21324"]\n'
         '[limits]\nmax_fee_btc = "0.001"\nmax_fee_rate = 12.5\nmax_fee_percent = 8\nwarn_fee_percent = 2\n'
         '[secrets]\nstore = "file"\n'
         '[checks]\nlowered = ["locktime", "fee-share"]\n'
@@ -60,6 +60,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, f'rules = "{tmp_path}/mine.toml"\n{text}'))
     assert config.checks.lowered == ("locktime", "fee-share")
     assert config.rules == tmp_path / "mine.toml"
+    assert not config.devices.sandbox
     assert config.platform.workspaces == (3, 4)
     assert [str(endpoint) for endpoint in config.endpoints()] == ["trezor:udp:127.0.0.1:21324"]
     assert config.signing_limits().max_fee_rate.sat_per_kvb == 12_500

@@ -46,6 +46,8 @@ async def test_a_proposal_is_seen_approved_signed_and_submitted(prepared, platfo
         platform.proposals["p-1"] = replace(HONEST, status=ProposalStatus.CONFIRMED, confirmations=6)
         await until_state(daemon, "p-1", State.CONFIRMED)
         assert (await daemon.verify_audit()).fault is None
+        # Months of ended ones would be kept.
+        assert not daemon.imported.reviews.kept
 
 
 async def test_whatever_moves_a_proposal_is_told_to_whoever_follows_it(prepared, platform, bridge):

@@ -93,3 +93,11 @@ async def test_a_refresh_token_never_goes_to_another_address(state, platform, br
     elsewhere = make_config(platform={"url": "http://127.0.0.1:2", "long_poll_seconds": 0})
     async with daemon_at(state, platform, bridge, store=store, config=elsewhere, sign_in=False) as daemon:
         assert not (await daemon.status()).signed_in
+
+
+async def test_a_sandbox_that_is_off_is_noted(state, platform, bridge):
+    for sandbox in (True, False):
+        config = make_config(devices={"usb": False, "sandbox": sandbox})
+        async with daemon_at(state, platform, bridge, config=config) as daemon:
+            notes = (await daemon.status()).notes
+        assert any("[devices] sandbox is off" in note for note in notes) is not sandbox

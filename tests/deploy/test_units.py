@@ -1,0 +1,115 @@
+"""deploy/systemd: the units load, name what there is, and leave little open by systemd's own count."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from custody.server.app import CREDENTIALS_DIR, Settings
+from custody.server.cli import app
+from custody.server.listen import Address
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
+DROP_INS = FOLDER / "signerd.service.d"
+PLATFORM = ("custody-serve.service", "custody-worker.service")
+HARDENING = FOLDER / "custody-.service.d" / "hardening.conf"
+# A user's unit is never root's, which the analysis of a file cannot know.
+SIGNERD = "[Service]\nExecStart=/usr/bin/true\nUser=games\n"
+PATIENCE = 60
+
+analysed = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
+
+
+def exposure(unit: Path) -> float:
+    told = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--no-pager", unit],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", told.stdout)
+    assert found, told.stderr
+    return float(found[1])
+
+
+def settings(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if line and line[0] not in "#[":
+            name, value = line.split("=", 1)
+            found.setdefault(name, []).append(value)
+    return found
+
+
+@analysed
+@pytest.mark.parametrize("name", PLATFORM)
+def test_the_platforms_units_are_exposed_little(name, tmp_path):
+    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
+    assert exposure(tmp_path / name) < 2.0
+
+
+@analysed
+@pytest.mark.parametrize(("files", "most"), [(1, 3.6), (2, 1.999)])
+def test_the_signers_drop_ins(files, most, tmp_path):
+    """Without them it is 9 and more; the test of the analysis."""
+    unit = tmp_path / "signerd.service"
+    unit.write_text(SIGNERD)
+    bare = exposure(unit)
+    (tmp_path / "signerd.service.d").mkdir()
+    for path in sorted(DROP_INS.glob("*.conf"))[:files]:
+        shutil.copy(path, tmp_path / "signerd.service.d")
+    assert exposure(unit) <= most < bare
+
+
+@analysed
+@pytest.mark.parametrize("name", [*PLATFORM, "signerd.service"])
+def test_systemd_knows_every_line(name, tmp_path):
+    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "signerd.service").write_text(SIGNERD)
+    # The program is not installed here.
+    for unit in tmp_path.glob("*.service"):
+        unit.write_text(re.sub(r"ExecStart=\S+", "ExecStart=/usr/bin/true", unit.read_text()))
+    told = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", tmp_path / name],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    ours = [line for line in told.stderr.splitlines() if str(tmp_path) in line or name in line]
+    assert not [line for line in ours if "Unknown" in line or "Failed to parse" in line or "ignoring" in line]
+
+
+def test_what_lets_a_devices_process_give_up_the_rest_is_allowed():
+    allowed = settings((DROP_INS / "10-hardening.conf").read_text())
+    calls = {call for line in allowed["SystemCallFilter"] if line[0] not in "~@" for call in line.split()}
+    landlock = {f"landlock_{name}" for name in ("create_ruleset", "add_rule", "restrict_self")}
+    assert {*landlock, "seccomp", "prlimit64"} <= calls
+    assert "AF_NETLINK" in allowed["RestrictAddressFamilies"][0]
+    # Namespaces stand apart: where users may make none, the unit must start without that file.
+    needing = {"PrivateUsers", "PrivateTmp", "ProtectSystem", "ProtectHome", "BindPaths", "ProtectHostname"}
+    assert not needing & allowed.keys()
+
+
+@pytest.mark.parametrize("name", PLATFORM)
+def test_every_command_and_option_is_one(name):
+    (start,) = settings((FOLDER / name).read_text())["ExecStart"]
+    _program, command, *rest = start.split()
+    options = {
+        option: one for one in app.commands[command].params for option in (*one.opts, *one.secondary_opts)
+    }
+    while rest:
+        option = options[rest.pop(0)]
+        if not option.is_flag:
+            Address.parse(rest.pop(0))
+
+
+def test_every_variable_and_secret_is_a_setting():
+    told = settings(HARDENING.read_text())
+    names = {pair.split("=")[0] for line in told["Environment"] for pair in line.split()}
+    assert names == {"CUSTODY_STATE", CREDENTIALS_DIR}
+    secrets = {line.split(":")[0].removeprefix("custody_") for line in told["LoadCredential"]}
+    assert secrets <= Settings.model_fields.keys()

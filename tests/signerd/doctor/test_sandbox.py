@@ -1,0 +1,47 @@
+"""What `signerd doctor` says of the processes of devices."""
+
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import confinement
+from firmware_bridge.confinement import Confinement
+from signerd.doctor.examining import CHECKS
+from signerd.doctor.finding import Outcome, Patient
+from signerd.doctor.sandbox import sandbox
+
+CONFIG = 'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:9"\n'
+
+
+@pytest.fixture
+def patient(tmp_path):
+    (tmp_path / "config.toml").write_text(CONFIG)
+    return Patient(tmp_path, Path("/"), {}, lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    ("available", "outcome", "words"),
+    [
+        (Confinement(7, seccomp=True), Outcome.WELL, "Landlock 7, seccomp"),
+        (Confinement(0, seccomp=True), Outcome.NOTE, "no Landlock."),
+        (Confinement(7, seccomp=False), Outcome.NOTE, "no seccomp."),
+        (Confinement(), Outcome.NOTE, "no Landlock and no seccomp."),
+    ],
+)
+def test_what_the_kernel_lacks_is_named(patient, monkeypatch, available, outcome, words):
+    monkeypatch.setattr(confinement, "available", lambda: available)
+    found = sandbox(patient)
+    assert found.outcome is outcome
+    assert words in found.found
+    assert bool(found.why and found.do) == (outcome is Outcome.NOTE)
+
+
+def test_a_sandbox_that_is_off_is_told_whatever_the_kernel_has(patient):
+    with (patient.state / "config.toml").open("a") as file:
+        file.write("[devices]\nsandbox = false\n")
+    assert sandbox(patient).outcome is Outcome.NOTE
+    assert "[devices] sandbox is off" in sandbox(patient).found
+
+
+def test_it_is_one_of_the_checks():
+    assert [check.look for check in CHECKS if check.name == "sandbox"] == [sandbox]
