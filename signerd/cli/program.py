@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from signerd.cli import account, apps, daemon, devices, proposals, rules, vaults
+from signerd.cli import account, apps, backup, daemon, devices, proposals, rules, vaults
 from signerd.cli.desk import Desk
 from signerd.cli.terminal import Exit, answers, end_with
 
@@ -57,6 +57,8 @@ for command in (
     proposals.inspect,
     proposals.sign,
     apps.pair,
+    backup.backup,
+    backup.restore,
     daemon.doctor,
     daemon.completion,
 ):
