@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from signerd.cli import account, apps, backup, daemon, devices, proposals, rules, vaults
+from signerd.cli import account, apps, backup, daemon, devices, kit, proposals, rules, vaults
 from signerd.cli.desk import Desk
 from signerd.cli.terminal import Exit, answers, end_with
 
@@ -59,6 +59,7 @@ for command in (
     apps.pair,
     backup.backup,
     backup.restore,
+    kit.kit,
     daemon.doctor,
     daemon.completion,
 ):
