@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from signerd.cli import account, apps, backup, daemon, devices, kit, proposals, rules, vaults
+from signerd.cli import account, apps, backup, daemon, debug, devices, kit, proposals, rules, vaults
 from signerd.cli.desk import Desk
 from signerd.cli.terminal import Exit, answers, end_with
 
@@ -64,7 +64,7 @@ for command in (
     daemon.completion,
 ):
     app.command()(command)
-for group in (devices.devices, apps.apps, daemon.audit, rules.rules, devices.device):
+for group in (devices.devices, apps.apps, daemon.audit, rules.rules, devices.device, debug.debug):
     app.add_command(group)
 app.command("open")(apps.open_page)
 app.command()(devices.demo)
