@@ -85,7 +85,7 @@ def test_a_cut_one_is_refused(cut):
 def test_a_sparse_file_is_not_believed_about_its_size():
     sparse = tarfile.TarInfo("config.toml")
     sparse.type = tarfile.GNUTYPE_SPARSE
-    with pytest.raises(BackupUnreadable):
+    with pytest.raises(BackupUnreadable, match="belongs to no backup"):
         unpack(sparse.tobuf() + bytes(1024))
 
 
