@@ -5,7 +5,7 @@
     SignerdError
     ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks
     │                        NeedsAcknowledgement · AlreadyProposed · TooManyBrought · NotExported
-    │                        AnswerRefused
+    │                        AnswerRefused · NotCaughtUp
     ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
     │                        AddressDiffers
     ├── RegistrationError    NoRegisteredKey · RegistrationStale
@@ -13,6 +13,7 @@
     │                        NoSuchQuestion · NothingUnlocked
     ├── JournalError         AlreadyRunning · JournalCorrupted · JournalTooNew · JournalUnwritable
     │                        UnsafeFolder
+    ├── BackupError          BackupUnreadable · BackupLocked · BackupNotMade · FolderNotEmpty
     ├── ConfigError          ConfigMissing · ConfigInvalid · RulesInvalid
     ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
     ├── SessionError         SignedOut · SignInFailed
@@ -99,6 +100,16 @@ class AnswerRefused(DecisionError):
 
     code = "answer-refused"
     default_hint = "Bring the file that the device wrote for this transaction, or read its codes again."
+
+
+class NotCaughtUp(DecisionError):
+    """The journal was restored from a backup, and what was signed after it is not known yet."""
+
+    code = "not-caught-up"
+    default_hint = (
+        "signerd reads the platform's list as soon as it is signed in and reaches it; then approve again. "
+        "`signerd status` says how far it is."
+    )
 
 
 class VaultError(SignerdError):
@@ -239,6 +250,30 @@ class RegistrationsUnreadable(JournalError):
         "Restore the file from a backup, or move it away and start signerd again: "
         "a Ledger then shows each vault once more when it is pinned again."
     )
+
+
+class BackupError(SignerdError):
+    """Backups of what this machine remembers. Nothing was changed."""
+
+
+class BackupUnreadable(BackupError):
+    code = "backup-unreadable"
+    default_hint = "Take another copy of the file, or an older backup."
+
+
+class BackupLocked(BackupError):
+    code = "backup-locked"
+    default_hint = "Type the passphrase that it was made with, or name the right key file with --identity."
+
+
+class BackupNotMade(BackupError):
+    code = "backup-not-made"
+    default_hint = "Name another file, in a folder that you may write to."
+
+
+class FolderNotEmpty(BackupError):
+    code = "folder-not-empty"
+    default_hint = "Restore into a state folder of its own: `signerd --state DIR restore FILE`."
 
 
 class ConfigError(SignerdError):

@@ -9,7 +9,7 @@ import os
 import tomllib
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import platformdirs
 from pydantic import (
@@ -20,6 +20,7 @@ from pydantic import (
     FilePath,
     StringConstraints,
     ValidationError,
+    model_validator,
 )
 
 from custody.client.errors import InsecureUrl
@@ -158,6 +159,26 @@ class NotificationsSection(_Section):
     show: Literal["off", "plain", "details"] = "plain"
 
 
+class BackupSection(_Section):
+    """A backup each so many days, into ``folder``, encrypted to ``recipient``: a public key of age, whose
+    secret key is kept elsewhere.
+    """
+
+    folder: Annotated[Path, AfterValidator(_whole_path)] | None = None
+    every_days: Annotated[int, Field(ge=1, le=366)] = 7
+    recipient: Annotated[str, StringConstraints(pattern=r"^age1[02-9ac-hj-np-z]{58}$")] | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.folder is None) != (self.recipient is None):
+            raise ValueError("name both the folder and the recipient, or neither")
+        return self
+
+    @property
+    def scheduled(self) -> bool:
+        return self.folder is not None
+
+
 class Config(_Section):
     """``rules``: the rules file, where it is not ``rules.toml`` beside this one; it must then be there."""
 
@@ -169,6 +190,7 @@ class Config(_Section):
     secrets: SecretsSection = SecretsSection()
     loopback: LoopbackSection = LoopbackSection()
     notifications: NotificationsSection = NotificationsSection()
+    backup: BackupSection = BackupSection()
     rules: Annotated[Path, AfterValidator(_whole_path)] | None = None
     label: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "signing device"
 

@@ -94,7 +94,7 @@ class Follower:
 
     def __post_init__(self) -> None:
         self.tokens = TokensLearnt(self.journal, self.platform, self.sink, self._alarm)
-        self.others = OthersHeard(self.journal, self.platform, self._alarm, self._in_turn)
+        self.others = OthersHeard(self.journal, self.platform, self._alarm, self._in_turn, self.sink)
 
     async def run(self) -> None:
         """Keep the list of workspaces, and follow each in a task of its own."""

@@ -143,6 +143,7 @@ class OthersHeard:
     platform: Platform
     alarm: Callable[[PlatformFloods], None]
     in_turn: Callable[[Callable[[Snapshot], _Seen], Iterable[Snapshot]], Awaitable[list[_Seen]]]
+    sink: Sink
     # Where the last look at a list was broken off, by workspace.
     places: dict[int, _Place] = field(default_factory=dict)
 
@@ -186,6 +187,7 @@ class OthersHeard:
             if page.last is None or page.last == after:
                 # To the end: the next look begins again where nothing need be looked at twice.
                 self.places.pop(workspace.id, None)
+                self.journal.caught_up(workspace.id)
                 return Heard(left_out=tuple(left_out))
             count, size, after = count + page.count, size + page.size, page.last
             self.places[workspace.id] = _Place(codes, after, waits)
@@ -198,7 +200,8 @@ class OthersHeard:
         behind it.
         """
         found, until = [], None
-        for seen in await self.in_turn(self._look_at, page):
+        look = self._recall if workspace.id in self.journal.behind() else self._look_at
+        for seen in await self.in_turn(look, page):
             waits = waits or seen.waits
             until = until if waits else seen.psbt_id
             if seen.signed is not None:
@@ -206,6 +209,13 @@ class OthersHeard:
         if found or until is not None:
             self.journal.hear(workspace.id, codes, found, until)
         return waits
+
+    def _recall(self, snapshot: Snapshot) -> _Seen:
+        """After a restore: what carries our signature is ours, whatever this journal remembers of it."""
+        step = self.journal.recall(snapshot)
+        if step is not None:
+            self.sink.perform(step.effects)
+        return self._look_at(snapshot)
 
     def _look_at(self, snapshot: Snapshot) -> _Seen:
         pin = self.journal.pin_of(snapshot)

@@ -17,6 +17,7 @@ from pathlib import Path
 from signerd.account.config import FILE, Config, find_config, load_config, read_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
 from signerd.app import open_daemon, secret_store
+from signerd.backup.schedule import backing_up
 from signerd.cli.terminal import Answers, put, say
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
@@ -51,7 +52,8 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log) -> N
             log("signerd", "state", f"serves the page at {daemon.page_address.url}: `signerd open` opens it")
         for note in (await daemon.status()).notes:
             log("signerd", "attention", note)
-        async with notifying(daemon.feed, config.notifications.show):
+        backups = backing_up(state, config.backup, daemon.troubles, daemon.journal.now)
+        async with notifying(daemon.feed, config.notifications.show), backups:
             await _until(stop, daemon, log)
         log("signerd", "state", "stops")
 

@@ -7,7 +7,19 @@ from typing import NoReturn
 
 import click
 
-from signerd.cli import account, airgap, apps, daemon, devices, proposals, rules, vaults
+from signerd.cli import (
+    account,
+    airgap,
+    apps,
+    backup,
+    daemon,
+    debug,
+    devices,
+    kit,
+    proposals,
+    rules,
+    vaults,
+)
 from signerd.cli.desk import Desk
 from signerd.cli.terminal import Exit, answers, end_with
 
@@ -58,11 +70,14 @@ for command in (
     proposals.sign,
     airgap.export,
     apps.pair,
+    backup.backup,
+    backup.restore,
+    kit.kit,
     daemon.doctor,
     daemon.completion,
 ):
     app.command()(command)
-for group in (devices.devices, apps.apps, daemon.audit, rules.rules, devices.device):
+for group in (devices.devices, apps.apps, daemon.audit, rules.rules, devices.device, debug.debug):
     app.add_command(group)
 app.command("open")(apps.open_page)
 app.command("import")(airgap.import_answer)

@@ -126,6 +126,7 @@ STATUSES: Mapping[type[e.SignerdError], Exit] = MappingProxyType(
         e.RegistrationError: Exit.NOT_DECIDED,
         e.DeviceError: Exit.DEVICE,
         e.JournalError: Exit.STATE,
+        e.BackupError: Exit.STATE,
         e.ConfigError: Exit.STATE,
         e.SecretsError: Exit.SIGNED_OUT,
         e.SessionError: Exit.SIGNED_OUT,

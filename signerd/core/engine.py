@@ -29,6 +29,7 @@ from signerd.core.events import (
 )
 from signerd.core.following import ended, reconsidered
 from signerd.core.places import NEW_POLICY, policy_code, used_by
+from signerd.core.recalling import recalled
 from signerd.core.review import Review, review
 from signerd.core.signing import Signing, signing_of
 from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
@@ -377,6 +378,7 @@ HANDLERS: Mapping[type, Callable[[Record, Any, ReviewContext], Step]] = MappingP
         events.SubmitTurnedDown: submit_turned_down,
         events.DeclineDelivered: decline_delivered,
         events.Restarted: restarted,
+        events.Recalled: recalled,
         events.TakenBack: taken_back,
         events.Lapsed: lapsed,
     }

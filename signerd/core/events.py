@@ -131,6 +131,11 @@ class Restarted:
 
 
 @dataclass(frozen=True)
+class Recalled:
+    """The journal was restored: what the platform shows of the proposal may carry a signature of ours."""
+
+
+@dataclass(frozen=True)
 class TakenBack:
     """The app or person that imported it no longer asks for a signature."""
 
@@ -156,6 +161,7 @@ Event = (
     | SubmitTurnedDown
     | DeclineDelivered
     | Restarted
+    | Recalled
     | TakenBack
     | Lapsed
 )

@@ -61,6 +61,7 @@ class Move(StrEnum):
     UNDELIVERED = "undelivered"
     TURNED_DOWN = "turned-down"
     RESTARTED = "restarted"
+    RECALL = "recall"
     WENT_OUT = "went-out"
     CONFIRM = "confirm"
     EXPIRE = "expire"
@@ -117,6 +118,8 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
         (S.SUBMITTING, M.UNDELIVERED): S.SIGNED,
         (S.SUBMITTING, M.TURNED_DOWN): S.QUARANTINED,
         (S.SUBMITTING, M.RESTARTED): S.SIGNED,
+        # A restored journal: the platform has our signature, and this machine forgot it.
+        **_rows((*UNDECIDED, S.EXPORTED, S.QUARANTINED, S.DECLINED), M.RECALL, S.SUBMITTED),
         **_rows(FOLLOWING, M.WENT_OUT, S.BROADCAST),
         **_rows(FOLLOWING, M.CONFIRM, S.CONFIRMED),
         **_rows(FOLLOWING, M.EXPIRE, S.EXPIRED),

@@ -231,6 +231,7 @@ def notes_of(
 ) -> Iterator[str]:
     yield from _session(account, follower)
     yield from troubles.sentences()
+    yield from _restored(journal)
     yield from _keys(journal)
     for vault in seen_vaults(journal):
         if vault.fault:
@@ -250,6 +251,16 @@ def _session(account: Account, follower: Follower) -> Iterator[str]:
         yield f"The platform: {plain(follower.state.trouble)}"
     if account.trouble is not None:
         yield f"The renewed session cannot be stored: {account.trouble}"
+
+
+def _restored(journal: Journal) -> Iterator[str]:
+    behind = journal.behind()
+    if journal.restored is not None and behind:
+        names = ", ".join(str(workspace) for workspace in sorted(behind))
+        yield (
+            f"Restored from the backup of {journal.restored.made_at:%Y-%m-%d %H:%M} UTC: nothing is approved "
+            f"until the platform's whole list of the workspace {names} was read."
+        )
 
 
 def _keys(journal: Journal) -> Iterator[str]:

@@ -25,6 +25,7 @@ from signerd.account.registration import KeyWatch, Offer, read_offer, register
 from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
 from signerd.apps import PairedApps
+from signerd.backup.last import reminders
 from signerd.callers import TERMINAL, Caller
 from signerd.core import events
 from signerd.core.audit import Note
@@ -146,7 +147,11 @@ class Daemon:
         entries, head = self.journal.head()
         heard, keys = self.follower.state, self.journal.own_keys()
         ready, unlisted = await self._devices_ready()
-        notes = notes_of(self.config, self.account, self.follower, self.journal, self.troubles)
+        pinned, now = bool(self.journal.pins()), self.journal.now()
+        notes = (
+            *notes_of(self.config, self.account, self.follower, self.journal, self.troubles),
+            *reminders(self.state, self.config.backup, now, pinned=pinned),
+        )
         return Status(
             version=__version__,
             network=str(self.journal.network),

@@ -242,6 +242,9 @@ class UnfollowedBook:
     def forget_heard(self, workspace_id: int) -> None:
         self.connection.execute("DELETE FROM heard WHERE workspace_id = ?", (workspace_id,))
 
+    def forget_all_heard(self) -> None:
+        self.connection.execute("DELETE FROM heard")
+
     def knows(self, psbt_id: str) -> bool:
         query = "SELECT 1 FROM unfollowed WHERE psbt_id = ?"
         return self.connection.execute(query, (psbt_id,)).fetchone() is not None

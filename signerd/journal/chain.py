@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from multisig import Network
-from signerd.core.audit import GENESIS, Entry, Note, link
+from signerd.core.audit import Entry, Note, link
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.values import Limits, Record
 from signerd.errors import JournalUnwritable
@@ -23,6 +23,7 @@ from signerd.journal.apps import AppBook, ImportedBook
 from signerd.journal.books import PlaceBook, ScreenBook, SpendingBook, TokenBook, UnfollowedBook
 from signerd.journal.keys import KeyBook, VaultBook
 from signerd.journal.quota import QuotaBook
+from signerd.journal.restored import RestoredBook
 from signerd.journal.storage import open_journal
 from signerd.runtime import FaultPoint, no_fault
 
@@ -101,6 +102,7 @@ class Chain:
         self.tokens = TokenBook(self._db)
         self.unfollowed = UnfollowedBook(self._db)
         self._quota = QuotaBook(self._db)
+        self._restored = RestoredBook(self._db)
 
     def close(self) -> None:
         self._db.close()
@@ -141,8 +143,7 @@ class Chain:
 
     def head(self) -> tuple[int, bytes]:
         """How long the chain is, and its last hash: writing both down elsewhere shows a cut tail."""
-        row = self._db.execute("SELECT sequence, digest FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
-        return (0, GENESIS) if row is None else (row["sequence"], row["digest"])
+        return rows.audit_head(self._db)
 
     # --- inside ---------------------------------------------------------------------------------------------
 

@@ -69,6 +69,17 @@ def _read(
     return History(tuple(rows.audit_entries(connection)), vaults, quorums, pinned, cases)
 
 
+def read_pins(folder: Path, network: Network) -> tuple[Pin, ...]:
+    """The vaults that are pinned now; none where there is no journal yet. Raises JournalUnwritable."""
+    if not (folder / JOURNAL).exists():
+        return ()
+    with closing(open_to_read(folder)) as connection:
+        require_today(connection)
+        return tuple(
+            rows.read_pin(row, network) for row in connection.execute("SELECT * FROM pins ORDER BY name")
+        )
+
+
 def read_pinned_codes(folder: Path) -> Mapping[str, frozenset[str]]:
     """As ``rows.read_pinned_codes``; nothing where there is no journal yet. Raises JournalUnwritable."""
     if not (folder / JOURNAL).exists():

@@ -6,19 +6,33 @@ returns.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from signerd.core.engine import decide
-from signerd.core.events import Effect, Event, Polled, Reconsidered, Restarted, Step, due_effects
+from signerd.core.events import (
+    Answered,
+    Approved,
+    Effect,
+    Event,
+    Polled,
+    Recalled,
+    Reconsidered,
+    Restarted,
+    Step,
+    due_effects,
+)
 from signerd.core.following import receive
 from signerd.core.places import policy_code
+from signerd.core.recalling import own_signature
 from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM
 from signerd.core.signing import PROFILE
 from signerd.core.states import TABLE, UNDECIDED, Move, State
 from signerd.core.values import OwnKey, Pin, Record, ReviewContext, Snapshot, Unfollowed
-from signerd.errors import UnknownProposal
+from signerd.errors import NotCaughtUp, UnknownProposal
 from signerd.journal import rows
 from signerd.journal.keys_and_vaults import KeysAndVaults
+from signerd.journal.restored import Restored, caught_up_note, restored_note
 
 # The states that a restart changes: how far an effect went is not known there.
 INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)
@@ -83,8 +97,12 @@ class Journal(KeysAndVaults):
         Raises:
             UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement,
             AnswerRefused: nothing changed.
+            NotCaughtUp: an approval or a device's answer, before the journal knows what was signed after the
+            backup that it is from.
             JournalUnwritable: nothing changed, and nothing may be done.
         """
+        if isinstance(event, Approved | Answered):
+            self._require_caught_up()
         with self._transaction(type(event).__name__):
             record = self.record(psbt_id)
             return self._stored(record, decide(record, event, self.review_context(record.snapshot)))
@@ -193,6 +211,56 @@ class Journal(KeysAndVaults):
         """The workspace's whole list is to be read from its first proposal on."""
         with self._transaction("HeardAnew"):
             self.unfollowed.forget_heard(workspace_id)
+
+    # --- after a restore ------------------------------------------------------------------------------------
+
+    def restore(self, made_at: datetime) -> None:
+        """Begin anew with what a backup of that time remembers: its chain goes on with an entry that says so,
+        every approval that no device has answered lapses, and the platform's lists are read from their
+        beginning.
+        """
+        entries, head = self.head()
+        with self._transaction("restored"):
+            self.unfollowed.forget_all_heard()
+            self._append(restored_note(made_at, entries, head))
+            self._judge_anew()
+
+    @property
+    def restored(self) -> Restored | None:
+        """The last restore, once the journal was opened after it."""
+        return self._restored.last
+
+    def behind(self) -> frozenset[int]:
+        """Workspaces of pinned vaults whose whole list was not read since the restore."""
+        return self._restored.behind(pin.workspace_id for pin in self.pins())
+
+    def recall(self, snapshot: Snapshot) -> Step | None:
+        """Take a proposal with a signature of ours that this journal has forgotten as signed here; None where
+        there is none.
+
+        Raises PlatformFloods where there is no room for it: nothing was recorded.
+        """
+        known = self._find(snapshot.psbt_id)
+        if known is not None and known.signature is not None:
+            return None
+        if own_signature(snapshot, self.review_context(snapshot)) is None:
+            return None
+        self.poll(snapshot)
+        return self.decide(snapshot.psbt_id, Recalled())
+
+    def caught_up(self, workspace_id: int) -> None:
+        """The workspace's list was read to its end."""
+        if workspace_id in self.behind():
+            self.note(caught_up_note(workspace_id))
+
+    def _require_caught_up(self) -> None:
+        behind = self.behind()
+        if behind:
+            names = ", ".join(str(workspace) for workspace in sorted(behind))
+            raise NotCaughtUp(
+                "this machine's memory was restored from a backup, and the platform's whole list of the "
+                f"workspace {names} was not read since: what you signed after the backup is not known here"
+            )
 
     # --- inside ---------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from custody.schemas.vaults import MAX_SIGNERS
 from multisig import MultisigError, Network, OriginKey, OutPoint, Psbt, Vault
-from signerd.core.audit import Entry, Note
+from signerd.core.audit import GENESIS, Entry, Note
 from signerd.core.following import is_settled
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 from signerd.core.text import canonical
@@ -272,6 +272,12 @@ def _code_told(facts: str) -> set[str]:
 def audit_entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
     """The chain in order. Raises sqlite3.DatabaseError, ValueError or KeyError where a row cannot be read."""
     return _entries(connection.execute("SELECT * FROM audit WHERE sequence > ? ORDER BY sequence", (after,)))
+
+
+def audit_head(connection: sqlite3.Connection) -> tuple[int, bytes]:
+    """How long the chain is, and its last hash."""
+    row = connection.execute("SELECT sequence, digest FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
+    return (0, GENESIS) if row is None else (row["sequence"], row["digest"])
 
 
 def _entries(found: sqlite3.Cursor) -> Iterator[Entry]:

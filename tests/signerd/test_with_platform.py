@@ -20,8 +20,8 @@ from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, PlatformRefused
 from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, until, until_state
-from tests.support.platform import PASSWORD, open_world, register_key, seed
-from tests.support.real_signer import pin, register, signer
+from tests.support.platform import PASSWORD, register_key, seed
+from tests.support.real_signer import pin, register, signer, three_members
 
 pytestmark = pytest.mark.anyio
 PAID = 1_234_567
@@ -29,20 +29,8 @@ PAID = 1_234_567
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    """Three members; only Carol has a key so far."""
-    with open_world(tmp_path / "platform", broadcast_wait_seconds=0) as world:
-        chain = world.platform.background.open_chain()
-        try:
-            placed = world.organisation("Acme", "admin@example.org")
-            admin = world.as_user("admin@example.org")
-            names = ("alice", "bob", "carol")
-            ids = {name: world.member(placed.workspace_id, f"{name}@example.org").user_id for name in names}
-            carol = world.as_user("carol@example.org")
-            ok(register_key(carol, seed(3)))
-            devices = {name: seed(number) for number, name in enumerate(names, start=1)}
-            yield Desk(world, chain, placed.workspace_id, admin, {"carol": carol}, ids, devices)
-        finally:
-            chain.close()
+    with three_members(tmp_path) as made:
+        yield made
 
 
 async def test_the_main_job_on_two_makers(desk: Desk) -> None:

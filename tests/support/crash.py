@@ -24,13 +24,14 @@ from pathlib import Path
 from signerd.runtime import no_fault
 from tests.support.crash_airgap import AIRGAP
 from tests.support.crash_imported import BROUGHT
+from tests.support.crash_restored import RESTORED
 from tests.support.crash_stories import KEPT_BY, Story, count
 from tests.support.crash_stories import STORIES as OF_PROPOSALS
 from tests.support.crash_tokens import TOKENS
 from tests.support.fake_platform import FakePlatform
 from tests.support.forked import in_child
 
-STORIES = (*OF_PROPOSALS, BROUGHT, TOKENS, AIRGAP)
+STORIES = (*OF_PROPOSALS, BROUGHT, TOKENS, AIRGAP, RESTORED)
 # A point is killed at so often at most: a round of polling that comes again says nothing new.
 MOST_PASSINGS = {"journal": 2, "device": 2}
 MOST_PASSINGS_AGAIN = 4

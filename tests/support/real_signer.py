@@ -3,8 +3,8 @@ signed in at a real platform in the test's own process.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import httpx
@@ -15,18 +15,45 @@ from multisig import Network
 from signerd.app import Outside, open_daemon
 from signerd.daemon.service import Daemon
 from signerd.journal import StateFolder
-from tests.support.custody import Desk
+from tests.support.custody import Desk, ok
 from tests.support.daemons import MemoryStore, make_config, until
 from tests.support.patience import PATIENCE
-from tests.support.platform import PASSWORD
+from tests.support.platform import PASSWORD, open_world, register_key, seed
+
+
+@contextmanager
+def three_members(folder: Path) -> Iterator[Desk]:
+    """Three members of a real platform; only Carol has a key so far."""
+    with open_world(folder / "platform", broadcast_wait_seconds=0) as world:
+        chain = world.platform.background.open_chain()
+        try:
+            placed = world.organisation("Acme", "admin@example.org")
+            admin = world.as_user("admin@example.org")
+            names = ("alice", "bob", "carol")
+            ids = {name: world.member(placed.workspace_id, f"{name}@example.org").user_id for name in names}
+            carol = world.as_user("carol@example.org")
+            ok(register_key(carol, seed(3)))
+            devices = {name: seed(number) for number, name in enumerate(names, start=1)}
+            yield Desk(world, chain, placed.workspace_id, admin, {"carol": carol}, ids, devices)
+        finally:
+            chain.close()
 
 
 @asynccontextmanager
 async def signer(
-    desk: Desk, name: str, rig: Rig | None, folder: Path, store: MemoryStore | None = None
+    desk: Desk,
+    name: str,
+    rig: Rig | None,
+    folder: Path,
+    store: MemoryStore | None = None,
+    *,
+    at: str = "",
+    signs_in: bool = True,
 ) -> AsyncIterator[Daemon]:
-    """Without a ``rig`` nothing is plugged in."""
-    state = folder / name
+    """Without a ``rig`` nothing is plugged in. ``at``: the state folder's name, where it is not the
+    person's.
+    """
+    state = folder / (at or name)
     state.mkdir(mode=0o700, exist_ok=True)
     async with AsyncExitStack() as stack:
         endpoints = [] if rig is None else [await stack.enter_async_context(plugged_in(rig))]
@@ -39,7 +66,8 @@ async def signer(
         daemon = await stack.enter_async_context(
             open_daemon(make_config(), state, store or MemoryStore(), outside)
         )
-        await daemon.sign_in(f"{name}@example.org", PASSWORD)
+        if signs_in:
+            await daemon.sign_in(f"{name}@example.org", PASSWORD)
         if rig is not None:
             await ready(daemon)
         yield daemon

@@ -126,7 +126,7 @@ class Ledger:
     def _take(self, entry: Entry) -> None:
         psbt_id, facts = entry.note.subject, entry.note.facts
         match entry.note.kind:
-            case "approved":
+            case "approved" | "recalled":
                 self._approved[psbt_id] = sum(amount for _script, amount in facts["payments"])
             case "device-asked" | "exported" | "signed":
                 self._forget(psbt_id)

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
 from signerd import shapes
 from signerd.callers import PAGE
-from signerd.errors import InvalidRequest, UnknownVault
+from signerd.errors import InvalidRequest, NotPinned, UnknownVault
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import Fields, Live, PageRequest, Row, render, shaped
+from signerd.loopback.page.rendering import HEADERS, HTML, Fields, Live, PageRequest, Row, render, shaped
 from signerd.loopback.page.rendering import answer as html
 from signerd.shapes import AddressPage, BroughtQuorum, Request, VaultView
 from signerd.shapes.vaults import Chain, Index
@@ -105,6 +105,20 @@ async def tokens(asked: PageRequest) -> Response:
     return await asked.page(
         "vaults/tokens.html", title=f"Tokens of {view.name}", here="/vaults", vault=view, found=found
     )
+
+
+async def kit(asked: PageRequest) -> Response:
+    """To be opened from where the browser keeps it: the document has its own policy, and its own style."""
+    # Asked for once in a while, and not kept in memory before.
+    from signerd.kit.document import file_name
+    from signerd.kit.document import kit as document
+
+    vault_id, journal = asked.path_id("vault_id"), asked.service.journal
+    pin = journal.pin(vault_id)
+    if pin is None:
+        raise NotPinned(f"no vault '{vault_id}' is pinned here")
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{file_name(pin)}"'}
+    return Response(document(pin, journal.now()), headers=headers, media_type=HTML)
 
 
 # What a form may carry past the guard (64 KiB, and "+" and "/" of base64 cost three bytes each there).
@@ -203,6 +217,7 @@ ROWS = (
     Row("GET", "/vaults/{vault_id}/standing", vault_standing),
     Row("POST", "/vaults/{vault_id}/unpin", unpin),
     Row("GET", "/vaults/{vault_id}/tokens", tokens),
+    Row("GET", "/vaults/{vault_id}/kit", kit),
     Row("GET", "/vaults/{vault_id}/pin", wizard),
     Row("GET", "/vaults/{vault_id}/enrolment", enrolment),
     Row("POST", "/vaults/{vault_id}/pin/preview", preview),

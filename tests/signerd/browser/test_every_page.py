@@ -102,6 +102,8 @@ PARTS = (
     "/verdict",
     "/unlocking",
     "/enrolment",
+    # Kept by the browser, and looked at below.
+    "/kit",
 )
 
 
@@ -226,6 +228,24 @@ def test_nothing_is_found_against_any_page(full):
         one.ready(page)
         found += judge(page, one.name)
     assert found == []
+
+
+def test_nothing_is_found_against_the_emergency_kit_and_it_prints(make_desk, tmp_path):
+    """Opened from where the browser keeps it: its own policy lets its own style in."""
+    desk = make_desk()
+    context = desk.open_browser()
+    page = context.new_page()
+    show(page, f"{desk.origin}/vaults/{VAULT_ID}")
+    with page.expect_download() as kept:
+        page.get_by_role("link", name="Emergency kit").click()
+    path = tmp_path / kept.value.suggested_filename
+    kept.value.save_as(path)
+    assert path.name == "kit-treasury.html"
+    page.goto(path.as_uri())
+    expect(page.locator("#descriptor")).to_have_text(VAULT.descriptor)
+    assert judge(page, "kit") == []
+    assert page.evaluate("getComputedStyle(document.querySelector('.box')).borderTopWidth") == "2px"
+    assert page.pdf().startswith(b"%PDF")
 
 
 def lock(bridge: FakeBridge, desk) -> None:

@@ -61,6 +61,7 @@ SIMPLE = (
     events.SubmitTurnedDown("STATE_CONFLICT", "no"),
     events.DeclineDelivered(),
     events.Restarted(),
+    events.Recalled(),
     events.TakenBack(),
     events.Lapsed(),
 )

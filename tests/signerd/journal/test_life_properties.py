@@ -65,6 +65,7 @@ SIMPLE = (
     events.SubmitUndelivered("no answer"),
     events.SubmitTurnedDown("KEY_REVOKED", "no"),
     events.DeclineDelivered(),
+    events.Recalled(),
 )
 
 

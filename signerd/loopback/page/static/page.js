@@ -33,6 +33,24 @@ document.addEventListener("DOMContentLoaded", () => {
     connection.textContent = words;
   };
 
+  // A link carries no session. What the browser is to keep as a file is fetched with it, and handed over under its name.
+  const KEPT_MS = 60000;
+  body.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[data-keep]");
+    if (link === null) return;
+    event.preventDefault();
+    const answer = await fetch(link.href, { headers: session() }).catch(() => null);
+    if (!answer?.ok) {
+      tell("The file could not be had. Load the page again.");
+      return;
+    }
+    const file = document.createElement("a");
+    file.href = URL.createObjectURL(await answer.blob());
+    file.download = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition"))?.[1] ?? "signerd";
+    file.click();
+    setTimeout(() => URL.revokeObjectURL(file.href), KEPT_MS);
+  });
+
   const heed = (line) => {
     if (SPOKEN.has(line.kind)) {
       heard.className = `heard ${line.kind}`;

@@ -13,6 +13,7 @@ from tests.support.daemons import daemon_at, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
+from tests.support.kits import parsed
 from tests.support.paged import Markup, field_of, paged, shown_words, whole
 from tests.support.patience import PATIENCE
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
@@ -65,6 +66,16 @@ async def test_the_code_stands_there_big_and_in_groups_and_copies_whole(browser)
     assert code.words == CODE
     assert VAULT.address(0, 0) in html.words
     assert "your device" in html.words
+
+
+async def test_the_emergency_kit_is_kept_by_the_browser_and_never_shown_in_the_page(browser):
+    assert (await browser.get(f"/vaults/{VAULT_ID}/kit")).status_code == 409
+    assert not whole(await browser.get(f"/vaults/{VAULT_ID}")).all("a", href=f"/vaults/{VAULT_ID}/kit")
+    await pin(browser)
+    kept = await browser.get(f"/vaults/{VAULT_ID}/kit")
+    assert kept.headers["content-disposition"] == 'attachment; filename="kit-treasury.html"'
+    assert parsed(kept.text).texts["descriptor"] == VAULT.descriptor
+    assert whole(await browser.get(f"/vaults/{VAULT_ID}")).all("a", href=f"/vaults/{VAULT_ID}/kit")
 
 
 async def test_pinning_wants_the_typed_code_and_shows_the_address_on_the_device(browser, bridge):

@@ -1,0 +1,134 @@
+"""What is inside a backup once it is decrypted: a tar of a few files with known names, each bounded.
+
+``age --decrypt FILE | tar --list`` shows it without signerd. That it could be decrypted does not make it
+true: anybody who knows a public key can encrypt to it. So every size and name is checked before anything is
+used.
+"""
+
+import io
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from multisig import Network
+from signerd.account.config import FILE, MAX_CONFIG_BYTES, RULES_FILE
+from signerd.errors import BackupUnreadable
+from signerd.journal.storage import JOURNAL, PRIVATE_FILE
+
+FORMAT: Final = 1
+MANIFEST = "backup.json"
+REGISTRATIONS = "registrations.json"
+# Ten times the journal of a busy decade: 20 proposals of 10 kB on each working day. All of it is in memory
+# once.
+MAX_JOURNAL_BYTES = 1024 * 1024 * 1024
+LIMITS: Mapping[str, int] = {
+    MANIFEST: 64 * 1024,
+    JOURNAL: MAX_JOURNAL_BYTES,
+    FILE: MAX_CONFIG_BYTES,
+    RULES_FILE: MAX_CONFIG_BYTES,
+    REGISTRATIONS: 1024 * 1024,
+}
+# Of each file the blocks of its header, and the padding of its end and of the whole.
+MAX_BYTES = sum(LIMITS.values()) + len(LIMITS) * 4 * tarfile.BLOCKSIZE + tarfile.RECORDSIZE
+
+_Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+_Words = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+
+
+class Manifest(BaseModel):
+    """``entries``, ``head``: of the audit chain in the journal. ``network``: the configuration's."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal[1] = FORMAT
+    signerd: _Words
+    made_at: AwareDatetime
+    network: Network
+    entries: Annotated[int, Field(ge=0)]
+    head: _Hash
+
+
+class _Format(BaseModel):
+    format: int
+
+
+@dataclass(frozen=True)
+class Backup:
+    """``files``: the contents by their names in the state folder; the journal and the configuration are
+    there.
+    """
+
+    manifest: Manifest
+    files: Mapping[str, bytes] = field(repr=False)
+
+
+def pack(backup: Backup) -> bytes:
+    """Raises BackupUnreadable where a file is larger than any that is restored."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        _add(tar, MANIFEST, backup.manifest.model_dump_json(indent=1).encode(), backup.manifest.made_at)
+        for name, data in sorted(backup.files.items()):
+            _add(tar, name, data, backup.manifest.made_at)
+    return content.getvalue()
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes, made_at: datetime) -> None:
+    if len(data) > LIMITS[name]:
+        raise BackupUnreadable(f"{name} has {len(data):,} bytes, and a backup holds {LIMITS[name]:,} of it")
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = len(data), PRIVATE_FILE, int(made_at.timestamp())
+    tar.addfile(member, io.BytesIO(data))
+
+
+def unpack(content: bytes) -> Backup:
+    """Raises BackupUnreadable: it is no backup, or of a later version, or holds what none may hold."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
+            found = dict(_file(tar, member) for member in _members(tar))
+    except (tarfile.TarError, ValueError) as error:
+        raise BackupUnreadable(f"this is no backup of signerd: {error}") from None
+    missing = {MANIFEST, JOURNAL, FILE} - found.keys()
+    if missing:
+        raise BackupUnreadable(f"the backup has no {', '.join(sorted(missing))}")
+    manifest = _manifest(found.pop(MANIFEST))
+    return Backup(manifest, found)
+
+
+def _members(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
+    """Never more than there may be: the rest is not read."""
+    known: dict[str, tarfile.TarInfo] = {}
+    for member in tar:
+        # A sparse file says of itself how large it is.
+        if not member.isreg() or member.issparse() or member.name not in LIMITS:
+            raise ValueError("it has a file that belongs to no backup")
+        if member.name in known or member.size > LIMITS[member.name]:
+            raise ValueError(f"{member.name} is there twice, or larger than it may be")
+        known[member.name] = member
+    return list(known.values())
+
+
+def _file(tar: tarfile.TarFile, member: tarfile.TarInfo) -> tuple[str, bytes]:
+    opened = tar.extractfile(member)
+    data = b"" if opened is None else opened.read(member.size + 1)
+    if len(data) != member.size:
+        raise ValueError(f"{member.name} is not whole")
+    return member.name, data
+
+
+def _manifest(data: bytes) -> Manifest:
+    try:
+        found = _Format.model_validate_json(data).format
+        if found > FORMAT:
+            raise BackupUnreadable(
+                f"the backup is of format {found}, and this signerd reads format {FORMAT}",
+                hint="Restore it with the signerd that made it, or a newer one.",
+            )
+        return Manifest.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise BackupUnreadable(f"the backup's {MANIFEST} cannot be read: {place}: {first['msg']}") from None

@@ -1,0 +1,39 @@
+"""A backup as a file, on a disk."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from signerd.backup.container import Manifest
+from signerd.backup.last import note_made
+from signerd.backup.making import make_backup
+from signerd.backup.sealing import seal_for, seal_with
+from signerd.errors import BackupNotMade
+from signerd.journal.storage import write_private
+
+
+def back_up(
+    state: Path, file: Path, now: datetime, *, passphrase: str | None = None, recipient: str | None = None
+) -> Manifest:
+    """Write a backup, whole or not at all, readable by its owner only. Another file is never replaced.
+
+    Raises leaves of BackupError, ConfigError and JournalError.
+    """
+    if file.exists():
+        raise BackupNotMade(f"{file} is there already", hint="Name another file: backups are not replaced.")
+    manifest, content = make_backup(state, now.astimezone(UTC))
+    if recipient is not None:
+        sealed = seal_for(content, recipient)
+    else:
+        assert passphrase, "one of the two is given"
+        sealed = seal_with(content, passphrase)
+    try:
+        write_private(file, sealed)
+        note_made(state, manifest.made_at)
+    except OSError as error:
+        raise BackupNotMade(f"{file} cannot be written: {error.strerror}") from error
+    return manifest
+
+
+def file_name(now: datetime) -> str:
+    """Of a scheduled backup."""
+    return f"signerd-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.age"

@@ -1,0 +1,108 @@
+"""backup, restore."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
+from signerd.cli.terminal import Exit, answer, aside, say
+from signerd.core.states import network_words
+
+if TYPE_CHECKING:
+    from signerd.backup.restoring import Remembered
+
+CAREFUL = """\
+What was decided after that is unknown here. Stop the signerd that this backup is from for good: two of one
+signer do not know of each other.
+Nothing is approved until the platform was asked what you signed since. What it hides, this machine cannot
+know: compare with the other signers what was paid since."""
+
+
+@pass_desk
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--recipient", metavar="age1…", help="Encrypt to this public key of age, and not under a passphrase."
+)
+@json_option
+def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None:
+    """Write what this machine remembers into one encrypted file (age): pins, registrations, rules, what was
+    signed, the chain of decisions. It holds no key, no session and no app's token.
+    """
+    from datetime import UTC, datetime
+
+    from signerd.backup.writing import back_up
+
+    passphrase = None
+    if recipient is None:
+        passphrase = desk.answers.secret("Choose a passphrase for the backup", fresh=True)
+    made = back_up(desk.state, file, datetime.now(UTC), passphrase=passphrase, recipient=recipient)
+    if as_json:
+        answer({"file": str(file), **made.model_dump(mode="json")})
+        return
+    say(f"Written: {file}, with {made.entries} entries of the chain of decisions. Head: {made.head}")
+    say("Keep it on another disk. Write the head down: it shows whether a backup is the one that you made.")
+
+
+@pass_desk
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--identity",
+    type=click.Path(path_type=Path),
+    metavar="KEYFILE",
+    help="The file of age-keygen with the secret key, where it was encrypted to a public key.",
+)
+@yes_option
+@json_option
+def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: bool) -> None:
+    """Make the state folder from a backup. There must be none yet, or an empty one."""
+    from signerd.backup.container import unpack
+    from signerd.backup.restoring import restore as put_back
+    from signerd.backup.sealing import open_by, open_with, read_sealed, wants_passphrase
+    from signerd.errors import InvalidRequest
+
+    tell = aside if as_json else say
+    sealed = read_sealed(file)
+    if wants_passphrase(sealed):
+        content = open_with(sealed, desk.answers.secret("Passphrase of the backup"))
+    elif identity is None:
+        raise InvalidRequest(
+            "the backup is encrypted to a public key", hint="Name the file with its secret key: --identity."
+        )
+    else:
+        content = open_by(sealed, identity)
+    found = unpack(content)
+
+    def accept(remembered: "Remembered") -> bool:
+        tell(remembered_text(remembered, by_passphrase=identity is None))
+        return yes or desk.answers.yes("Restore it?")
+
+    if not put_back(found, desk.state, accept):
+        raise click.exceptions.Exit(Exit.DECLINED)
+    if as_json:
+        answer({"state_folder": str(desk.state), **found.manifest.model_dump(mode="json")})
+        return
+    say(f"Restored to {desk.state}. Run `signerd login`, then `signerd run`; pair apps again.")
+
+
+def remembered_text(found: "Remembered", *, by_passphrase: bool) -> str:
+    """What the person compares before it is put in place."""
+    lines = [
+        f"Backup of {found.made_at:%Y-%m-%d %H:%M} UTC by signerd {found.signerd}",
+        f"  network   {network_words(str(found.network))}",
+        f"  chain     {found.entries} entries, head {found.head}",
+        f"  signed    {found.signatures}",
+        *(f"  pinned    '{name}'  {code}" for name, code in found.pins),
+        *(f"! {note}" for note in found.notes),
+    ]
+    if found.unclear:
+        lines.append(
+            f"! {found.unclear} may have been signed on the device when it was made: none is signed again "
+            "unasked."
+        )
+    if not by_passphrase:
+        lines.append(
+            "! Anybody can encrypt to a public key: compare the head with the one that you wrote down, and "
+            "the codes with the other signers or your emergency kit."
+        )
+    return "\n".join((*lines, CAREFUL))

@@ -1,0 +1,52 @@
+"""kit: a pinned vault on paper. From the journal alone, whether a daemon runs or not."""
+
+from pathlib import Path
+
+import click
+
+from signerd.cli.desk import Desk, json_option, pass_desk
+from signerd.cli.terminal import answer, put, say
+
+
+@pass_desk
+@click.argument("vault_id", metavar="VAULT")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write it there; else to standard output."
+)
+@json_option
+def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
+    """Make the emergency kit of a pinned vault: one HTML document to print, with the descriptor, the keys,
+    the first addresses, and how to move the coins without the platform and without signerd. It holds no
+    secret, and gives privacy away.
+    """
+    from datetime import UTC, datetime
+
+    from signerd.account.config import find_config, load_config
+    from signerd.errors import BackupNotMade, NotPinned
+    from signerd.journal.history import read_pins
+    from signerd.journal.storage import write_private
+    from signerd.kit.document import kit as document
+
+    config = load_config(find_config(desk.state))
+    pin = next((pin for pin in read_pins(desk.state, config.network) if pin.vault_id == vault_id), None)
+    if pin is None:
+        raise NotPinned(f"no vault '{vault_id}' is pinned here")
+    html = document(pin, datetime.now(UTC))
+    if out is not None:
+        try:
+            write_private(out, html.encode())
+        except OSError as error:
+            raise BackupNotMade(f"{out} cannot be written: {error.strerror}") from error
+    if as_json:
+        answer(
+            {
+                "vault_id": vault_id,
+                "verification_code": pin.vault.verification_code,
+                "descriptor": pin.vault.descriptor,
+                **({"html": html} if out is None else {"file": str(out)}),
+            }
+        )
+    elif out is None:
+        put(html)
+    else:
+        say(f"Written: {out}. Open it in a browser and print it. Its code: {pin.vault.verification_code}")

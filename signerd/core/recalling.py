@@ -1,0 +1,80 @@
+"""What a journal that was restored from a backup has forgotten: signatures that were made after the backup.
+
+The platform's proposals carry them. One that verifies by our key counts as made here, for every check and
+limit. The platform can leave signatures out of what it shows: what it hides, no restored journal can know
+(docs/backup.md).
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from custody.schemas.proposals import TxType
+from multisig import Inspection, MultisigError, Psbt, inspect, signer_progress
+from signerd.core import events
+from signerd.core.audit import Note
+from signerd.core.events import Level, Notify, Step, go_on, request_key
+from signerd.core.following import ended
+from signerd.core.places import NEW_POLICY, policy_code, used_by
+from signerd.core.signing import Signing, signing_of
+from signerd.core.states import AT_THE_DEVICE, TABLE, Move
+from signerd.core.values import Record, ReviewContext, Signature, Snapshot
+
+REASON = "You signed it before this machine's memory was restored: the platform shows your signature."
+
+
+@dataclass(frozen=True)
+class OwnSignature:
+    """A verified signature of ours in what the platform shows."""
+
+    signing: Signing
+    inspection: Inspection
+
+
+def own_signature(snapshot: Snapshot, around: ReviewContext) -> OwnSignature | None:
+    """None where no input has one, or what is shown cannot be verified as a spend of the pinned vault."""
+    signing = signing_of(snapshot, around)
+    if signing is None:
+        return None
+    try:
+        psbt = Psbt.parse(snapshot.psbt)
+        if not signer_progress(psbt, signing.policy, signing.key.origin.fingerprint).signed:
+            return None
+        return OwnSignature(signing, inspect(psbt, signing.policy, network=around.network))
+    except MultisigError:
+        return None
+
+
+def recalled(record: Record, _event: events.Recalled, around: ReviewContext) -> Step:
+    """Take a signature of ours that this journal does not hold as made here; nothing where there is none."""
+    found = own_signature(record.snapshot, around)
+    if found is None or record.signature is not None or record.state in AT_THE_DEVICE:
+        return Step(record)
+    psbt_id, psbt = record.psbt_id, record.snapshot.psbt
+    signature = Signature(psbt, request_key("submit", psbt_id, psbt))
+    state = TABLE.get((record.state, Move.RECALL), record.state)
+    known = replace(record, state=state, signature=signature, approval=None, reason=REASON)
+    code = policy_code(found.signing.policy)
+    places = used_by(found.inspection, around.places.get(code, NEW_POLICY))
+    notes = (
+        Note(
+            "recalled", psbt_id, {"from": record.state.value, "payments": _payments(record.snapshot, found)}
+        ),
+        Note(
+            "signed",
+            psbt_id,
+            {
+                "idempotency_key": signature.idempotency_key,
+                "places": places,
+                "policy": code,
+                "psbt_sha256": hashlib.sha256(psbt).hexdigest(),
+            },
+        ),
+    )
+    return go_on(Step(known, (Notify(psbt_id, Level.ATTENTION, REASON),), notes), ended)
+
+
+def _payments(snapshot: Snapshot, found: OwnSignature) -> list[list[object]]:
+    """As an approval notes them: what a forward pays to the vault is no payment of the vault's."""
+    if snapshot.kind is TxType.FORWARD:
+        return []
+    return [[paid.script_pubkey.hex(), int(paid.amount)] for paid in found.inspection.payments]

@@ -1,0 +1,197 @@
+"""What a user can send to others who help, without giving anything away.
+
+Each value is named here, and nothing else gets in: no key, fingerprint, address, transaction, amount, name,
+address of mail or of a host, path, or token. Of the doctor's sentences only those words are kept that stand
+in its own source: what a machine, a platform or a person has put into them is not there.
+"""
+
+import ast
+import platform as system
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from custody._version import __version__
+from signerd import errors
+from signerd.account.config import Config
+from signerd.backup.last import last_made
+from signerd.doctor.finding import Finding, Patient
+from signerd.errors import SignerdError
+from signerd.journal.chain import figures_of
+from signerd.journal.storage import JOURNAL, open_to_read
+from signerd.shapes import DeviceView
+
+FORMAT = 1
+LIBRARIES = (
+    "hwi",
+    "hidapi",
+    "libusb-package",
+    "pyserial",
+    "pyudev",
+    "httpx",
+    "pydantic",
+    "starlette",
+    "uvicorn",
+    "keyring",
+)
+LEFT_OUT = "…"
+_WORD = re.compile(r"[A-Za-z]+")
+_NAME = re.compile(r"[a-z][a-z-]{0,39}")
+_MODEL = re.compile(r"[A-Za-z][A-Za-z0-9_ .+-]{0,39}")
+_FIRMWARE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){0,3}")
+
+
+def bundle(
+    patient: Patient, findings: Mapping[str, Finding], devices: Sequence[DeviceView]
+) -> dict[str, Any]:
+    """As one JSON value."""
+    return {
+        "format": FORMAT,
+        "signerd": __version__,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "system": _system(),
+        "libraries": {name: _version(name) for name in LIBRARIES},
+        "configuration": _configuration(patient),
+        "daemon": _daemon(patient),
+        "devices": [_device(device) for device in devices],
+        "journal": _journal(patient),
+        "doctor": {name: _finding(finding) for name, finding in findings.items()},
+    }
+
+
+def _system() -> dict[str, str]:
+    try:
+        release = system.freedesktop_os_release()
+    except OSError:
+        release = {}
+    told = {"id": release.get("ID", ""), "version": release.get("VERSION_ID", "")}
+    return {"kind": system.system(), "machine": system.machine(), **told}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _configuration(patient: Patient) -> dict[str, Any] | None:
+    try:
+        return _settings(patient.config)
+    except SignerdError:
+        return None
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    """What is set, and of what could name anything whether it is set."""
+    return {
+        "network": str(config.network),
+        "platform": {
+            "https": config.platform.url.startswith("https://"),
+            "own_authority": config.platform.ca_file is not None,
+            "workspaces": len(config.platform.workspaces),
+            "long_poll_seconds": config.platform.long_poll_seconds,
+        },
+        "devices": {"usb": config.devices.usb, "endpoints": len(config.devices.endpoints)},
+        "lowered": list(config.checks.lowered),
+        "rules_elsewhere": config.rules is not None,
+        "secrets": config.secrets.store,
+        "loopback": {"tcp": config.loopback.tcp, "usual_port": config.loopback.port == _usual_port()},
+        "notifications": config.notifications.show,
+        "backup": {"scheduled": config.backup.scheduled, "every_days": config.backup.every_days},
+    }
+
+
+def _usual_port() -> int:
+    from signerd.account.config import LoopbackSection
+
+    return LoopbackSection().port
+
+
+def _daemon(patient: Patient) -> dict[str, Any] | None:
+    status = patient.status
+    if status is None:
+        return None
+    return {
+        "platform_reachable": status.platform_reachable,
+        "signed_in": status.signed_in,
+        "registered": status.fingerprint is not None,
+        "vaults_pinned": status.vaults_pinned,
+        "waiting": status.waiting_for_you,
+        "page_served": status.page_url is not None,
+        "notes": len(status.notes),
+    }
+
+
+def _device(device: DeviceView) -> dict[str, Any]:
+    """The kind of thing that it is; nothing that tells it from another of its kind."""
+    return {
+        "family": _only(_NAME, device.family),
+        "model": _only(_MODEL, device.model),
+        "state": _only(_NAME, device.state),
+        "firmware": _only(_FIRMWARE, device.firmware or ""),
+        "emulator": device.emulator,
+        "advisories": len(device.advisories),
+    }
+
+
+def _only(wanted: re.Pattern[str], text: str) -> str:
+    return text if wanted.fullmatch(text) else LEFT_OUT
+
+
+def _journal(patient: Patient) -> dict[str, Any] | None:
+    if not (patient.state / JOURNAL).exists():
+        return None
+    try:
+        with closing(open_to_read(patient.state)) as journal:
+            figures = figures_of(journal)
+            format_version = journal.execute("PRAGMA user_version").fetchone()[0]
+    except Exception:  # noqa: BLE001 - a damaged journal is what the doctor tells of; the rest is sent all the same
+        return None
+    return {
+        "version": format_version,
+        "megabytes": (patient.state / JOURNAL).stat().st_size // 2**20,
+        "signatures": figures.signatures,
+        "proposals": {_only(_NAME, name): count for name, count in figures.proposals.items()},
+        "entries": {_only(_NAME, name): count for name, count in figures.entries.items()},
+        "backup_made": last_made(patient.state) is not None,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, str]:
+    return {
+        "outcome": finding.outcome.value,
+        "found": redacted(finding.found),
+        "do": redacted(finding.do),
+    }
+
+
+def redacted(sentence: str) -> str:
+    """The words of ours; one mark for each run of others."""
+    kept: list[str] = []
+    for word in sentence.split():
+        bare = word.strip(".,:;()'`\"")
+        if _WORD.fullmatch(bare) and bare.lower() in vocabulary():
+            kept.append(word)
+        elif kept[-1:] != [LEFT_OUT]:
+            kept.append(LEFT_OUT)
+    return " ".join(kept)
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """The words of the doctor's own source, in small letters."""
+    folder = Path(__file__).parent
+    sources = [*sorted(folder.glob("*.py")), Path(errors.__file__)]
+    return frozenset(word.lower() for source in sources for word in _words(source))
+
+
+def _words(source: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _WORD.findall(node.value)

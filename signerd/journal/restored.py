@@ -1,0 +1,59 @@
+"""Whether this journal was restored from a backup, and which workspaces were read to their ends since.
+
+What was signed between the backup and the restore is in the platform's list alone. Until that list was read,
+nothing is approved (ADR 26).
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from signerd.core.audit import Note
+
+RESTORED, CAUGHT_UP = "restored", "caught-up"
+SUBJECT = "journal"
+
+_LAST = "SELECT sequence, facts FROM audit WHERE kind = ? ORDER BY sequence DESC LIMIT 1"
+_SINCE = "SELECT subject FROM audit WHERE kind = ? AND sequence > ?"
+
+
+def restored_note(made_at: datetime, entries: int, head: bytes) -> Note:
+    """From a backup that was made at that time, of a chain of so many entries with this head."""
+    facts = {"entries": entries, "head": head.hex(), "made_at": made_at.isoformat()}
+    return Note(RESTORED, SUBJECT, facts)
+
+
+def caught_up_note(workspace_id: int) -> Note:
+    return Note(CAUGHT_UP, str(workspace_id))
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The last restore: its place in the chain, and when the backup was made."""
+
+    sequence: int
+    made_at: datetime
+
+
+class RestoredBook:
+    """Over the one connection that writes the journal. A journal is restored before it is opened here."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self.last = _last(connection)
+
+    def behind(self, workspaces: Iterable[int]) -> frozenset[int]:
+        """Of these workspaces: those whose whole list was not read since the restore; none without one."""
+        if self.last is None:
+            return frozenset()
+        found = self._db.execute(_SINCE, (CAUGHT_UP, self.last.sequence))
+        return frozenset(workspaces) - {int(row["subject"]) for row in found}
+
+
+def _last(connection: sqlite3.Connection) -> Restored | None:
+    row = connection.execute(_LAST, (RESTORED,)).fetchone()
+    if row is None:
+        return None
+    return Restored(row["sequence"], datetime.fromisoformat(json.loads(row["facts"])["made_at"]))

@@ -1,0 +1,177 @@
+"""The document: one HTML file that asks nothing of any network, runs nothing, and prints on a few pages.
+
+It holds public keys alone. Whoever has it can spend nothing, and can see every payment of the vault.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import shlex
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from firmware_bridge import BridgeError
+from firmware_bridge.airgap import Content, EnrolmentForm, bbqr, draw, enrolment_text
+from multisig import CHANGE, RECEIVE, Network, OriginKey, Vault
+from multisig.descriptor import with_checksum
+from signerd.core.states import network_words
+from signerd.core.text import plain
+from signerd.core.values import Pin
+
+FOLDER = Path(__file__).parent
+ADDRESSES = 5
+# A printed code of more is read by few cameras: it is then shown as a series (BBQr).
+MOST_IN_A_CODE = 600
+# Enough for a vault of years, and imported within minutes: Core looks further ahead as addresses are used.
+RANGE = 999
+WALLET = "vault"
+# bitcoin-cli -chain=, and hwi --chain.
+CHAINS = MappingProxyType(
+    {
+        Network.MAINNET: ("main", "main"),
+        Network.TESTNET4: ("testnet4", "testnet4"),
+        Network.SIGNET: ("signet", "signet"),
+        Network.REGTEST: ("regtest", "regtest"),
+    }
+)
+_FILE = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A text and its QR code as SVG."""
+
+    text: str
+    picture: Markup
+
+
+@dataclass(frozen=True)
+class Address:
+    chain: str
+    index: int
+    code: Coded
+
+
+def kit(pin: Pin, made_at: datetime) -> str:
+    """The document of a pinned vault, as HTML."""
+    vault, style = pin.vault, (FOLDER / "kit.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        _environment()
+        .get_template("kit.html")
+        .render(
+            # The file is ours, and its hash is in the policy.
+            style=Markup(style),  # noqa: S704
+            policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+            name=plain(pin.name),
+            network=network_words(str(vault.network)),
+            vault=vault,
+            own=pin.own_key,
+            made_at=f"{made_at:%Y-%m-%d}",
+            keys=tuple(_key(key, pin.own_key) for key in vault.cosigners),
+            codes=_codes(vault.descriptor),
+            addresses=tuple(
+                _address(vault, chain, index) for chain in (RECEIVE, CHANGE) for index in range(ADDRESSES)
+            ),
+            core=core_lines(vault),
+            hwi_chain=CHAINS[vault.network][1],
+            coldcard=_enrolment(vault, pin.name),
+        )
+    )
+
+
+def file_name(pin: Pin) -> str:
+    """``kit-`` and the vault's name in plain characters."""
+    return f"kit-{_FILE.sub('-', pin.name.lower()).strip('-')[:40] or 'vault'}.html"
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _key(key: OriginKey, own: OriginKey) -> dict[str, str | bool]:
+    return {
+        "fingerprint": str(key.fingerprint),
+        "path": str(key.origin.path),
+        "xpub": str(key.xpub),
+        "ours": key == own,
+    }
+
+
+def _codes(text: str) -> tuple[Coded, ...]:
+    """One code, or a series where one would be too dense."""
+    if len(text) <= MOST_IN_A_CODE:
+        return (_coded(text, text),)
+    parts = bbqr.split(text.encode(), Content.TEXT, max_characters=MOST_IN_A_CODE)
+    return tuple(_coded(f"{number} of {len(parts)}", part) for number, part in enumerate(parts, start=1))
+
+
+def _address(vault: Vault, chain: int, index: int) -> Address:
+    text = vault.address(chain, index)
+    # In capitals, which a code holds in less room; BIP-173 reads both alike.
+    return Address("receive" if chain == RECEIVE else "change", index, _coded(text, text.upper()))
+
+
+def _coded(text: str, content: str) -> Coded:
+    drawn = draw(content, scale=3).decode()
+    # Without the XML declaration, for HTML; what the library draws is made of numbers.
+    return Coded(text, Markup(drawn[drawn.index("<svg") :]))  # noqa: S704
+
+
+def chain_descriptor(vault: Vault, chain: int) -> str:
+    """The receiving or the change descriptor alone, with its checksum: Core before 29 reads no ``<0;1>``."""
+    keys = ",".join(f"{key}/{chain}/*" for key in vault.cosigners)
+    return with_checksum(f"wsh(sortedmulti({vault.threshold},{keys}))")
+
+
+def core_lines(vault: Vault) -> dict[str, str]:
+    """What is typed at a shell beside a running Bitcoin Core, by its step."""
+    cli = f"bitcoin-cli -chain={CHAINS[vault.network][0]}"
+    wanted = [
+        {
+            "desc": chain_descriptor(vault, chain),
+            "active": True,
+            "internal": chain == CHANGE,
+            "range": [0, RANGE],
+            "timestamp": 0,
+        }
+        for chain in (RECEIVE, CHANGE)
+    ]
+    return {
+        # Without private keys, blank, no passphrase, no reuse rules, with descriptors.
+        "create": f'{cli} createwallet {WALLET} true true "" false true',
+        "import": f"{cli} -rpcwallet={WALLET} importdescriptors {shlex.quote(json.dumps(wanted))}",
+        "check": (
+            f"{cli} -rpcwallet={WALLET} deriveaddresses "
+            f"{shlex.quote(chain_descriptor(vault, RECEIVE))} '[0,0]'"
+        ),
+        "balance": f"{cli} -rpcwallet={WALLET} getbalance",
+        "draft": f"{cli} -rpcwallet={WALLET} sendall '[\"ADDRESS\"]' null unset RATE '{{\"psbt\":true}}'",
+        "combine": f'{cli} combinepsbt \'["PSBT1","PSBT2"]\'',
+        "finalise": f"{cli} finalizepsbt PSBT",
+        "test": f"{cli} testmempoolaccept '[\"HEX\"]'",
+        "send": f"{cli} sendrawtransaction HEX",
+    }
+
+
+def _enrolment(vault: Vault, name: str) -> str | None:
+    """What a Coldcard, and most devices without a cable, read to know the vault; None where none would."""
+    try:
+        return enrolment_text(vault, name, EnrolmentForm.COLDCARD)
+    except BridgeError:
+        return None

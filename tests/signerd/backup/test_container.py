@@ -1,0 +1,95 @@
+"""What is inside a backup: packed and read alike, and nothing else is taken."""
+
+import io
+import json
+import tarfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multisig import Network
+from signerd.backup import container
+from signerd.backup.container import Backup, Manifest, pack, unpack
+from signerd.errors import BackupUnreadable
+from tests.support.backups import NOON
+
+MANIFEST = Manifest(signerd="1.0", made_at=NOON, network=Network.REGTEST, entries=3, head="ab" * 32)
+FILES = {"journal.sqlite3": b"SQLite", "config.toml": b"x"}
+
+
+def tar(*members: tuple[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as made:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size, info.type = len(data), kind
+            made.addfile(info, io.BytesIO(data))
+    return content.getvalue()
+
+
+def with_manifest(**changes: object) -> bytes:
+    manifest = json.dumps({**json.loads(MANIFEST.model_dump_json()), **changes}).encode()
+    return tar(("backup.json", manifest), *FILES.items())
+
+
+@given(st.binary(max_size=5_000), st.binary(max_size=500), st.none() | st.binary(max_size=500))
+def test_what_was_packed_is_read(journal, config, rules):
+    files = {"journal.sqlite3": journal, "config.toml": config}
+    if rules is not None:
+        files["rules.toml"] = rules
+    assert unpack(pack(Backup(MANIFEST, files))) == Backup(MANIFEST, files)
+
+
+def test_the_same_is_packed_to_the_same_bytes():
+    assert pack(Backup(MANIFEST, FILES)) == pack(Backup(MANIFEST, dict(reversed(FILES.items()))))
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "no backup|has no"),
+        (b"nonsense" * 100, "no backup"),
+        (tar(*FILES.items()), "has no backup.json"),
+        (tar(("backup.json", b"{}"), ("config.toml", b"x")), "has no journal.sqlite3"),
+        (with_manifest(entries=-1), "entries"),
+        (with_manifest(head="no"), "head"),
+        (with_manifest(made_at="2026-01-02T03:04:05"), "made_at"),
+        (with_manifest(network="elsewhere"), "network"),
+        (with_manifest(format=0), "format"),
+        (tar(("backup.json", b"[" * 60_000), *FILES.items()), "cannot be read"),
+        (tar(("backup.json", b" " * 70_000), *FILES.items()), "larger"),
+        (tar(("../config.toml", b"x")), "belongs to no backup"),
+        (tar(("secrets.json", b"x")), "belongs to no backup"),
+        (tar(("config.toml", b""), kind=tarfile.SYMTYPE), "belongs to no backup"),
+        (tar(("config.toml", b""), kind=tarfile.DIRTYPE), "belongs to no backup"),
+        (tar(("config.toml", b"x"), ("config.toml", b"y")), "twice"),
+    ],
+)
+def test_what_is_no_backup_is_refused_in_words(content, why):
+    with pytest.raises(BackupUnreadable, match=why):
+        unpack(content)
+
+
+def test_a_later_format_is_said_to_be_one():
+    with pytest.raises(BackupUnreadable, match="format 2, and this signerd reads format 1"):
+        unpack(with_manifest(format=2, network="mars"))
+
+
+@pytest.mark.parametrize("cut", [1, 600, 1_500])
+def test_a_cut_one_is_refused(cut):
+    with pytest.raises(BackupUnreadable):
+        unpack(pack(Backup(MANIFEST, FILES))[:cut])
+
+
+def test_a_sparse_file_is_not_believed_about_its_size():
+    sparse = tarfile.TarInfo("config.toml")
+    sparse.type = tarfile.GNUTYPE_SPARSE
+    with pytest.raises(BackupUnreadable, match="belongs to no backup"):
+        unpack(sparse.tobuf() + bytes(1024))
+
+
+def test_nothing_larger_than_what_is_read_is_written(monkeypatch):
+    monkeypatch.setattr(container, "LIMITS", {**container.LIMITS, "config.toml": 3})
+    with pytest.raises(BackupUnreadable, match="has 4 bytes"):
+        pack(Backup(MANIFEST, {**FILES, "config.toml": b"long"}))

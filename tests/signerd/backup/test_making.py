@@ -1,0 +1,80 @@
+"""What a backup holds, and what it must not hold."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from signerd.apps.names import token_hash
+from signerd.backup.making import make_backup
+from signerd.errors import ConfigMissing, JournalCorrupted
+from tests.support.backups import CONFIG, NOON, ORIGIN, RULES, TOKEN, backup_of, open_one, remembering
+
+
+@pytest.fixture
+def state(tmp_path):
+    return remembering(tmp_path / "s")
+
+
+def test_it_holds_what_is_remembered(state):
+    found = backup_of(state)
+    assert found.files["config.toml"].decode() == CONFIG
+    assert found.files["rules.toml"].decode() == RULES
+    assert set(found.files) == {"journal.sqlite3", "config.toml", "rules.toml", "registrations.json"}
+    with open_one(state) as journal:
+        entries, head = journal.head()
+    assert (found.manifest.entries, found.manifest.head) == (entries, head.hex())
+
+
+def test_no_secret_is_in_its_plain_bytes(state):
+    content = make_backup(state, NOON)[1]
+    assert token_hash(TOKEN) in (state / "journal.sqlite3").read_bytes() + wal_of(state)
+    for secret in (TOKEN.encode(), token_hash(TOKEN), b"session-of-the-platform"):
+        assert secret not in content
+    assert b"secrets.json" not in content
+
+
+def wal_of(state):
+    path = state / "journal.sqlite3-wal"
+    return path.read_bytes() if path.exists() else b""
+
+
+def test_neither_apps_nor_origins_are_let_in_by_a_restored_journal(state, tmp_path):
+    (tmp_path / "copy").write_bytes(backup_of(state).files["journal.sqlite3"])
+    with closing(sqlite3.connect(tmp_path / "copy")) as copy:
+        assert copy.execute("SELECT count(*) FROM apps").fetchone() == (0,)
+        assert copy.execute("SELECT count(*) FROM origins").fetchone() == (0,)
+        # Who was paired when stays in the chain of decisions.
+        assert copy.execute("SELECT count(*) FROM audit WHERE facts LIKE ?", (f"%{ORIGIN}%",)).fetchone()[0]
+
+
+def test_nothing_that_was_left_out_stands_in_free_pages(state, tmp_path):
+    with open_one(state) as journal:
+        for number in range(100):
+            journal.apps.let_in(f"https://{number}.{'x' * 100}.example.org", NOON)
+    (tmp_path / "copy").write_bytes(backup_of(state).files["journal.sqlite3"])
+    with closing(sqlite3.connect(tmp_path / "copy")) as copy:
+        assert copy.execute("PRAGMA freelist_count").fetchone() == (0,)
+
+
+def test_it_is_made_beside_a_daemon_that_writes(state):
+    with open_one(state) as journal:
+        before = backup_of(state).manifest.entries
+        journal.caught_up(1)
+        journal.note(next(iter(journal.audit())).note)
+        assert backup_of(state).manifest.entries == before + 1
+
+
+def test_a_damaged_journal_replaces_no_good_backup(state):
+    with closing(sqlite3.connect(state / "journal.sqlite3")) as journal, journal:
+        journal.execute("DROP TRIGGER audit_stays")
+        journal.execute("UPDATE audit SET subject = 'other' WHERE sequence = 2")
+    with pytest.raises(JournalCorrupted, match="entry 2 was changed"):
+        make_backup(state, NOON)
+
+
+def test_without_a_configuration_there_is_nothing_to_restore_with(state, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    (state / "config.toml").unlink()
+    with pytest.raises(ConfigMissing):
+        make_backup(state, NOON)

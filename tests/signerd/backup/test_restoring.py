@@ -1,0 +1,188 @@
+"""A state folder from a backup: all is remembered, and a kill leaves an empty folder or a whole one."""
+
+import os
+import signal
+import sqlite3
+import stat
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from signerd.backup.restoring import BESIDE, restore
+from signerd.core.audit import first_fault
+from signerd.core.events import Restarted
+from signerd.core.states import State
+from signerd.errors import BackupUnreadable, FolderNotEmpty
+from signerd.journal import StateFolder
+from tests.support.backups import NOON, approve, backup_of, open_one, remembering, sign
+from tests.support.forked import in_child
+from tests.support.payments import shop
+
+
+@pytest.fixture
+def state(tmp_path):
+    return remembering(tmp_path / "s")
+
+
+def later():
+    return NOON + timedelta(days=1)
+
+
+def accept(_remembered):
+    return True
+
+
+def told_of(journal):
+    """All that a restored journal must still know."""
+    return (
+        journal.pins(),
+        journal.own_keys(),
+        journal.claims(),
+        [(record.psbt_id, record.signature, record.identity) for record in journal.records()],
+        journal._book.spent(),
+        [entry.digest for entry in journal.audit()],
+    )
+
+
+def test_everything_is_remembered_and_the_chain_goes_on(state, tmp_path):
+    new = tmp_path / "new"
+    seen = []
+    assert restore(backup_of(state), new, lambda found: not seen.append(found), now=later)
+    with open_one(state) as before, open_one(new) as after:
+        old, restored = told_of(before), told_of(after)
+        assert restored[:5] == old[:5]
+        assert restored[5][: len(old[5])] == old[5]
+        note = next(entry.note for entry in after.audit(len(old[5])))
+        assert (note.kind, note.facts["head"]) == ("restored", old[5][-1].hex())
+        assert first_fault(after.audit()) is None
+        assert after.apps.all() == ()
+    for name in ("config.toml", "rules.toml", "registrations.json"):
+        assert (new / name).read_bytes() == (state / name).read_bytes()
+    assert not (new / "secrets.json").exists()
+    assert stat.S_IMODE(new.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in new.iterdir()} == {0o600}
+    (found,) = seen
+    assert (found.signatures, found.unclear) == (1, 1)
+    assert [name for name, _code in found.pins] == ["Treasury"]
+
+
+def test_what_was_being_signed_is_not_signed_again_unasked(state, tmp_path):
+    restore(backup_of(state), tmp_path / "new", accept)
+    with open_one(tmp_path / "new") as journal:
+        assert journal.record("p-3").state is State.SIGNING
+        assert journal.decide("p-3", Restarted()).record.state is State.INTERRUPTED
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from(["sign", "approve", "poll"]), st.integers(4, 9)), max_size=5))
+def test_whatever_was_done_is_remembered(tmp_path_factory, steps):
+    folder = tmp_path_factory.mktemp("round")
+    state = remembering(folder / "s")
+    with open_one(state) as journal:
+        for number, (what, coin) in enumerate(steps):
+            snapshot = shop((coin,), psbt_id=f"x-{number}")
+            {"sign": sign, "approve": approve, "poll": lambda j, s: j.poll(s)}[what](journal, snapshot)
+    restore(backup_of(state), folder / "new", accept)
+    with open_one(state) as before, open_one(folder / "new") as after:
+        assert told_of(after)[:5] == told_of(before)[:5]
+        assert not after.records([State.WAITING_DEVICE])
+
+
+@pytest.mark.parametrize("name", ["config.toml", "journal.sqlite3", "anything"])
+def test_a_folder_in_use_is_left_alone(state, tmp_path, name):
+    new = tmp_path / "new"
+    new.mkdir(mode=0o700)
+    (new / name).write_text("mine")
+    with pytest.raises(FolderNotEmpty, match=name):
+        restore(backup_of(state), new, accept)
+    assert {path.name: path.read_text() for path in new.iterdir()} == {name: "mine"}
+
+
+def test_an_empty_folder_with_a_lock_is_taken_and_a_held_one_is_not(state, tmp_path):
+    new = tmp_path / "new"
+    backup = backup_of(state)
+    with StateFolder.hold(new), pytest.raises(Exception, match="another signerd works on"):
+        restore(backup, new, accept)
+    assert restore(backup, new, accept)
+    assert (new / "journal.sqlite3").exists()
+
+
+def test_a_no_leaves_nothing(state, tmp_path):
+    assert not restore(backup_of(state), tmp_path / "new", lambda _found: False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s"]
+
+
+def points(state, folder):
+    passed = []
+    restore(backup_of(state), folder, accept, fault=passed.append)
+    return tuple(dict.fromkeys(passed))
+
+
+def test_killed_anywhere_it_is_empty_or_whole(state, tmp_path):
+    backup = backup_of(state)
+    names = points(state, tmp_path / "undisturbed")
+    assert len(names) >= 4
+    for number, name in enumerate(names):
+        new = tmp_path / f"n{number}"
+
+        def kill(point, name=name):
+            if point == name:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        assert in_child(lambda new=new, kill=kill: restore(backup, new, accept, fault=kill)) == signal.SIGKILL
+        if not new.exists():
+            assert restore(backup, new, accept)
+        assert not new.with_name(new.name + BESIDE).exists()
+        with open_one(new) as journal:
+            assert journal.restored is not None
+            assert first_fault(journal.audit()) is None
+
+
+def forged(backup, path, statements):
+    """A journal that another hand has written to, with the manifest as it was."""
+    path.write_bytes(backup.files["journal.sqlite3"])
+    with closing(sqlite3.connect(path)) as journal:
+        for statement in statements:
+            journal.execute(statement)
+        journal.commit()
+        journal.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return replace(backup, files={**backup.files, "journal.sqlite3": path.read_bytes()})
+
+
+@pytest.mark.parametrize(
+    ("statements", "why"),
+    [
+        (("CREATE TRIGGER quiet BEFORE INSERT ON signatures BEGIN SELECT RAISE(IGNORE); END",), "tables"),
+        (("CREATE VIEW v AS SELECT 1",), "tables"),
+        (("DROP TRIGGER signatures_stay",), "tables"),
+        (("PRAGMA user_version = 999",), "version 999"),
+        (("PRAGMA user_version = 0",), "version 0"),
+        (("UPDATE proposals SET state = 'elsewhere'",), "cannot be read"),
+        (("UPDATE pins SET descriptor = 'wsh()'",), "cannot be"),
+        (("UPDATE proposals SET snapshot = '{}'",), "cannot be read"),
+    ],
+)
+def test_a_forged_journal_is_refused(state, tmp_path, statements, why):
+    bad = forged(backup_of(state), tmp_path / "forged.sqlite3", statements)
+    with pytest.raises(BackupUnreadable, match=why):
+        restore(bad, tmp_path / "new", accept)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_journal_with_another_head_than_the_manifest_is_refused(state, tmp_path):
+    backup = backup_of(state)
+    other = replace(backup, manifest=backup.manifest.model_copy(update={"head": "00" * 32}))
+    with pytest.raises(BackupUnreadable, match="not the one that the backup names"):
+        restore(other, tmp_path / "new", accept)
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0" + bytes(200), b"x" * 5_000])
+def test_what_is_no_database_is_refused(state, tmp_path, content):
+    backup = backup_of(state)
+    bad = replace(backup, files={**backup.files, "journal.sqlite3": content})
+    with pytest.raises(BackupUnreadable):
+        restore(bad, tmp_path / "new", accept)

@@ -1,0 +1,77 @@
+"""Scheduled backups: made when they are due, by a child, and told where they fail."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+from pyrage import x25519
+
+from signerd.account.config import BackupSection
+from signerd.backup.container import unpack
+from signerd.backup.last import last_made, note_made
+from signerd.backup.schedule import Schedule, made_by_child
+from signerd.backup.sealing import open_by
+from signerd.feed import Feed, Troubles
+from tests.support.backups import NOON, remembering
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Made:
+    """Backups that fail as they are told to; a clock that goes on by half a day with each look."""
+
+    state: object
+    faults: list
+    now: object = NOON
+    looks: int = 0
+    made: list = field(default_factory=list)
+
+    async def make(self):
+        fault = self.faults.pop(0) if self.faults else None
+        self.made.append(self.now)
+        if fault is None:
+            note_made(self.state, self.now)
+        return fault
+
+    async def sleep(self, _seconds):
+        self.looks += 1
+        self.now += timedelta(hours=12)
+        if self.looks == 6:
+            raise asyncio.CancelledError
+
+
+async def test_each_day_and_again_after_a_failure(tmp_path):
+    section = BackupSection(folder="/b", recipient="age1" + "q" * 58, every_days=1)
+    made, feed = Made(tmp_path, ["the disk is full", None]), Feed()
+    troubles = Troubles(feed)
+    schedule = Schedule(tmp_path, section, troubles, lambda: made.now, made.make, made.sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await schedule.run()
+    assert [(at - NOON) / timedelta(hours=12) for at in made.made] == [0, 1, 3, 5]
+    assert ["the disk is full" in line.text for line in feed.since(0)] == [True]
+    assert troubles.sentences() == ()
+
+
+async def test_the_child_writes_a_whole_backup_for_the_key(tmp_path):
+    state, folder = remembering(tmp_path / "s"), tmp_path / "disk"
+    folder.mkdir()
+    identity = x25519.Identity.generate()
+    (tmp_path / "key").write_text(str(identity))
+    section = BackupSection(folder=folder, recipient=str(identity.to_public()))
+    assert await made_by_child(state, section) is None
+    (file,) = folder.iterdir()
+    assert unpack(open_by(file.read_bytes(), tmp_path / "key")).manifest.entries > 0
+    assert last_made(state) is not None
+    assert file.stat().st_mode & 0o077 == 0
+
+
+async def test_a_child_that_cannot_says_why(tmp_path):
+    state = remembering(tmp_path / "s")
+    section = BackupSection(folder=tmp_path / "absent", recipient="age1" + "q" * 58)
+    assert "no public key of age" in await made_by_child(state, section)
+    key = str(x25519.Identity.generate().to_public())
+    section = BackupSection(folder=tmp_path / "absent", recipient=key)
+    assert "cannot be written" in await made_by_child(state, section)
+    assert last_made(state) is None

@@ -1,0 +1,63 @@
+"""backup, restore: with a daemon beside them and without one."""
+
+import pytest
+from pyrage import x25519
+
+from signerd.backup.sealing import MAGIC
+from signerd.cli.terminal import Exit
+from tests.support.backups import open_one, remembering
+from tests.support.command import is_tame, signerd
+
+
+@pytest.fixture
+def state(tmp_path):
+    return remembering(tmp_path / "s")
+
+
+def test_a_round_with_a_passphrase(state, tmp_path):
+    file, new = tmp_path / "b.age", tmp_path / "new"
+    with open_one(state):
+        made = signerd("backup", str(file), state=state, typed="phrase\n")
+    assert made.status == Exit.OK
+    assert file.read_bytes().startswith(MAGIC)
+    assert file.stat().st_mode & 0o077 == 0
+    done = signerd("restore", str(file), state=new, typed="phrase\ny\n")
+    assert done.status == Exit.OK
+    assert is_tame(done.out)
+    with open_one(state) as journal:
+        head = journal.head()[1].hex()
+        code = journal.pins()[0].vault.verification_code
+    assert head in made.out
+    for part in (head, code, "1 may have been signed", "Stop the signerd that this backup is from"):
+        assert part in done.out
+    assert signerd("audit", "verify", state=new).status == Exit.OK
+
+
+def test_a_round_with_a_key(state, tmp_path):
+    identity, file, new = x25519.Identity.generate(), tmp_path / "b.age", tmp_path / "new"
+    (tmp_path / "key").write_text(str(identity))
+    made = signerd("backup", str(file), "--recipient", str(identity.to_public()), "--json", state=state)
+    assert made.json["file"] == str(file)
+    assert signerd("restore", str(file), "--yes", state=new).status == Exit.USAGE
+    done = signerd("restore", str(file), "--identity", str(tmp_path / "key"), "--yes", "--json", state=new)
+    assert done.json["entries"] == made.json["entries"]
+    assert "Anybody can encrypt to a public key" in done.err
+
+
+def test_a_wrong_passphrase_a_no_and_a_folder_in_use_change_nothing(state, tmp_path):
+    file, new = tmp_path / "b.age", tmp_path / "new"
+    signerd("backup", str(file), state=state, typed="phrase\n")
+    wrong = signerd("restore", str(file), state=new, typed="other\n")
+    assert (wrong.status, new.exists()) == (Exit.STATE, False)
+    assert "passphrase does not open it" in wrong.err
+    assert signerd("restore", str(file), state=new, typed="phrase\nn\n").status == Exit.DECLINED
+    assert not new.exists()
+    used = signerd("restore", str(file), state=state, typed="phrase\ny\n")
+    assert (used.status, "is in use" in used.err) == (Exit.STATE, True)
+    assert signerd("backup", str(file), state=state, typed="phrase\n").status == Exit.STATE
+
+
+def test_the_reminder_ends_with_a_backup(state, tmp_path):
+    assert "no backup" in signerd("doctor", state=state).out
+    signerd("backup", str(tmp_path / "b.age"), state=state, typed="phrase\n")
+    assert "The last backup is of" in signerd("doctor", state=state).out

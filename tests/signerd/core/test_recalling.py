@@ -1,0 +1,88 @@
+"""A signature of ours that a restored journal has forgotten, found in what the platform shows."""
+
+from dataclasses import replace
+
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from multisig import Psbt
+from signerd.core import events
+from signerd.core.engine import decide
+from signerd.core.following import receive
+from signerd.core.recalling import own_signature
+from signerd.core.states import State
+from signerd.core.values import Record, Snapshot
+from tests.support.desk import review_context, signed_by, snapshot_of, spend
+from tests.support.wallets import ALICE, BOB, MALLORY, Signer
+
+
+def shown(*signers: Signer, **changes: object) -> Snapshot:
+    """What the platform shows once these have signed."""
+    snapshot = snapshot_of(spend(n_inputs=2), **changes)
+    for signer in signers:
+        snapshot = replace(snapshot, psbt=signed_by(signer, snapshot), collected=snapshot.collected + 1)
+    return snapshot
+
+
+def record_of(snapshot: Snapshot) -> Record:
+    return receive(snapshot, review_context()).record
+
+
+@pytest.mark.parametrize("signers", [(ALICE,), (BOB, ALICE)])
+def test_our_signature_counts_as_made_here(signers):
+    step = decide(record_of(shown(*signers)), events.Recalled(), review_context())
+    assert step.record.state is State.SUBMITTED
+    assert step.record.signature.psbt == shown(*signers).psbt
+    assert step.record.approval is None
+    recalled, signed = step.notes
+    assert (recalled.kind, signed.kind) == ("recalled", "signed")
+    assert [amount for _script, amount in recalled.facts["payments"]] == [50_000]
+    assert signed.facts["places"]
+
+
+@pytest.mark.parametrize("signers", [(), (BOB,)])
+def test_what_others_signed_is_not_ours(signers):
+    record = record_of(shown(*signers))
+    assert decide(record, events.Recalled(), review_context()).record == record
+
+
+def test_a_signature_that_does_not_verify_is_none():
+    good = shown(ALICE)
+    (signature,) = Psbt.parse(good.psbt).inputs[0].partial_signatures.values()
+    bad = signature[:40] + bytes([signature[40] ^ 1]) + signature[41:]
+    assert own_signature(good, review_context()) is not None
+    assert own_signature(replace(good, psbt=good.psbt.replace(signature, bad)), review_context()) is None
+
+
+def test_without_the_pinned_vault_nothing_is_ours():
+    assert own_signature(shown(ALICE), review_context(pin=None)) is None
+
+
+def test_a_key_of_no_cosigner_signs_nothing_of_it():
+    assert own_signature(snapshot_of(spend()), review_context()) is None
+    assert MALLORY.vault_key(review_context().network, 0) not in review_context().pin.vault.cosigners
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (ProposalStatus.BROADCASTING, State.BROADCAST),
+        (ProposalStatus.CONFIRMED, State.CONFIRMED),
+        (ProposalStatus.CANCELLED, State.WITHDRAWN),
+    ],
+)
+def test_the_platforms_word_about_its_end_stands_beside_the_signature(status, state):
+    step = decide(record_of(shown(ALICE, status=status)), events.Recalled(), review_context())
+    assert step.record.state is state
+    assert step.record.signature is not None
+
+
+@pytest.mark.parametrize("state", [State.SIGNING, State.VERIFYING])
+def test_while_a_device_works_nothing_is_taken(state):
+    record = replace(record_of(shown(ALICE)), state=state)
+    assert decide(record, events.Recalled(), review_context()).record == record
+
+
+def test_a_stored_signature_stays_as_it_is():
+    once = decide(record_of(shown(ALICE)), events.Recalled(), review_context()).record
+    assert decide(once, events.Recalled(), review_context()).record == once

@@ -1,0 +1,133 @@
+"""What is sent to others who help: useful, and nothing that was planted anywhere is in it."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from signerd.cli.terminal import Exit
+from signerd.doctor.bundle import bundle, redacted, vocabulary
+from signerd.doctor.examining import examine
+from signerd.doctor.finding import Finding, Outcome, Patient
+from tests.signerd.loopback.test_routes import DEVICE, STATUS
+from tests.support.backups import remembering
+from tests.support.command import signerd
+from tests.support.desk import VAULT
+
+PLANTED = {
+    "xpub": str(VAULT.cosigners[0].xpub),
+    "fingerprint": str(VAULT.cosigners[0].fingerprint),
+    "descriptor": VAULT.descriptor,
+    "code": VAULT.verification_code,
+    "address": VAULT.address(0, 0),
+    "txid": "5e" * 32,
+    "mail": "mallory.smith@example.org",
+    "host": "treasury-laptop.lan",
+    "url": "https://custody.bigbank.example",
+    "home": "/home/mallory",
+    "token": "s1_0123456789abcdefghijklmnop",
+    "name": "Zanzibar Pension Fund",
+    "amount": "12,345,678",
+    "serial": "205032844D30",
+}
+SECRETS = st.text("abcdefghijklmnopqrstuvwxyz0123456789/:.@_-", min_size=6, max_size=60)
+
+
+def planted(folder: Path, texts: list[str]) -> tuple[Patient, dict[str, Finding], tuple]:
+    """A machine with these texts wherever a text can stand."""
+    said = " ".join(texts)
+    status = STATUS.model_copy(
+        update={
+            "state_folder": said,
+            "platform_url": said,
+            "email": said,
+            "fingerprint": said,
+            "journal_head": said,
+            "page_url": said,
+            "notes": tuple(texts),
+            "secrets": said,
+        }
+    )
+    device = DEVICE.model_copy(
+        update={
+            "id": said,
+            "label": said,
+            "endpoint": said,
+            "fingerprint": said,
+            "detail": said,
+            "advice": said,
+            "firmware": said,
+            "family": said,
+            "state": said,
+        }
+    )
+    findings = {
+        name: Finding(outcome, f"The vault {said} is locked: {text}.", said, f"Look at {said}")
+        for name, outcome in (("notes", Outcome.NOTE), ("journal", Outcome.TROUBLE))
+        for text in texts
+    }
+    return Patient(folder, folder, {"HOME": said}, lambda: 0.0, status), findings, (device,)
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    """The journal's own words are planted, too: a kind and a state that no code of ours writes."""
+    folder = remembering(tmp_path_factory.mktemp("bundle") / "s")
+    with (folder / "config.toml").open("r+") as file:
+        text = file.read()
+        file.seek(0)
+        file.write(f'label = "{PLANTED["name"]}"\n{text}'.replace("http://127.0.0.1:9", PLANTED["url"]))
+    with closing(sqlite3.connect(folder / "journal.sqlite3")) as journal, journal:
+        journal.execute("UPDATE proposals SET state = ?", (PLANTED["mail"],))
+    return folder
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(SECRETS | st.sampled_from(sorted(PLANTED.values())), min_size=1, max_size=4))
+def test_nothing_planted_is_in_it(state, texts):
+    words = vocabulary()
+    # A text that is one of the doctor's own words gives nothing away.
+    assume(not any(part in words for text in texts for part in text.replace("/", " ").split()))
+    text = json.dumps(bundle(*planted(state, texts)), ensure_ascii=False)
+    for secret in (*texts, *PLANTED.values(), str(state), state.name + "/"):
+        assert secret not in text
+
+
+@pytest.mark.parametrize("what", sorted(PLANTED))
+def test_of_a_sentence_only_our_own_words_are_kept(what):
+    kept = redacted(f"The journal of {PLANTED[what]} is not whole: {PLANTED[what]}.")
+    assert PLANTED[what] not in kept
+    assert kept.startswith("The journal of …")
+    assert not set(PLANTED[what].lower().split()) & vocabulary()
+
+
+def test_it_says_what_helps(state):
+    patient, findings, devices = planted(state, ["x"])
+    found = bundle(patient, findings, devices)
+    assert found["journal"]["version"] >= 10
+    assert found["journal"]["signatures"] == 1
+    assert found["configuration"]["network"] == "regtest"
+    assert found["doctor"]["journal"]["outcome"] == "trouble"
+    assert found["devices"][0]["model"] == "T"
+    assert found["libraries"]["hwi"]
+
+
+def test_it_is_shown_in_full_before_it_is_written(state, tmp_path):
+    out = tmp_path / "bundle.json"
+    refused = signerd("debug", "bundle", "--out", str(out), state=state, typed="n\n")
+    assert (refused.status, out.exists()) == (Exit.DECLINED, False)
+    done = signerd("debug", "bundle", "--out", str(out), state=state, typed="y\n")
+    assert done.status == Exit.OK
+    assert json.loads(out.read_text()) == json.loads(done.out)
+    assert signerd("debug", "bundle", "--json", state=state).json["format"] == 1
+
+
+def test_what_the_real_doctor_says_of_this_machine_names_none_of_it(state):
+    patient = Patient(state, Path("/"), {"HOME": PLANTED["home"]}, lambda: 1_800_000_000.0)
+    text = json.dumps(bundle(patient, examine(patient), ()), ensure_ascii=False)
+    for secret in (str(state), PLANTED["url"], PLANTED["name"], "bigbank"):
+        assert secret not in text

@@ -1,0 +1,68 @@
+"""State folders that remember something, and backups of them."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from signerd.apps.names import token_hash
+from signerd.backup.container import Backup, unpack
+from signerd.backup.making import make_backup
+from signerd.core import events
+from signerd.core.values import Limits
+from signerd.journal import Journal
+from signerd.journal.apps import App
+from tests.support.daemons import prepare
+from tests.support.desk import NETWORK, signed_by
+from tests.support.payments import shop
+from tests.support.wallets import ALICE
+
+CONFIG = """network = "regtest"
+[platform]
+url = "http://127.0.0.1:9"
+[devices]
+usb = false
+[secrets]
+store = "file"
+"""
+RULES = '[refuse]\nabove_per_day = "60000 sat"\n'
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+TOKEN = "s1_" + "secret-of-an-app" * 2
+ORIGIN = "https://pay.example.org"
+
+
+def remembering(folder: Path) -> Path:
+    """Alice signed a payment to the shop, and her device is being asked for another one; an app is paired."""
+    folder.mkdir(mode=0o700)
+    prepare(folder)
+    (folder / "config.toml").write_text(CONFIG)
+    (folder / "rules.toml").write_text(RULES)
+    (folder / "registrations.json").write_text("{}")
+    (folder / "secrets.json").write_text('{"secret": "session-of-the-platform"}')
+    with open_one(folder) as journal:
+        sign(journal, shop((1,), psbt_id="p-1"))
+        approve(journal, shop((3,), psbt_id="p-3"))
+        journal.decide("p-3", events.DeviceFound("d"))
+        day = timedelta(days=1)
+        rights = frozenset({"read"})
+        journal.apps.pair(App("app-1", "Shop", ORIGIN, rights, token_hash(TOKEN), NOON, NOON + day))
+        journal.apps.let_in(ORIGIN, NOON + day)
+    return folder
+
+
+def open_one(folder: Path) -> Journal:
+    return Journal(folder, network=NETWORK, limits=Limits(), now=lambda: NOON)
+
+
+def approve(journal: Journal, snapshot) -> None:
+    journal.poll(snapshot)
+    found = journal.review(snapshot.psbt_id)
+    journal.decide(snapshot.psbt_id, events.Approved(found.digest, found.to_acknowledge))
+
+
+def sign(journal: Journal, snapshot) -> None:
+    approve(journal, snapshot)
+    journal.decide(snapshot.psbt_id, events.DeviceFound("d"))
+    journal.decide(snapshot.psbt_id, events.DeviceReturned(signed_by(ALICE, snapshot)))
+
+
+def backup_of(folder: Path) -> Backup:
+    return unpack(make_backup(folder, NOON)[1])
