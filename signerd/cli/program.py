@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from signerd.cli import account, apps, daemon, devices, proposals, rules, vaults
+from signerd.cli import account, apps, daemon, devices, proposals, rules, service, udev, vaults
 from signerd.cli.desk import Desk
 from signerd.cli.terminal import Exit, answers, end_with
 
@@ -62,6 +62,8 @@ for command in (
 ):
     app.command()(command)
 for group in (devices.devices, apps.apps, daemon.audit, rules.rules, devices.device):
+    app.add_command(group)
+for group in (service.service, udev.udev):
     app.add_command(group)
 app.command("open")(apps.open_page)
 app.command()(devices.demo)
