@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import Exit, answer, say
+from signerd.cli.terminal import Exit, answer, aside, say
 
 if TYPE_CHECKING:
     from signerd.service.manager import Service
@@ -44,18 +44,15 @@ def install(desk: Desk, as_json: bool) -> None:
     for path, content in made.files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+        aside(f"Written: {path}")
+    if kept == "file":
+        # Said before: the start below fails where it was not handed over yet.
+        aside("! It has no terminal to ask for the passphrase of the secrets file in.")
+        aside(f"  {HAND_OVER if made.manager == 'systemd' else KEYRING}")
     for command in made.before:
         asked(command)
     require(made.install)
-    if as_json:
-        _answer(made)
-        return
-    for path in made.files:
-        say(f"Written: {path}")
-    say(f"{made.manager} starts signerd now, and at each sign-in.")
-    if kept == "file":
-        say("! It has no terminal to ask for the passphrase of the secrets file in.")
-        say(f"  {HAND_OVER if made.manager == 'systemd' else KEYRING}")
+    _say(made, f"{made.manager} starts signerd now, and at each sign-in.", as_json=as_json)
 
 
 @service.command()

@@ -71,7 +71,7 @@ def test_install_writes_the_units_and_starts_them(home):
         "systemctl --user start signerd.socket signerd.service",
     ]
     # CONFIG keeps its secrets in a file with a passphrase.
-    assert "passphrase" in ended.out
+    assert "passphrase" in ended.err
 
 
 def test_a_state_folder_that_only_this_terminal_knows_of_is_named(home, tmp_path, monkeypatch):
