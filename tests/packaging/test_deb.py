@@ -7,6 +7,7 @@ It takes minutes, root and a mirror, so it runs on demand alone:
 The root is made by debootstrap, of the release of Debian that this machine runs, where it is not there yet.
 """
 
+import json
 import os
 import re
 import shutil
@@ -182,6 +183,12 @@ def test_it_is_installed_run_upgraded_removed_and_purged(root, package, tmp_path
     assert '"version"' in done(root, "sh", "-c", SERVE, typed=CONFIG, user=USER)
     rules = done(root, "signerd", "udev", "check", user=USER)
     assert re.search(r"20-ledger\.rules +installed +/usr/lib/udev/rules\.d", rules)
+    # No manager of services runs in a root like this; the package's own units would be enabled.
+    refused = within(root, "signerd", "service", "install", "--json", user=USER)
+    assert (
+        "systemctl --user daemon-reload" in json.loads(refused.stderr.splitlines()[-1])["error"]["sentence"]
+    )
+    assert not (root / f"home/{USER}/.config/systemd").exists()
     for page in ("signerd", "signerd-hwi"):
         assert (root / f"usr/share/man/man1/{page}.1.gz").exists()
 
