@@ -9,7 +9,7 @@ TARGETS ?=
 # Hundreds of interpreters start in the tests: without a cache each compiles the project again, and each worker every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test lint format bench fuzz fuzz-keep lock clean
+.PHONY: help venv demo test lint format bench fuzz fuzz-keep lock deb audit release clean
 help:
 	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person)"
 	@echo "make test          the whole suite"
@@ -19,6 +19,9 @@ help:
 	@echo "make fuzz          every door that reads what others wrote, fuzzed for SECONDS=60 each (TARGETS=\"psbt tokens\")"
 	@echo "make fuzz-keep     fold what was found into fuzz/corpus/"
 	@echo "make lock          resolve every dependency again into lock/"
+	@echo "make deb           a Debian package for this release of Debian, into dist/"
+	@echo "make audit         known weaknesses of what is locked; asks PyPI's database over the network"
+	@echo "make release       wheel, sdist, Debian package, SBOMs and SHA256SUMS, into dist/"
 	@echo "make clean         remove .venv and state/"
 
 venv: $(VENV)/.installed
@@ -60,5 +63,20 @@ $(VENV)/.fuzz: $(VENV)/.installed lock/fuzz.txt
 lock: venv
 	UV=$(BIN)/uv sh tools/lock
 
+deb: venv
+	@UV=$(BIN)/uv sh tools/deb
+
+audit: $(VENV)-release/.installed
+	$(VENV)-release/bin/pip-audit --strict --require-hashes --disable-pip -r lock/desktop.txt -r lock/server.txt
+
+release: venv $(VENV)-release/.installed
+	@UV=$(BIN)/uv RELEASE=$(VENV)-release/bin sh tools/release
+
+# What checks a release is no part of the environment that tests run in.
+$(VENV)-release/.installed: $(VENV)/.installed lock/release.txt
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)-release
+	@$(BIN)/uv pip install --quiet --python $(VENV)-release/bin/python --require-hashes --only-binary :all: -r lock/release.txt
+	@touch $@
+
 clean:
-	rm -rf $(VENV) state
+	rm -rf $(VENV) $(VENV)-release state dist

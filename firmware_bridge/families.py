@@ -45,7 +45,7 @@ class Fault:
 class Maker:
     """A family: its properties, and which outcome a status, else a phrase (lower case, first match) means.
 
-    `udev_rules`: the file of the folder `udev` that lets the person at the machine open its devices.
+    `udev_rules`: the file of `signerd.udev` that lets the person at the machine open its devices.
     `cable_only`: its devices read neither cards nor QR codes. `max_name`: the longest name of a vault; None
     if they keep no names. `enrols`: they must know a vault before they sign for it. `shares_session`: a
     device has one session, which a new connection takes away from the last one. `counts_tries`: a secret that

@@ -23,7 +23,8 @@
     ├── LoopbackError        InvalidRequest · RequestTooLarge · RequestTooSlow · NotForBrowsers · NoSuchRoute
     │                        TooManyStreams · TooManyPrompts · TooManyRequests · HostRefused · OriginRefused
     │                        EntryRefused · PageNotServed · SocketUnusable · DaemonNotRunning · DaemonFailed
-    └── SetupError           AlreadyConfigured · AnswerMissing
+    └── SetupError           AlreadyConfigured · AnswerMissing · NotOnThisSystem · NeedsRoot
+                             SystemToolFailed
 
 Each leaf has a stable ``code``, a sentence that says what is wrong, and a ``hint`` that says what to do.
 """
@@ -526,3 +527,20 @@ class AlreadyConfigured(SetupError):
 class AnswerMissing(SetupError):
     code = "answer-missing"
     default_hint = "Run it in a terminal, or give one line for each question on standard input."
+
+
+class NotOnThisSystem(SetupError):
+    code = "not-on-this-system"
+    default_hint = "docs/install.md says what there is for which system."
+
+
+class NeedsRoot(SetupError):
+    code = "needs-root"
+    default_hint = "Run the same command with sudo."
+
+
+class SystemToolFailed(SetupError):
+    """A program of the system's own, as systemctl, is missing or refused."""
+
+    code = "system-tool-failed"
+    default_hint = "Run the command by hand to see what it says."

@@ -85,6 +85,9 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.DaemonFailed: HTTPStatus.INTERNAL_SERVER_ERROR,
         e.AlreadyConfigured: HTTPStatus.CONFLICT,
         e.AnswerMissing: HTTPStatus.CONFLICT,
+        e.NotOnThisSystem: HTTPStatus.CONFLICT,
+        e.NeedsRoot: HTTPStatus.CONFLICT,
+        e.SystemToolFailed: HTTPStatus.INTERNAL_SERVER_ERROR,
     }
 )
 

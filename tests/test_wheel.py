@@ -1,9 +1,13 @@
-"""What is built for users: the five packages whole, and nothing of the checkout that would not be there."""
+"""What is built for users: the five packages whole, and nothing of the checkout that would not be there. Two
+builds of one commit give the same bytes.
+"""
 
 import json
+import os
 import re
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from importlib.metadata import Distribution, PathDistribution, distribution
@@ -30,17 +34,20 @@ print(json.dumps([len(own), foreign]))
 """
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
+def build(checkout: Path, folder: Path, *targets: str) -> dict[str, Path]:
+    """What hatchling makes of a checkout, by the last letters of each file's name."""
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
-        cwd=ROOT,
+        [sys.executable, "-m", "hatchling", "build", *(f"-t{target}" for target in targets), "-d", folder],
+        cwd=checkout,
         check=True,
         capture_output=True,
     )
-    (file,) = folder.glob("*.whl")
-    return file
+    return {file.suffix: file for file in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("wheel"), "wheel")[".whl"]
 
 
 def test_the_wheel_holds_the_five_packages_whole_and_nothing_else(wheel):
@@ -48,6 +55,37 @@ def test_the_wheel_holds_the_five_packages_whole_and_nothing_else(wheel):
         built = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = (file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.is_file())
     assert built == {file.relative_to(ROOT).as_posix() for file in files if "__pycache__" not in file.parts}
+
+
+def test_the_sdist_holds_what_a_build_needs_and_no_more_and_gives_the_same_wheel(wheel, tmp_path):
+    sdist = build(ROOT, tmp_path / "sdist", "sdist")[".gz"]
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+        archive.extractall(tmp_path, filter="data")
+    with zipfile.ZipFile(wheel) as archive:
+        built = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert names - built == {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO", ".gitignore"}
+    (source,) = tmp_path.glob("signerd-*")
+    again = build(source, tmp_path / "again", "wheel")[".whl"]
+    assert again.read_bytes() == wheel.read_bytes()
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no clone")
+def test_two_clones_give_the_same_bytes(tmp_path):
+    made = []
+    for name, mask in (("a", 0o022), ("another", 0o077)):
+        old = os.umask(mask)
+        try:
+            clone = tmp_path / name
+            subprocess.run(["git", "clone", "-q", "--shared", ROOT, clone], check=True, capture_output=True)
+            made.append(build(clone, tmp_path / f"{name}-built", "wheel", "sdist"))
+        finally:
+            os.umask(old)
+    first, second = made
+    assert first.keys() == second.keys() == {".whl", ".gz"}
+    assert [first[kind].name for kind in first] == [second[kind].name for kind in first]
+    for kind, file in first.items():
+        assert file.read_bytes() == second[kind].read_bytes(), kind
 
 
 def test_no_module_of_the_wheel_imports_anything_of_the_checkout(wheel, tmp_path):

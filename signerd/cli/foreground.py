@@ -26,6 +26,7 @@ from signerd.feed import Line
 from signerd.journal.storage import StateFolder, make_private, write_private
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
+from signerd.service.supervised import Supervisor
 
 # Told of what happens: the subject, the kind of line, the text.
 Log = Callable[[str, str, str], None]
@@ -35,25 +36,29 @@ _QUIET_SECONDS = 3600.0
 
 def run_daemon(state: Path, answers: Answers, *, as_json: bool) -> None:
     """Until Ctrl-C or SIGTERM. Raises SignerdError."""
+    supervisor = Supervisor.taken(os.environ, os.getpid())
     with StateFolder.hold(state):
         config = load_config(find_config(state))
         store = opened_store(config, state, answers)
-        asyncio.run(_serve(config, state, store, _log_json if as_json else _log_text))
+        asyncio.run(_serve(config, state, store, _log_json if as_json else _log_text, supervisor))
 
 
-async def _serve(config: Config, state: Path, store: SecretStore, log: Log) -> None:
+async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supervisor: Supervisor) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     port = config.loopback.port_to_serve()
-    async with open_daemon(config, state, store) as daemon, serving(daemon, state, port=port) as socket:
+    async with (
+        open_daemon(config, state, store) as daemon,
+        serving(daemon, state, port=port, handed=supervisor.listening) as socket,
+    ):
         log("signerd", "state", f"serves {socket}, {network_words(str(config.network))}")
         if daemon.page_address.url is not None:
             log("signerd", "state", f"serves the page at {daemon.page_address.url}: `signerd open` opens it")
         for note in (await daemon.status()).notes:
             log("signerd", "attention", note)
         backups = backing_up(state, config.backup, daemon.troubles, daemon.journal.now)
-        async with notifying(daemon.feed, config.notifications.show), backups:
+        async with notifying(daemon.feed, config.notifications.show), backups, supervisor.told():
             await _until(stop, daemon, log)
         log("signerd", "state", "stops")
 

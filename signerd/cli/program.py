@@ -18,6 +18,8 @@ from signerd.cli import (
     kit,
     proposals,
     rules,
+    service,
+    udev,
     vaults,
 )
 from signerd.cli.desk import Desk
@@ -77,7 +79,16 @@ for command in (
     daemon.completion,
 ):
     app.command()(command)
-for group in (devices.devices, apps.apps, daemon.audit, rules.rules, devices.device, debug.debug):
+for group in (
+    devices.devices,
+    apps.apps,
+    daemon.audit,
+    rules.rules,
+    devices.device,
+    debug.debug,
+    service.service,
+    udev.udev,
+):
     app.add_command(group)
 app.command("open")(apps.open_page)
 app.command("import")(airgap.import_answer)

@@ -1,35 +1,18 @@
 """The machine: libraries, permissions, the port, the desktop; and the devices as the daemon sees them."""
 
 import errno
-import os
-import re
 import socket
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 
 from signerd.client import DaemonClient
 from signerd.doctor.finding import Finding, Outcome, Patient, well
 from signerd.notifying.notifier import session_bus
 from signerd.shapes import DeviceView
+from signerd.udev.rules import shut_devices, some_rule
 
 LIBRARIES = ("usb1", "hid", "serial", "hwilib")
-RULE_FOLDERS = ("etc/udev/rules.d", "run/udev/rules.d", "usr/lib/udev/rules.d", "lib/udev/rules.d")
 ADDRESSES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
-_VENDOR = re.compile(r'ATTRS?\{idVendor\}=="([0-9a-f]{4})"')
-# The vendors of ``udev/``, each by its file. A Jade is left out: the chips that it is seen by are in other
-# things too.
-MAKERS = {
-    "d13e": "20-coldcard.rules",
-    "2b24": "20-keepkey.rules",
-    "2c97": "20-ledger.rules",
-    "534c": "20-trezor.rules",
-    "1209": "20-trezor.rules",
-    "03eb": "20-bitbox.rules",
-}
-# What ``1209`` (pid.codes) and ``03eb`` (Atmel) are signing devices with.
-PRODUCTS = {"1209": {"53c0", "53c1"}, "03eb": {"2402", "2403"}}
 
 
 def libraries(_patient: Patient) -> Finding:
@@ -46,46 +29,23 @@ def libraries(_patient: Patient) -> Finding:
 
 
 def permissions(patient: Patient) -> Finding:
-    shut = [(node, rule) for node, rule in _present(patient.root) if not os.access(node, os.R_OK | os.W_OK)]
-    known = _vendors_with_rules(patient.root)
+    shut = shut_devices(patient.root)
     if shut:
         rules = sorted({rule for _node, rule in shut})
         return Finding(
             Outcome.TROUBLE,
             f"A device is connected that this user may not open: {', '.join(str(node) for node, _ in shut)}.",
             "Linux lets only root open a USB device, unless a rule says otherwise.",
-            f"Install {', '.join(rules)} as udev/README.md says, and connect the device again.",
+            f"Run `signerd udev install`, which brings {', '.join(rules)}, and connect the device again.",
         )
-    if sys.platform == "linux" and not known & set(MAKERS):
+    if sys.platform == "linux" and not some_rule(patient.root):
         return Finding(
             Outcome.NOTE,
             "No udev rule for a signing device is installed.",
             "Without one, a device that you connect cannot be opened.",
-            "Install those of udev/ for the devices that you have.",
+            "Run `signerd udev install`.",
         )
     return well("This user may open the devices that are connected.")
-
-
-def _present(root: Path) -> Iterator[tuple[Path, str]]:
-    """The node of each signing device on USB, and the file with its rule."""
-    for place in sorted((root / "sys/bus/usb/devices").glob("*")):
-        vendor, product = _word(place / "idVendor"), _word(place / "idProduct")
-        if vendor in MAKERS and product in PRODUCTS.get(vendor, {product}):
-            bus, number = _word(place / "busnum"), _word(place / "devnum")
-            if bus.isdigit() and number.isdigit():
-                yield root / f"dev/bus/usb/{int(bus):03}/{int(number):03}", MAKERS[vendor]
-
-
-def _word(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
-def _vendors_with_rules(root: Path) -> set[str]:
-    files = (file for folder in RULE_FOLDERS for file in (root / folder).glob("*.rules"))
-    return {vendor for file in files for vendor in _VENDOR.findall(_word(file))}
 
 
 def port(patient: Patient) -> Finding:

@@ -69,6 +69,7 @@ async def serving(
     state: Path,
     *,
     port: int | None = None,
+    handed: socket.socket | None = None,
     clock: Callable[[], float] = seconds_awake_or_not,
     work: Callable[[], float] = time.thread_time,
     sessions: Sessions | None = None,
@@ -76,7 +77,8 @@ async def serving(
     """Answer while the body runs; at its end every stream is ended and every answer is finished.
 
     The caller holds the state folder. Yields the socket's path. ``port``: of TCP, 0 for any free one, None
-    for none; where it cannot be served, the socket is, and ``service.page_address`` says why. ``work``: the
+    for none; where it cannot be served, the socket is, and ``service.page_address`` says why. ``handed``: the
+    private socket where the service manager opened it. ``work``: the
     processor seconds of the calling thread, by which apps pay. ``sessions``: of the page; None: new ones.
 
     Raises:
@@ -86,7 +88,7 @@ async def serving(
     seated = Sessions(clock) if sessions is None else sessions
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:
-        private = stack.enter_context(private_socket(state))
+        private = stack.enter_context(private_socket(state, handed))
         servers = [_Server(_config(app, SocketGate(service.apps, rates), _of_the_socket), (private,))]
         if port is not None:
             found = stack.enter_context(listening_ports(port))

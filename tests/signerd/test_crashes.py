@@ -95,7 +95,7 @@ def at(kills: list[dict[str, object]], point: str) -> dict[str, object]:
         ("tokens", 14),
         ("airgap", 5),
         ("restored", 2),
-    ],  # fmt: skip
+    ],
 )
 def test_f_every_invariant_holds_wherever_it_is_killed(sweeps, story: str, least: int) -> None:
     told = [(kill["point"], kill["passing"], kill["wrong"]) for kill in sweeps[story] if kill["wrong"]]

@@ -6,31 +6,45 @@ import contextlib
 import errno
 import os
 import socket
+import stat
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from signerd.endpoint import IPV4, require_own_socket, socket_path
-from signerd.errors import SocketUnusable
+from signerd.errors import SocketUnusable, UnsafeFolder
 from signerd.journal.storage import PRIVATE_FILE, make_private
 from signerd.loopback.access.peers import Whose, teller
 
 # sockaddr_un's sun_path is 108 bytes on Linux and 104 on macOS, with its closing zero.
 MAX_SOCKET_PATH = 103
 BACKLOG = 64
+UNIX_TABLE = Path("/proc/net/unix")
+# linux/net.h, __SO_ACCEPTCON
+_ACCEPTS = 0x10000
+_UNIT = "Take the socket unit as `signerd service install` writes it, or stop it: `signerd service stop`."
+_SERVICE = "Start signerd there, `signerd service start`; or free the socket first, `signerd service stop`."
 
 
 @contextlib.contextmanager
-def private_socket(state: Path) -> Iterator[socket.socket]:
+def private_socket(state: Path, handed: socket.socket | None = None) -> Iterator[socket.socket]:
     """A listening socket of mode 0600 in the private state folder, which the caller holds; removed at the
     end.
 
+    ``handed``: that very socket, where the service manager opened it; its file is the manager's, and stays.
+
     Raises:
         UnsafeFolder: the folder, or what is in the socket's place, is not ours alone. SocketUnusable: it
-            cannot be made here.
+            cannot be made here, or another one was handed over.
     """
     make_private(state)
     path = socket_path(state)
+    if handed is not None:
+        with handed:
+            _require_ours(handed, path)
+            yield handed
+        return
     if len(os.fsencode(path)) > MAX_SOCKET_PATH:
         raise SocketUnusable(
             f"{path} is longer than the {MAX_SOCKET_PATH} bytes that a socket's path may have"
@@ -38,8 +52,10 @@ def private_socket(state: Path) -> Iterator[socket.socket]:
     _remove_leftover(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        # Linux gives the file the mode of the socket: it is never open to others, not even for a moment.
-        os.fchmod(listening.fileno(), PRIVATE_FILE)
+        if sys.platform == "linux":
+            # It gives the file the mode of the socket: never open to others, not even for a moment. macOS
+            # refuses (fchmod(2), EINVAL); the folder is private.
+            os.fchmod(listening.fileno(), PRIVATE_FILE)
         listening.bind(str(path))
         path.chmod(PRIVATE_FILE)
         listening.listen(BACKLOG)
@@ -54,6 +70,26 @@ def private_socket(state: Path) -> Iterator[socket.socket]:
         path.unlink(missing_ok=True)
 
 
+def _require_ours(handed: socket.socket, path: Path) -> None:
+    """Raises UnsafeFolder, SocketUnusable."""
+    kind = (handed.family, handed.type)
+    listens = kind == (socket.AF_UNIX, socket.SOCK_STREAM) and handed.getsockopt(
+        socket.SOL_SOCKET, socket.SO_ACCEPTCONN
+    )
+    if not listens or os.path.realpath(handed.getsockname()) != os.path.realpath(path):
+        raise SocketUnusable(f"the service manager hands over another socket than {path}", hint=_UNIT)
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        raise SocketUnusable(f"{path} was removed under the service manager", hint=_UNIT) from None
+    require_own_socket(path, found)
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise UnsafeFolder(
+            f"{path} is open to other users (mode {stat.S_IMODE(found.st_mode):o})", hint=_UNIT
+        )
+    handed.setblocking(False)  # noqa: FBT003 - the standard library's signature
+
+
 def _remove_leftover(path: Path) -> None:
     """A daemon that was killed leaves its socket behind; anything else in its place is not ours to remove."""
     try:
@@ -61,7 +97,21 @@ def _remove_leftover(path: Path) -> None:
     except FileNotFoundError:
         return
     require_own_socket(path, found)
+    if _is_listened_to(path):
+        # The caller holds the folder: it is no daemon, but who starts one.
+        raise SocketUnusable(f"the service manager listens at {path}", hint=_SERVICE)
     path.unlink()
+
+
+def _is_listened_to(path: Path) -> bool:
+    """False where the system has no table of its sockets: then none is handed over, either."""
+    try:
+        table = UNIX_TABLE.read_text(errors="surrogateescape")
+    except OSError:
+        return False
+    # Its columns: number, references, protocol, flags, type, state, inode, path (proc(5)).
+    rows = (line.split(maxsplit=7) for line in table.splitlines()[1:])
+    return any(row[7:] == [str(path)] and int(row[3], 16) & _ACCEPTS for row in rows)
 
 
 IPV6 = "::1"

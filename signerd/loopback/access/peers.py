@@ -161,6 +161,11 @@ def plain_address(address: Address) -> Address:
 
 
 _PEER_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
+# sys/un.h and sys/ucred.h of macOS. struct xucred: version, user, count of groups, groups.
+_SOL_LOCAL: Final = 0
+_LOCAL_PEERCRED: Final = 1
+_XUCRED: Final = struct.Struct("=IIh2x16I")
+_XUCRED_VERSION: Final = 0
 # A connection to ourselves: it is accepted at once.
 _OWN_CONNECTION_SECONDS = 1.0
 
@@ -181,12 +186,24 @@ class Accepted(Protocol):
     def getpeername(self) -> Any: ...
 
 
-def peer_uid(connection: Connection) -> int:
+def peer_uid(connection: Connection, platform: str = sys.platform) -> int:
     """The user who runs the program on the other side of a Unix socket. Raises SocketUnusable."""
+    if platform == "darwin":
+        return _by_xucred(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))
     if not hasattr(socket, "SO_PEERCRED"):
         raise SocketUnusable("this system does not say who is on the other side of a socket")
     packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
     _pid, uid, _gid = _PEER_CREDENTIALS.unpack(packed)
+    return int(uid)
+
+
+def _by_xucred(packed: bytes) -> int:
+    """Raises SocketUnusable for an answer of another form."""
+    if len(packed) != _XUCRED.size:
+        raise SocketUnusable(f"the peer's credentials are {len(packed)} bytes, and not {_XUCRED.size}")
+    version, uid, *_groups = _XUCRED.unpack(packed)
+    if version != _XUCRED_VERSION:
+        raise SocketUnusable(f"the peer's credentials are of version {version}")
     return int(uid)
 
 

@@ -169,7 +169,7 @@ async def test_the_machines_own_bus_can_be_listed():
     assert isinstance(await presence.usb_listing()([]), list)
 
 
-RULES = sorted((Path(__file__).parents[3] / "udev").glob("*.rules"))
+RULES = sorted((Path(__file__).parents[3] / "signerd" / "udev").glob("*.rules"))
 _IDS = re.compile(r'idVendor\}=="([0-9a-f]{4})"(?:, ATTRS?\{idProduct\}=="([0-9a-f]{4})")?')
 
 

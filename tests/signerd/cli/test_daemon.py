@@ -22,6 +22,7 @@ from signerd.core.values import Limits
 from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
 from signerd.journal import Journal, StateFolder
+from signerd.service.supervised import Supervisor
 from signerd.shapes import AuditReport
 from tests.signerd.loopback.test_routes import STATUS
 from tests.support.command import is_tame, signerd
@@ -226,7 +227,11 @@ async def test_f_a_daemon_that_can_no_longer_write_stops_with_the_reason(state, 
     said = []
     with pytest.raises(JournalUnwritable, match="disk is full"):
         await foreground._serve(
-            make_config(), state, MemoryStore(json.dumps(session)), lambda *line: said.append(line)
+            make_config(),
+            state,
+            MemoryStore(json.dumps(session)),
+            lambda *line: said.append(line),
+            Supervisor(),
         )
     assert said[-1] == ("signerd", "state", "stops")
     assert not socket_path(state).exists()

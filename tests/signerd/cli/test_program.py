@@ -53,7 +53,7 @@ def test_l12_no_command_talks_to_a_socket_in_a_folder_that_is_not_ours_alone(tmp
 def test_every_error_has_a_status_of_its_own_family(leaf):
     status = status_of(made(leaf))
     assert status not in {Exit.OK, Exit.DECLINED, Exit.NOT_SIGNED, Exit.INTERRUPTED}
-    assert (status is Exit.FAILED) <= issubclass(leaf, errors.LoopbackError)
+    assert (status is Exit.FAILED) <= issubclass(leaf, errors.LoopbackError | errors.SystemToolFailed)
 
 
 def test_the_statuses_are_in_the_help():

@@ -14,6 +14,7 @@ from signerd.doctor.examining import CHECKS, examine
 from signerd.doctor.finding import Check, Finding, Outcome, Patient, well
 from signerd.errors import SecretsLocked
 from signerd.journal.storage import StateFolder
+from signerd.udev import rules
 from tests.support.served import make_outer, served_daemon
 
 CONFIG = """network = "regtest"
@@ -121,7 +122,7 @@ def test_a_device_that_this_user_may_not_open(patient):
 
 def test_a_device_that_is_not_openable_is_named_with_its_rule(patient, monkeypatch):
     usb(patient, "1209", "53c1", mode=0o600)
-    monkeypatch.setattr(machine.os, "access", lambda *_: False)
+    monkeypatch.setattr(rules.os, "access", lambda *_: False)
     found = machine.permissions(patient)
     assert found.outcome is Outcome.TROUBLE
     assert "20-trezor.rules" in found.do
@@ -130,7 +131,7 @@ def test_a_device_that_is_not_openable_is_named_with_its_rule(patient, monkeypat
 def test_something_else_on_usb_is_no_device(patient, monkeypatch):
     usb(patient, "1209", "0001", mode=0o600)
     rule(patient, 'ATTR{idVendor}=="2c97"')
-    monkeypatch.setattr(machine.os, "access", lambda *_: False)
+    monkeypatch.setattr(rules.os, "access", lambda *_: False)
     assert machine.permissions(patient).outcome is Outcome.WELL
 
 

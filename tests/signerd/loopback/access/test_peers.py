@@ -10,6 +10,7 @@ from ipaddress import ip_address
 
 import pytest
 
+from signerd.errors import SocketUnusable
 from signerd.loopback.access import peers
 from signerd.loopback.access.peers import Ends, far_ends, teller, whose_by
 from tests.support.ported import ported
@@ -207,6 +208,38 @@ def test_a_system_without_such_tables_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(peers, "TABLES", (tmp_path / "none",))
     with pytest.raises(OSError, match="no table"):
         peers.owner_by_table(ENDS)
+
+
+class MacSocket:
+    """Answers getsockopt as macOS's kernel does, with these bytes."""
+
+    def __init__(self, packed: bytes) -> None:
+        self.packed = packed
+
+    def getsockopt(self, level, optname, buflen):
+        # SOL_LOCAL, LOCAL_PEERCRED and the size of struct xucred.
+        assert (level, optname, buflen) == (0, 1, 76)
+        return self.packed
+
+
+def xucred(uid: int, version: int = 0) -> bytes:
+    groups = [20, 12, 61, *([0] * 13)]
+    return (
+        version.to_bytes(4, sys.byteorder)
+        + uid.to_bytes(4, sys.byteorder)
+        + struct.pack("=hxx16I", 3, *groups)
+    )
+
+
+@pytest.mark.parametrize("uid", [0, 501, 2**32 - 2])
+def test_l12_macos_says_whose_socket_it_is(uid):
+    assert peers.peer_uid(MacSocket(xucred(uid)), "darwin") == uid
+
+
+@pytest.mark.parametrize("packed", [b"", xucred(501)[:-4], xucred(501) + b"\0", xucred(501, version=1)])
+def test_l12_an_answer_of_macos_that_is_none_names_nobody(packed):
+    with pytest.raises(SocketUnusable):
+        peers.peer_uid(MacSocket(packed), "darwin")
 
 
 def test_the_far_end_is_named_as_its_program_sees_it():

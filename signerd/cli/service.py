@@ -1,0 +1,173 @@
+"""service: signerd started with the desktop, by the system's own manager of services."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from signerd.cli.desk import Desk, json_option, pass_desk
+from signerd.cli.terminal import Exit, answer, aside, say
+
+if TYPE_CHECKING:
+    from signerd.service.manager import Service
+
+HAND_OVER = "docs/install.md says how to hand it over. Until then signerd does not start by itself."
+KEYRING = 'Keep the session in the keyring: [secrets] store = "keyring".'
+# By ``sys.platform``.
+MANAGERS = {
+    "linux": "signerd.service.systemd",
+    "darwin": "signerd.service.launchd",
+    "win32": "signerd.service.scheduler",
+}
+
+
+@click.group()
+def service() -> None:
+    """Start signerd with the desktop."""
+
+
+@service.command()
+@pass_desk
+@json_option
+def install(desk: Desk, as_json: bool) -> None:
+    """Have the system start signerd now and at each sign-in. Sign in to the platform before: `signerd
+    login`.
+    """
+    from signerd.account.config import find_config, load_config
+    from signerd.cli.system import asked, require
+
+    kept = load_config(find_config(desk.state)).secrets.store
+    made = _service(desk)
+    _require_none_by_hand(desk, made)
+    for path, content in made.files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        aside(f"Written: {path}")
+    if kept == "file":
+        # Said before: the start below fails where it was not handed over yet.
+        aside("! It has no terminal to ask for the passphrase of the secrets file in.")
+        aside(f"  {HAND_OVER if made.manager == 'systemd' else KEYRING}")
+    for command in made.before:
+        asked(command)
+    require(made.install)
+    _say(made, f"{made.manager} starts signerd now, and at each sign-in.", as_json=as_json)
+
+
+@service.command()
+@pass_desk
+@json_option
+def start(desk: Desk, as_json: bool) -> None:
+    """Start it, where it is installed."""
+    from signerd.cli.system import require
+
+    made = _installed(desk)
+    _require_none_by_hand(desk, made)
+    require(made.start)
+    _say(made, "Started.", as_json=as_json)
+
+
+@service.command()
+@pass_desk
+@json_option
+def stop(desk: Desk, as_json: bool) -> None:
+    """Stop it until it is started, or until the next sign-in."""
+    from signerd.cli.system import require
+
+    made = _installed(desk)
+    require(made.stop)
+    _say(made, "Stopped.", as_json=as_json)
+
+
+@service.command()
+@pass_desk
+@json_option
+def status(desk: Desk, as_json: bool) -> None:
+    """Say whether it is installed and runs. Exit status 3 where it does not run."""
+    from signerd.cli.system import asked
+
+    made = _service(desk)
+    installed, running = made.marker.exists(), made.running(asked(made.ask))
+    there = "installed" if installed else "not installed"
+    _say(made, f"{made.manager}: {there}, {'runs' if running else 'does not run'}.", as_json=as_json)
+    raise click.exceptions.Exit(Exit.OK if running else Exit.NOT_RUNNING)
+
+
+@service.command()
+@pass_desk
+@json_option
+def uninstall(desk: Desk, as_json: bool) -> None:
+    """Stop it and start it no more. Keys, journal and configuration stay."""
+    from signerd.cli.system import require
+
+    made = _service(desk)
+    if made.marker.exists():
+        require(made.uninstall)
+        for path in made.files:
+            path.unlink(missing_ok=True)
+        require(made.forget)
+    _say(made, f"It is not started any more. {desk.state} stays as it is.", as_json=as_json)
+
+
+def _service(desk: Desk) -> "Service":
+    """Raises NotOnThisSystem."""
+    from importlib import import_module
+
+    from signerd.errors import NotOnThisSystem
+    from signerd.service.manager import Place, this_command
+
+    home = Path.home()
+    place = Place(
+        command=this_command(),
+        state=desk.state,
+        # Of this variable the manager may know nothing.
+        own_state=desk.given is not None or "XDG_STATE_HOME" in os.environ,
+        home=home,
+        config=Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config"),
+        uid=os.getuid() if sys.platform != "win32" else 0,
+        user="\\".join(filter(None, map(os.environ.get, ("USERDOMAIN", "USERNAME")))),
+    )
+    if sys.platform not in MANAGERS:
+        raise NotOnThisSystem(f"signerd has no service for '{sys.platform}'")
+    made: Service = import_module(MANAGERS[sys.platform]).service(place)
+    return made
+
+
+def _installed(desk: Desk) -> "Service":
+    """Raises NotOnThisSystem, InvalidRequest."""
+    from signerd.errors import InvalidRequest
+
+    made = _service(desk)
+    if not made.marker.exists():
+        raise InvalidRequest("signerd is not installed as a service", hint="Run `signerd service install`.")
+    return made
+
+
+def _require_none_by_hand(desk: Desk, made: "Service") -> None:
+    """Raises AlreadyRunning: the system's manager would take its socket away from it."""
+    from signerd.cli.system import asked
+    from signerd.errors import AlreadyRunning
+
+    if desk.running() and not made.running(asked(made.ask)):
+        raise AlreadyRunning("a signerd that was started by hand runs", hint="Stop that one first.")
+
+
+def _say(made: "Service", words: str, *, as_json: bool) -> None:
+    if as_json:
+        _answer(made)
+    else:
+        say(words)
+
+
+def _answer(made: "Service") -> None:
+    from signerd.cli.system import asked
+
+    answer(
+        {
+            "manager": made.manager,
+            "installed": made.marker.exists(),
+            "running": made.running(asked(made.ask)),
+            "files": [str(path) for path in made.files],
+        }
+    )

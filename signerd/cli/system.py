@@ -1,0 +1,43 @@
+"""Programs of the system's own, as systemctl: run to their end, with what they say."""
+
+import subprocess
+from collections.abc import Iterable
+
+from signerd.errors import SystemToolFailed
+from signerd.service.manager import Answer, Command
+
+# systemd waits two minutes for a daemon to be ready, and half a minute for one to stop.
+SECONDS = 180.0
+
+
+def asked(command: Command) -> Answer:
+    """Raises SystemToolFailed where it cannot be run, or does not end."""
+    words = " ".join(command)
+    try:
+        ended = subprocess.run(  # noqa: S603 - by a name of ours
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise SystemToolFailed(
+            f"`{words}`: {command[0]} is not on this system",
+            hint="On a system without it, start signerd with `signerd run`.",
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise SystemToolFailed(f"`{words}` did not end in {SECONDS:.0f} seconds") from None
+    return Answer(ended.returncode, ended.stdout.strip())
+
+
+def require(commands: Iterable[Command]) -> None:
+    """Raises SystemToolFailed with what the first of them says that fails."""
+    for command in commands:
+        ended = asked(command)
+        if ended.status:
+            told = f": {ended.output}" if ended.output else ""
+            raise SystemToolFailed(f"`{' '.join(command)}` ended with status {ended.status}{told}")

@@ -1,0 +1,108 @@
+"""udev: what lets a person open a signing device on Linux."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from signerd.cli.desk import json_option
+from signerd.cli.terminal import Exit, answer, say, table
+
+ROOT = Path("/")
+CONNECT_AGAIN = "Connect your device again."
+
+
+@click.group()
+def udev() -> None:
+    """The rules that let you open a signing device, on Linux."""
+
+
+@udev.command()
+@json_option
+def check(as_json: bool) -> None:
+    """Say which rules are installed, and which device you may not open. Exit status 1 where something is
+    missing.
+    """
+    from signerd.udev.rules import Standing, shut_devices, standings
+
+    _require_linux()
+    found, shut = standings(ROOT), shut_devices(ROOT)
+    if as_json:
+        answer(
+            {
+                "rules": [
+                    {"name": one.name, "standing": one.standing.value, "place": one.place} for one in found
+                ],
+                "shut": [{"node": str(node), "rule": rule} for node, rule in shut],
+            }
+        )
+    else:
+        table(("RULE", "STANDS", "WHERE"), [(one.name, one.standing.value, one.place) for one in found])
+        for node, rule in shut:
+            say(f"You may not open {node}: {rule} would let you.")
+    whole = all(one.standing is Standing.INSTALLED for one in found) and not shut
+    if not whole and not as_json:
+        say(f"To install them: {_sudo()}")
+    raise click.exceptions.Exit(Exit.OK if whole else Exit.FAILED)
+
+
+@udev.command()
+@json_option
+def install(as_json: bool) -> None:
+    """Install the rules that are missing, which takes root: without it, say what would be done."""
+    from signerd.cli.system import require
+    from signerd.errors import NeedsRoot, SystemToolFailed
+    from signerd.udev import rules
+
+    _require_linux()
+    wanted = [one.name for one in rules.standings(ROOT) if one.standing is not rules.Standing.INSTALLED]
+    if wanted and os.geteuid():
+        if not as_json:
+            _say_what(wanted)
+        raise NeedsRoot("installing udev rules takes root", hint=f"Run: {_sudo()}")
+    try:
+        written = rules.install(ROOT)
+    except OSError as error:
+        raise SystemToolFailed(f"{error.filename} cannot be written: {error.strerror}") from error
+    told = bool(written) and (ROOT / rules.CONTROL).exists()
+    if told:
+        require(rules.TELL_UDEV)
+    if as_json:
+        answer({"written": [str(path) for path in written], "told": told})
+    elif not written:
+        say("Every rule is installed.")
+    else:
+        for path in written:
+            say(f"Written: {path}")
+        say(
+            CONNECT_AGAIN if told else f"udev does not run here: once it does, it reads them. {CONNECT_AGAIN}"
+        )
+
+
+def _require_linux() -> None:
+    """Raises NotOnThisSystem."""
+    from signerd.errors import NotOnThisSystem
+
+    if sys.platform != "linux":
+        raise NotOnThisSystem(
+            "udev is Linux's alone",
+            hint="A device needs no rule here: connect it, and see `signerd devices`.",
+        )
+
+
+def _say_what(wanted: list[str]) -> None:
+    from signerd.udev.rules import RULE_FOLDERS, TELL_UDEV
+
+    for name in wanted:
+        say(f"It would write /{RULE_FOLDERS[0]}/{name}")
+    for command in TELL_UDEV:
+        say(f"It would run {' '.join(command)}")
+
+
+def _sudo() -> str:
+    """With the whole path: sudo looks in other folders than the person's shell."""
+    from signerd.service.manager import this_command
+
+    return shlex.join(("sudo", *this_command(), "udev", "install"))

@@ -1,0 +1,1 @@
+"""signerd under the program that starts services on this system: systemd, launchd, the Task Scheduler."""

@@ -1,0 +1,100 @@
+"""The daemon under systemd: the socket that it is handed (sd_listen_fds(3)), what it tells (sd_notify(3)).
+
+Each is two variables of the environment, and one datagram at a time. Without them nothing of this happens.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, MutableMapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from signerd.errors import SocketUnusable
+
+_FIRST: Final = 3
+# Twice as often as it has to be.
+_PART: Final = 2
+_MICROSECONDS: Final = 1_000_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Supervisor:
+    """``address``: where it listens for datagrams; None: nothing is told. ``watchdog_seconds``: how long it
+    waits for one; None: it does not. ``listening``: the socket that it opened.
+    """
+
+    address: str | None = None
+    watchdog_seconds: float | None = None
+    listening: socket.socket | None = None
+
+    @classmethod
+    def taken(cls, environment: MutableMapping[str, str], pid: int) -> Self:
+        """Out of the environment, so that no child takes it for its own. Raises SocketUnusable."""
+        names = (
+            "NOTIFY_SOCKET",
+            "WATCHDOG_USEC",
+            "WATCHDOG_PID",
+            "LISTEN_PID",
+            "LISTEN_FDS",
+            "LISTEN_FDNAMES",
+        )
+        address, microseconds, watched, heir, count, _names = (environment.pop(name, None) for name in names)
+        waits = microseconds is not None and microseconds.isdigit() and watched in {None, str(pid)}
+        return cls(
+            address or None,
+            int(microseconds) / _MICROSECONDS if waits and microseconds is not None else None,
+            _handed_over(count) if heir == str(pid) else None,
+        )
+
+    def tell(self, state: str) -> None:
+        """``state``: as sd_notify(3) has it. A datagram that is not taken is no reason to stop."""
+        if self.address is None:
+            return
+        address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            try:
+                sender.setblocking(False)  # noqa: FBT003 - the standard library's signature
+                sender.sendto(state.encode(), address)
+            except OSError as error:
+                _log.warning("the service manager is not told '%s': %s", state, error)
+
+    @contextlib.asynccontextmanager
+    async def told(self) -> AsyncIterator[None]:
+        """That the daemon is ready, while the body runs that its event loop lives, and that it stops."""
+        self.tell("READY=1")
+        alive = asyncio.create_task(self._alive()) if self.watchdog_seconds else None
+        try:
+            yield
+        finally:
+            self.tell("STOPPING=1")
+            if alive is not None:
+                alive.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await alive
+
+    async def _alive(self) -> None:
+        assert self.watchdog_seconds is not None, "told() asks before"
+        while True:
+            self.tell("WATCHDOG=1")
+            await asyncio.sleep(self.watchdog_seconds / _PART)
+
+
+def _handed_over(count: str | None) -> socket.socket | None:
+    """Raises SocketUnusable for more than the one socket of the unit."""
+    if not count or count == "0":
+        return None
+    if count != "1":
+        raise SocketUnusable(
+            f"the service manager hands over {count} sockets, and signerd takes one",
+            hint="Take the socket unit as `signerd service install` writes it.",
+        )
+    os.set_inheritable(_FIRST, False)  # noqa: FBT003 - the standard library's signature
+    try:
+        return socket.socket(fileno=_FIRST)
+    except OSError as error:
+        raise SocketUnusable(f"what the service manager hands over is no socket: {error.strerror}") from error

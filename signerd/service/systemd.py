@@ -1,0 +1,67 @@
+"""systemd: a service and a socket of the user's own manager (systemd.service(5), systemd.socket(5))."""
+
+import os
+from pathlib import Path
+
+from signerd.service.manager import NAME, Answer, Command, Place, Service
+
+UNITS = (f"{NAME}.socket", f"{NAME}.service")
+# Where a package of the system puts the units of users' managers.
+PACKAGED = Path("/usr/lib/systemd/user")
+# A unit of the user's own wins over the package's.
+FOLDER = Path("systemd/user")
+# The desktop's own, for whichever user it is. Before version 254 systemd's `%S` is another folder.
+STATE = "%h/.local/state/signerd"
+
+
+def unit(name: str, command: Command, state: str) -> str:
+    """One of ``UNITS``. ``state`` may begin with a specifier of systemd's."""
+    text = (Path(__file__).parent / name).read_text(encoding="utf-8")
+    return text.replace("@COMMAND@", " ".join(map(quoted, command))).replace("@STATE@", state)
+
+
+def quoted(word: str) -> str:
+    """As systemd reads a word of a command line: specifiers, variables and quotes mean themselves."""
+    plain = word.replace("%", "%%").replace("$", "$$")
+    if not set(plain) & set(" \t\"'\\;"):
+        return plain
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def service(place: Place, packaged: Path = PACKAGED) -> Service:
+    """``packaged``: where a package's own units may stand, which are then used."""
+    given = not place.own_state and _starts(packaged / UNITS[1], place.command)
+    folder = packaged if given else place.config / FOLDER
+    state = str(place.state).replace("%", "%%") if place.own_state else STATE
+    files = {} if given else {folder / one: unit(one, place.starting, state).encode() for one in UNITS}
+    reload = _systemctl("daemon-reload")
+    return Service(
+        manager="systemd",
+        marker=place.config / FOLDER / "default.target.wants" / UNITS[1],
+        files=files,
+        install=(reload, _systemctl("enable", *UNITS), _systemctl("start", *UNITS)),
+        start=(_systemctl("start", *UNITS),),
+        stop=(_systemctl("stop", *UNITS),),
+        uninstall=(_systemctl("disable", "--now", *UNITS),),
+        forget=(reload,),
+        ask=_systemctl("is-active", UNITS[1]),
+        running=_is_active,
+    )
+
+
+def _starts(packaged: Path, command: Command) -> bool:
+    """Whether a package's unit starts this very program."""
+    try:
+        lines = packaged.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    (found,) = (line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart="))
+    return os.path.realpath(found.split()[0]) == os.path.realpath(command[0])
+
+
+def _systemctl(*words: str) -> Command:
+    return ("systemctl", "--user", *words)
+
+
+def _is_active(answer: Answer) -> bool:
+    return answer.status == 0

@@ -1,0 +1,121 @@
+"""The rules beside this file, those that a machine has, and the devices that its user may not open.
+
+Every function takes the root of the file system, so that a test gives one of its own.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from pathlib import Path
+
+# The first folder with a file of a name wins (udev(7)).
+RULE_FOLDERS = ("etc/udev/rules.d", "run/udev/rules.d", "usr/lib/udev/rules.d", "lib/udev/rules.d")
+RULE_MODE = 0o644
+# What makes udev read them and look at what is connected; it does neither in most containers.
+CONTROL = "run/udev/control"
+TELL_UDEV = (
+    ("udevadm", "control", "--reload"),
+    (
+        "udevadm",
+        "trigger",
+        "--subsystem-match=usb",
+        "--subsystem-match=hidraw",
+        "--subsystem-match=tty",
+    ),
+)
+_VENDOR = re.compile(r'ATTRS?\{idVendor\}=="([0-9a-f]{4})"')
+# The vendors of these rules, each by its file. A Jade is left out: the chips that it is seen by are in other
+# things too.
+MAKERS = {
+    "d13e": "20-coldcard.rules",
+    "2b24": "20-keepkey.rules",
+    "2c97": "20-ledger.rules",
+    "534c": "20-trezor.rules",
+    "1209": "20-trezor.rules",
+    "03eb": "20-bitbox.rules",
+}
+# What ``1209`` (pid.codes) and ``03eb`` (Atmel) are signing devices with.
+PRODUCTS = {"1209": {"53c0", "53c1"}, "03eb": {"2402", "2403"}}
+
+
+@unique
+class Standing(StrEnum):
+    INSTALLED = "installed"
+    # Another version of it, or changed by hand.
+    DIFFERS = "differs"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """``place``: the folder that it takes effect from; empty where it is missing."""
+
+    name: str
+    standing: Standing
+    place: str
+
+
+def ours() -> dict[str, bytes]:
+    """The content of each file, by its name."""
+    return {file.name: file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.rules"))}
+
+
+def standings(root: Path) -> tuple[RuleFile, ...]:
+    return tuple(_standing(root, name, content) for name, content in ours().items())
+
+
+def _standing(root: Path, name: str, content: bytes) -> RuleFile:
+    for folder in RULE_FOLDERS:
+        with suppress(OSError):
+            found = (root / folder / name).read_bytes()
+            standing = Standing.INSTALLED if found == content else Standing.DIFFERS
+            return RuleFile(name, standing, f"/{folder}")
+    return RuleFile(name, Standing.MISSING, "")
+
+
+def install(root: Path) -> tuple[Path, ...]:
+    """Write those that are not installed as they stand here; what was written. Raises OSError."""
+    folder = root / RULE_FOLDERS[0]
+    content = ours()
+    wanted = [one.name for one in standings(root) if one.standing is not Standing.INSTALLED]
+    if wanted:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    return tuple(_written(folder / name, content[name]) for name in wanted)
+
+
+def _written(path: Path, content: bytes) -> Path:
+    # udev reads `*.rules` alone: it never sees half a file.
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_bytes(content)
+    fresh.chmod(RULE_MODE)
+    return fresh.replace(path)
+
+
+def shut_devices(root: Path) -> list[tuple[Path, str]]:
+    """The node of each signing device on USB that this user may not open, and the file with its rule."""
+    return [(node, rule) for node, rule in _present(root) if not os.access(node, os.R_OK | os.W_OK)]
+
+
+def _present(root: Path) -> Iterator[tuple[Path, str]]:
+    for place in sorted((root / "sys/bus/usb/devices").glob("*")):
+        vendor, product = _word(place / "idVendor"), _word(place / "idProduct")
+        if vendor in MAKERS and product in PRODUCTS.get(vendor, {product}):
+            bus, number = _word(place / "busnum"), _word(place / "devnum")
+            if bus.isdigit() and number.isdigit():
+                yield root / f"dev/bus/usb/{int(bus):03}/{int(number):03}", MAKERS[vendor]
+
+
+def _word(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def some_rule(root: Path) -> bool:
+    """Whether any file of this machine names the maker of a signing device: it may be another program's."""
+    files = (file for folder in RULE_FOLDERS for file in (root / folder).glob("*.rules"))
+    return any(vendor in MAKERS for file in files for vendor in _VENDOR.findall(_word(file)))

@@ -1,0 +1,196 @@
+"""service, udev: programs of the system's own that note what they were told, in place of the real ones."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from signerd.cli import service, udev
+from signerd.cli.terminal import Exit
+from signerd.udev.rules import CONTROL, ours
+from tests.signerd.cli.test_daemon import CONFIG
+from tests.signerd.loopback.test_routes import STATUS
+from tests.support.command import signerd
+from tests.support.served import served_script
+
+TOOL = """#!/bin/sh
+echo "$(basename "$0") $*" >>{folder}/told
+test ! -e {folder}/fail || {{ echo no bus; exit 4; }}
+"""
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A user's home, signed in, and a PATH with a systemctl and a udevadm that write down their arguments."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("systemctl", "udevadm"):
+        (tools / name).write_text(TOOL.format(folder=tmp_path))
+        (tools / name).chmod(0o755)
+    home = tmp_path / "h"
+    state = home / ".local" / "state" / "signerd"
+    state.mkdir(parents=True, mode=0o700)
+    state.chmod(0o700)
+    (state / "config.toml").write_text(CONFIG)
+    monkeypatch.setattr(service.sys, "platform", "linux")
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "SIGNERD_STATE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(udev, "ROOT", tmp_path / "root")
+    return home
+
+
+def told(home) -> list[str]:
+    path = home.parent / "told"
+    lines = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return lines
+
+
+def enabled(home) -> Path:
+    """As `systemctl enable` would."""
+    link = home / ".config/systemd/user/default.target.wants/signerd.service"
+    link.parent.mkdir(parents=True)
+    link.touch()
+    return link
+
+
+def test_install_writes_the_units_and_starts_them(home):
+    ended = signerd("service", "install")
+    assert ended.status == Exit.OK, ended.err
+    folder = home / ".config/systemd/user"
+    assert (
+        f"ExecStart={Path(sys.executable).parent / 'signerd'} run" in (folder / "signerd.service").read_text()
+    )
+    assert (folder / "signerd.socket").exists()
+    assert told(home) == [
+        "systemctl --user daemon-reload",
+        "systemctl --user enable signerd.socket signerd.service",
+        "systemctl --user start signerd.socket signerd.service",
+    ]
+    # CONFIG keeps its secrets in a file with a passphrase.
+    assert "passphrase" in ended.err
+
+
+def test_a_state_folder_that_only_this_terminal_knows_of_is_named(home, tmp_path, monkeypatch):
+    (home / ".local/state/signerd").rename(tmp_path / "signerd")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert signerd("service", "install").status == Exit.OK
+    unit = (home / ".config/systemd/user/signerd.service").read_text()
+    assert f" --state {tmp_path}/signerd run" in unit
+
+
+def test_nothing_is_installed_before_the_first_login(home):
+    (home / ".local/state/signerd/config.toml").unlink()
+    ended = signerd("service", "install", "--json")
+    assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-missing")
+    assert "signerd login" in ended.error["hint"]
+    assert told(home) == []
+
+
+@pytest.mark.parametrize("command", ["start", "stop"])
+def test_start_and_stop_ask_for_what_is_installed(home, command):
+    assert "signerd service install" in signerd("service", command).err
+    enabled(home)
+    assert signerd("service", command).status == Exit.OK
+    assert told(home) == [f"systemctl --user {command} signerd.socket signerd.service"]
+
+
+@pytest.mark.parametrize("command", ["install", "start"])
+def test_started_by_hand(home, command, tmp_path, monkeypatch):
+    """The socket is not taken away from it."""
+    enabled(home)
+    state = tmp_path / "signerd"
+    (home / ".local/state/signerd").rename(state)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    # systemctl says that it is not the service which runs.
+    (home.parent / "fail").touch()
+    with served_script(state, status=STATUS):
+        ended = signerd("service", command, "--json")
+    assert (ended.status, ended.error["code"]) == (Exit.STATE, "already-running")
+    assert told(home) == ["systemctl --user is-active signerd.service"]
+
+
+def test_the_status_says_whether_it_runs(home):
+    enabled(home)
+    ended = signerd("service", "status", "--json")
+    assert ended.status == Exit.OK
+    assert (ended.json["manager"], ended.json["installed"], ended.json["running"]) == ("systemd", True, True)
+    (home.parent / "fail").touch()
+    assert signerd("service", "status").status == Exit.NOT_RUNNING
+
+
+def test_uninstall_leaves_no_unit_and_every_key(home):
+    signerd("service", "install")
+    enabled(home)
+    told(home)
+    assert signerd("service", "uninstall").status == Exit.OK
+    assert told(home) == [
+        "systemctl --user disable --now signerd.socket signerd.service",
+        "systemctl --user daemon-reload",
+    ]
+    assert not list((home / ".config/systemd/user").glob("signerd.*"))
+    assert (home / ".local/state/signerd/config.toml").exists()
+
+
+def test_what_the_system_says_when_it_refuses_is_told(home):
+    (home.parent / "fail").touch()
+    ended = signerd("service", "install", "--json")
+    assert (ended.status, ended.error["code"]) == (Exit.FAILED, "system-tool-failed")
+    assert "no bus" in ended.error["sentence"]
+
+
+def test_a_system_without_systemd_says_how_to_start_it(home, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    ended = signerd("service", "status", "--json")
+    assert (ended.status, ended.error["code"]) == (Exit.FAILED, "system-tool-failed")
+    assert "signerd run" in ended.error["hint"]
+
+
+@pytest.mark.parametrize("command", [["service", "status"], ["udev", "check"]])
+def test_another_system_is_told_so(home, monkeypatch, command):
+    monkeypatch.setattr(service.sys, "platform", "plan9")
+    assert signerd(*command, "--json").error["code"] == "not-on-this-system"
+
+
+def test_udev_check_says_what_is_missing_and_the_line_that_installs_it(home):
+    ended = signerd("udev", "check")
+    assert ended.status == Exit.FAILED
+    assert all(name in ended.out for name in ours())
+    assert f"sudo {Path(sys.executable).parent / 'signerd'} udev install" in ended.out
+
+
+def test_udev_install_without_root_says_what_it_would_do_and_does_nothing(home, monkeypatch):
+    monkeypatch.setattr(udev.os, "geteuid", lambda: 1000)
+    ended = signerd("udev", "install")
+    assert ended.status == Exit.USAGE
+    assert "/etc/udev/rules.d/20-ledger.rules" in ended.out
+    assert "udevadm control --reload" in ended.out
+    assert f"sudo {Path(sys.executable).parent / 'signerd'} udev install" in ended.err
+    assert not udev.ROOT.exists()
+    assert told(home) == []
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_udev_install_writes_the_rules_and_tells_a_udev_that_runs(home, monkeypatch, runs):
+    monkeypatch.setattr(udev.os, "geteuid", lambda: 0)
+    if runs:
+        (udev.ROOT / CONTROL).parent.mkdir(parents=True)
+        (udev.ROOT / CONTROL).touch()
+    ended = signerd("udev", "install", "--json")
+    assert ended.status == Exit.OK, ended.err
+    assert {Path(path).name for path in ended.json["written"]} == set(ours())
+    assert ended.json["told"] is runs
+    assert [line.split()[1] for line in told(home)] == (["control", "trigger"] if runs else [])
+    assert signerd("udev", "check").status == Exit.OK
+    assert signerd("udev", "install").out == "Every rule is installed.\n"
+
+
+def test_a_udev_that_refuses_is_told(home, monkeypatch):
+    monkeypatch.setattr(udev.os, "geteuid", lambda: 0)
+    (udev.ROOT / CONTROL).parent.mkdir(parents=True)
+    (udev.ROOT / CONTROL).touch()
+    (home.parent / "fail").touch()
+    assert signerd("udev", "install", "--json").error["code"] == "system-tool-failed"

@@ -1,0 +1,49 @@
+"""Which rules a machine has, and how they are installed, below a root of the test's own."""
+
+import pytest
+
+from signerd.udev.rules import RULE_FOLDERS, Standing, install, ours, some_rule, standings
+
+NAME = "20-ledger.rules"
+
+
+def put(root, folder, content, name=NAME):
+    (root / folder).mkdir(parents=True, exist_ok=True)
+    (root / folder / name).write_bytes(content)
+
+
+def standing(root):
+    (found,) = (one for one in standings(root) if one.name == NAME)
+    return found.standing, found.place
+
+
+def test_all_are_missing_and_then_installed_and_then_left_alone(tmp_path):
+    assert {one.standing for one in standings(tmp_path)} == {Standing.MISSING}
+    assert not some_rule(tmp_path)
+    written = install(tmp_path)
+    assert {path.name: path.read_bytes() for path in written} == ours()
+    assert {path.stat().st_mode & 0o777 for path in written} == {0o644}
+    assert {one.standing for one in standings(tmp_path)} == {Standing.INSTALLED}
+    assert sorted(path.name for path in (tmp_path / RULE_FOLDERS[0]).iterdir()) == sorted(ours())
+    assert some_rule(tmp_path)
+    assert install(tmp_path) == ()
+
+
+@pytest.mark.parametrize("folder", RULE_FOLDERS)
+def test_a_package_may_have_installed_them(tmp_path, folder):
+    put(tmp_path, folder, ours()[NAME])
+    assert standing(tmp_path) == (Standing.INSTALLED, f"/{folder}")
+
+
+def test_the_file_that_udev_reads_is_looked_at(tmp_path):
+    """Of two files with one name the first folder's counts."""
+    put(tmp_path, "etc/udev/rules.d", b"# nothing\n")
+    put(tmp_path, "usr/lib/udev/rules.d", ours()[NAME])
+    assert standing(tmp_path) == (Standing.DIFFERS, "/etc/udev/rules.d")
+    assert tmp_path / "etc/udev/rules.d" / NAME in install(tmp_path)
+    assert standing(tmp_path) == (Standing.INSTALLED, "/etc/udev/rules.d")
+
+
+def test_another_programs_rule_counts_as_one(tmp_path):
+    put(tmp_path, "etc/udev/rules.d", b'ATTRS{idVendor}=="2c97", MODE="0666"\n', "70-other.rules")
+    assert some_rule(tmp_path)

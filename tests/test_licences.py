@@ -1,0 +1,72 @@
+"""Whatever is locked for users may be used and passed on with a program under MIT: by the licence that each
+package itself declares.
+"""
+
+import re
+from functools import cache
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+
+LOCKS = Path(__file__).parents[1] / "lock"
+# SPDX's names, and what packages without one write. LGPL: a library that its user can exchange, as every
+# Python package is.
+ALLOWED = {
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "LGPL-2.1-or-later",
+    "LGPL-3.0-only",
+    "MIT",
+    "MIT-0",
+    "PSF-2.0",
+    "3-Clause BSD License",
+    "Apache Software License",
+    "BSD License",
+    "MIT License",
+    "Mozilla Public License 2.0 (MPL 2.0)",
+}
+# Where a package leaves the choice, what is chosen: hidapi's is one of three.
+CHOSEN = {"hidapi": "BSD-3-Clause"}
+# What is installed on Windows alone, as its own pages say.
+ELSEWHERE = {"pywin32-ctypes": "BSD-3-Clause", "tzdata": "Apache-2.0"}
+
+
+@cache
+def locked() -> dict[str, str]:
+    """Each package that a signer's desktop or the platform's server installs, and its line's marker."""
+    lines = "".join((LOCKS / f"{part}.txt").read_text() for part in ("desktop", "server"))
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==[^ ;\\]+(.*)$", lines, re.MULTILINE))
+
+
+def declared(package: Distribution) -> set[str]:
+    """As the package says it: an SPDX expression, else classifiers, else a line of text."""
+    metadata = package.metadata
+    expression = metadata.get("License-Expression") or ""
+    if expression:
+        return {
+            word for word in re.findall(r"[A-Za-z0-9.+-]+", expression) if word not in {"AND", "OR", "WITH"}
+        }
+    classifiers = {
+        line.rpartition("::")[2].strip()
+        for line in metadata.get_all("Classifier") or ()
+        if line.startswith("License ::")
+    }
+    return classifiers or {(metadata.get("License") or "nothing").strip()}
+
+
+@pytest.mark.parametrize("name", sorted(locked()))
+def test_what_is_locked_has_a_licence_that_is_allowed(name):
+    if name in CHOSEN:
+        licences = {CHOSEN[name]}
+    elif "win32" in locked()[name]:
+        licences = {ELSEWHERE[name]}
+    else:
+        licences = declared(distribution(name))
+    assert licences
+    assert licences <= ALLOWED
+
+
+def test_no_line_of_the_lists_is_left_over():
+    assert CHOSEN.keys() | ELSEWHERE.keys() <= locked().keys()
