@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help venv demo test lint format bench fuzz fuzz-keep lock deb audit release clean
 help:
-	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person)"
+	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person; TOKENS=1: then a token)"
 	@echo "make test          the whole suite"
 	@echo "make lint          ruff, mypy, import contracts"
 	@echo "make format        ruff's fixes and layout"
@@ -30,7 +30,7 @@ $(VENV)/.installed: pyproject.toml lock/dev.txt lock/build.txt lock/uv.txt tools
 	@sh tools/bootstrap $(VENV)
 
 demo: venv
-	@$(BIN)/python -m signerd demo $(if $(AUTO),--auto,)
+	@$(BIN)/python -m signerd demo $(if $(AUTO),--auto,) $(if $(TOKENS),--tokens,)
 
 test: venv
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS)

@@ -22,8 +22,9 @@ from pathlib import Path
 import httpx
 
 from benchmarks.idle import cpu_ms, memory_mb
-from custody.server.app import Platform, Settings, open_platform
+from custody.server.app import Platform, open_platform
 from custody.server.service.people.setup import NewPerson
+from custody.server.settings import Settings
 from custody.server.store.models import Proposal, ProposalInput, Vault
 from multisig import Network
 

@@ -13,10 +13,11 @@ import uvicorn
 
 from benchmarks.custody.stage import UNLIMITED, Still, quiet
 from custody.schemas.proposals import CreatePsbtRequest
-from custody.server.app import Outside, Platform, Settings, open_platform
+from custody.server.app import Outside, Platform, open_platform
 from custody.server.domain.credentials import Caller
 from custody.server.listen import Address, bind
 from custody.server.service.requests.changes import Outdated
+from custody.server.settings import Settings
 from tests.support.platform import CHEAP, Clock, KeptMail
 
 CONTEXT = multiprocessing.get_context("spawn")

@@ -2,10 +2,14 @@
 call.
 """
 
-from custody.client.clients import Api, AsyncClient, Client
+from typing import TYPE_CHECKING, Any
+
 from custody.client.errors import ApiError, BadAnswer, ClientError, InsecureUrl, SignedOut, Unreachable
 from custody.client.flow import Session
 from custody.client.payments import ProposalList
+
+if TYPE_CHECKING:
+    from custody.client.clients import Api, AsyncClient, Client
 
 __all__ = [
     "Api",
@@ -20,3 +24,12 @@ __all__ = [
     "SignedOut",
     "Unreachable",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The clients with all calls, and the shapes of those, come where they are asked for (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    from custody.client import clients
+
+    return getattr(clients, name)

@@ -1,17 +1,6 @@
-"""The platform's calls as two clients, one that waits and one that awaits. What they say and hear is in
-``flow``.
-"""
+"""All calls of the platform, as two clients: one that waits and one that awaits."""
 
-import asyncio
-import random
-import time
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Self
-
-import httpx
-
-from custody.client.flow import Core, Session, check_url
+from custody.client.connection import AwaitingConnection, WaitingConnection
 from custody.client.payments import (
     AddressBookCalls,
     ForwardCalls,
@@ -20,19 +9,10 @@ from custody.client.payments import (
     ProposalCalls,
     VaultCalls,
 )
-from custody.client.people import (
-    InvitationCalls,
-    OnboardingCalls,
-    PeopleCalls,
-    RoleCalls,
-    SignInAccountCalls,
-    SignInCalls,
-)
-from custody.client.records import LogCalls, PurchaseCalls, TokenCalls, WebhookCalls
-from custody.exchange import Awaiting, Waiting
-from custody.transports import AwaitingTransport, WaitingTransport, trust
-
-OnSession = Callable[[Session | None], None]
+from custody.client.people import InvitationCalls, OnboardingCalls, PeopleCalls, RoleCalls
+from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
+from custody.client.sign_in import SignInAccountCalls, SignInCalls
+from custody.client.tokens import TokenCalls
 
 
 class Api(
@@ -56,74 +36,9 @@ class Api(
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 
 
-def _core(
-    base_url: str, now: Callable[[], float], session: Session | None, on_session: OnSession | None
-) -> Core:
-    jitter = random.SystemRandom().random
-    core = Core(check_url(base_url), now, jitter, session)
-    if on_session is not None:
-        core.on_session = on_session
-    return core
+class Client(Api, WaitingConnection):
+    """The blocking client: see ``WaitingConnection``."""
 
 
-class Client(Api, Waiting[Core]):
-    """The blocking client. Use it as a context manager.
-
-    ``on_session`` is told of every new session (renewed tokens) and of its end, so that the caller can store
-    it. ``ca_file`` names a private certificate authority (PEM) to trust instead of the usual ones.
-
-    Raises:
-        InsecureUrl: for plain http to another machine.
-    """
-
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        session: Session | None = None,
-        on_session: OnSession | None = None,
-        transport: httpx.BaseTransport | None = None,
-        ca_file: Path | None = None,
-        now: Callable[[], float] = time.time,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        core = _core(base_url, now, session, on_session)
-        self._http = httpx.Client(transport=transport, verify=trust(ca_file), trust_env=False)
-        super().__init__(core, WaitingTransport(self._http), sleep)
-
-    def close(self) -> None:
-        self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.close()
-
-
-class AsyncClient(Api, Awaiting[Core]):
-    """The client for asyncio. Use it as an async context manager. Parameters as ``Client``."""
-
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        session: Session | None = None,
-        on_session: OnSession | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
-        ca_file: Path | None = None,
-        now: Callable[[], float] = time.time,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        core = _core(base_url, now, session, on_session)
-        self._http = httpx.AsyncClient(transport=transport, verify=trust(ca_file), trust_env=False)
-        super().__init__(core, AwaitingTransport(self._http), sleep)
-
-    async def aclose(self) -> None:
-        await self._http.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        await self.aclose()
+class AsyncClient(Api, AwaitingConnection):
+    """The client for asyncio: see ``AwaitingConnection``."""

@@ -252,8 +252,10 @@ def read(reply: Reply, shape: type[Answer] | TypeAdapter[Answer]) -> Answer:
     Raises:
         BadAnswer: where a required field is missing or of another type.
     """
-    adapter = shape if isinstance(shape, TypeAdapter) else TypeAdapter(shape)
     try:
+        if isinstance(shape, type) and issubclass(shape, BaseModel):
+            return shape.model_validate_json(reply.content)
+        adapter = shape if isinstance(shape, TypeAdapter) else TypeAdapter(shape)
         return adapter.validate_json(reply.content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

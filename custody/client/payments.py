@@ -14,7 +14,7 @@ from custody.schemas.address_book import (
     RenameWhitelistAddressRequest,
     WhitelistAddress,
 )
-from custody.schemas.common import Done, Few, Many
+from custody.schemas.common import LATER, Done, Few, Many
 from custody.schemas.keys import (
     Key,
     KeyChallenge,
@@ -45,11 +45,11 @@ from custody.schemas.proposals import (
 )
 from custody.schemas.vaults import CreateWalletRequest, ExportForm, Vault, VaultExport
 
-_KEYS = TypeAdapter(Few[Key])
-_VAULTS = TypeAdapter(Many[Vault])
+_KEYS = TypeAdapter(Few[Key], config=LATER)
+_VAULTS = TypeAdapter(Many[Vault], config=LATER)
 # A long poll waits at the platform; the transport must not give up first.
 LONG_POLL_MARGIN_SECONDS = 10.0
-_PROPOSALS = TypeAdapter(Few[Proposal])
+_PROPOSALS = TypeAdapter(Few[Proposal], config=LATER)
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class ProposalFilters(TypedDict, total=False):
     wait_seconds: int | None
 
 
-_VAULT_LIMITS: TypeAdapter[VaultLimits | LimitError] = TypeAdapter(VaultLimits | LimitError)
-_ADDRESSES = TypeAdapter(Many[WhitelistAddress])
+_VAULT_LIMITS: TypeAdapter[VaultLimits | LimitError] = TypeAdapter(VaultLimits | LimitError, config=LATER)
+_ADDRESSES = TypeAdapter(Many[WhitelistAddress], config=LATER)
 
 
 class KeyCalls:

@@ -1,4 +1,4 @@
-"""The audit log, purchases, webhooks with their deliveries, and tokens: made, called, listed, held."""
+"""The audit log, purchases, and webhooks with their deliveries."""
 
 import re
 from dataclasses import dataclass
@@ -11,20 +11,7 @@ from pydantic import TypeAdapter
 from custody.client.errors import BadAnswer
 from custody.client.flow import Core, Sent, call, read, row
 from custody.exchange import Plan, Reply, method
-from custody.schemas.asset_tokens import (
-    CallContractRequest,
-    CallContractResponse,
-    Contract,
-    ContractCall,
-    ContractWhitelistRequest,
-    CreateTokenRequest,
-    CreateTokenResponse,
-    ResubmitCallRequest,
-    ResubmitCallResponse,
-    TokenBalance,
-    WorkspaceWhitelist,
-)
-from custody.schemas.common import Done, Few, Many
+from custody.schemas.common import LATER, Done, Few
 from custody.schemas.logs import MAX_PAGE_SIZE, AuditLogEntry, ExportedLogs, LogsPage
 from custody.schemas.purchases import MAX_PURCHASES, PurchaseTransaction
 from custody.schemas.webhooks import (
@@ -41,12 +28,12 @@ from custody.schemas.webhooks import (
 MOST_ENTRIES = 200_000
 # Python reads no number of thousands of digits.
 _COUNT = re.compile(r"[0-9]{1,18}")
-_PURCHASES = TypeAdapter(Few[PurchaseTransaction])
+_PURCHASES = TypeAdapter(Few[PurchaseTransaction], config=LATER)
 # A person's, in a lifetime. An answer that always names a next page would fill any memory.
 MOST_LISTED = 50_000
 Item = TypeVar("Item")
-_WEBHOOKS = TypeAdapter(Few[Webhook])
-_DELIVERIES = TypeAdapter(Few[WebhookDelivery])
+_WEBHOOKS = TypeAdapter(Few[Webhook], config=LATER)
+_DELIVERIES = TypeAdapter(Few[WebhookDelivery], config=LATER)
 
 
 @dataclass(frozen=True)
@@ -215,85 +202,3 @@ def _counted(reply: Reply, items: TypeAdapter[list[Item]]) -> Page[Item]:
         int(total) if _COUNT.fullmatch(total) else len(read_items),
         "next" in httpx.Response(reply.status, headers=reply.headers).links,
     )
-
-
-_CONTRACTS = TypeAdapter(Many[Contract])
-_CALLS = TypeAdapter(Few[ContractCall])
-_BALANCES = TypeAdapter(Many[TokenBalance])
-
-
-class TokenCalls:
-    @row("POST", "/api/v1/create-token", CreateTokenResponse)
-    @staticmethod
-    def create_token(body: CreateTokenRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @row("POST", "/api/v1/call-contract", CallContractResponse)
-    @staticmethod
-    def call_contract(body: CallContractRequest, *, idempotency_key: str | None = None) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @row("POST", "/api/v1/add-to-contract-whitelist", CallContractResponse)
-    @staticmethod
-    def add_to_contract_whitelist(
-        body: ContractWhitelistRequest, *, idempotency_key: str | None = None
-    ) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @row("POST", "/api/v1/remove-from-contract-whitelist", CallContractResponse)
-    @staticmethod
-    def remove_from_contract_whitelist(
-        body: ContractWhitelistRequest, *, idempotency_key: str | None = None
-    ) -> Sent:
-        return Sent(body, key=idempotency_key)
-
-    @row("GET", "/api/v1/contract", Contract, repeatable=True)
-    @staticmethod
-    def contract(workspace_id: int, contract_uid: int) -> Sent:
-        """With its bytecode."""
-        return Sent(query={"workspace_id": workspace_id, "contract_uid": contract_uid})
-
-    @row("GET", "/api/v1/contracts", _CONTRACTS, repeatable=True)
-    @staticmethod
-    def contracts(workspace_id: int, vault_id: str) -> Sent:
-        """Those of one vault, live or still collecting approvals."""
-        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
-
-    @row("GET", "/api/v1/get-tokens", _BALANCES, repeatable=True)
-    @staticmethod
-    def tokens(workspace_id: int, vault_id: str) -> Sent:
-        """What one vault holds."""
-        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
-
-    @row("GET", "/api/v1/contract-calls", _CALLS, repeatable=True)
-    @staticmethod
-    def contract_calls(
-        workspace_id: int,
-        *,
-        contract_uid: int | None = None,
-        vault_id: str | None = None,
-        after: int | None = None,
-        limit: int | None = None,
-    ) -> Sent:
-        """Of a token or of a vault, oldest first."""
-        return Sent(
-            query={
-                "workspace_id": workspace_id,
-                "contract_uid": contract_uid,
-                "vault_id": vault_id,
-                "after": after,
-                "limit": limit,
-            }
-        )
-
-    @row("POST", "/api/v1/contract-calls/resubmit", ResubmitCallResponse, repeatable=True)
-    @staticmethod
-    def resubmit_contract_call(body: ResubmitCallRequest) -> Sent:
-        """Repeatable: what is on its way is not sent twice."""
-        return Sent(body)
-
-    @row("GET", "/api/v1/get-workspace-whitelist", WorkspaceWhitelist, repeatable=True)
-    @staticmethod
-    def workspace_whitelist(workspace_id: int) -> Sent:
-        """The lists on chain."""
-        return Sent(query={"workspace_id": workspace_id})

@@ -78,6 +78,8 @@ TransactionHex = Annotated[str, StringConstraints(max_length=2 * 400_000)]
 # ends the reading: an error for each of a hundred thousand would take more memory than the list.
 Few = Annotated[list[T], Field(max_length=1_000, fail_fast=True)]
 Many = Annotated[list[T], Field(max_length=100_000, fail_fast=True)]
+# For the adapter of a list: it is built when the first one is read, which many a program never does.
+LATER = ConfigDict(defer_build=True)
 
 
 def _as_utc(moment: datetime) -> datetime:

@@ -1,28 +1,18 @@
 """Builds the platform from its settings, dependencies, store, use cases and web layer."""
 
-import errno
-import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Annotated, Literal
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from argon2 import PasswordHasher
-from fastapi import FastAPI
-from pydantic import Field, SecretStr
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SecretsSettingsSource,
-    SettingsConfigDict,
-)
 
 from custody._version import __version__
-from custody.server.background import HANDS, Background
+from custody.server.background import Background
 from custody.server.chain.backend import ChainBackend
-from custody.server.chain.configuration import PREFIX, ChainSource, read_sources
+from custody.server.chain.configuration import ChainSource
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
 from custody.server.meters import Meters
@@ -31,7 +21,6 @@ from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
 from custody.server.service.backends import Market, Reachability
-from custody.server.service.jobs.leases import LEASE
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -40,7 +29,6 @@ from custody.server.service.limits.administration import LimitAdministration
 from custody.server.service.limits.limits import Limits, PolicyStore, StoredPolicies
 from custody.server.service.mail.jobs import MailJobs
 from custody.server.service.mail.mailer import (
-    SENDER,
     CountedMailer,
     FileMailer,
     Mailer,
@@ -71,7 +59,7 @@ from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
-from custody.server.service.requests.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE, Rates
+from custody.server.service.requests.rates import Rates
 from custody.server.service.secrets import Secrets, WebhookSecrets
 from custody.server.service.services import Services, SignInServices, wire_sign_in
 from custody.server.service.sign_in.accounts import Passwords
@@ -83,129 +71,11 @@ from custody.server.service.webhook_events import WebhookEvents
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.sending import Resolve, Sender, look_up
 from custody.server.service.webhooks.webhooks import Webhooks
-from custody.server.store import Store, sqlite_url
-from custody.server.web.asgi import build_asgi
+from custody.server.settings import Settings, utc_now
+from custody.server.store import Store
 
-# A folder whose files are settings, each named as its variable in small letters: what containers and systemd
-# call secrets.
-CREDENTIALS_DIR = "CUSTODY_CREDENTIALS_DIR"
-
-
-class Settings(BaseSettings):
-    """From the command line, the environment (``CUSTODY_…``), or the files of ``CUSTODY_CREDENTIALS_DIR``;
-    the first counts.
-    """
-
-    # A mistake in one setting must not show the others: one of them may hold a password (P49).
-    model_config = SettingsConfigDict(env_prefix="CUSTODY_", hide_input_in_errors=True)
-
-    state: Path
-    # What the server writes about itself: from this level on.
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    # sqlite:///… or postgresql://…; a file in the state folder where it is not given.
-    database_url: SecretStr | None = None
-    # Registering a key without proving its possession is for an operator who checks by other means.
-    require_key_proof: bool = True
-    broadcast_wait_seconds: float = 3.0
-    # Of one signed-in person, in each process: all calls, and those that change something.
-    calls_per_minute: Annotated[int, Field(ge=1)] = CALLS_PER_MINUTE
-    writes_per_minute: Annotated[int, Field(ge=1)] = WRITES_PER_MINUTE
-
-    # Jobs that a process with workers does at once, of each kind of work.
-    worker_threads: Annotated[int, Field(ge=1, le=64)] = HANDS
-    # How long others wait for a process that was killed before they take over what it did.
-    lease_seconds: Annotated[float, Field(ge=1, le=600)] = LEASE.total_seconds()
-    # Whether the process that answers requests has workers, too: `custody serve --no-workers`.
-    with_workers: bool = True
-
-    # Where several servers are to share one copy; else it is in the state folder.
-    secrets_file: Path | None = None
-    # Where the audit log's checkpoints go; better on a disk that the database's owner cannot write.
-    checkpoint_file: Path | None = None
-
-    # Without a mail server, mails are files in the state folder.
-    smtp_host: str | None = None
-    smtp_port: int | None = Field(default=None, ge=1, le=65_535)
-    smtp_username: str | None = None
-    smtp_password: SecretStr | None = None
-    smtp_tls: Literal["starttls", "tls", "none"] = "starttls"
-    # A private authority for the mail server's certificate, instead of the usual ones.
-    smtp_ca_file: Path | None = None
-    mail_from: str = SENDER
-    # Where people's own page is, for links in mails; without it a mail says in words what to do.
-    public_url: str | None = None
-
-    # Hosts, with commas between them, that webhooks may call though they are no public names or have private
-    # addresses; and a private authority for their certificates, beside the usual ones. Every member who may
-    # make webhooks can then reach them.
-    webhook_allow: str = ""
-    webhook_ca_file: Path | None = None
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - no file of a working folder is read
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - which folder, the environment says
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Raises NotADirectoryError: without its password file a platform would begin another, empty
-        database.
-        """
-        folder = os.environ.get(CREDENTIALS_DIR)
-        if not folder:
-            return init_settings, env_settings
-        if not Path(folder).is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
-        return init_settings, env_settings, SecretsSettingsSource(settings_cls, folder)
-
-    @property
-    def webhook_hosts(self) -> frozenset[str]:
-        return frozenset(host.strip().lower() for host in self.webhook_allow.split(",") if host.strip())
-
-    @property
-    def chains(self) -> tuple[ChainSource, ...]:
-        """By CUSTODY_CHAIN_MAINNET and its like, in the environment or in files. Raises
-        ChainMisconfigured.
-        """
-        return tuple(read_sources(_chains_in_files() | dict(os.environ)).values())
-
-    @property
-    def chain_folder(self) -> Path:
-        return self.state / "chain"
-
-    @property
-    def database(self) -> str:
-        """The database's URL, password and all."""
-        given = self.database_url
-        return sqlite_url(self.sqlite_file) if given is None else given.get_secret_value()
-
-    @property
-    def sqlite_file(self) -> Path:
-        """The database where no other one is named."""
-        return self.state / "custody.db"
-
-    @property
-    def secrets_path(self) -> Path:
-        return self.secrets_file or self.state / "secrets.json"
-
-    @property
-    def mail_folder(self) -> Path:
-        return self.state / "mail"
-
-
-def _chains_in_files() -> dict[str, str]:
-    """Each file's name as the variable's: a node's password belongs there, and a chain that was overlooked
-    would be another.
-    """
-    folder = os.environ.get(CREDENTIALS_DIR)
-    found = Path(folder).glob(f"{PREFIX.lower()}*") if folder else ()
-    return {path.name.upper(): path.read_text(encoding="utf-8").strip() for path in found}
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 
 @dataclass(frozen=True)
@@ -227,13 +97,21 @@ class Outside:
 class Platform:
     """A platform over its state folder. Close it when done."""
 
+    random: RandomBytes
+
     services: Services
     setup: Setup
     operator: Operator
     jobs: JobAdministration
     background: Background
-    asgi: FastAPI
     close: Callable[[], None]
+
+    @cached_property
+    def asgi(self) -> "FastAPI":
+        """Made where requests are answered; a command goes without it."""
+        from custody.server.web.asgi import build_asgi
+
+        return build_asgi(self.services, self.random, version=__version__, lifespan=self.background.lifespan)
 
 
 def open_platform(settings: Settings, outside: Outside | None = None) -> Platform:
@@ -260,11 +138,9 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     mail_jobs = MailJobs(mailer, account.mail_makers, settings.public_url)
     background = _background(settings, chains, world, store, audit, changes, mail_jobs)
     services, setup = _wire(settings, world, store, audit, background, account)
-    asgi = build_asgi(services, world.random, version=__version__, lifespan=background.lifespan)
     operator = Operator(store, world.clock, world.random)
-    return Platform(
-        services, setup, operator, JobAdministration(world.clock, audit), background, asgi, store.close
-    )
+    jobs = JobAdministration(world.clock, audit)
+    return Platform(world.random, services, setup, operator, jobs, background, store.close)
 
 
 def _mailer(settings: Settings, world: Outside) -> Mailer:

@@ -24,7 +24,7 @@ from custody.server.service.backends import Market
 from custody.server.service.jobs.leases import LEASE, Lead
 from custody.server.service.jobs.outbox import Handler, Outbox
 from custody.server.service.jobs.tidying import OVER, Sweep, Sweeps, Tidying
-from custody.server.service.jobs.workers import Loop, Workers, alone, serve_outbox, survive
+from custody.server.service.jobs.workers import HANDS, Loop, Workers, alone, serve_outbox, survive
 from custody.server.service.lifecycle import Lifecycle
 from custody.server.service.mail.jobs import MAIL, MailJobs, forget_sent
 from custody.server.service.network.broadcast import Broadcaster, Rebroadcast
@@ -42,8 +42,6 @@ from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.webhooks import EXPIRED_LOGS
 from custody.server.store import Store
 
-# Of a worker process: so many jobs of one kind of work are done at once.
-HANDS: Final = 4
 # A block comes every ten minutes, an embedded one on request; half a second feels immediate to a person.
 WATCH_SECONDS: Final = 0.5
 # Expiry counts from its time on, however late this job records it.

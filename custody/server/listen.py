@@ -3,7 +3,6 @@ shutdown.
 """
 
 import asyncio
-import fcntl
 import os
 import signal
 import socket
@@ -17,6 +16,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from custody.server.connections import IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, BoundedProtocol
+from custody.server.domain.errors import Misconfigured
+from custody.server.locking import open_lock, try_lock
 
 # Long polls end by themselves within a minute; a shutdown does not wait that long for them.
 SHUTDOWN_SECONDS = 10
@@ -24,7 +25,7 @@ BACKLOG = 512
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class CannotListen(Exception):
+class CannotListen(Misconfigured):
     """The address cannot be served on. ``hint`` says what to do."""
 
     def __init__(self, sentence: str, hint: str) -> None:
@@ -68,9 +69,9 @@ def only_server(state: Path) -> Iterator[None]:
 
     Raises CannotListen.
     """
-    descriptor = _open_lock(state)
+    descriptor = open_lock(state)
     try:
-        if not _try_lock(descriptor):
+        if not try_lock(descriptor):
             raise CannotListen(
                 f"Another server is running on {state}, with its embedded chain.",
                 "Stop it first, or use another state folder. Several processes need a node: "
@@ -79,27 +80,6 @@ def only_server(state: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def is_served(state: Path) -> bool:
-    """Whether a server with an embedded chain runs on this folder."""
-    descriptor = _open_lock(state)
-    try:
-        return not _try_lock(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _open_lock(state: Path) -> int:
-    return os.open(state / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def bind(address: Address, *, behind_proxy: bool) -> socket.socket:

@@ -6,16 +6,22 @@ serialisation of known fields, never bytes from outside: those may hold taproot 
 not bound, and version 2 fields that it lets replace the transaction.
 """
 
-from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
+from typing import TYPE_CHECKING
 
 from multisig.errors import InvalidPsbt
 from multisig.transaction import MAX_UINT32, Transaction
 
+if TYPE_CHECKING:
+    from embit.psbt import PSBT
+
 
 def require_same_reading(data: bytes, tx: Transaction) -> None:
     """Raises InvalidPsbt unless embit parses the bytes, and sees this unsigned transaction in them."""
+    # With the first PSBT: it brings a library for the curve, a megabyte in a daemon that only waits.
+    from embit.psbt import PSBT
+
     try:
-        seen = EmbitPsbt.parse(data)
+        seen = PSBT.parse(data)
         same = _transaction_fields(seen) == _our_fields(tx)
     # embit raises six kinds of exception, none of them documented.
     except Exception as error:
@@ -24,7 +30,7 @@ def require_same_reading(data: bytes, tx: Transaction) -> None:
         raise InvalidPsbt("Two readers see different transactions in the PSBT.")
 
 
-def _transaction_fields(seen: EmbitPsbt) -> tuple[object, ...]:
+def _transaction_fields(seen: "PSBT") -> tuple[object, ...]:
     return (
         seen.tx_version,
         seen.locktime,

@@ -11,9 +11,10 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from custody.client import ApiError, AsyncClient, BadAnswer, Unreachable
+from custody.client import ApiError, BadAnswer, Unreachable
 from custody.client import SignedOut as ClientSignedOut
 from custody.client.payments import proposals_request
+from custody.client.signing import SigningClient
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
@@ -141,7 +142,7 @@ class Sink(Protocol):
 class Platform:
     """Every method raises leaves of PlatformError, or SignedOut."""
 
-    def __init__(self, client: AsyncClient, *, fault: FaultPoint = no_fault) -> None:
+    def __init__(self, client: SigningClient, *, fault: FaultPoint = no_fault) -> None:
         self._client = client
         self.fault = fault
 

@@ -110,13 +110,14 @@ class FileStore:
 
     def save(self, secret: str) -> None:
         stored = self._read()
-        if stored is not None:
+        salt = os.urandom(16) if stored is None else base64.b64decode(stored["salt"])
+        if stored is not None and not self._has_key_for(salt):
             self.load()  # A mistyped passphrase must not lock out the right one.
-        key = self._key_for(os.urandom(16) if stored is None else base64.b64decode(stored["salt"]))
-        nonce, salt = os.urandom(12), _text(self._salt)
-        sealed = _sealing("seal", key=key, nonce=nonce, secret=secret.encode(), about=_aad(salt))
+        key = self._key_for(salt)
+        nonce, told = os.urandom(12), _text(salt)
+        sealed = _sealing("seal", key=key, nonce=nonce, secret=secret.encode(), about=_aad(told))
         assert sealed is not None
-        content = {**_HEADER, "salt": salt, "nonce": _text(nonce), "secret": _text(sealed)}
+        content = {**_HEADER, "salt": told, "nonce": _text(nonce), "secret": _text(sealed)}
         write_private(self.path, json.dumps(content, indent=1).encode())
 
     def clear(self) -> None:
@@ -135,8 +136,12 @@ class FileStore:
             raise SecretsLocked(f"{self.path} is not whole")
         return stored
 
+    def _has_key_for(self, salt: bytes) -> bool:
+        """It was derived here, and has opened or sealed the file."""
+        return self._key is not None and self._salt == salt
+
     def _key_for(self, salt: bytes) -> bytes:
-        if self._key is None or self._salt != salt:
+        if not self._has_key_for(salt):
             given = self.passphrase()
             if not given:
                 raise SecretsLocked("the secrets file needs its passphrase")

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import httpx
 from pydantic import ValidationError
 
-from custody.client import ApiError, AsyncClient, ClientError, Session, Unreachable
+from custody.client import ApiError, ClientError, Session, Unreachable
+from custody.client.signing import SigningClient
 from custody.schemas.auth import LoginResponse
 from custody.schemas.faults import fault_place, fault_words
 from signerd.account.config import Config
@@ -62,7 +63,7 @@ class Account:
         self._sleep = sleep
         self.trouble: str | None = None
         self.signed_in = asyncio.Event()
-        self.client = AsyncClient(
+        self.client = SigningClient(
             self._url,
             on_session=self._changed,
             transport=transport,
@@ -132,7 +133,6 @@ class Account:
                 self.trouble = None
             except SecretsError as error:
                 self.trouble = said(error)
-                self._unsaved.set()
                 await self._sleep(SAVE_AGAIN_SECONDS)
 
     async def close(self) -> None:
@@ -145,6 +145,7 @@ class Account:
 
     async def _finish(self, email: str) -> None:
         self._email, self._otp = email, None
+        self._unsaved.set()
         await self._save()
 
     def _changed(self, session: Session | None) -> None:
@@ -156,18 +157,28 @@ class Account:
 
     async def _save(self) -> None:
         async with self._saving:
-            self._unsaved.clear()
-            session = self.client.core.session
-            if session is None:
-                await asyncio.to_thread(self._store.clear)
+            # Another call may have stored it meanwhile, and each store starts programs.
+            if not self._unsaved.is_set():
                 return
-            secret = {
-                "email": self._email,
-                "refresh_token": session.refresh_token,
-                "sid": session.sid,
-                "url": self._url,
-            }
-            await asyncio.to_thread(self._store.save, json.dumps(secret))
+            self._unsaved.clear()
+            try:
+                await asyncio.to_thread(self._store_session)
+            except SecretsError:
+                self._unsaved.set()
+                raise
+
+    def _store_session(self) -> None:
+        session = self.client.core.session
+        if session is None:
+            self._store.clear()
+            return
+        secret = {
+            "email": self._email,
+            "refresh_token": session.refresh_token,
+            "sid": session.sid,
+            "url": self._url,
+        }
+        self._store.save(json.dumps(secret))
 
     @staticmethod
     async def _ask(call: Awaitable[LoginResponse]) -> LoginResponse:

@@ -294,8 +294,9 @@ def virtual(
 
 
 @click.option("--auto", is_flag=True, help="Press every button without a person.")
-def demo(auto: bool) -> None:
+@click.option("--tokens", is_flag=True, help="Then make a token, send some of it, stop it and destroy some.")
+def demo(auto: bool, tokens: bool) -> None:
     """Run the main job end to end on this machine: the platform, three signers, three virtual devices."""
     from signerd.demo import story
 
-    raise click.exceptions.Exit(story.main(auto=auto))
+    raise click.exceptions.Exit(story.main(auto=auto, tokens=tokens))

@@ -69,10 +69,13 @@ def read(address: DaemonAddress, reply: Reply, call: Call[R]) -> R:
             return plain.parse(reply.content)  # type: ignore[no-any-return]  # its fields are the shape's
     except ValueError:
         raise DaemonFailed(f"the daemon's answer to {call.path} makes no sense") from None
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import BaseModel, TypeAdapter, ValidationError
 
+    shape = call.answer()
     try:
-        return TypeAdapter(call.answer()).validate_json(reply.content)
+        if isinstance(shape, type) and issubclass(shape, BaseModel):
+            return shape.model_validate_json(reply.content)
+        return TypeAdapter(shape).validate_json(reply.content)
     except ValidationError:
         raise DaemonFailed(f"the daemon's answer to {call.path} makes no sense") from None
 

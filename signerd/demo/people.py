@@ -8,17 +8,22 @@ import json
 import re
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.policy import SMTP
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-import anyio
+from custody.client import AsyncClient
+from signerd.client import AsyncDaemonClient
+from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
+from signerd.demo.programs import START_SECONDS, STEP_SECONDS, DemoFailed, Program, Programs
+from signerd.errors import UnknownProposal
+from signerd.shapes import ProposalView, VaultView
 
-from signerd.demo.programs import DemoFailed, Program, Programs
-
+Found = TypeVar("Found")
 # Shown the device's name and the lines of its screen; true presses yes.
 Finger = Callable[[str, list[str]], bool]
 
@@ -43,10 +48,10 @@ async def start_device(
 ) -> DemoDevice:
     """Start a virtual device and answer its prompts with ``finger``."""
     args = ["device", "virtual", family, "--listen", listen, "--seed-file", str(seed_file), "--json"]
-    program = await programs.start(title, "signerd", args, talk=True)
+    program = await programs.start(title, "signerd", args)
     lines = program.lines()
     try:
-        ready = json.loads(await asyncio.wait_for(anext(lines), READY_SECONDS))
+        ready = json.loads(await asyncio.wait_for(anext(lines), START_SECONDS))
     except (TimeoutError, StopAsyncIteration, ValueError):
         await program.stop()
         raise DemoFailed(f"{title} did not start; its log is {program.log}") from None
@@ -55,35 +60,33 @@ async def start_device(
         async for line in lines:
             event = json.loads(line)
             if event.get("event") == "prompt":
-                pressed = await _pressed(finger, title, event["lines"])
+                pressed = await answered(partial(finger, title, event["lines"]))
                 await program.say(f"{'yes' if pressed else 'no'} {event['id']}")
 
     return DemoDevice(title, ready["endpoint"], ready["fingerprint"], program, asyncio.create_task(watch()))
 
 
-async def _pressed(finger: Finger, title: str, lines: list[str]) -> bool:
-    """The finger's decision, in a thread that is not waited for: a person who stops the demo never answers
-    the question.
+async def answered(ask: Callable[[], bool]) -> bool:
+    """A person's answer, asked for in a thread that is not waited for: a person who stops the demo never
+    gives it.
     """
     loop = asyncio.get_running_loop()
     decided: asyncio.Future[bool] = loop.create_future()
 
-    def decide(pressed: bool) -> None:
+    def decide(answer: bool) -> None:
         if not decided.done():
-            decided.set_result(pressed)
+            decided.set_result(answer)
 
-    def ask() -> None:
-        pressed = finger(title, lines)
+    def wait_for_it() -> None:
+        answer = ask()
         # The demo may have ended meanwhile.
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(decide, pressed)
+            loop.call_soon_threadsafe(decide, answer)
 
-    threading.Thread(target=ask, name=title, daemon=True).start()
+    threading.Thread(target=wait_for_it, name="person", daemon=True).start()
     return await decided
 
 
-MAIL_SECONDS = 300.0
-READY_SECONDS = 300.0
 _CODE = re.compile(r"\b[0-9]{6}\b")
 
 
@@ -96,6 +99,12 @@ class Account:
 
     def __repr__(self) -> str:
         return f"Account({self.email!r})"
+
+    async def sign_in(self, platform: AsyncClient, mailbox: "Mailbox") -> None:
+        seen = mailbox.seen()
+        answer = await platform.login(self.email, self.password, device="demo")
+        if answer.requires_2fa:
+            await platform.otp_validate(answer.token_2fa, mailbox.code_for(self.email, seen))
 
 
 def new_account(name: str) -> Account:
@@ -111,27 +120,25 @@ class Mailbox:
     def seen(self) -> frozenset[str]:
         return frozenset(path.name for path in self.folder.glob("*.eml"))
 
-    async def code_for(self, email: str, seen: frozenset[str]) -> str:
-        """The six digits of the first new mail to this address.
+    def code_for(self, email: str, seen: frozenset[str]) -> str:
+        """The six digits of the first new mail to this address. The platform has sent them before it asks
+        for them.
 
         Raises:
-            DemoFailed: none comes in time.
+            DemoFailed: there is no such mail.
         """
-        with anyio.move_on_after(MAIL_SECONDS):
-            while True:
-                for path in sorted(self.folder.glob("*.eml")):
-                    mail = message_from_bytes(path.read_bytes(), policy=SMTP)
-                    if path.name in seen or mail["To"] != email:
-                        continue
-                    if code := _CODE.search(str(mail.get_content())):
-                        return code.group()
-                await anyio.sleep(0.05)
-        raise DemoFailed(f"no mail with a code for {email} came within {MAIL_SECONDS:.0f} s")
+        for path in sorted(self.folder.glob("*.eml")):
+            if path.name in seen:
+                continue
+            mail = message_from_bytes(path.read_bytes(), policy=SMTP)
+            if mail["To"] == email and (code := _CODE.search(str(mail.get_content()))):
+                return code.group()
+        raise DemoFailed(f"no mail with a code for {email} came")
 
 
 @dataclass
 class Signer:
-    """One signer's desktop: every step is a command of ``signerd``."""
+    """One signer's desktop. ``daemon`` is their ``signerd``, spoken to as any program of theirs may."""
 
     name: str
     account: Account
@@ -152,6 +159,8 @@ class Signer:
             '[secrets]\nstore = "file"\n'
             # Two signers on one machine, beside whatever signerd runs there.
             "[loopback]\nport = 0\n"
+            # What waits is told in the terminal. A notice for each of three signers is for three desktops.
+            '[notifications]\nshow = "off"\n'
         )
 
     @property
@@ -162,46 +171,89 @@ class Signer:
     def environment(self) -> dict[str, str]:
         return {"CREDENTIALS_DIRECTORY": str(self._credentials), "SIGNERD_STATE": str(self.state)}
 
-    async def run(self, what: str, *args: str) -> Any:
-        """A command of this signer's, its answer as JSON."""
-        said = await self.programs.command(
-            f"{self.name}: {what}", "signerd", [*args, "--json"], env=self.environment
+    @cached_property
+    def daemon(self) -> AsyncDaemonClient:
+        """Once it serves."""
+        return AsyncDaemonClient(self.state)
+
+    async def leave(self) -> None:
+        if "daemon" in vars(self):
+            await self.daemon.aclose()
+            del self.daemon
+
+    async def start_daemon(self) -> Program:
+        """Start ``signerd run`` and wait until it answers and sees its device ready."""
+        program = await self.programs.start(
+            f"signerd of {self.name}", "signerd", ["run"], env=self.environment
         )
-        try:
-            return json.loads(said)
-        except ValueError:
-            raise DemoFailed(f"{self.name}: {what}: the answer is no JSON: {said[:200]!r}") from None
+        await program.until_said(re.compile(r"signerd: serves "))
+        await self.until("sees its device", self._sees_its_device)
+        return program
+
+    async def _sees_its_device(self) -> bool | None:
+        return any(device.state == "ready" for device in await self.daemon.devices()) or None
 
     async def sign_in(self, mailbox: Mailbox) -> None:
         seen = mailbox.seen()
+        done = await self.daemon.sign_in(self.account.email, self.account.password)
+        if done.code_needed:
+            await self.daemon.confirm_sign_in(mailbox.code_for(self.account.email, seen))
 
-        async def code() -> str:
-            return await mailbox.code_for(self.account.email, seen)
+    async def register(self) -> None:
+        preview = await self.daemon.preview_registration()
+        await self.daemon.register(preview.device_id, preview.digest)
 
-        await self.programs.command(
-            f"{self.name}: sign in",
-            "signerd",
-            ["login", "--json"],
-            answers=[self.account.email, self.account.password, code],
-            env=self.environment,
-        )
+    async def sees_vault(self, vault_id: str) -> VaultView:
+        """As the platform shows it to this signer."""
 
-    async def start_daemon(self) -> None:
-        """Start ``signerd run`` and wait until it answers and sees its device ready."""
-        daemon = await self.programs.start(
-            f"signerd of {self.name}", "signerd", ["run"], env=self.environment
-        )
-        last = "it does not answer"
-        with anyio.move_on_after(READY_SECONDS):
-            while True:
-                daemon.check_alive()
-                try:
-                    devices = await self.run("look at the devices", "devices")
-                except DemoFailed as error:
-                    last = str(error)
-                else:
-                    if any(device["state"] == "ready" for device in devices):
-                        return
-                    last = f"its device is {[device['state'] for device in devices] or 'not there'}"
-                await anyio.sleep(0.1)
-        raise DemoFailed(f"{self.name}'s signerd was not ready within {READY_SECONDS:.0f} s: {last}")
+        async def look() -> VaultView | None:
+            return next((one for one in await self.daemon.vaults() if one.vault_id == vault_id), None)
+
+        return await self.until("sees the vault", look)
+
+    async def approve(self, psbt_id: str, acknowledged: tuple[str, ...] = ()) -> None:
+        """Say yes, and wait until the device has signed and the platform has the signature.
+
+        Raises:
+            DemoFailed: it is not signed. SignerdError: it may not be approved.
+        """
+        view = await self.daemon.proposal(psbt_id)
+        await self.daemon.approve(psbt_id, view.digest, acknowledged)
+
+        async def look() -> ProposalView | None:
+            found = await self.daemon.proposal(psbt_id)
+            return None if found.state in ON_THE_WAY else found
+
+        outcome = await self.until("signs the proposal", look)
+        if outcome.state not in DELIVERED:
+            raise DemoFailed(f"{self.name} did not sign: {outcome.reason}")
+
+    async def is_asked(self, psbt_id: str) -> None:
+        """Wait until this signer is asked about a proposal, or the checks refuse it."""
+
+        async def look() -> ProposalView | None:
+            try:
+                found = await self.daemon.proposal(psbt_id)
+            except UnknownProposal:
+                return None
+            return found if found.state in {*ASKED, "refused"} else None
+
+        await self.until("is asked about the proposal", look)
+
+    async def until(self, what: str, look: Callable[[], Awaitable[Found | None]]) -> Found:
+        """What ``look`` gives once it gives anything: it looks now, at whatever happens at this desk, and at
+        each heartbeat of the daemon.
+
+        Raises:
+            DemoFailed: the daemon ends before, or it takes too long.
+        """
+        try:
+            async with asyncio.timeout(STEP_SECONDS), self.daemon.follow() as happenings:
+                if (found := await look()) is not None:
+                    return found
+                async for _ in happenings:
+                    if (found := await look()) is not None:
+                        return found
+        except TimeoutError:
+            raise DemoFailed(f"{self.name}: it took more than {STEP_SECONDS:.0f} s until it {what}") from None
+        raise DemoFailed(f"the signerd of {self.name} ended before it {what}")

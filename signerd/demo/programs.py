@@ -4,28 +4,43 @@ at the end.
 
 import asyncio
 import contextlib
-import json
 import os
+import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from signerd import runtime
 
 # For programs of ours that hang: on a busy machine each takes many times its second. One that ends is noticed
 # at once.
+START_SECONDS = 300.0
 STOP_SECONDS = 60.0
 COMMAND_SECONDS = 900.0
+STEP_SECONDS = 900.0
 # The last lines of a log are what a person needs to see why a program ended.
 TAIL_LINES = 15
 
-
-Answer = Callable[[], Awaitable[str]]
+Made = TypeVar("Made")
 
 
 class DemoFailed(Exception):
     """A step did not do what it must: the sentence says which and why."""
+
+
+async def side_by_side(*steps: Coroutine[Any, Any, Made]) -> list[Made]:
+    """What each gives, in their order. Where one fails the others are ended first: what they started then
+    would outlive the demo.
+    """
+    tasks = [asyncio.ensure_future(step) for step in steps]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @dataclass
@@ -35,6 +50,7 @@ class Program:
     name: str
     process: asyncio.subprocess.Process
     log: Path
+    _copying: asyncio.Task[None] | None = field(default=None, repr=False)
 
     async def say(self, text: str) -> None:
         assert self.process.stdin is not None
@@ -47,9 +63,30 @@ class Program:
         while line := await self.process.stdout.readline():
             yield line.decode(errors="replace").rstrip("\n")
 
-    def check_alive(self) -> None:
-        if self.process.returncode is not None:
-            raise DemoFailed(f"{self.name} ended with status {self.process.returncode}:\n{tail(self.log)}")
+    async def until_said(self, wanted: re.Pattern[str]) -> re.Match[str]:
+        """Where a line of its standard output first has ``wanted``; from then on the lines go to its log.
+
+        Raises:
+            DemoFailed: it ends without, or says nothing of the kind in time.
+        """
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                async for line in self.lines():
+                    if found := wanted.search(line):
+                        self._copying = asyncio.create_task(self._copy())
+                        return found
+        except TimeoutError:
+            raise DemoFailed(
+                f"{self.name} was not ready within {START_SECONDS:.0f} s:\n{tail(self.log)}"
+            ) from None
+        status = await self.process.wait()
+        raise DemoFailed(f"{self.name} ended with status {status}:\n{tail(self.log)}")
+
+    async def _copy(self) -> None:
+        with self.log.open("a") as log:
+            async for line in self.lines():
+                log.write(line + "\n")
+                log.flush()
 
     async def stop(self) -> None:
         if self.process.returncode is None:
@@ -60,6 +97,10 @@ class Program:
             except TimeoutError:
                 self.process.kill()
                 await self.process.wait()
+        if self._copying is not None:
+            # A child of its may hold the output open.
+            self._copying.cancel()
+            await asyncio.gather(self._copying, return_exceptions=True)
 
 
 def tail(log: Path) -> str:
@@ -75,15 +116,9 @@ class Programs:
         self._running: list[Program] = []
 
     async def start(
-        self,
-        name: str,
-        module: str,
-        args: Sequence[str],
-        *,
-        talk: bool = False,
-        env: Mapping[str, str] | None = None,
+        self, name: str, module: str, args: Sequence[str], *, env: Mapping[str, str] | None = None
     ) -> Program:
-        """Start a module. With ``talk`` its standard input and output are ours, else its output goes to the
+        """Start a module. Its standard input and output are ours, and have to be read; its errors go to the
         log.
         """
         log = self._logs / f"{name.replace(' ', '-')}.log"
@@ -91,8 +126,8 @@ class Programs:
             process = await asyncio.create_subprocess_exec(
                 *runtime.command(module, *args),
                 pass_fds=(runtime.line(),),
-                stdin=asyncio.subprocess.PIPE if talk else asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE if talk else sink,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
                 stderr=sink,
                 env={**os.environ, **(env or {})},
                 # A Ctrl-C at the terminal is the demo's to handle: it stops its programs in order.
@@ -108,14 +143,10 @@ class Programs:
         module: str,
         args: Sequence[str],
         *,
-        answers: Sequence[str | Answer] = (),
+        given: str = "",
         env: Mapping[str, str] | None = None,
     ) -> str:
-        """Run a command to its end with ``answers`` as the lines that a person would type; its standard
-        output.
-
-        An answer that has to be fetched first (a mailed code) is a function that gives it when its turn
-        comes.
+        """Run a command to its end with ``given`` as what a person would type; its standard output.
 
         Raises:
             DemoFailed: where it exits with another status than 0, or does not end in time.
@@ -127,13 +158,7 @@ class Programs:
         )  # fmt: skip
         try:
             async with asyncio.timeout(COMMAND_SECONDS):
-                typing = asyncio.create_task(_type(process, answers))
-                ending = asyncio.create_task(_both(process))
-                await asyncio.wait({typing, ending}, return_when=asyncio.FIRST_COMPLETED)
-                if typing.done():
-                    typing.result()
-                typing.cancel()
-                out, err = await ending
+                out, err = await process.communicate(given.encode())
         except TimeoutError:
             raise DemoFailed(f"{what}: no end after {COMMAND_SECONDS:.0f} s") from None
         finally:
@@ -141,47 +166,9 @@ class Programs:
                 process.kill()
                 await process.wait()
         if process.returncode:
-            raise DemoFailed(f"{what}: {_reason(out.decode(errors='replace'), err.decode(errors='replace'))}")
+            raise DemoFailed(f"{what}: {(err or out).decode(errors='replace').strip()}")
         return out.decode()
 
-    def check_alive(self) -> None:
-        for program in self._running:
-            program.check_alive()
-
     async def stop(self) -> None:
-        for program in reversed(self._running):
-            await program.stop()
+        await side_by_side(*(program.stop() for program in self._running))
         self._running.clear()
-
-
-def _reason(out: str, err: str) -> str:
-    """What a command that failed says to a person: its error's sentence and hint, else why a proposal went no
-    further.
-    """
-    for text in (err.strip().rpartition("\n")[2], out):
-        with contextlib.suppress(ValueError, TypeError, KeyError):
-            said = json.loads(text)
-            return (
-                f"{said['error']['sentence']} {said['error']['hint']}"
-                if "error" in said
-                else str(said["reason"])
-            )
-    return (err or out).strip()
-
-
-async def _type(process: asyncio.subprocess.Process, answers: Sequence[str | Answer]) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(ConnectionError):
-        for answer in answers:
-            line = answer if isinstance(answer, str) else await answer()
-            process.stdin.write(line.encode() + b"\n")
-            await process.stdin.drain()
-        process.stdin.close()
-
-
-async def _both(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """Standard output and error, read side by side so that neither pipe fills, until the program ends."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    out, err, _ = await asyncio.gather(process.stdout.read(), process.stderr.read(), process.wait())
-    return out, err

@@ -15,7 +15,7 @@ from custody.schemas.asset_tokens import (
     TextArg,
 )
 from custody.schemas.vaults import Vault
-from signerd.demo.programs import DemoFailed
+from signerd.demo.programs import STEP_SECONDS, DemoFailed
 
 NAME, TICKER, DECIMALS = "Gold of the House", "GOLD", 2
 FIRST_SUPPLY, MOST = "100000", "500000"
@@ -24,7 +24,6 @@ FIRST_SUPPLY, MOST = "100000", "500000"
 SENT, BURNT = 40, 10
 # What a token's transactions cost here, many times over.
 COIN_BTC = "0.01"
-STEP_SECONDS = 900.0
 PAUSE_SECONDS = 0.2
 
 Made = TypeVar("Made")

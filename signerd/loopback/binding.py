@@ -12,7 +12,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -106,7 +106,13 @@ def answer_of(endpoint: Endpoint) -> TypeAdapter[Any] | None:
     kind = inspect.signature(endpoint).return_annotation
     if kind is None or (isinstance(kind, type) and issubclass(kind, Response)):
         return None
-    return TypeAdapter(kind)
+    return _adapter(kind)
+
+
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Built when it is first used, as shapes are."""
+    is_shape = isinstance(kind, type) and issubclass(kind, BaseModel)
+    return TypeAdapter(kind) if is_shape else TypeAdapter(kind, config=ConfigDict(defer_build=True))
 
 
 def bind(endpoint: Endpoint, needs: Right) -> Called:
@@ -147,7 +153,7 @@ def _argument(given: inspect.Parameter) -> Argument:
     place = _place(given.annotation)
     alias = given.name.replace("_", "-") if place is In.HEADER else given.name
     # The application's own objects are no shapes.
-    adapter: TypeAdapter[Any] = TypeAdapter(Any if place in _NOT_SENT else given.annotation)
+    adapter = _adapter(Any if place in _NOT_SENT else given.annotation)
     return Argument(given.name, alias, place, adapter, given.default)
 
 

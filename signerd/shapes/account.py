@@ -14,15 +14,17 @@ from signerd.shapes.calls import DAYS, LET_IN_MINUTES
 
 
 class Answer(BaseModel):
-    """Frozen; an older client passes over what a newer daemon adds."""
+    """Frozen; an older client passes over what a newer daemon adds. What checks and writes it is built when
+    it is first used: a daemon needs few of them in its weeks.
+    """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Request(BaseModel):
     """An unknown field is a mistake that must not pass in silence. What was sent is not repeated in errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
 # The platform's ids, the devices' and the checks' names all fit; nothing in them splits a path or a line.

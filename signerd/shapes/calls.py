@@ -55,9 +55,22 @@ def text() -> type[str]:
 STATUS: Final = Call(
     "GET", "/status", lambda: shapes.Status, Right.READ, "What the daemon does and what it needs"
 )
-SIGN_IN: Final = Call("POST", "/session", lambda: shapes.SignedIn, Right.PERSON, "Sign in to the platform")
+# The session is kept where a locked keyring may ask the person first.
+SIGN_IN: Final = Call(
+    "POST",
+    "/session",
+    lambda: shapes.SignedIn,
+    Right.PERSON,
+    "Sign in to the platform",
+    seconds=PERSON_SECONDS,
+)
 CONFIRM_SIGN_IN: Final = Call(
-    "POST", "/session/code", lambda: shapes.SignedIn, Right.PERSON, "Finish a sign-in with the one-time code"
+    "POST",
+    "/session/code",
+    lambda: shapes.SignedIn,
+    Right.PERSON,
+    "Finish a sign-in with the one-time code",
+    seconds=PERSON_SECONDS,
 )
 SIGN_OUT: Final = Call("DELETE", "/session", nothing, Right.PERSON, "Sign out")
 

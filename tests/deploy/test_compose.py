@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from custody.server.app import CREDENTIALS_DIR, Settings
 from custody.server.chain.configuration import read_sources
 from custody.server.cli import app
 from custody.server.listen import Address
+from custody.server.settings import CREDENTIALS_DIR, Settings
 from multisig import Network
 
 ROOT = Path(__file__).parents[2]

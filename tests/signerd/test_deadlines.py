@@ -7,7 +7,7 @@ import pytest
 from firmware_bridge import Deadlines
 from signerd.account import secrets
 from signerd.account.config import SecretsSection
-from signerd.demo import people, programs, story, tokens
+from signerd.demo import programs
 from signerd.doctor import examining, platform
 from signerd.notifying import child, notifier
 
@@ -25,11 +25,8 @@ BUSY_SECONDS = 30.0
         notifier.DEADLINE_SECONDS - child.SECONDS,
         programs.STOP_SECONDS,
         programs.COMMAND_SECONDS,
-        people.READY_SECONDS,
-        people.MAIL_SECONDS,
-        story.START_SECONDS,
-        story.STEP_SECONDS,
-        tokens.STEP_SECONDS,
+        programs.START_SECONDS,
+        programs.STEP_SECONDS,
     ],
 )
 def test_a_process_of_ours_is_given_time_on_a_busy_machine(seconds):

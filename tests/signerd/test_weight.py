@@ -12,7 +12,8 @@ from signerd.cli import terminal
 from signerd.cli.terminal import Exit
 from tests.signerd.cli.test_daemon import CONFIG
 
-# Of the command line, of terminals, of the platform's server, of the devices' worker processes.
+# Of the command line, of terminals, of the platform's server, of the devices' worker processes, of the
+# platform's calls that a signer does not make; and what comes with the first PSBT.
 LEFT_OUT = (
     "rich",
     "pygments",
@@ -22,6 +23,10 @@ LEFT_OUT = (
     "fastapi",
     "opentelemetry",
     "custody.server",
+    "custody.client.clients",
+    "custody.client.people",
+    "custody.client.records",
+    "embit",
     "pbk",
     "hwilib",
     "usb1",

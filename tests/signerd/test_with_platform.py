@@ -2,6 +2,8 @@
 signed.
 """
 
+import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from signerd.account.session import Account
 from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
-from signerd.errors import NeedsAcknowledgement, PlatformRefused
+from signerd.errors import NeedsAcknowledgement, PlatformRefused, SecretsLocked
 from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, until, until_state
 from tests.support.platform import PASSWORD, register_key, seed
@@ -307,6 +309,17 @@ async def test_a_key_that_was_replaced_from_another_desktop_is_told_on_this_one(
             assert alice.journal.keys.revocation() is None
 
 
+class CountingStore(MemoryStore):
+    saves: int = 0
+    locked: bool = False
+
+    def save(self, secret: str) -> None:
+        if self.locked:
+            raise SecretsLocked("the keyring is locked")
+        self.saves += 1
+        super().save(secret)
+
+
 async def test_the_one_time_code_of_the_real_platform(desk: Desk) -> None:
     desk.world.platform.setup.add_member(
         workspace_id=desk.workspace_id,
@@ -318,6 +331,41 @@ async def test_the_one_time_code_of_the_real_platform(desk: Desk) -> None:
     assert not await account.login("dora@example.org", PASSWORD)
     await account.confirm(desk.world.mail.newest_code())
     assert account.email == "dora@example.org"
+    await account.close()
+
+
+async def test_a_sign_in_is_stored_once(desk: Desk) -> None:
+    """Also where the task that stores what is renewed hears of it."""
+    store = CountingStore()
+    transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
+    account = Account(make_config(), store, transport=transport)
+    keeping = asyncio.create_task(account.keep())
+    assert await account.login("carol@example.org", PASSWORD)
+    # A turn for the task, and one for what it would ask of a thread.
+    for _ in range(3):
+        await asyncio.to_thread(lambda: None)
+    assert (store.saves, json.loads(store.kept or "")["email"]) == (1, "carol@example.org")
+    keeping.cancel()
+    await account.close()
+
+
+async def test_a_session_that_could_not_be_stored_is_stored_later(desk: Desk) -> None:
+    store, slept = CountingStore(), asyncio.Event()
+    store.locked = True
+
+    async def sleep(_seconds: float) -> None:
+        store.locked = False
+        slept.set()
+
+    transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
+    account = Account(make_config(), store, transport=transport, sleep=sleep)
+    keeping = asyncio.create_task(account.keep())
+    with pytest.raises(SecretsLocked):
+        await account.login("carol@example.org", PASSWORD)
+    await asyncio.wait_for(slept.wait(), 30)
+    while store.kept is None:
+        await asyncio.to_thread(lambda: None)
+    keeping.cancel()
     await account.close()
 
 

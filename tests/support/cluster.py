@@ -13,8 +13,9 @@ from pathlib import Path
 
 import httpx
 
-from custody.server.app import Outside, Platform, Settings, open_platform
+from custody.server.app import Outside, Platform, open_platform
 from custody.server.chain.embedded import EmbeddedChain
+from custody.server.settings import Settings
 from tests.support.custody import Desk, _desk, ok
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeBitcoind
 from tests.support.platform import CHEAP, As, Clock, KeptMail, World

@@ -14,11 +14,12 @@ import httpx
 from argon2 import PasswordHasher
 from sqlalchemy import select
 
-from custody.server.app import Outside, Platform, Settings, open_platform
+from custody.server.app import Outside, Platform, open_platform
 from custody.server.service.limits.limits import PolicyStore, StoredPolicies
 from custody.server.service.mail.mailer import Mail
 from custody.server.service.people.setup import NewPerson, Placed
 from custody.server.service.webhooks.sending import Resolve, look_up
+from custody.server.settings import Settings
 from custody.server.store.models import AuditEvent, Vault
 from device_simulators.seed import Seed
 from multisig import DerivationPath, Network, message_hash, multisig_account_path, profile_account_path

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from custody.server.chain.core import CookieFile, CoreBackend, Credentials, Password
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.esplora import EsploraBackend
+from custody.server.domain.errors import Misconfigured
 from multisig.network import Network
 
 PREFIX = "CUSTODY_CHAIN_"
@@ -30,7 +31,7 @@ RPC_PORTS = {Network.MAINNET: 8332, Network.TESTNET4: 48332, Network.SIGNET: 383
 OpenBackend = EmbeddedChain | CoreBackend | EsploraBackend
 
 
-class ChainMisconfigured(Exception):
+class ChainMisconfigured(Misconfigured):
     """A setting that makes no sense. No value is repeated: one may hold a password (P49)."""
 
     hint = "Correct it and start again. docs/operating/chain.md has the settings."

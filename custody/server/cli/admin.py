@@ -19,8 +19,9 @@ from multisig import Network
 
 if TYPE_CHECKING:
     from custody.schemas.keys import RevokeKeyRequest
-    from custody.server.app import Platform, Settings
+    from custody.server.app import Platform
     from custody.server.service.people.setup import NewPerson, Placed
+    from custody.server.settings import Settings
 
 # The chains that a workspace can be on, and why a key is revoked.
 CHAINS = tuple(map(str, Network))
@@ -73,8 +74,8 @@ def bootstrap_command(
 
     The password is asked for, or read from the standard input's first line; never give it as an argument.
     """
-    from custody.server.app import Settings
     from custody.server.domain.roles import ADMINISTRATOR
+    from custody.server.settings import Settings
 
     with refusals(), platform_at(state, new=True) as platform:
         person = _person(platform, email, first_name, surname, two_factor=two_factor)

@@ -12,6 +12,8 @@ import click
 if TYPE_CHECKING:
     from custody.server.app import Platform
     from custody.server.domain.errors import CustodyError
+    from custody.server.settings import Settings
+    from custody.server.store import Store
 
 # The database's URL is no option: it may hold a password, and every program of a machine sees another's
 # arguments (P49).
@@ -40,19 +42,12 @@ def platform_at(
     """
     import structlog
 
-    from custody.server.app import Settings, open_platform
+    from custody.server.app import open_platform
 
     if not is_server:
         # What is printed is the answer, and may be for a program: warnings go beside it.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
-    settings = Settings(state=state, **changes)
-    if not new and settings.database_url is None and not settings.sqlite_file.exists():
-        fail(
-            f"There is no platform in {state}.",
-            "Check --state or CUSTODY_STATE, and CUSTODY_DATABASE_URL where its database is elsewhere; "
-            "custody serve and custody admin bootstrap make a new one.",
-        )
-    platform = open_platform(settings)
+    platform = open_platform(_settings_of(state, new=new, **changes))
     try:
         yield platform
     finally:
@@ -60,18 +55,41 @@ def platform_at(
 
 
 @contextmanager
+def store_at(state: Path) -> "Iterator[Store]":
+    """The database alone, for a command that leaves its work to the server: a third of what the platform
+    takes to load.
+    """
+    from custody.server.store import Store
+
+    store = Store.open(_settings_of(state).database)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _settings_of(state: Path, *, new: bool = False, **changes: Any) -> "Settings":
+    from custody.server.settings import Settings
+
+    settings = Settings(state=state, **changes)
+    if not new and settings.database_url is None and not settings.sqlite_file.exists():
+        fail(
+            f"There is no platform in {state}.",
+            "Check --state or CUSTODY_STATE, and CUSTODY_DATABASE_URL where its database is elsewhere; "
+            "custody serve and custody admin bootstrap make a new one.",
+        )
+    return settings
+
+
+@contextmanager
 def refusals() -> Iterator[None]:
-    from custody.server.chain.configuration import ChainMisconfigured
-    from custody.server.domain.errors import CustodyError
-    from custody.server.listen import CannotListen
-    from custody.server.service.mail.mailer import CannotMail
-    from custody.server.store import CannotOpen
+    from custody.server.domain.errors import CustodyError, Misconfigured
 
     try:
         yield
     except CustodyError as error:
         fail(error.detail, _hint(error))
-    except (CannotListen, CannotMail, CannotOpen, ChainMisconfigured) as error:
+    except Misconfigured as error:
         fail(str(error), error.hint)
     except OSError as error:
         fail(

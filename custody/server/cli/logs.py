@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from sqlalchemy import make_url
 
 from custody._version import __version__
-from custody.server.app import Settings
+from custody.server.settings import Settings
 
 log = structlog.get_logger()
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.server.cli.common import fail, json_option, platform_at, refusals, state_option
+from custody.server.cli.common import fail, json_option, platform_at, refusals, state_option, store_at
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
     from custody.server.listen import Address
+    from custody.server.service.operations.regtest import Operator
 
 
 _EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
@@ -193,9 +194,8 @@ def openapi_command() -> None:
 @json_option
 def mine_command(count: int, state: Path, as_json: bool) -> None:
     """Mines blocks on the embedded chain of the server that runs on this state folder."""
-    with refusals(), platform_at(state) as platform:
-        _require_server(state)
-        answer = platform.operator.mine(count)
+    with refusals(), _operator_at(state) as operator:
+        answer = operator.mine(count)
     click.echo(json.dumps(answer) if as_json else f"Block {answer['height']}: {answer['block_hash']}")
 
 
@@ -206,26 +206,32 @@ def mine_command(count: int, state: Path, as_json: bool) -> None:
 @json_option
 def fund_command(address: str, amount_btc: str, state: Path, as_json: bool) -> None:
     """Pays from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
-    with refusals(), platform_at(state) as platform:
-        _require_server(state)
-        answer = platform.operator.fund(address, amount_btc)
+    with refusals(), _operator_at(state) as operator:
+        answer = operator.fund(address, amount_btc)
     click.echo(json.dumps(answer) if as_json else answer["txid"])
 
 
-def _require_server(state: Path) -> None:
+@contextmanager
+def _operator_at(state: Path) -> "Iterator[Operator]":
     """Refuses at once where no server holds the embedded chain, instead of waiting for an answer."""
-    from custody.server.listen import is_served
+    from secrets import token_bytes
 
-    if not is_served(state):
-        fail(
-            f"No server with an embedded chain is running on {state}.",
-            "Start custody serve on it; a chain with a node of its own is not ours to mine.",
-        )
+    from custody.server.locking import is_served
+    from custody.server.service.operations.regtest import Operator
+    from custody.server.settings import utc_now
+
+    with store_at(state) as store:
+        if not is_served(state):
+            fail(
+                f"No server with an embedded chain is running on {state}.",
+                "Start custody serve on it; a chain with a node of its own is not ours to mine.",
+            )
+        yield Operator(store, utc_now, token_bytes)
 
 
 def _begin_log(command: str, state: Path) -> None:
-    from custody.server.app import Settings
     from custody.server.cli.logs import log_as_json, log_start
+    from custody.server.settings import Settings
 
     with refusals():
         settings = Settings(state=state)

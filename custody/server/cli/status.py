@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @json_option
 def status_command(state: Path, as_json: bool) -> None:
     """Version, database, chains, jobs and the last checkpoint of the audit log, from the database alone."""
-    from custody.server.app import utc_now
     from custody.server.service.operations.status import read_status
+    from custody.server.settings import utc_now
 
     with refusals(), platform_at(state) as platform:
         now = utc_now()

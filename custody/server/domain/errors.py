@@ -31,6 +31,12 @@ class Fault:
     code: str = "invalid"
 
 
+class Misconfigured(Exception):
+    """What the operator set up cannot be used. ``hint`` says what to do."""
+
+    hint: str
+
+
 class CustodyError(Exception):
     """``code`` is stable, the sentence says what is wrong, ``hint`` what the caller can do."""
 

@@ -6,6 +6,8 @@ from enum import Enum
 
 from sqlalchemy import Connection, Engine
 
+from custody.server.domain.errors import Misconfigured
+
 # How long a writer waits for its turn, in this process and then at the database, before it gives up.
 BUSY_TIMEOUT_MS = 10_000
 # Long polls hold no connection; this many handlers read at once before others wait.
@@ -14,7 +16,7 @@ READ_POOL = 16
 POOL_TIMEOUT_SECONDS = BUSY_TIMEOUT_MS / 1_000
 
 
-class CannotOpen(Exception):
+class CannotOpen(Misconfigured):
     """The database cannot be used. ``hint`` says what to do. Neither holds the URL, which may contain a
     password (P49).
     """

@@ -3,9 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
-from custody.server.app import Settings, open_platform
+from custody.server.app import open_platform
 from custody.server.cli import app
 from custody.server.domain.errors import ChainUnavailable
+from custody.server.settings import Settings
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig
 
 REGTEST = "CUSTODY_CHAIN_REGTEST"

@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 from sqlalchemy import select
 
 from custody.server.cli import app
-from custody.server.listen import is_served, only_server
+from custody.server.listen import only_server
+from custody.server.locking import is_served
 from custody.server.service.operations.regtest import TIMEOUT_SECONDS
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 from pydantic import SecretStr
 
-from custody.server.app import CREDENTIALS_DIR, Settings
 from custody.server.chain.core import Password
 from custody.server.cli import app
+from custody.server.settings import CREDENTIALS_DIR, Settings
 
 URL = "postgresql://custody:hunter2@127.0.0.1/custody"
 

@@ -18,10 +18,11 @@ import pytest
 from sqlalchemy import func, select
 
 from custody.schemas.auth import REFRESH_COOKIE
-from custody.server.app import Outside, Platform, Settings, open_platform
+from custody.server.app import Outside, Platform, open_platform
 from custody.server.domain.roles import EVERY_PERMISSION, KEPT
 from custody.server.service.audit.log import verify
 from custody.server.service.people.staff import staff_of
+from custody.server.settings import Settings
 from custody.server.store import Store
 from custody.server.store.models import CoinLock, Job, Membership, Proposal, User, Vault
 from tests.support.asgi import asgi_client

@@ -63,6 +63,25 @@ def test_the_passphrase_is_asked_for_once(tmp_path: Path) -> None:
     assert len(asked) == 1
 
 
+def test_a_save_starts_one_program_once_the_passphrase_is_proven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(tmp_path).save("a")
+    verbs: list[str] = []
+    sealing = secrets._sealing
+
+    def counted(verb: str, **given: bytes) -> bytes | None:
+        verbs.append(verb)
+        return sealing(verb, **given)
+
+    monkeypatch.setattr(secrets, "_sealing", counted)
+    one = store(tmp_path)
+    for secret in ("b", "c"):
+        one.save(secret)
+    assert verbs == ["derive", "open", "seal", "seal"]
+    assert store(tmp_path).load() == "c"
+
+
 def test_another_passphrase_neither_reads_nor_overwrites(tmp_path):
     store(tmp_path).save("the refresh token")
     for passphrase in ("open sesam", "", None):

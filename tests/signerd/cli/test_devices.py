@@ -208,14 +208,16 @@ def test_the_names_on_the_command_line_are_those_of_the_library():
     assert {*devices.TEST_NETWORKS} == {str(network) for network in TEST_NETWORKS}
 
 
-@pytest.mark.parametrize(("arguments", "auto"), [(["--auto"], True), ([], False)])
-def test_demo_tells_the_story_and_ends_with_its_status(monkeypatch, arguments, auto):
+@pytest.mark.parametrize("auto", [True, False])
+@pytest.mark.parametrize("tokens", [True, False])
+def test_demo_tells_the_story_and_ends_with_its_status(monkeypatch, auto, tokens):
     told = []
+    arguments = [*(["--auto"] if auto else []), *(["--tokens"] if tokens else [])]
 
-    def main(*, auto: bool) -> int:
-        told.append(auto)
+    def main(*, auto: bool, tokens: bool) -> int:
+        told.append((auto, tokens))
         return 3
 
     monkeypatch.setattr(story, "main", main)
     assert signerd("demo", *arguments).status == 3
-    assert told == [auto]
+    assert told == [(auto, tokens)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from device_simulators.conformance.rigs import short_folder
-from signerd.demo import story
-from signerd.demo.people import Signer, _pressed
-from signerd.demo.programs import DemoFailed, Programs
+from signerd.demo import programs, story
+from signerd.demo.people import answered
+from signerd.demo.programs import DemoFailed, Programs, side_by_side
 from tests.support.descendants import command_of, descendants, until_gone
 
 PATIENCE_SECONDS = 120
@@ -34,30 +35,29 @@ def programs_of(folder: str) -> list[int]:
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system does not list its processes")
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
-def test_a_signal_ends_every_program(tmp_path: Path, ending: signal.Signals) -> None:
-    demo = subprocess.Popen(
-        [sys.executable, "-u", "-m", "signerd", "demo", "--auto"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    assert demo.stdout is not None
-    try:
-        for line in demo.stdout:
-            if "Three signers" in line:
-                break
-        (root,) = tmp_path.glob("signerd-demo-*")
-        assert programs_of(str(root))
-        demo.send_signal(ending)
-        _out, err = demo.communicate(timeout=PATIENCE_SECONDS)
-    finally:
-        if demo.poll() is None:
+def test_a_signal_ends_every_program(ending: signal.Signals) -> None:
+    with (
+        short_folder() as folder,
+        subprocess.Popen(
+            [sys.executable, "-u", "-m", "signerd", "demo", "--auto"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": folder},
+        ) as demo,
+    ):
+        assert demo.stdout is not None
+        try:
+            assert next((line for line in demo.stdout if "Inviting the signers" in line), None) is not None
+            (root,) = Path(folder).glob("signerd-demo-*")
+            assert programs_of(str(root))
+            demo.send_signal(ending)
+            _out, err = demo.communicate(timeout=PATIENCE_SECONDS)
+        finally:
             demo.kill()
-            demo.wait()
-    assert demo.returncode == story.EXIT_TERMINATED
-    assert str(root) in err
-    assert programs_of(str(root)) == []
+        assert demo.returncode == story.EXIT_TERMINATED
+        assert str(root) in err
+        assert programs_of(str(root)) == []
 
 
 def test_a_demo_that_is_killed_takes_every_program_along() -> None:
@@ -83,43 +83,80 @@ def test_a_demo_that_is_killed_takes_every_program_along() -> None:
         until_gone(*family, seconds=PATIENCE_SECONDS)
 
 
-def test_where_one_desk_fails_the_others_start_nothing_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_one_desk_fails_the_others_start_nothing_more() -> None:
     ended: list[str] = []
 
-    async def desk(_demo: story.Demo, name: str, _maker: str) -> Signer:
+    async def desk(name: str) -> None:
         if name == "first":
             raise DemoFailed("no device")
         try:
             await asyncio.Event().wait()
         finally:
             ended.append(name)
-        raise AssertionError
 
     async def desks() -> list[str]:
         with pytest.raises(DemoFailed, match="no device"):
-            await story._desks(story.Demo(tmp_path, Programs(tmp_path), auto=True))
+            await side_by_side(*(desk(name) for name in ("first", "second", "third")))
         return list(ended)
 
-    monkeypatch.setattr(story, "_desk", desk)
     assert sorted(asyncio.run(desks())) == ["second", "third"]
 
 
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("print('hello'); raise SystemExit('no such chain')", r"ended with status 1:\n    no such chain"),
+        ("import time; print('hello', flush=True); time.sleep(600)", "was not ready within 2 s"),
+    ],
+    ids=["ends", "hangs"],
+)
+def test_a_program_that_does_not_come_up_is_told_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
+) -> None:
+    (tmp_path / "broken.py").write_text(program)
+    monkeypatch.setattr(programs, "START_SECONDS", 2)
+
+    async def start() -> None:
+        running = Programs(tmp_path)
+        try:
+            path = {"PYTHONPATH": str(tmp_path)}
+            await (await running.start("platform", "broken", [], env=path)).until_said(re.compile("Serving"))
+        finally:
+            await running.stop()
+
+    with pytest.raises(DemoFailed, match=said):
+        asyncio.run(start())
+
+
+def test_what_a_program_says_after_it_is_ready_goes_to_its_log(tmp_path: Path) -> None:
+    (tmp_path / "talks.py").write_text("print('Serving'); print('more')")
+
+    async def start() -> str:
+        running = Programs(tmp_path)
+        program = await running.start("platform", "talks", [], env={"PYTHONPATH": str(tmp_path)})
+        await program.until_said(re.compile("Serving"))
+        assert program._copying is not None
+        await program._copying
+        await running.stop()
+        return program.log.read_text()
+
+    assert asyncio.run(start()) == "more\n"
+
+
 def test_a_question_that_nobody_answers_holds_nothing_up() -> None:
-    answered = threading.Event()
+    pressed = threading.Event()
 
     def finger(_title: str, _lines: list[str]) -> bool:
-        return answered.wait(30)
+        return pressed.wait(30)
 
     async def leave() -> None:
         async with asyncio.timeout(0.05):
-            await _pressed(finger, "Trezor", ["Send?"])
+            await answered(lambda: finger("Trezor", ["Send?"]))
 
     with pytest.raises(TimeoutError):
         asyncio.run(leave())
-    assert not answered.is_set()
-    answered.set()
+    assert not pressed.is_set()
+    pressed.set()
 
 
 def test_a_question_without_anybody_is_answered_no(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ log = structlog.get_logger()
 
 # Jobs of this process are done at once; this is for retries that fall due and for other processes' jobs.
 OUTBOX_SECONDS: Final = 0.25
+# Of a worker process: so many jobs of one kind of work are done at once.
+HANDS: Final = 4
 # What is under way when the process is told to stop may take this long; the rest is given back.
 JOIN_SECONDS: Final = 10.0
 

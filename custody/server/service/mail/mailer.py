@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from custody.deadlines import Deadline
 from custody.server.domain.credentials import new_id
-from custody.server.domain.errors import MailRefused, MailUnavailable
+from custody.server.domain.errors import MailRefused, MailUnavailable, Misconfigured
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.meters import Meters
 
@@ -38,7 +38,7 @@ MAIL_SECONDS: Final = 15.0
 FOR_GOOD: Final = range(500, 600)
 
 
-class CannotMail(Exception):
+class CannotMail(Misconfigured):
     """The settings for mail do not go together. ``hint`` says what to do."""
 
     def __init__(self, sentence: str, hint: str) -> None:

@@ -7,11 +7,10 @@ Only users who can write the platform's own database can do this.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Select, select
 
-from custody.server.chain.embedded import EmbeddedChain
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import ChainUnavailable, Invalid
 from custody.server.domain.ports import Clock, RandomBytes
@@ -19,6 +18,10 @@ from custody.server.service.jobs.outbox import Dead, Done, Finish, Task, Verdict
 from custody.server.store import Store
 from custody.server.store.models import Job
 from multisig import InvalidAmount, MultisigError, Sats, parse_btc
+
+if TYPE_CHECKING:
+    # The command's side goes without the consensus engine.
+    from custody.server.chain.embedded import EmbeddedChain
 
 MINE = "regtest-mine"
 FUND = "regtest-fund"
@@ -31,7 +34,7 @@ TIMEOUT_SECONDS = 300.0
 class OperatorTasks:
     """The server's side: handlers for the embedded chain's jobs."""
 
-    chain: EmbeddedChain
+    chain: "EmbeddedChain"
 
     def mine(self, task: Task) -> Finish:
         return self._attempt(lambda: self._mine(int(task.payload["count"])))

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import select
 
-from custody.server.app import utc_now
 from custody.server.cli import app
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.mail.jobs import MAIL
 from custody.server.service.operations.regtest import MINE
 from custody.server.service.proposals.signing import BROADCAST
+from custody.server.settings import utc_now
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent, Job
 

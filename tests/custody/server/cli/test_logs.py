@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from custody.server.app import Settings
 from custody.server.cli.logs import log_as_json, log_start, log_stop, shown
+from custody.server.settings import Settings
 
 SECRET = "hunter2"
 

@@ -14,6 +14,7 @@ from custody.server.cli import admin, auditing, common, onboarding, serving, sig
 from custody.server.domain.audit import PLATFORM_CHAIN
 from custody.server.domain.roles import SIGNER
 from custody.server.service.secrets import Purpose
+from custody.server.store import Store, sqlite_url
 
 HEAVY = ("fastapi", "httpx", "pydantic", "sqlalchemy", "structlog", "custody.server.app")
 PROGRAM = """
@@ -31,17 +32,35 @@ finally:
     ["--version", "--help", "serve --help", "admin --help", "admin jobs retry --help", "audit"],
 )
 def test_words_about_a_command_come_without_the_server(words):
+    loaded = loaded_by(*words.split())
+    assert "custody.server.cli" in loaded
+    assert [name for name in HEAVY if name in loaded] == []
+
+
+def loaded_by(*words):
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words.split()],
+        [sys.executable, "-c", PROGRAM, *words],
         env={},
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    loaded = done.stderr.splitlines()[-1].split()
-    assert "custody.server.cli" in loaded
-    assert [name for name in HEAVY if name in loaded] == []
+    return done.stderr.splitlines()[-1].split()
+
+
+def test_a_command_that_answers_no_requests_loads_as_little_as_it_needs(tmp_path):
+    """What is asked of the server that runs goes through the database; no route and no shape of one is
+    made.
+    """
+    Store.open(sqlite_url(tmp_path / "custody.db")).close()
+    asked = loaded_by("mine", "1", "--state", str(tmp_path))
+    assert "custody.server.service.operations.regtest" in asked
+    left_out = ("custody.server.app", "custody.server.web", "fastapi", "httpx", "uvicorn", "pbk")
+    assert [name for name in left_out if name in asked] == []
+    looked = loaded_by("status", "--state", str(tmp_path))
+    assert "custody.server.app" in looked
+    assert [name for name in ("custody.server.web", "fastapi", "uvicorn") if name in looked] == []
 
 
 def default_of(command, name):

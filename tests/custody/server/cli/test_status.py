@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from custody.server.app import utc_now
 from custody.server.cli import app
 from custody.server.cli.status import _ago
 from custody.server.service.operations.status import read_status
+from custody.server.settings import utc_now
 from custody.server.store.models import Lease
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.platform import START

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from sqlalchemy import event, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
 
-from custody.server.app import Settings
 from custody.server.domain.errors import DatabaseUnavailable, Outdated
+from custody.server.settings import Settings
 from custody.server.store import CannotOpen, Store, sqlite_url
 from custody.server.store.database import READ_POOL
 from custody.server.store.models import Base, Membership, Organisation, Role, User, Workspace

@@ -150,8 +150,8 @@ def test_a_password_of_the_mail_server_is_in_no_repr(tmp_path: Path) -> None:
     """P49."""
     from pydantic import SecretStr
 
-    from custody.server.app import Settings
     from custody.server.service.mail.mailer import SmtpServer
+    from custody.server.settings import Settings
 
     settings = Settings(state=tmp_path, smtp_password="precious")
     assert "precious" not in repr(settings)
@@ -165,7 +165,8 @@ def test_signs_in_through_a_real_mail_server(tmp_path: Path) -> None:
     import re
     import secrets
 
-    from custody.server.app import Outside, Settings, open_platform
+    from custody.server.app import Outside, open_platform
+    from custody.server.settings import Settings
     from tests.support.certificates import certificate_for_address
     from tests.support.platform import CHEAP, Clock
     from tests.support.smtp import mail_server
