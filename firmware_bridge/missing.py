@@ -1,5 +1,5 @@
-"""HWI where it is not installed. 3.2.0's metadata refuses Python 3.13 and later, on which its code runs: an
-installer that heeds it leaves HWI out, and one more line brings it (ADR 24).
+"""HWI where it is not installed. 3.2.0's metadata refuses Python 3.13 and later, on which its code runs: our
+own leaves it out there, and one more line brings it (ADR 24).
 """
 
 import shlex
@@ -20,13 +20,13 @@ def missing_hwi() -> str | None:
 
 
 def install_line() -> str:
-    """For this environment: by its own pip, else, as in an environment of uv's, by uv's."""
-    if sys.version_info < _REFUSED:
-        return f"{_installer()} install {HWI}"
-    # The project names what HWI needs among its own requirements.
-    return f"{_installer()} install --ignore-requires-python --no-deps {HWI}"
-
-
-def _installer() -> str:
+    """For this environment: by its own pip; without one it is an environment of uv's, which heeds no upper
+    bound.
+    """
     python = shlex.quote(sys.executable)
-    return f"{python} -m pip" if find_spec("pip") is not None else f"uvx pip --python {python}"
+    past = sys.version_info >= _REFUSED
+    # The project names what HWI needs among its own requirements.
+    alone = " --no-deps" if past else ""
+    if find_spec("pip") is None:
+        return f"uv pip install --python {python}{alone} {HWI}"
+    return f"{python} -m pip install{' --ignore-requires-python' if past else ''}{alone} {HWI}"

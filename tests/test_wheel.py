@@ -113,7 +113,8 @@ from firmware_bridge import Bridge, Endpoint
 from multisig import Network
 
 async def look():
-    place = Endpoint.parse("trezor:udp:127.0.0.1:1")
+    line = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    place = Endpoint.parse(f"ledger:tcp:127.0.0.1:{line.sockets[0].getsockname()[1]}")
     async with Bridge(network=Network.REGTEST, endpoints=[place], usb=False) as bridge:
         for device in await bridge.refresh():
             print(device.state, device.detail)
@@ -127,7 +128,7 @@ def test_without_hwi_the_line_that_brings_it_is_named(wheel, tmp_path):
     for asked in (("-c", _LOOK), ("-m", "signerd", "--state", str(tmp_path / "state"), "doctor")):
         ended = subprocess.run([bare, "-I", *asked], capture_output=True, text=True, timeout=300, check=False)
         said = " ".join(ended.stdout.split())
-        assert f"uvx pip --python {bare} install" in said, ended.stdout + ended.stderr
+        assert f"uv pip install --python {bare}" in said, ended.stdout + ended.stderr
         assert "hwi==3.2.0" in said
 
 

@@ -56,7 +56,7 @@ def test_beyond_it_the_project_itself_asks_for_all_that_hwi_needs():
         (
             (3, 14),
             {"hwilib", "pip"},
-            "uvx pip --python {python} install --ignore-requires-python --no-deps hwi==3.2.0",
+            "uv pip install --python {python} --no-deps hwi==3.2.0",
         ),
     ],
 )
