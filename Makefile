@@ -1,4 +1,4 @@
-# People and CI run the same commands. Nothing is needed but Python 3.11 to 3.14 (with venv) and make.
+# People and CI run the same commands. Nothing is needed but Python 3.11 to 3.13 (with venv) and make.
 VENV ?= .venv
 BIN := $(VENV)/bin
 # A test often waits: for a database, a device, another program. Two workers more than there are cores keep them busy.
