@@ -1,4 +1,4 @@
-# People and CI run the same commands. Nothing is needed but Python 3.11 or 3.12 (with venv) and make.
+# People and CI run the same commands. Nothing is needed but Python 3.11 to 3.13 (with venv) and make.
 VENV ?= .venv
 BIN := $(VENV)/bin
 # A test often waits: for a database, a device, another program. Two workers more than there are cores keep them busy.
@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv demo test lint format bench fuzz fuzz-keep lock deb audit release clean
 help:
 	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person; TOKENS=1: then a token)"
-	@echo "make test          the whole suite"
+	@echo "make test          the whole suite (HWI=/path/to/HWI: with another one than the locked)"
 	@echo "make lint          ruff, mypy, import contracts"
 	@echo "make format        ruff's fixes and layout"
 	@echo "make bench         the figures of docs/performance.md; takes minutes"
@@ -26,14 +26,14 @@ help:
 
 venv: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml lock/dev.txt lock/build.txt lock/uv.txt tools/bootstrap
+$(VENV)/.installed: pyproject.toml lock/dev.txt lock/build.txt lock/hwi.txt lock/uv.txt tools/bootstrap tools/install
 	@sh tools/bootstrap $(VENV)
 
 demo: venv
 	@$(BIN)/python -m signerd demo $(if $(AUTO),--auto,) $(if $(TOKENS),--tokens,)
 
 test: venv
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS)
+	$(if $(HWI),PYTHONPATH=$(HWI)) $(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS)
 
 lint: venv
 	$(BIN)/ruff check .

@@ -23,8 +23,9 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Final, Protocol
 
 from firmware_bridge import protocol
-from firmware_bridge.errors import Cancelled, DeviceFault
+from firmware_bridge.errors import Cancelled, DeviceFault, Unsupported
 from firmware_bridge.families import clean_detail
+from firmware_bridge.missing import missing_hwi
 from firmware_bridge.model import Endpoint
 from firmware_bridge.protocol import Caller, DeviceClient, DeviceFailure, Opener, Opening, Question
 from multisig import Network
@@ -53,6 +54,8 @@ def main(channel: socket.socket, endpoint: str, network: str, *, confined: bool 
     held = _confine(where, channel) if confined else {}
 
     def open_device(caller: Caller, opening: Opening) -> DeviceClient:
+        if (missing := missing_hwi()) is not None:
+            raise DeviceFailure(Unsupported.code, missing)
         from firmware_bridge import hwi_client
 
         return hwi_client.open_device(where, chain, caller, opening)

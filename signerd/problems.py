@@ -5,6 +5,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
 
+from custody.phrases import phrase_of
 from signerd import errors as e
 from signerd.core.text import plain
 
@@ -109,7 +110,7 @@ def problem(error: e.SignerdError) -> dict[str, Any]:
     status = status_of(error)
     body: dict[str, Any] = {
         "type": f"urn:signerd:problem:{error.code}",
-        "title": status.phrase,
+        "title": phrase_of(status),
         "status": status.value,
         "code": error.code,
         "detail": plain(str(error)),

@@ -122,22 +122,52 @@ def requirements(of: Distribution, extras: set[str]) -> list[Distribution]:
     return [each for each in found.values() if each is not of]
 
 
-@pytest.fixture(scope="module")
-def python(wheel, tmp_path_factory) -> Path:
-    """An interpreter with the wheel and what its extra `simulators` asks for, and nothing else.
-    No index is needed.
+def interpreter(folder: Path, wheel: Path, extra: str, *, hwi: bool) -> Path:
+    """One with the wheel and what this extra asks for, and nothing else. No index is needed.
+
+    `hwi`: with HWI too, which installers leave out where they heed its bound.
     """
-    folder = tmp_path_factory.mktemp("installed")
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     (own,) = site.glob("*.dist-info")
-    for each in requirements(PathDistribution(own), {"simulators"}):
+    found = [each for each in requirements(PathDistribution(own), {extra}) if each.name != "hwi"]
+    for each in [*found, distribution("hwi")] if hwi else found:
         for name in {file.parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
             if not (site / name).exists():
                 (site / name).symlink_to(each.locate_file(name))
     return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory) -> Path:
+    return interpreter(tmp_path_factory.mktemp("installed"), wheel, "simulators", hwi=True)
+
+
+_LOOK = """
+import asyncio
+from firmware_bridge import Bridge, Endpoint
+from multisig import Network
+
+async def look():
+    line = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    place = Endpoint.parse(f"ledger:tcp:127.0.0.1:{line.sockets[0].getsockname()[1]}")
+    async with Bridge(network=Network.REGTEST, endpoints=[place], usb=False) as bridge:
+        for device in await bridge.refresh():
+            print(device.state, device.detail)
+
+asyncio.run(look())
+"""
+
+
+def test_without_hwi_the_line_that_brings_it_is_named(wheel, tmp_path):
+    bare = interpreter(tmp_path / "installed", wheel, "desktop", hwi=False)
+    for asked in (("-c", _LOOK), ("-m", "signerd", "--state", str(tmp_path / "state"), "doctor")):
+        ended = subprocess.run([bare, "-I", *asked], capture_output=True, text=True, timeout=300, check=False)
+        said = " ".join(ended.stdout.split())
+        assert f"uv pip install --python {bare}" in said, ended.stdout + ended.stderr
+        assert "hwi==3.2.0" in said
 
 
 @pytest.mark.parametrize("at_an_endpoint", [False, True])

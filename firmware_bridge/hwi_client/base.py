@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from hwilib.common import Chain
-from hwilib.descriptor import MultisigDescriptor, PubkeyProvider
+from hwilib.descriptor import PubkeyProvider, parse_descriptor
 from hwilib.errors import HWWError
 from hwilib.psbt import PSBT
 
@@ -169,14 +169,11 @@ def is_vault(policy: Policy) -> bool:
 
 
 def keys(policy: Policy) -> list[PubkeyProvider]:
-    """Each key of the policy with its origin, in the order of its descriptor."""
-    return [PubkeyProvider.parse(key) for key in policy["keys"]]
+    """Each key of the policy with its origin, in the order of its descriptor.
 
-
-def multisig(policy: Policy, chain: int, index: int) -> MultisigDescriptor:
-    """The vault's script at one place. HWI reorders the keys, which does not matter for sorted keys."""
-    providers = [PubkeyProvider.parse(f"{key}/{chain}/{index}") for key in policy["keys"]]
-    return MultisigDescriptor(providers, policy["threshold"], is_sorted=True)
+    HWI parses whole descriptors alike in every release, and a lone key with other arguments after 3.2.0.
+    """
+    return [parse_descriptor(f"wpkh({key})").pubkeys[0] for key in policy["keys"]]
 
 
 def key_path(policy: Policy, chain: int, index: int) -> str:

@@ -198,6 +198,17 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
             xpub_type=btc.BTCRegisterScriptConfigRequest.AUTO_XPUB_TPUB,
         )
 
+    def vault_address(self, config: Any, chain: int, index: int) -> str:
+        """Shown on the screen. HWI's own fails in every vault after 3.2.0 (unhashable type: 'list')."""
+        self._maybe_register_script_config(config.script_config, config.keypath)
+        address = self.init().btc_address(
+            [*config.keypath, chain, index],
+            coin=self._get_coin(),
+            script_config=config.script_config,
+            display=True,
+        )
+        return str(address)
+
     def _maybe_register_script_config(self, script_config: Any, keypath: Any) -> None:
         registered = self.init().btc_is_script_config_registered(self._get_coin(), script_config, keypath)
         if not registered:
@@ -312,8 +323,7 @@ class BitBox02Device(OpenDevice):
         policy, chain, index = args["policy"], args["chain"], args["index"]
         self._caller.tell("confirm-address", "Compare the address on the device")
         if base.is_vault(policy):
-            place = base.multisig(policy, chain, index)
-            return {"address": self._hwi.display_multisig_address(AddressType.WIT, place)}
+            return {"address": self._hwi.vault_address(self._hwi.quorum(policy), chain, index)}
         path = base.key_path(policy, chain, index)
         return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from firmware_bridge import DeviceState
+from firmware_bridge.missing import missing_hwi
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.session import Account
@@ -229,6 +230,8 @@ def _lowered(name: str) -> LoweredView:
 def notes_of(
     config: Config, account: Account, follower: Follower, journal: Journal, troubles: Troubles
 ) -> Iterator[str]:
+    if (missing := missing_hwi()) is not None:
+        yield missing
     yield from _session(account, follower)
     yield from troubles.sentences()
     yield from _restored(journal)

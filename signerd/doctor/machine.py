@@ -5,6 +5,7 @@ import socket
 import sys
 from importlib.util import find_spec
 
+from firmware_bridge.missing import install_line
 from signerd.client import DaemonClient
 from signerd.doctor.finding import Finding, Outcome, Patient, well
 from signerd.notifying.notifier import session_bus
@@ -20,6 +21,14 @@ def libraries(_patient: Patient) -> Finding:
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if not missing:
         return well(f"Python {version}, with what speaks to devices.")
+    if missing == ["hwilib"]:
+        return Finding(
+            Outcome.TROUBLE,
+            f"Python {version} has no HWI.",
+            "HWI talks to the devices. An installer leaves it out where its metadata refuses this Python; "
+            "it runs all the same.",
+            f"Run: {install_line()}",
+        )
     return Finding(
         Outcome.TROUBLE,
         f"Python {version} has no {', '.join(missing)}.",

@@ -1,6 +1,6 @@
 """From the daemon's errors to HWI's, exhaustively: one code for every leaf of the tree.
 
-The codes are those of HWI 3.2.0 (``hwilib/errors.py``).
+The codes are those of HWI (``hwilib/errors.py``): of 3.2.0, and the one that came after it.
 """
 
 from collections.abc import Mapping
@@ -31,6 +31,7 @@ class Code(IntEnum):
     NEED_TO_BE_ROOT = -16
     HELP_TEXT = -17
     DEVICE_NOT_INITIALIZED = -18
+    INVALID_POLICY = -19
 
 
 class HwiError(Exception):

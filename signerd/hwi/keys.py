@@ -4,7 +4,7 @@ import re
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from multisig import (
     DerivationPath,
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 # As the interface bounds it (``shapes.addresses``), whose shapes are not loaded for a number.
 MAX_ACCOUNT = 100
 VAULT, PROFILE = "vault", "profile"
+NOT_PINNED: Final = (
+    "the descriptor is of no vault that is pinned here: compare the vault with the other signers and "
+    "pin it first, with `signerd pin`"
+)
 
 
 def xpub(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, Any]:
@@ -162,7 +166,7 @@ def _of_path(daemon: DaemonClient, chosen: Chosen, path: DerivationPath) -> dict
     network, account = _profile(chosen)
     chain, index = _place_below(path, profile_account_path(network))
     expected = encode_address(p2wpkh(account.derive_public_key(chain, index)), network)
-    return _shown(daemon.show_profile_address(index, chain), expected)
+    return confirmed(daemon.show_profile_address(index, chain), expected)
 
 
 def _of_descriptor(daemon: DaemonClient, chosen: Chosen, text: str) -> dict[str, str]:
@@ -211,7 +215,7 @@ def _single(daemon: DaemonClient, chosen: Chosen, key: KeyAt) -> dict[str, str]:
     if account.derive_public_key(chain, index) != key.public_key:
         raise HwiError("Key in descriptor does not match device", Code.BAD_ARGUMENT)
     expected = encode_address(p2wpkh(key.public_key), network)
-    return _shown(daemon.show_profile_address(index, chain), expected)
+    return confirmed(daemon.show_profile_address(index, chain), expected)
 
 
 def _quorum(
@@ -224,12 +228,8 @@ def _quorum(
     for vault in daemon.vaults():
         if vault.pinned and _script(vault, network, chain, index) == script:
             shown = daemon.show_vault_address(vault.vault_id, index, chain)
-            return _shown(shown, encode_address(p2wsh(script), network))
-    raise HwiError(
-        "the descriptor is of no vault that is pinned here: compare the vault with the other signers and "
-        "pin it first, with `signerd pin`",
-        Code.UNAVAILABLE_ACTION,
-    )
+            return confirmed(shown, encode_address(p2wsh(script), network))
+    raise HwiError(NOT_PINNED, Code.UNAVAILABLE_ACTION)
 
 
 def _script(vault: "VaultView", network: Network, chain: int, index: int) -> bytes:
@@ -261,7 +261,7 @@ def _place_below(path: DerivationPath, account: DerivationPath) -> tuple[int, in
     return chain, index
 
 
-def _shown(shown: "AddressShown", expected: str | None) -> dict[str, str]:
+def confirmed(shown: "AddressShown", expected: str | None) -> dict[str, str]:
     """What is answered is the address that was asked for: Core compares it too."""
     if shown.address != expected:
         raise DaemonFailed(f"the daemon showed {shown.address}, which is not the address that was asked for")

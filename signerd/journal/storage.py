@@ -10,6 +10,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -69,14 +70,14 @@ def open_journal(folder: Path, now: datetime) -> sqlite3.Connection:
         raise _aside(folder, now, f"it cannot be opened: {error}") from error
     try:
         fault = fault_of(connection)
-    except JournalUnwritable:
+        if fault is None:
+            migrate(connection)
+            return connection
+    except Exception:
         connection.close()
         raise
-    if fault is not None:
-        connection.close()
-        raise _aside(folder, now, fault)
-    migrate(connection)
-    return connection
+    connection.close()
+    raise _aside(folder, now, fault)
 
 
 def open_to_read(folder: Path) -> sqlite3.Connection:
@@ -161,9 +162,8 @@ def _make(folder: Path) -> None:
     fresh.unlink(missing_ok=True)
     try:
         fresh.touch(mode=PRIVATE_FILE)
-        connection = sqlite3.connect(fresh, isolation_level=None)
-        migrate(connection)
-        connection.close()
+        with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
+            migrate(connection)
         fresh.replace(folder / JOURNAL)
         sync_folder(folder)
     except (OSError, sqlite3.Error) as error:

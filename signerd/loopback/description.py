@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 from custody._version import __version__
+from custody.phrases import phrase_of
 from signerd.loopback.binding import JSON, Argument, Endpoint, In, answer_of, arguments
 from signerd.loopback.endpoints import Route
 from signerd.problems import CONTENT_TYPE, STATUSES
@@ -57,7 +58,7 @@ def _problems() -> dict[str, Any]:
     """
     content = {CONTENT_TYPE: {"schema": {"$ref": _REFERENCE.format(model="Problem")}}}
     return {
-        str(status.value): {"description": status.phrase, "content": content}
+        str(status.value): {"description": phrase_of(status), "content": content}
         for status in sorted(set(STATUSES.values()))
     }
 

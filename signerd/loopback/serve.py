@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from custody.phrases import phrase_of
 from signerd.callers import Right
 from signerd.daemon.service import Daemon
 from signerd.endpoint import ANSWERS, PREFIX, socket_path
@@ -277,7 +278,9 @@ async def _known(request: Request, error: Exception) -> Response:
 async def _not_served(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code in _NOT_IN_THE_TABLE:
-        return _answer(NoSuchRoute(f"{request.method} on this path: {HTTPStatus(error.status_code).phrase}"))
+        return _answer(
+            NoSuchRoute(f"{request.method} on this path: {phrase_of(HTTPStatus(error.status_code))}")
+        )
     return _answer(InvalidRequest("the request cannot be read"))
 
 

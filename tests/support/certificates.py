@@ -11,6 +11,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+_SIGNS = x509.KeyUsage(
+    digital_signature=True,
+    key_cert_sign=True,
+    crl_sign=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
 
 def certificate_for(folder: Path, *names: str) -> tuple[Path, ssl.SSLContext]:
     """For these host names: the file to trust, and a server's context."""
@@ -28,6 +40,7 @@ def _certificate(
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
     now = datetime.now(UTC)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -38,6 +51,12 @@ def _certificate(
         .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName(others), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        # RFC 5280, which Python 3.13 and later hold an authority to.
+        .add_extension(_SIGNS, critical=True)
+        .add_extension(identifier, critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False
+        )
         .sign(key, hashes.SHA256())
     )
     chain, keyfile = folder / f"{common}.pem", folder / f"{common}.key"

@@ -48,6 +48,7 @@ class FakeBridge:
     state: DeviceState = DeviceState.READY
     firmware: str | None = None
     model: str = "Fake device"
+    endpoint: str = "trezor:udp:127.0.0.1:1"
     alter: Callable[[Psbt], Psbt] = field(default=lambda psbt: psbt)
     # What it wants to know before it is unlocked, and the answer that it takes.
     secrets: dict[Question, str | None] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class FakeBridge:
 
     @property
     def device(self) -> Device:
-        endpoint = Endpoint.parse("trezor:udp:127.0.0.1:1")
+        endpoint = Endpoint.parse(self.endpoint)
         return replace(
             Device.at(endpoint, self.model),
             state=self.state,

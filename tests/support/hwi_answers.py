@@ -43,3 +43,10 @@ def signerd_hwi(*arguments: str, state: Path, typed: str = "") -> Answered:
         except SystemExit as end:
             status = int(end.code or 0)
     return Answered(status, out.getvalue(), err.getvalue())
+
+
+def no(answered: Answered, code: int) -> str:
+    """The sentence of an answer that says no, with this code."""
+    assert answered.status == 0, "a no is an answer"
+    assert answered.value["code"] == code, answered.value
+    return answered.value["error"]

@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custody.phrases import phrase_of
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, FieldError, Problem
 from custody.schemas.faults import fault_words
 from custody.server.domain.errors import CustodyError
@@ -76,7 +77,7 @@ def problem(
     """The response to a request that failed."""
     status = STATUS[code]
     body = Problem(
-        title=status.phrase,
+        title=phrase_of(status),
         status=status.value,
         detail=detail,
         instance=request.url.path,

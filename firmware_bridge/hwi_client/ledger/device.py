@@ -263,9 +263,13 @@ def _knows(client: Any, policy: Policy) -> bool:
     return True
 
 
-def _with_signatures(psbt: PSBT, signatures: Iterable[tuple[int, bytes, bytes]]) -> PSBT:
-    """Add the signatures where the device says. The bridge verifies them."""
-    for index, public_key, signature in signatures:
+def _with_signatures(psbt: PSBT, signatures: Iterable[tuple[Any, ...]]) -> PSBT:
+    """Add the signatures where the device says. The bridge verifies them.
+
+    HWI 3.2.0 gives (input, public key, signature), later ones (input, record of both).
+    """
+    for index, *told in signatures:
+        public_key, signature = told if len(told) == 2 else (told[0].pubkey, told[0].signature)
         psbt.inputs[index].partial_sigs[public_key] = signature
     return psbt
 

@@ -12,54 +12,18 @@ import pytest
 from firmware_bridge import DeviceState, Question, RefusedByPerson
 from firmware_bridge.errors import Disconnected
 from multisig import Psbt, multisig_account_path, profile_account_path, signer_progress
-from signerd.core.audit import Note
-from signerd.core.values import Limits
 from signerd.hwi import signing
 from signerd.hwi.codes import Code
 from signerd.hwi.program import REFUSED
-from signerd.journal import Journal
-from tests.support.bills import PROFILE, PROFILE_KEY, bill
-from tests.support.daemons import prepare
-from tests.support.desk import NETWORK, VAULT, own_keys
-from tests.support.hwi_answers import signerd_hwi
-from tests.support.served import make_outer, served_daemon
+from signerd.hwi.registrations import Registration
+from tests.support.bills import PROFILE, bill
+from tests.support.desk import NETWORK, VAULT
+from tests.support.hwi_answers import no, signerd_hwi
 from tests.support.wallets import ALICE, BOB
 
 F = str(ALICE.fingerprint)
 NAMED = ("--fingerprint", F, "--chain", "regtest")
 ACCOUNT = "m/84h/1h/0h"
-
-
-@pytest.fixture
-def outer(tmp_path):
-    return make_outer(tmp_path)
-
-
-@pytest.fixture
-def desk(tmp_path, outer):
-    """Registered with the profile's account too, as a registration leaves it."""
-    state = tmp_path / "s"
-    state.mkdir(mode=0o700)
-    prepare(state)
-    with Journal(state, network=NETWORK, limits=Limits()) as journal:
-        journal.add_own_keys((*own_keys(), PROFILE_KEY), "key-1", Note("registered", "key-1"))
-    with served_daemon(state, outer, prepared=False) as daemon:
-        yield daemon
-
-
-@pytest.fixture
-def hwi(desk):
-    def ask(*arguments, typed=""):
-        # A test that fails does not wait as a person would.
-        return signerd_hwi("--wait", "5", *arguments, state=desk.state, typed=typed)
-
-    return ask
-
-
-def no(answered, code):
-    assert answered.status == 0, "a no is an answer"
-    assert answered.value["code"] == code, answered.value
-    return answered.value["error"]
 
 
 @contextmanager
@@ -254,9 +218,10 @@ def test_signtx_waits_for_the_person_and_gives_the_signed_psbt(desk, hwi):
     assert again.err == "", "nobody is asked twice"
 
 
-def test_signtx_of_a_pinned_vault(desk, hwi):
+def test_signtx_of_a_pinned_vault_with_what_registered_it(desk, hwi):
+    kept = str(Registration("Treasury", VAULT.descriptor, "trezor"))
     with person(desk, approves):
-        answered = hwi(*NAMED, "signtx", bill().to_base64())
+        answered = hwi(*NAMED, "signtx", "--registration", kept, "--registration", kept, bill().to_base64())
     signed = Psbt.parse(answered.value["psbt"])
     assert not signer_progress(signed, VAULT, ALICE.fingerprint).missing
 

@@ -1,0 +1,123 @@
+"""registerdescriptor, and what it returns; displayaddress and signtx with it.
+
+As HWI has them after 3.2.0. The text that a program keeps is HWI's (``RegisteredDescriptor``). It decides
+nothing here: the vault in it is used as it was pinned.
+"""
+
+import base64
+import binascii
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from multisig import InvalidDescriptor, MultisigError, Network, Vault
+from multisig.descriptor import MAX_CHARACTERS
+from multisig.vault import CHANGE, MAX_INDEX, RECEIVE
+from multisig.wire import Reader, WireError, compact_size, with_length
+from signerd.client import DaemonClient
+from signerd.hwi.codes import Code, HwiError
+from signerd.hwi.keys import NOT_PINNED, confirmed
+from signerd.hwi.listing import Chosen, present
+
+_MAGIC: Final = b"rdesc"
+_VERSION: Final = 1
+# A descriptor, names, and a maker's proof, which is 32 bytes of a Ledger; in base64.
+_MAX_TEXT: Final = 2 * MAX_CHARACTERS
+# They keep no vaults: HWI refuses to register one with the same code.
+_KEEP_NONE: Final = frozenset({"trezor", "keepkey", "digitalbitbox"})
+
+
+@dataclass(frozen=True)
+class Registration:
+    """HWI's ``RegisteredDescriptor``. ``proof``: what a Ledger returns; signerd keeps it and
+    leaves it out.
+    """
+
+    name: str
+    descriptor: str
+    device_type: str
+    proof: bytes = b""
+
+    def __str__(self) -> str:
+        texts = (self.name.encode(), self.descriptor.encode(), self.device_type.encode(), self.proof)
+        return base64.b64encode(_MAGIC + compact_size(_VERSION) + b"".join(map(with_length, texts))).decode(
+            "ascii"
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises HwiError."""
+        try:
+            reader = Reader(base64.b64decode(text.strip()[: _MAX_TEXT + 1], validate=True))
+            if reader.take(len(_MAGIC)) != _MAGIC:
+                raise HwiError("Policy has invalid magic bytes", Code.BAD_ARGUMENT)
+            if reader.compact_size() != _VERSION:
+                raise HwiError("Serialized policy registration has unknown version number", Code.BAD_ARGUMENT)
+            name, descriptor, device_type = (reader.sized().decode() for _ in range(3))
+            return cls(name, descriptor, device_type, reader.sized())
+        except (binascii.Error, WireError, UnicodeDecodeError):
+            raise HwiError(
+                "the registration is no text that registerdescriptor gave", Code.BAD_ARGUMENT
+            ) from None
+
+
+def register(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, str]:
+    """Have the device learn a pinned vault, under the name that it was pinned by, and show its first
+    address.
+    """
+    chosen.require_registered()
+    vault_id, vault = _pinned(daemon, chosen, args.descriptor)
+    device = present(chosen)
+    if device.family in _KEEP_NONE:
+        raise HwiError(
+            f"a {device.family} keeps no descriptors: there is nothing to register", Code.UNAVAILABLE_ACTION
+        )
+    # Again is the same again: the pin stays, and the device is asked.
+    daemon.pin(vault_id, vault.verification_code)
+    return {"registration": str(Registration(args.name, vault.descriptor, device.family))}
+
+
+def address(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, Any]:
+    """Of a registered vault, at one place."""
+    chosen.require_registered()
+    if args.registration is None:
+        raise HwiError("Missing --registration", Code.BAD_ARGUMENT)
+    if args.index is None:
+        raise HwiError("Missing --index", Code.BAD_ARGUMENT)
+    chain = RECEIVE if args.multipath_index is None else args.multipath_index
+    if not 0 <= args.index <= MAX_INDEX:
+        raise HwiError(f"An address index is from 0 to {MAX_INDEX}", Code.BAD_ARGUMENT)
+    if chain not in {RECEIVE, CHANGE}:
+        raise HwiError("Multipath index is 0 for receiving or 1 for change", Code.BAD_ARGUMENT)
+    vault_id, vault = _pinned(daemon, chosen, Registration.parse(args.registration).descriptor)
+    shown = daemon.show_vault_address(vault_id, args.index, chain)
+    return {
+        **confirmed(shown, vault.address(chain, args.index)),
+        "index": args.index,
+        "multipath_index": chain,
+    }
+
+
+def require_pinned(daemon: DaemonClient, chosen: Chosen, registrations: Sequence[str]) -> None:
+    """Each that a program signs with must be a pinned vault's. Which one a PSBT spends from, its own scripts
+    tell. Raises HwiError.
+    """
+    for text in registrations:
+        _pinned(daemon, chosen, Registration.parse(text).descriptor)
+
+
+def _pinned(daemon: DaemonClient, chosen: Chosen, descriptor: str) -> tuple[str, Vault]:
+    """Its id and itself, found by the code that its signers compared, in any order of its keys. Raises
+    HwiError.
+    """
+    try:
+        wanted = Vault.from_descriptor(descriptor, Network(chosen.accounts.network), strict=False)
+    except InvalidDescriptor as error:
+        raise HwiError(f"{error} {error.hint}".strip(), Code.INVALID_POLICY) from None
+    except MultisigError as error:
+        raise HwiError(str(error), Code.BAD_ARGUMENT) from None
+    for vault in daemon.vaults():
+        if vault.pinned and vault.verification_code == wanted.verification_code:
+            return vault.vault_id, wanted
+    raise HwiError(NOT_PINNED, Code.UNAVAILABLE_ACTION)
