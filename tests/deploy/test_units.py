@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from custody.server.app import CREDENTIALS_DIR, Settings
 from custody.server.cli import app
 from custody.server.listen import Address
+from custody.server.settings import CREDENTIALS_DIR, Settings
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "systemd"
