@@ -117,6 +117,15 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.DaemonFailed: Code.UNKNOWN_ERROR,
         e.AlreadyConfigured: Code.UNKNOWN_ERROR,
         e.AnswerMissing: Code.MISSING_ARGUMENTS,
+        # What other commands than HWI's are told.
+        e.NotCaughtUp: Code.UNAVAILABLE_ACTION,
+        e.NotOnThisSystem: Code.UNKNOWN_ERROR,
+        e.NeedsRoot: Code.UNKNOWN_ERROR,
+        e.SystemToolFailed: Code.UNKNOWN_ERROR,
+        e.FolderNotEmpty: Code.UNKNOWN_ERROR,
+        e.BackupNotMade: Code.UNKNOWN_ERROR,
+        e.BackupLocked: Code.UNKNOWN_ERROR,
+        e.BackupUnreadable: Code.UNKNOWN_ERROR,
     }
 )
 
