@@ -10,7 +10,8 @@ import base64
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -118,10 +119,21 @@ class FileStore:
         sealed = _sealing("seal", key=key, nonce=nonce, secret=secret.encode(), about=_aad(told))
         assert sealed is not None
         content = {**_HEADER, "salt": told, "nonce": _text(nonce), "secret": _text(sealed)}
-        write_private(self.path, json.dumps(content, indent=1).encode())
+        with self._written():
+            write_private(self.path, json.dumps(content, indent=1).encode())
 
     def clear(self) -> None:
-        self.path.unlink(missing_ok=True)
+        with self._written():
+            self.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """Raises NoSecretStore where the disk is full, or lets nothing be written."""
+        try:
+            yield
+        except OSError as error:
+            hint = "Make room on the disk, or let signerd write there: it is tried again."
+            raise NoSecretStore(f"{self.path} cannot be written: {error.strerror}", hint=hint) from error
 
     def _read(self) -> dict[str, Any] | None:
         try:
@@ -169,16 +181,22 @@ def _sealing(verb: str, **given: bytes) -> bytes | None:
 
 
 def _run(seconds: float, given: str, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A child with ``given`` on its stdin. Raises subprocess.TimeoutExpired."""
-    return subprocess.run(  # noqa: S603 - our own interpreter and module
-        runtime.command(module, *arguments),
-        pass_fds=(runtime.line(),),
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
+    """A child with ``given`` on its stdin. Raises subprocess.TimeoutExpired, and NoSecretStore where no
+    program starts.
+    """
+    try:
+        return subprocess.run(  # noqa: S603 - our own interpreter and module
+            runtime.command(module, *arguments),
+            pass_fds=(runtime.line(),),
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except OSError as error:
+        hint = "Close programs until the machine has room again, then try again."
+        raise NoSecretStore(f"no program can be started: {error.strerror}", hint=hint) from error
 
 
 def credential_passphrase(folder: str | None) -> str | None:

@@ -163,7 +163,8 @@ class Account:
             self._unsaved.clear()
             try:
                 await asyncio.to_thread(self._store_session)
-            except SecretsError:
+            except Exception:
+                # Whatever it was: what is not stored is tried again.
                 self._unsaved.set()
                 raise
 

@@ -1,6 +1,8 @@
 """Secrets are never in plain text, and a keyring that only pretends is not taken."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +104,33 @@ def test_a_changed_file_is_refused(tmp_path):
         path.write_text(json.dumps({**content, part: changed}))
         with pytest.raises(SecretsLocked):
             store(tmp_path).load()
+
+
+def test_a_full_disk_is_said_in_words_and_loses_nothing(tmp_path, monkeypatch):
+    kept = store(tmp_path)
+    kept.save("kept")
+
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        with pytest.raises(NoSecretStore, match="cannot be written: No space left on device"):
+            kept.save("another")
+    assert store(tmp_path).load() == "kept"
+
+
+def test_a_file_that_cannot_be_removed_is_said(tmp_path):
+    (tmp_path / "secrets.json").mkdir()
+    with pytest.raises(NoSecretStore, match="cannot be written"):
+        store(tmp_path).clear()
+
+
+def test_a_program_that_does_not_start_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(runtime.sys, "executable", str(tmp_path / "none"))
+    for kept in (store(tmp_path), KeyringStore("state", 1.0)):
+        with pytest.raises(NoSecretStore, match="no program can be started"):
+            kept.save("x")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "not json"])
