@@ -50,11 +50,13 @@ def draw(text: str, picture: Picture = Picture.SVG, *, scale: int = 4, version: 
 
 
 def version_of(texts: Iterable[str]) -> int:
-    """The smallest QR version that holds each of the texts, to draw a series at one size.
+    """The smallest QR version that holds each text of a series, to draw it at one size.
+
+    The texts of a series have one alphabet, so that the longest takes the most room.
 
     :raises ValueError: there are no texts, or one does not fit.
     """
-    return max(int(_make(text, None).version) for text in texts)
+    return int(_make(max(texts, key=len), None).version)
 
 
 def _make(text: str, version: int | None) -> segno.QRCode:

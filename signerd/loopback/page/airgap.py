@@ -1,5 +1,6 @@
 """A proposal for a device without a cable: its codes and its file, and what the device made of them."""
 
+import asyncio
 import base64
 
 from starlette.responses import Response
@@ -36,7 +37,9 @@ async def export(asked: PageRequest) -> Response:
     if series not in {"bbqr", "ur"}:
         raise InvalidRequest("series: choose one of the two kinds of codes")
     given = await asked.service.airgap.export(psbt_id, asked.caller)
-    return answer(render("proposals/exported.html", given=given, frames=_frames(given, series)))
+    # Seconds of work where the codes are many; the daemon's loop goes on meanwhile.
+    frames = await asyncio.to_thread(_frames, given, series)
+    return answer(render("proposals/exported.html", given=given, frames=frames))
 
 
 def _frames(given: shapes.ExportedPsbt, series: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import struct
 from itertools import islice
 
 import pytest
+import segno
 
 from firmware_bridge.airgap import (
     Content,
@@ -57,6 +58,18 @@ def test_a_series_keeps_its_size():
     version = version_of(SERIES)
     assert len({png_width(draw(text, Picture.PNG, version=version)) for text in SERIES}) == 1
     assert version_of([SERIES[0]]) == version
+
+
+@pytest.mark.parametrize("series", list(Series))
+def test_one_code_tells_the_size_of_a_series(series, monkeypatch):
+    """Finding a version takes as long as drawing a code: a long series would take seconds."""
+    texts = series_of(DATA, Content.PSBT, series, 90)
+    each = [segno.make(text, error="L", micro=False, boost_error=False).version for text in texts]
+    made, make = [], segno.make
+    monkeypatch.setattr(segno, "make", lambda text, **how: made.append(text) or make(text, **how))
+    assert len(texts) > 3
+    assert version_of(texts) == max(each)
+    assert len(made) == 1
 
 
 def test_the_dense_mode_is_used_and_the_lowest_level():

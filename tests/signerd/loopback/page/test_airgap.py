@@ -1,10 +1,11 @@
 """A proposal for a device without a cable on the page: its codes, its file, and the answer."""
 
 import base64
+import threading
 
 import pytest
 
-from firmware_bridge import DeviceState
+from firmware_bridge import DeviceState, airgap
 from firmware_bridge.airgap import Content, Series, series_of
 from multisig import Psbt
 from signerd.core.states import State
@@ -53,6 +54,19 @@ async def test_exporting_shows_codes_and_a_file_once_it_is_recorded(approved, se
     assert sum("hidden" not in tag.attributes for tag in pictures) == 1
     _page, same = await given(approved, series)
     assert same == psbt
+
+
+async def test_the_codes_are_drawn_beside_the_daemons_loop(approved, monkeypatch):
+    drawn, draw = [], airgap.draw
+
+    def spied(*given, **how):
+        drawn.append(threading.current_thread())
+        return draw(*given, **how)
+
+    monkeypatch.setattr(airgap, "draw", spied)
+    await given(approved)
+    assert drawn
+    assert threading.current_thread() not in drawn
 
 
 async def test_the_answer_is_taken_as_a_file_or_as_the_texts_of_codes(approved):
