@@ -11,7 +11,6 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from signerd.account.config import FILE, Config, find_config, load_config, read_config
@@ -21,7 +20,7 @@ from signerd.backup.schedule import backing_up
 from signerd.cli.terminal import Answers, put, say
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
-from signerd.errors import AlreadyConfigured
+from signerd.errors import AlreadyConfigured, ConfigMissing
 from signerd.feed import Line
 from signerd.journal.storage import StateFolder, make_private, write_private
 from signerd.loopback.serve import serving
@@ -96,6 +95,12 @@ def _log_json(subject: str, kind: str, text: str) -> None:
     put(json.dumps({"at": at, "subject": subject, "kind": kind, "text": text}))
 
 
+_OF_ALL = (
+    "That file is for every state folder without one of its own: move it into the folder that it is for, "
+    "or change it by hand."
+)
+
+
 @dataclass(frozen=True)
 class Setup:
     """What ``login --platform`` is told. What is None was not given."""
@@ -118,10 +123,13 @@ class Setup:
             lines += ["", "[devices]", f"endpoints = [{listed}]"]
         return "\n".join(lines) + "\n"
 
-    def require_same(self, known: Config, path: Path) -> None:
+    def require_same(self, known: Config, path: Path, state: Path) -> None:
         """Raises AlreadyConfigured: the configuration that stands there says something else."""
         if (known.platform.url, str(known.network)) != (self.platform, self.network):
-            raise AlreadyConfigured(f"{path} names {known.platform.url} on {known.network}")
+            raise AlreadyConfigured(
+                f"{path} names {known.platform.url} on {known.network}",
+                hint=None if path == state / FILE else _OF_ALL,
+            )
         if self.secrets not in {None, known.secrets.store}:
             raise AlreadyConfigured(
                 f"{path} keeps the session's secret in: {known.secrets.store}, and not in: {self.secrets}",
@@ -138,17 +146,35 @@ def config_for(state: Path, setup: Setup) -> tuple[Config, Callable[[], None]]:
     """The configuration to sign in with, and what writes it down where there is none yet: after the
     first success, so that a mistyped address leaves nothing to mend.
 
+    A daemon that runs has the one that stands, in the state folder or in the user's: another platform would
+    be given the password, and the new file would hide it.
+
     Raises:
-        ConfigInvalid: a value cannot be. AlreadyConfigured: there is one that says something else. Leaves of
-        JournalError: the folder cannot be used.
+        ConfigInvalid: a value cannot be. AlreadyConfigured: there is one that says something else; so may
+        the writing, where one was made meanwhile. Leaves of JournalError: the folder cannot be used.
     """
     make_private(state)
     path, text = state / FILE, setup.text()
-    if path.exists():
-        known = load_config(path)
-        setup.require_same(known, path)
+    known = _standing(state, setup)
+    if known is not None:
         return known, lambda: None
-    return read_config(path, text), partial(write_private, path, text.encode())
+
+    def write() -> None:
+        if _standing(state, setup) is None:
+            write_private(path, text.encode())
+
+    return read_config(path, text), write
+
+
+def _standing(state: Path, setup: Setup) -> Config | None:
+    """What the daemon of this folder reads; None where there is none. Raises as ``config_for``."""
+    try:
+        path = find_config(state)
+    except ConfigMissing:
+        return None
+    known = load_config(path)
+    setup.require_same(known, path, state)
+    return known
 
 
 def require_endpoints(config: Config, state: Path, endpoints: Sequence[str]) -> None:

@@ -18,7 +18,9 @@ import pytest
 from signerd import app
 from signerd.account.config import load_config
 from signerd.cli import account
+from signerd.cli.foreground import Setup, config_for
 from signerd.cli.terminal import Exit
+from signerd.errors import AlreadyConfigured
 from signerd.shapes import Status
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep
@@ -32,7 +34,9 @@ def outer(tmp_path):
 
 
 @pytest.fixture
-def state(tmp_path):
+def state(tmp_path, monkeypatch):
+    # Never the configuration of the person who runs the tests.
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     folder = tmp_path / "s"
     folder.mkdir(mode=0o700)
     return folder
@@ -194,6 +198,49 @@ def test_the_same_platform_again_is_no_mistake_and_another_one_is(alone):
     assert (alone / "config.toml").read_bytes() == before
 
 
+@pytest.fixture
+def of_the_user(alone, tmp_path):
+    """The configuration stands in the user's own folder, and none in the state folder."""
+    path = tmp_path / "config/signerd/config.toml"
+    path.parent.mkdir(parents=True)
+    return (alone / "config.toml").rename(path)
+
+
+def test_another_platform_than_the_users_configuration_names_is_given_no_password(of_the_user, alone, outer):
+    other = ["--platform", "https://evil.example", "--network", "regtest"]
+    for options in (other, ["--platform", URL, "--network", "signet"]):
+        ended = signerd("login", *options, "--json", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n")
+        assert (ended.status, ended.error["code"]) == (Exit.STATE, "already-configured")
+        assert str(of_the_user) in ended.err
+        assert "for every state folder" in ended.err
+    assert outer.platform.requests == []
+    same = signerd(
+        "login", "--platform", URL, "--network", "regtest", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n"
+    )
+    assert same.status == Exit.OK, same.err
+    assert not (alone / "config.toml").exists()
+
+
+def test_a_running_daemon_with_the_users_configuration_is_given_no_password_for_another(
+    of_the_user, state, outer
+):
+    typed = f"{EMAIL}\n{PASSWORD}\n"
+    with served_daemon(state, outer, prepared=False, sign_in=False):
+        ended = signerd("login", "--platform", "https://evil.example", "--json", state=state, typed=typed)
+        assert (ended.status, ended.error["code"]) == (Exit.STATE, "already-configured")
+    assert ("POST", "/auth/login") not in outer.platform.requests
+    assert not (state / "config.toml").exists()
+
+
+def test_a_configuration_that_was_made_meanwhile_is_not_written_over(state):
+    _config, write = config_for(state, Setup(URL, "regtest"))
+    (state / "config.toml").write_text('network = "signet"\n[platform]\nurl = "https://other.example"\n')
+    before = (state / "config.toml").read_bytes()
+    with pytest.raises(AlreadyConfigured, match=r"other\.example"):
+        write()
+    assert (state / "config.toml").read_bytes() == before
+
+
 DEVICE, ANOTHER = "trezor:udp:127.0.0.1:21324", "trezor:udp:127.0.0.1:21424"
 
 
@@ -227,8 +274,7 @@ def test_a_device_that_the_configuration_names_is_no_mistake(alone):
     assert ended.status == Exit.OK, ended.err
 
 
-def test_a_device_without_a_configuration_is_not_passed_over(state, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(state / "nothing"))
+def test_a_device_without_a_configuration_is_not_passed_over(state):
     ended = signerd("login", "--device", DEVICE, "--json", state=state, typed="a\nb\n")
     assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-missing")
 
@@ -248,8 +294,7 @@ def test_a_configuration_that_cannot_be_is_not_written(state, options):
     assert not (state / "config.toml").exists()
 
 
-def test_without_a_configuration_the_error_says_how_to_get_one(state, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(state / "nothing"))
+def test_without_a_configuration_the_error_says_how_to_get_one(state):
     ended = signerd("login", state=state, typed="a\nb\n")
     assert ended.status == Exit.STATE
     assert "signerd login --platform URL" in ended.err
