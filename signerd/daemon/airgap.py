@@ -20,7 +20,14 @@ from signerd.core.text import said
 from signerd.core.values import Record
 from signerd.daemon.imported import decoded_psbt
 from signerd.daemon.runner import Runner
-from signerd.errors import AnswerRefused, IllegalEvent, NotExported, RefusedByChecks, StaleApproval
+from signerd.errors import (
+    AnswerRefused,
+    DecisionError,
+    IllegalEvent,
+    NotExported,
+    RefusedByChecks,
+    StaleApproval,
+)
 from signerd.journal import Journal
 from signerd.shapes import ExportedPsbt, ProposalLine
 
@@ -71,12 +78,18 @@ class Airgap:
             what was approved is not what is shown now. Nothing was taken; it is still exported.
         """
         raw, identity = self._read(psbt)
-        record = self._exported(identity)
-        if record.signature is not None:
-            # Brought before: a second time changes nothing.
-            return self.line(record)
-        self._verify(record, raw)
-        return self.line(self.runner.decide(record.psbt_id, events.Answered(raw, by.told)).record)
+        refusal: DecisionError | None = None
+        for record in self._exported(identity):
+            if record.signature is not None:
+                # Brought before: a second time changes nothing.
+                return self.line(record)
+            try:
+                self._verify(record, raw)
+                return self.line(self.runner.decide(record.psbt_id, events.Answered(raw, by.told)).record)
+            except DecisionError as error:
+                refusal = error
+        assert refusal is not None, "there is at least one"
+        raise refusal
 
     # --- inside ---------------------------------------------------------------------------------------------
 
@@ -100,16 +113,17 @@ class Airgap:
         except MultisigError as error:
             raise AnswerRefused(f"this PSBT cannot be read: {said(error)}") from error
 
-    def _exported(self, identity: str) -> Record:
-        """Of several proposals of one transaction the first that waits for its answer. Raises NotExported,
-        IllegalEvent.
+    def _exported(self, identity: str) -> list[Record]:
+        """Of the proposals of one transaction those that wait for their answer: the first may never take
+        one, such as where its approval lapsed. Where none waits, those that were signed; never none.
+
+        Raises NotExported, IllegalEvent.
         """
         found = self.journal.exports_of(identity)
-        waiting = (record for record in found if record.state is State.EXPORTED)
-        signed = (record for record in found if record.signature is not None)
-        record = next(waiting, None) or next(signed, None)
-        if record is not None:
-            return record
+        waiting = [record for record in found if record.state is State.EXPORTED]
+        signed = [record for record in found if record.signature is not None]
+        if waiting or signed:
+            return waiting or signed
         if not found:
             raise NotExported("this transaction was not exported here, so that no answer to it is taken")
         record = found[-1]

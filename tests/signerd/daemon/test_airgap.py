@@ -213,6 +213,26 @@ async def test_of_two_proposals_of_one_transaction_each_gets_its_answer(prepared
         assert (line.psbt_id, line.state) == ("p-2", "signed")
 
 
+async def test_of_two_exports_of_one_transaction_the_one_that_can_takes_the_answer(
+    prepared, platform, bridge
+):
+    platform.proposals["p-2"] = replace(platform.proposals["p-1"], psbt_id="p-2")
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        given = await exported(daemon)
+        await until_state(daemon, "p-2", State.WAITING_PERSON)
+        shown = await daemon.proposal("p-2")
+        await daemon.approve("p-2", shown.digest, frozenset(shown.to_acknowledge))
+        await daemon.airgap.export("p-2", TERMINAL)
+        platform.proposals["p-1"] = replace(platform.proposals["p-1"], description="Invoice 8")
+        await until(lambda: daemon.journal.record("p-1").snapshot.description == "Invoice 8")
+        assert daemon.journal.record("p-1").state is State.EXPORTED
+        # What neither takes is refused in words.
+        with pytest.raises(AnswerRefused, match="another cosigner's device"):
+            await daemon.airgap.answer(signed(given, BOB), TERMINAL)
+        line = await daemon.airgap.answer(signed(given), TERMINAL)
+        assert (line.psbt_id, line.state) == ("p-2", "signed")
+
+
 async def test_a_restart_forgets_no_export(prepared, platform, bridge):
     async with daemon_at(prepared, platform, bridge) as daemon:
         given = await exported(daemon)
