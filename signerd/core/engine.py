@@ -143,6 +143,7 @@ def exported(record: Record, event: events.Exported, around: ReviewContext) -> S
         "digest": approval.digest,
         "fingerprint": str(signing.key.origin.fingerprint),
         "psbt_sha256": hashlib.sha256(psbt).hexdigest(),
+        **({"request_sha256": event.request_sha256} if event.request_sha256 else {}),
         **_who(event.by),
     }
     notes = () if again else (Note("exported", record.psbt_id, facts),)

@@ -59,9 +59,13 @@ class DeviceFound:
 
 @dataclass(frozen=True)
 class Exported:
-    """The person takes the PSBT to a device without a cable. ``by``: as ``Approved``."""
+    """The person takes the PSBT to a device without a cable. ``by``: as ``Approved``.
+
+    ``request_sha256``: of the bytes that leave, which is the PSBT without what a device does not need.
+    """
 
     by: str = ""
+    request_sha256: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ as signed in the ledger and in the limits, whether or not an answer ever comes.
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from multisig import MultisigError, Policy, Psbt
@@ -56,8 +57,9 @@ class Airgap:
         from firmware_bridge.airgap.card import request_name
 
         # What no device would take must not be recorded as given out.
-        self._require_request(self.journal.record(psbt_id))
-        given = self.runner.decide_to_export(psbt_id, by.told)
+        request = self._request_of(self.journal.record(psbt_id))
+        event = events.Exported(by.told, sha256(request).hexdigest())
+        given = self.runner.decide_to_export(psbt_id, event)
         if given is None:
             raise StaleApproval("the proposal changed after you approved it")
         record = self.journal.record(psbt_id)
@@ -93,13 +95,13 @@ class Airgap:
 
     # --- inside ---------------------------------------------------------------------------------------------
 
-    def _require_request(self, record: Record) -> None:
-        """Raises RefusedByChecks."""
+    def _request_of(self, record: Record) -> bytes:
+        """What would leave; nothing where the engine refuses. Raises RefusedByChecks."""
         signing = signing_of(record.snapshot, self.journal.review_context(record.snapshot))
         if signing is None or record.state not in (State.WAITING_DEVICE, State.EXPORTED):
             # What stands against it, the engine says.
-            return
-        _request(Psbt.parse(record.exported or record.snapshot.psbt), signing.policy)
+            return b""
+        return _request(Psbt.parse(record.exported or record.snapshot.psbt), signing.policy)
 
     def _read(self, psbt: str) -> tuple[bytes, str]:
         from firmware_bridge.airgap.handoff import decode_psbt

@@ -225,12 +225,12 @@ class Runner:
             return None  # Declined, ended or forgotten between the look and now.
         return self._perform_others(step, SignOnDevice)
 
-    def decide_to_export(self, psbt_id: str, by: str) -> GiveOut | None:
+    def decide_to_export(self, psbt_id: str, event: events.Exported) -> GiveOut | None:
         """Record that it is given out; None where the last look says that it must not be.
 
         Raises what the engine and the journal raise.
         """
-        return self._perform_others(self.journal.decide(psbt_id, events.Exported(by)), GiveOut)
+        return self._perform_others(self.journal.decide(psbt_id, event), GiveOut)
 
     def _perform_others(self, step: Step, kind: type[E]) -> E | None:
         """The effect that its caller performs, where the step has it; the rest is performed."""

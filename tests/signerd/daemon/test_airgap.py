@@ -2,6 +2,7 @@
 
 import base64
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -49,12 +50,16 @@ async def test_it_is_given_out_as_a_device_gets_it_and_its_answer_is_submitted(p
     async with daemon_at(prepared, platform, bridge) as daemon:
         given = await exported(daemon)
         assert given.to_bytes() == request_bytes(spend(), VAULT)
+        (told,) = [entry.note.facts for entry in daemon.journal.audit() if entry.note.kind == "exported"]
+        assert told["request_sha256"] == sha256(given.to_bytes()).hexdigest()
+        assert told["psbt_sha256"] == sha256(daemon.journal.record("p-1").exported).hexdigest()
+        assert told["request_sha256"] != told["psbt_sha256"]
         assert daemon.journal.record("p-1").state is State.EXPORTED
         line = await daemon.airgap.answer(signed(given), TERMINAL)
         assert (line.psbt_id, line.state) == ("p-1", "signed")
         await until_state(daemon, "p-1", State.SUBMITTED)
-        (told,) = platform.signatures("p-1")
-        assert signer_progress(Psbt.parse(told["psbt"]), VAULT, ALICE.fingerprint).is_complete
+        (sent,) = platform.signatures("p-1")
+        assert signer_progress(Psbt.parse(sent["psbt"]), VAULT, ALICE.fingerprint).is_complete
         kinds = [entry.note.kind for entry in daemon.journal.audit() if entry.note.subject == "p-1"]
         assert kinds == ["received", "judged", "approved", "exported", "signed", "submitting", "submitted"]
         # Brought a second time it changes nothing.
