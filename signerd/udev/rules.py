@@ -110,7 +110,8 @@ def _present(root: Path) -> Iterator[tuple[Path, str]]:
 
 def _word(path: Path) -> str:
     try:
-        return path.read_text().strip()
+        # A rule that another program installed may have any bytes in its comments.
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 
