@@ -50,13 +50,15 @@ def service(place: Place, packaged: Path = PACKAGED) -> Service:
 
 
 def _starts(packaged: Path, command: Command) -> bool:
-    """Whether a package's unit starts this very program."""
+    """Whether a package's unit starts this very program, and nothing else."""
     try:
-        lines = packaged.read_text(encoding="utf-8").splitlines()
+        lines = packaged.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return False
-    (found,) = (line.removeprefix("ExecStart=") for line in lines if line.startswith("ExecStart="))
-    return os.path.realpath(found.split()[0]) == os.path.realpath(command[0])
+    started = [line.removeprefix("ExecStart=").split()[:1] for line in lines if line.startswith("ExecStart=")]
+    return [[os.path.realpath(word) for word in words] for words in started] == [
+        [os.path.realpath(command[0])]
+    ]
 
 
 def _systemctl(*words: str) -> Command:

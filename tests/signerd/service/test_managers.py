@@ -71,6 +71,16 @@ def test_the_units_of_a_package_are_used_for_its_own_program_alone(tmp_path):
     assert systemd.service(replace(ours, own_state=True), tmp_path).files
 
 
+@pytest.mark.parametrize(
+    "lines", ["", "ExecStart=\n", "ExecStart={0} run\nExecStart={0} run\n", "ExecStart=\nExecStart={0} run\n"]
+)
+def test_a_packages_unit_that_starts_nothing_or_more_than_one_program_is_not_used(tmp_path, lines):
+    program = tmp_path / "signerd"
+    program.touch()
+    (tmp_path / "signerd.service").write_text(f"[Service]\n{lines.format(program)}")
+    assert systemd.service(replace(PLACE, command=(str(program),)), tmp_path).files
+
+
 ANALYZE = shutil.which("systemd-analyze")
 
 
