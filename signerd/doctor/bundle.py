@@ -40,6 +40,7 @@ LIBRARIES = (
     "keyring",
 )
 LEFT_OUT = "…"
+_RELEASE_WORD = re.compile(r"[a-z0-9._-]{1,40}")
 _WORD = re.compile(r"[A-Za-z]+")
 _NAME = re.compile(r"[a-z][a-z-]{0,39}")
 _MODEL = re.compile(r"[A-Za-z][A-Za-z0-9_ .+-]{0,39}")
@@ -67,10 +68,15 @@ def bundle(
 def _system() -> dict[str, str]:
     try:
         release = system.freedesktop_os_release()
-    except OSError:
+    except (OSError, ValueError):
         release = {}
-    told = {"id": release.get("ID", ""), "version": release.get("VERSION_ID", "")}
+    told = {"id": _release_word(release.get("ID")), "version": _release_word(release.get("VERSION_ID"))}
     return {"kind": system.system(), "machine": system.machine(), **told}
+
+
+def _release_word(text: str | None) -> str:
+    """As os-release(5) wants these two; any other text could name anything."""
+    return text if text and _RELEASE_WORD.fullmatch(text) else ""
 
 
 def _version(name: str) -> str | None:

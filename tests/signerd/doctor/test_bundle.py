@@ -1,6 +1,7 @@
 """What is sent to others who help: useful, and nothing that was planted anywhere is in it."""
 
 import json
+import platform
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -114,6 +115,18 @@ def test_it_says_what_helps(state):
     assert found["doctor"]["journal"]["outcome"] == "trouble"
     assert found["devices"][0]["model"] == "T"
     assert found["libraries"]["hwi"]
+
+
+@pytest.mark.parametrize("name", ["Mallory's Linux", "debian\nx", "x" * 41, ""])
+def test_the_systems_name_is_a_word_or_nothing(state, monkeypatch, name):
+    def told(release):
+        monkeypatch.setattr(platform, "freedesktop_os_release", lambda: release)
+        found = bundle(*planted(state, ["x"]))["system"]
+        return found["id"], found["version"]
+
+    assert told({"ID": name, "VERSION_ID": name}) == ("", "")
+    assert told({"ID": "opensuse-leap", "VERSION_ID": "15.6"}) == ("opensuse-leap", "15.6")
+    assert told({}) == ("", "")
 
 
 def test_it_is_shown_in_full_before_it_is_written(state, tmp_path):
