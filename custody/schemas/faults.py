@@ -98,7 +98,8 @@ def fault_words(fault: Mapping[str, Any], patterns: Mapping[str, str] = _NO_OTHE
     """One of pydantic's ``errors()`` as the rest of a sentence that begins with the value's name.
     ``patterns``: what a text of each of the caller's own patterns is.
 
-    It never repeats the value, which may have been a password.
+    Of pydantic's own findings it does not repeat the value, which may have been a password. A sentence of our
+    own validators is told as it is: two repeat a count or a check's name, and none a secret.
     """
     kind, context = str(fault["type"]), fault.get("ctx", {})
     if pattern := context.get("pattern"):

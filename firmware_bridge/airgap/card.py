@@ -50,8 +50,6 @@ def _read(descriptor: int, limit: int) -> bytes:
 def write(folder: Path, name: str, content: bytes) -> Path:
     """Write a file atomically and flush it to the card. Writing the same content again does nothing.
 
-    The same content again is no second writing.
-
     :raises NameTaken: another file has the name.
     :raises BridgeError: the card's own outcomes.
     """
