@@ -8,7 +8,7 @@ limit. The platform can leave signatures out of what it shows: what it hides, no
 import hashlib
 from dataclasses import dataclass, replace
 
-from custody.schemas.proposals import TxType
+from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Inspection, MultisigError, Psbt, inspect, signer_progress
 from signerd.core import events
 from signerd.core.audit import Note
@@ -24,10 +24,11 @@ REASON = "You signed it before this machine's memory was restored: the platform 
 
 @dataclass(frozen=True)
 class OwnSignature:
-    """A verified signature of ours in what the platform shows."""
+    """A verified signature of ours in what the platform shows. ``missing``: the inputs without one."""
 
     signing: Signing
     inspection: Inspection
+    missing: tuple[int, ...]
 
 
 def own_signature(snapshot: Snapshot, around: ReviewContext) -> OwnSignature | None:
@@ -37,22 +38,30 @@ def own_signature(snapshot: Snapshot, around: ReviewContext) -> OwnSignature | N
         return None
     try:
         psbt = Psbt.parse(snapshot.psbt)
-        if not signer_progress(psbt, signing.policy, signing.key.origin.fingerprint).signed:
+        progress = signer_progress(psbt, signing.policy, signing.key.origin.fingerprint)
+        if not progress.signed:
             return None
-        return OwnSignature(signing, inspect(psbt, signing.policy, network=around.network))
+        found = inspect(psbt, signing.policy, network=around.network)
+        return OwnSignature(signing, found, tuple(progress.missing))
     except MultisigError:
         return None
 
 
 def recalled(record: Record, _event: events.Recalled, around: ReviewContext) -> Step:
-    """Take a signature of ours that this journal does not hold as made here; nothing where there is none."""
+    """Take a signature of ours that this journal does not hold as made here; nothing where there is none.
+
+    One of some inputs alone counts, too: the platform may hide the others. What lacks is not signed here any
+    more, for whether it was cannot be told.
+    """
     found = own_signature(record.snapshot, around)
     if found is None or record.signature is not None or record.state in AT_THE_DEVICE:
         return Step(record)
     psbt_id, psbt = record.psbt_id, record.snapshot.psbt
     signature = Signature(psbt, request_key("submit", psbt_id, psbt))
     state = TABLE.get((record.state, Move.RECALL), record.state)
-    known = replace(record, state=state, signature=signature, approval=None, reason=REASON)
+    lacks = found.missing and record.snapshot.status is ProposalStatus.PENDING
+    reason = f"{REASON} {_lacking(found.missing)}" if lacks else REASON
+    known = replace(record, state=state, signature=signature, approval=None, reason=reason)
     code = policy_code(found.signing.policy)
     places = used_by(found.inspection, around.places.get(code, NEW_POLICY))
     notes = (
@@ -70,7 +79,12 @@ def recalled(record: Record, _event: events.Recalled, around: ReviewContext) -> 
             },
         ),
     )
-    return go_on(Step(known, (Notify(psbt_id, Level.ATTENTION, REASON),), notes), ended)
+    return go_on(Step(known, (Notify(psbt_id, Level.ATTENTION, reason),), notes), ended)
+
+
+def _lacking(inputs: tuple[int, ...]) -> str:
+    told = ", ".join(map(str, inputs))
+    return f"It shows none for inputs {told}, which are not signed here any more: have it proposed anew."
 
 
 def _payments(snapshot: Snapshot, found: OwnSignature) -> list[list[object]]:

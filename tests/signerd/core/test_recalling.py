@@ -40,6 +40,21 @@ def test_our_signature_counts_as_made_here(signers):
     assert signed.facts["places"]
 
 
+def test_a_signature_of_some_inputs_counts_and_the_rest_is_said():
+    """The platform may hide what it was shown of the others."""
+    whole = shown()
+    part = replace(whole, psbt=ALICE.sign(Psbt.parse(whole.psbt), inputs=[1]).to_bytes())
+    step = decide(record_of(part), events.Recalled(), review_context())
+    assert step.record.state is State.SUBMITTED
+    assert [note.kind for note in step.notes] == ["recalled", "signed"]
+    (told,) = (effect.sentence for effect in step.effects)
+    assert step.record.reason == told
+    assert "none for inputs 0, which are not signed here any more: have it proposed anew" in told
+    for other in (shown(ALICE), replace(part, status=ProposalStatus.CONFIRMED)):
+        (effect,) = decide(record_of(other), events.Recalled(), review_context()).effects
+        assert "proposed anew" not in effect.sentence
+
+
 @pytest.mark.parametrize("signers", [(), (BOB,)])
 def test_what_others_signed_is_not_ours(signers):
     record = record_of(shown(*signers))
