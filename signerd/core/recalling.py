@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from custody.schemas.proposals import TxType
-from multisig import Inspection, MultisigError, Psbt, inspect, signer_progress
+from multisig import Inspection, MultisigError, Psbt, has_signed, inspect
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.events import Level, Notify, Step, go_on, request_key
@@ -37,7 +37,8 @@ def own_signature(snapshot: Snapshot, around: ReviewContext) -> OwnSignature | N
         return None
     try:
         psbt = Psbt.parse(snapshot.psbt)
-        if not signer_progress(psbt, signing.policy, signing.key.origin.fingerprint).signed:
+        # Judged by itself: another key's bad signature beside ours must not hide it.
+        if not has_signed(psbt, signing.policy, signing.key.origin.fingerprint):
             return None
         return OwnSignature(signing, inspect(psbt, signing.policy, network=around.network))
     except MultisigError:
