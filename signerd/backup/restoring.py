@@ -19,7 +19,7 @@ from custody.schemas.common import Name
 from multisig import MultisigError, Network
 from signerd.account.config import FILE, RULES_FILE, load_config
 from signerd.backup.container import REGISTRATIONS, Backup, fingerprint
-from signerd.backup.last import note_made
+from signerd.backup.last import NAME, note_made
 from signerd.core.states import AT_THE_DEVICE, State
 from signerd.core.values import Limits
 from signerd.errors import BackupUnreadable, ConfigError, FolderNotEmpty, JournalError, SignerdError
@@ -40,6 +40,8 @@ from signerd.journal.storage import (
 from signerd.runtime import FaultPoint, no_fault
 
 BESIDE = ".restoring"
+# What begins the names of all that is written there, with SQLite's own beside the journal.
+_WRITTEN = (FILE, RULES_FILE, REGISTRATIONS, JOURNAL, BORN, LOCK, NAME)
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
 
 
@@ -77,6 +79,7 @@ def restore(
     """
     _require_empty(state)
     beside = state.with_name(state.name + BESIDE)
+    _require_ours(beside)
     # What an attempt left that was killed.
     shutil.rmtree(beside, ignore_errors=True)
     make_private(beside)
@@ -99,6 +102,18 @@ def _require_empty(state: Path) -> None:
     found = sorted(entry.name for entry in state.iterdir() if entry.name != LOCK) if state.exists() else []
     if found:
         raise FolderNotEmpty(f"{state} is in use: it has {', '.join(found[:3])}")
+
+
+def _require_ours(beside: Path) -> None:
+    """Raises FolderNotEmpty: it has what no attempt to restore leaves there, and is not removed."""
+    if beside.is_symlink() or (beside.exists() and not beside.is_dir()):
+        raise FolderNotEmpty(f"{beside} is no folder", hint="Move it away: it is needed for a moment.")
+    names = [entry.name for entry in beside.iterdir()] if beside.exists() else []
+    strange = sorted(name for name in names if not name.startswith(_WRITTEN))
+    if strange:
+        raise FolderNotEmpty(
+            f"{beside} has {', '.join(strange[:3])}", hint="Move it away: it is needed for a moment."
+        )
 
 
 def _filled(backup: Backup, folder: Path, now: Callable[[], datetime], fault: FaultPoint) -> Remembered:
