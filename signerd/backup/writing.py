@@ -8,7 +8,7 @@ from signerd.backup.last import note_made
 from signerd.backup.making import make_backup
 from signerd.backup.sealing import seal_for, seal_with
 from signerd.errors import BackupNotMade
-from signerd.journal.storage import write_private
+from signerd.journal.storage import write_new
 
 
 def back_up(
@@ -29,7 +29,7 @@ def back_up(
             raise BackupNotMade("the passphrase is empty", hint="Give one, or a public key: --recipient.")
         sealed = seal_with(content, passphrase)
     try:
-        write_private(file, sealed)
+        write_new(file, sealed)
     except OSError as error:
         raise BackupNotMade(f"{file} cannot be written: {error.strerror}") from error
     try:
