@@ -73,6 +73,7 @@ from multisig.signatures import (
     combine,
     finalise,
     progress,
+    progress_of,
     signer_progress,
     verify_signatures,
 )
@@ -196,6 +197,7 @@ __all__ = [
     "parse_op_return",
     "profile_account_path",
     "progress",
+    "progress_of",
     "recover_message_key",
     "relative_lock",
     "sats",

@@ -268,6 +268,29 @@ def signer_progress(psbt: Psbt, policy: Policy, signer: Fingerprint) -> SignerPr
     return verify_signatures(psbt, policy).of_signer(signer)
 
 
+def progress_of(psbt: Psbt, policy: Policy, signer: Fingerprint) -> SignerProgress:
+    """Which inputs carry a valid signature of this signer, whatever stands beside it.
+
+    Raises PsbtMismatch where an input is not proven to be the policy's.
+    """
+    inputs = zip(psbt.inputs, signing_inputs(psbt, policy), strict=True)
+    signed = [_is_signed_by(item, signing, signer) for item, signing in inputs]
+    return SignerProgress(
+        tuple(index for index, done in enumerate(signed) if done),
+        tuple(index for index, done in enumerate(signed) if not done),
+    )
+
+
+def _is_signed_by(item: PsbtInput, signing: SigningInput, signer: Fingerprint) -> bool:
+    witness = item.final_script_witness or ()
+    return any(
+        signing.is_valid(key, signature)
+        for key, fingerprint in signing.signers.items()
+        if fingerprint == signer
+        for signature in (*witness, item.partial_signatures.get(key, b""))
+    )
+
+
 def progress(psbt: Psbt, policy: Policy) -> int:
     """How many signatures every input has at least. Raises as `verify_signatures`."""
     return verify_signatures(psbt, policy).progress

@@ -100,6 +100,8 @@ def _told(snapshot: Snapshot, why: str) -> str:
 
 # A proposal that waits for the person must not wait for slow answers about others.
 LONGEST_LOOK_SECONDS = 20.0
+# Named of one list, over all rounds that it takes; that there are any is what counts.
+MOST_LEFT_OUT = 100
 ALL = "list (what others signed)"
 
 
@@ -127,12 +129,13 @@ class _Seen:
 @dataclass(frozen=True)
 class _Place:
     """A list was read to ``after`` for the vaults of these ``codes``. ``waits``: one before it may yet be
-    signed.
+    signed. ``left_out``: what before it could not be read.
     """
 
     codes: frozenset[str]
     after: str
     waits: bool
+    left_out: tuple[Unreadable, ...] = ()
 
 
 @dataclass
@@ -175,23 +178,26 @@ class OthersHeard:
 
     async def _read_on(self, workspace: Workspace, codes: frozenset[str]) -> Heard:
         after, waits = self.journal.unfollowed.heard_until(workspace.id, codes), False
+        left_out: tuple[Unreadable, ...] = ()
         place = self.places.pop(workspace.id, None)
         if place is not None and codes <= place.codes:
-            after, waits = place.after, place.waits
-        left_out: list[Unreadable] = []
+            after, waits, left_out = place.after, place.waits, place.left_out
         count, size = 0, 0
         while count < MOST_LISTED and size < MOST_LISTED_BYTES:
             page = await self.platform.everyones(workspace, after)
+            left_out = (*left_out, *page.listed.unreadable)[:MOST_LEFT_OUT]
+            # After a restore, what cannot be read may carry our signature: the next look begins before it.
+            waits = waits or (bool(left_out) and workspace.id in self.journal.behind())
             waits = await self._take(workspace, codes, page.listed.items, waits=waits)
-            left_out += page.listed.unreadable
             if page.last is None or page.last == after:
                 # To the end: the next look begins again where nothing need be looked at twice.
                 self.places.pop(workspace.id, None)
-                self.journal.caught_up(workspace.id)
-                return Heard(left_out=tuple(left_out))
+                if not left_out:
+                    self.journal.caught_up(workspace.id, codes)
+                return Heard(left_out=left_out)
             count, size, after = count + page.count, size + page.size, page.last
-            self.places[workspace.id] = _Place(codes, after, waits)
-        return Heard(more=True, left_out=tuple(left_out))
+            self.places[workspace.id] = _Place(codes, after, waits, left_out)
+        return Heard(more=True, left_out=left_out)
 
     async def _take(
         self, workspace: Workspace, codes: frozenset[str], page: Sequence[Snapshot], *, waits: bool

@@ -5,7 +5,9 @@ true: anybody who knows a public key can encrypt to it. So every size and name i
 used.
 """
 
+import hashlib
 import io
+import json
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +38,7 @@ LIMITS: Mapping[str, int] = {
 MAX_BYTES = sum(LIMITS.values()) + len(LIMITS) * 4 * tarfile.BLOCKSIZE + tarfile.RECORDSIZE
 
 _Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-_Words = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+_Version = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z.+-]{1,40}$")]
 
 
 class Manifest(BaseModel):
@@ -45,7 +47,7 @@ class Manifest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     format: Literal[1] = FORMAT
-    signerd: _Words
+    signerd: _Version
     made_at: AwareDatetime
     network: Network
     entries: Annotated[int, Field(ge=0)]
@@ -64,6 +66,13 @@ class Backup:
 
     manifest: Manifest
     files: Mapping[str, bytes] = field(repr=False)
+
+
+def fingerprint(backup: Backup) -> str:
+    """Of everything in it, as 64 hexadecimal digits: equal where, and only where, all of it is the same."""
+    contents = {MANIFEST: backup.manifest.model_dump_json().encode(), **backup.files}
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
 
 
 def pack(backup: Backup) -> bytes:
@@ -89,7 +98,8 @@ def unpack(content: bytes) -> Backup:
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
             found = dict(_file(tar, member) for member in _members(tar))
-    except (tarfile.TarError, ValueError) as error:
+    except (tarfile.TarError, ValueError, RecursionError) as error:
+        # The library follows a header about the next header by a call within a call.
         raise BackupUnreadable(f"this is no backup of signerd: {error}") from None
     missing = {MANIFEST, JOURNAL, FILE} - found.keys()
     if missing:

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from custody.schemas.common import Name
 from multisig import MultisigError, Network
 from signerd.account.config import FILE, RULES_FILE, load_config
-from signerd.backup.container import REGISTRATIONS, Backup
-from signerd.backup.last import note_made
+from signerd.backup.container import REGISTRATIONS, Backup, fingerprint
+from signerd.backup.last import NAME, note_made
 from signerd.core.states import AT_THE_DEVICE, State
 from signerd.core.values import Limits
 from signerd.errors import BackupUnreadable, ConfigError, FolderNotEmpty, JournalError, SignerdError
@@ -37,6 +40,8 @@ from signerd.journal.storage import (
 from signerd.runtime import FaultPoint, no_fault
 
 BESIDE = ".restoring"
+# What begins the names of all that is written there, with SQLite's own beside the journal.
+_WRITTEN = (FILE, RULES_FILE, REGISTRATIONS, JOURNAL, BORN, LOCK, NAME)
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
 
 
@@ -53,6 +58,7 @@ class Remembered:
     signerd: str
     entries: int
     head: str
+    fingerprint: str
     pins: tuple[tuple[str, str], ...]
     signatures: int
     unclear: int
@@ -73,6 +79,7 @@ def restore(
     """
     _require_empty(state)
     beside = state.with_name(state.name + BESIDE)
+    _require_ours(beside)
     # What an attempt left that was killed.
     shutil.rmtree(beside, ignore_errors=True)
     make_private(beside)
@@ -97,6 +104,18 @@ def _require_empty(state: Path) -> None:
         raise FolderNotEmpty(f"{state} is in use: it has {', '.join(found[:3])}")
 
 
+def _require_ours(beside: Path) -> None:
+    """Raises FolderNotEmpty: it has what no attempt to restore leaves there, and is not removed."""
+    if beside.is_symlink() or (beside.exists() and not beside.is_dir()):
+        raise FolderNotEmpty(f"{beside} is no folder", hint="Move it away: it is needed for a moment.")
+    names = [entry.name for entry in beside.iterdir()] if beside.exists() else []
+    strange = sorted(name for name in names if not name.startswith(_WRITTEN))
+    if strange:
+        raise FolderNotEmpty(
+            f"{beside} has {', '.join(strange[:3])}", hint="Move it away: it is needed for a moment."
+        )
+
+
 def _filled(backup: Backup, folder: Path, now: Callable[[], datetime], fault: FaultPoint) -> Remembered:
     manifest = backup.manifest
     for name in (FILE, RULES_FILE, REGISTRATIONS, JOURNAL):
@@ -112,8 +131,19 @@ def _filled(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Fa
             signatures = journal.figures().signatures
     except JournalError as error:
         raise BackupUnreadable(f"the journal in the backup cannot be used: {error}") from error
-    except (sqlite3.DatabaseError, MultisigError, ValueError, KeyError, TypeError) as error:
+    except (
+        sqlite3.DatabaseError,
+        MultisigError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise BackupUnreadable(f"the journal in the backup cannot be read: {error}") from error
+    if not all(_is_name(name) for name, _code in pins):
+        raise BackupUnreadable("a vault in the backup has a name that is no line of text")
     note_made(folder, manifest.made_at)
     return Remembered(
         manifest.network,
@@ -121,11 +151,27 @@ def _filled(backup: Backup, folder: Path, now: Callable[[], datetime], fault: Fa
         manifest.signerd,
         manifest.entries,
         manifest.head,
+        fingerprint(backup),
         pins,
         signatures,
         unclear,
-        tuple(_notes(folder, manifest.network)),
+        (_rules_note(backup), *_notes(folder, manifest.network)),
     )
+
+
+def _is_name(name: str) -> bool:
+    """As the platform may give them: one line."""
+    try:
+        return TypeAdapter(Name).validate_python(name) == name
+    except ValidationError:
+        return False
+
+
+def _rules_note(backup: Backup) -> str:
+    rules = backup.files.get(RULES_FILE)
+    if rules is None:
+        return "There are no rules in it"
+    return f"There are rules in it, of {len(rules.splitlines())} lines: read {RULES_FILE} afterwards"
 
 
 def _notes(folder: Path, network: Network) -> Iterator[str]:
@@ -138,6 +184,12 @@ def _notes(folder: Path, network: Network) -> Iterator[str]:
     if config.network is not network:
         raise BackupUnreadable(f"the configuration in the backup is for {config.network}, not {network}")
     yield f"The platform is {config.platform.url}"
+    if config.platform.ca_file is not None:
+        yield f"The platform is trusted by the certificates in {config.platform.ca_file}"
+    if not config.devices.sandbox:
+        yield "The processes of devices are not confined: sandbox = false"
+    if config.backup.scheduled:
+        yield f"Backups go to {config.backup.folder}, for the public key {config.backup.recipient}"
     if config.checks.lowered:
         yield f"Lowered in the configuration: {', '.join(config.checks.lowered)}"
     if config.rules is not None:

@@ -3,20 +3,21 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from signerd.backup.container import Manifest
+from signerd.backup.container import Manifest, fingerprint, unpack
 from signerd.backup.last import note_made
 from signerd.backup.making import make_backup
 from signerd.backup.sealing import seal_for, seal_with
 from signerd.errors import BackupNotMade
-from signerd.journal.storage import write_private
+from signerd.journal.storage import write_new
 
 
 def back_up(
     state: Path, file: Path, now: datetime, *, passphrase: str | None = None, recipient: str | None = None
-) -> Manifest:
+) -> tuple[Manifest, str]:
     """Write a backup, whole or not at all, readable by its owner only. Another file is never replaced.
 
-    Raises leaves of BackupError, ConfigError and JournalError.
+    Returns what it says of itself, and the fingerprint of its whole content. Raises leaves of BackupError,
+    ConfigError and JournalError.
     """
     if file.exists():
         raise BackupNotMade(f"{file} is there already", hint="Name another file: backups are not replaced.")
@@ -24,14 +25,21 @@ def back_up(
     if recipient is not None:
         sealed = seal_for(content, recipient)
     else:
-        assert passphrase, "one of the two is given"
+        if not passphrase:
+            raise BackupNotMade("the passphrase is empty", hint="Give one, or a public key: --recipient.")
         sealed = seal_with(content, passphrase)
     try:
-        write_private(file, sealed)
-        note_made(state, manifest.made_at)
+        write_new(file, sealed)
     except OSError as error:
         raise BackupNotMade(f"{file} cannot be written: {error.strerror}") from error
-    return manifest
+    try:
+        note_made(state, manifest.made_at)
+    except OSError as error:
+        raise BackupNotMade(
+            f"{file} is written, but {state} cannot take the note of it: {error.strerror}",
+            hint="The backup is good. Look at the disk of the state folder.",
+        ) from error
+    return manifest, fingerprint(unpack(content))
 
 
 def file_name(now: datetime) -> str:

@@ -95,8 +95,9 @@ def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
     with StateFolder.hold(desk.state):
         config = config or load_config(find_config(desk.state))
         store = opened_store(config, desk.state, desk.answers)
+        # A sign-in that fails makes no journal: a backup can still be restored here.
+        done = asyncio.run(sign_in(config))
         with open_journal(config, desk.state, Outside()) as journal:
-            done = asyncio.run(sign_in(config))
             journal.note(Note("signed-in", done.email))
     return done
 

@@ -8,6 +8,7 @@ import click
 from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
 from signerd.cli.terminal import Exit, answer, aside, say
 from signerd.core.states import network_words
+from signerd.core.text import plain
 
 if TYPE_CHECKING:
     from signerd.backup.restoring import Remembered
@@ -16,7 +17,8 @@ CAREFUL = """\
 What was decided after that is unknown here. Stop the signerd that this backup is from for good: two of one
 signer do not know of each other.
 Nothing is approved until the platform was asked what you signed since. What it hides, this machine cannot
-know: compare with the other signers what was paid since."""
+know, and it never learns of an export or an app's PSBT that you signed: compare with the other signers what
+was paid since."""
 
 
 @pass_desk
@@ -36,12 +38,16 @@ def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None
     passphrase = None
     if recipient is None:
         passphrase = desk.answers.secret("Choose a passphrase for the backup", fresh=True)
-    made = back_up(desk.state, file, datetime.now(UTC), passphrase=passphrase, recipient=recipient)
+    made, mark = back_up(desk.state, file, datetime.now(UTC), passphrase=passphrase, recipient=recipient)
     if as_json:
-        answer({"file": str(file), **made.model_dump(mode="json")})
+        answer({"file": str(file), "fingerprint": mark, **made.model_dump(mode="json")})
         return
-    say(f"Written: {file}, with {made.entries} entries of the chain of decisions. Head: {made.head}")
-    say("Keep it on another disk. Write the head down: it shows whether a backup is the one that you made.")
+    say(f"Written: {file}, with {made.entries} entries of the chain of decisions, head {made.head}")
+    say(f"Fingerprint of all that is in it: {mark}")
+    say(
+        "Keep it on another disk. Write the fingerprint down: `restore` shows the same one where nothing in "
+        "it was changed."
+    )
 
 
 @pass_desk
@@ -56,7 +62,7 @@ def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None
 @json_option
 def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: bool) -> None:
     """Make the state folder from a backup. There must be none yet, or an empty one."""
-    from signerd.backup.container import unpack
+    from signerd.backup.container import fingerprint, unpack
     from signerd.backup.restoring import restore as put_back
     from signerd.backup.sealing import open_by, open_with, read_sealed, wants_passphrase
     from signerd.errors import InvalidRequest
@@ -80,7 +86,13 @@ def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: b
     if not put_back(found, desk.state, accept):
         raise click.exceptions.Exit(Exit.DECLINED)
     if as_json:
-        answer({"state_folder": str(desk.state), **found.manifest.model_dump(mode="json")})
+        answer(
+            {
+                "state_folder": str(desk.state),
+                "fingerprint": fingerprint(found),
+                **found.manifest.model_dump(mode="json"),
+            }
+        )
         return
     say(f"Restored to {desk.state}. Run `signerd login`, then `signerd run`; pair apps again.")
 
@@ -88,12 +100,13 @@ def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: b
 def remembered_text(found: "Remembered", *, by_passphrase: bool) -> str:
     """What the person compares before it is put in place."""
     lines = [
-        f"Backup of {found.made_at:%Y-%m-%d %H:%M} UTC by signerd {found.signerd}",
+        f"Backup of {found.made_at:%Y-%m-%d %H:%M} UTC by signerd {_line(found.signerd)}",
+        f"  content   {found.fingerprint}",
         f"  network   {network_words(str(found.network))}",
         f"  chain     {found.entries} entries, head {found.head}",
         f"  signed    {found.signatures}",
-        *(f"  pinned    '{name}'  {code}" for name, code in found.pins),
-        *(f"! {note}" for note in found.notes),
+        *(f"  pinned    '{_line(name)}'  {code}" for name, code in found.pins),
+        *(f"! {_line(note)}" for note in found.notes),
     ]
     if found.unclear:
         lines.append(
@@ -102,7 +115,13 @@ def remembered_text(found: "Remembered", *, by_passphrase: bool) -> str:
         )
     if not by_passphrase:
         lines.append(
-            "! Anybody can encrypt to a public key: compare the head with the one that you wrote down, and "
+            "! Anybody can encrypt to a public key: compare the content's fingerprint with the one that "
+            "you wrote down, and "
             "the codes with the other signers or your emergency kit."
         )
     return "\n".join((*lines, CAREFUL))
+
+
+def _line(text: str) -> str:
+    """What a backup says cannot end its line and begin another."""
+    return plain(" ".join(text.split()))

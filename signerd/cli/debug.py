@@ -35,7 +35,7 @@ def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
     from signerd.doctor.examining import examine
     from signerd.doctor.finding import Patient
     from signerd.errors import BackupNotMade
-    from signerd.journal.storage import write_private
+    from signerd.journal.storage import write_new
 
     status, devices = _asked(desk)
     patient = Patient(desk.state, Path("/"), os.environ, time.time, status)
@@ -51,7 +51,7 @@ def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
     if not yes and not desk.answers.yes(f"This is all of it. Write it to {out}?"):
         raise click.exceptions.Exit(Exit.DECLINED)
     try:
-        write_private(out, f"{text}\n".encode())
+        write_new(out, f"{text}\n".encode())
     except OSError as error:
         raise BackupNotMade(f"{out} cannot be written: {error.strerror}") from error
 

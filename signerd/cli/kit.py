@@ -24,7 +24,7 @@ def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
     from signerd.account.config import find_config, load_config
     from signerd.errors import BackupNotMade, NotPinned
     from signerd.journal.history import read_pins
-    from signerd.journal.storage import write_private
+    from signerd.journal.storage import write_new
     from signerd.kit.document import kit as document
 
     config = load_config(find_config(desk.state))
@@ -34,7 +34,7 @@ def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
     html = document(pin, datetime.now(UTC))
     if out is not None:
         try:
-            write_private(out, html.encode())
+            write_new(out, html.encode())
         except OSError as error:
             raise BackupNotMade(f"{out} cannot be written: {error.strerror}") from error
     if as_json:

@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from custody.schemas.proposals import ProposalStatus, TxType
-from multisig import Inspection, MultisigError, Psbt, inspect, signer_progress
+from multisig import Inspection, MultisigError, Psbt, inspect, progress_of
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.events import Level, Notify, Step, go_on, request_key
@@ -38,7 +38,8 @@ def own_signature(snapshot: Snapshot, around: ReviewContext) -> OwnSignature | N
         return None
     try:
         psbt = Psbt.parse(snapshot.psbt)
-        progress = signer_progress(psbt, signing.policy, signing.key.origin.fingerprint)
+        # Judged by itself: another key's bad signature beside ours must not hide it.
+        progress = progress_of(psbt, signing.policy, signing.key.origin.fingerprint)
         if not progress.signed:
             return None
         found = inspect(psbt, signing.policy, network=around.network)

@@ -262,7 +262,8 @@ def _restored(journal: Journal) -> Iterator[str]:
         names = ", ".join(str(workspace) for workspace in sorted(behind))
         yield (
             f"Restored from the backup of {journal.restored.made_at:%Y-%m-%d %H:%M} UTC: nothing is approved "
-            f"until the platform's whole list of the workspace {names} was read."
+            f"until the platform's whole list of the workspace {names} was read. Where a proposal of it is "
+            "left out as unreadable, update signerd, or ask the platform's operator to put it right."
         )
 
 

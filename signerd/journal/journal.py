@@ -5,7 +5,7 @@ One thread uses a journal. Every public method that changes something is one tra
 returns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from signerd.core.engine import decide
@@ -231,8 +231,8 @@ class Journal(KeysAndVaults):
         return self._restored.last
 
     def behind(self) -> frozenset[int]:
-        """Workspaces of pinned vaults whose whole list was not read since the restore."""
-        return self._restored.behind(pin.workspace_id for pin in self.pins())
+        """Workspaces whose whole list was not read since the restore for a vault that is pinned now."""
+        return self._restored.behind((pin.workspace_id, pin.vault.verification_code) for pin in self.pins())
 
     def recall(self, snapshot: Snapshot) -> Step | None:
         """Take a proposal with a signature of ours that this journal has forgotten as signed here; None where
@@ -248,10 +248,10 @@ class Journal(KeysAndVaults):
         self.poll(snapshot)
         return self.decide(snapshot.psbt_id, Recalled())
 
-    def caught_up(self, workspace_id: int) -> None:
-        """The workspace's list was read to its end."""
+    def caught_up(self, workspace_id: int, codes: Iterable[str]) -> None:
+        """The workspace's list was read from its beginning to its end, for the vaults of these codes."""
         if workspace_id in self.behind():
-            self.note(caught_up_note(workspace_id))
+            self.note(caught_up_note(workspace_id, codes))
 
     def _require_caught_up(self) -> None:
         behind = self.behind()

@@ -1,4 +1,4 @@
-"""Whether this journal was restored from a backup, and which workspaces were read to their ends since.
+"""Whether this journal was restored from a backup, and for which vaults the lists were read since.
 
 What was signed between the backup and the restore is in the platform's list alone. Until that list was read,
 nothing is approved (ADR 26).
@@ -16,7 +16,7 @@ RESTORED, CAUGHT_UP = "restored", "caught-up"
 SUBJECT = "journal"
 
 _LAST = "SELECT sequence, facts FROM audit WHERE kind = ? ORDER BY sequence DESC LIMIT 1"
-_SINCE = "SELECT subject FROM audit WHERE kind = ? AND sequence > ?"
+_SINCE = "SELECT subject, facts FROM audit WHERE kind = ? AND sequence > ?"
 
 
 def restored_note(made_at: datetime, entries: int, head: bytes) -> Note:
@@ -25,8 +25,9 @@ def restored_note(made_at: datetime, entries: int, head: bytes) -> Note:
     return Note(RESTORED, SUBJECT, facts)
 
 
-def caught_up_note(workspace_id: int) -> Note:
-    return Note(CAUGHT_UP, str(workspace_id))
+def caught_up_note(workspace_id: int, codes: Iterable[str]) -> Note:
+    """The workspace's whole list was compared with the vaults of these codes."""
+    return Note(CAUGHT_UP, str(workspace_id), {"codes": sorted(codes)})
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,17 @@ class RestoredBook:
         self._db = connection
         self.last = _last(connection)
 
-    def behind(self, workspaces: Iterable[int]) -> frozenset[int]:
-        """Of these workspaces: those whose whole list was not read since the restore; none without one."""
+    def behind(self, pins: Iterable[tuple[int, str]]) -> frozenset[int]:
+        """Workspaces of these vaults, each with its code, whose whole list was not read for one of them since
+        the restore; none without a restore.
+        """
         if self.last is None:
             return frozenset()
         found = self._db.execute(_SINCE, (CAUGHT_UP, self.last.sequence))
-        return frozenset(workspaces) - {int(row["subject"]) for row in found}
+        covered = {
+            (int(row["subject"]), code) for row in found for code in json.loads(row["facts"]).get("codes", ())
+        }
+        return frozenset(workspace for workspace, code in set(pins) - covered)
 
 
 def _last(connection: sqlite3.Connection) -> Restored | None:

@@ -5,6 +5,7 @@ The file is made whole, opened strictly, and kept aside where it is damaged, nev
 start.
 """
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -281,6 +282,14 @@ def write_private(path: Path, content: bytes) -> None:
         fresh.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """As ``write_private``, for a file that a person names: raises FileExistsError where one is there."""
+    for one in (path, path.with_name(path.name + ".new")):
+        if os.path.lexists(one):
+            raise FileExistsError(errno.EEXIST, f"{one.name} is there already", str(one))
+    write_private(path, content)
 
 
 def sync_folder(path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from multisig import Network
 from signerd.backup import container
-from signerd.backup.container import Backup, Manifest, pack, unpack
+from signerd.backup.container import Backup, Manifest, fingerprint, pack, unpack
 from signerd.errors import BackupUnreadable
 from tests.support.backups import NOON
 
@@ -31,6 +31,27 @@ def tar(*members: tuple[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:
 def with_manifest(**changes: object) -> bytes:
     manifest = json.dumps({**json.loads(MANIFEST.model_dump_json()), **changes}).encode()
     return tar(("backup.json", manifest), *FILES.items())
+
+
+def long_names(count: int) -> bytes:
+    """Headers of GNU tar, each about the one behind it."""
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 2
+    return (info.tobuf(tarfile.GNU_FORMAT) + b"a\0".ljust(512, b"\0")) * count
+
+
+LONG_NAMES = long_names(3_000)
+
+
+def test_the_fingerprint_is_of_everything_in_it():
+    whole = Backup(MANIFEST, FILES)
+    others = [
+        Backup(MANIFEST, {**FILES, "config.toml": b"y"}),
+        Backup(MANIFEST, {**FILES, "rules.toml": b""}),
+        Backup(MANIFEST.model_copy(update={"entries": 4}), FILES),
+    ]
+    assert len({fingerprint(one) for one in (whole, *others)}) == 4
+    assert fingerprint(unpack(pack(whole))) == fingerprint(whole)
 
 
 @given(st.binary(max_size=5_000), st.binary(max_size=500), st.none() | st.binary(max_size=500))
@@ -54,6 +75,8 @@ def test_the_same_is_packed_to_the_same_bytes():
         (tar(("backup.json", b"{}"), ("config.toml", b"x")), "has no journal.sqlite3"),
         (with_manifest(entries=-1), "entries"),
         (with_manifest(head="no"), "head"),
+        (with_manifest(signerd="1\n  chain  9"), "signerd"),
+        (LONG_NAMES, "no backup"),
         (with_manifest(made_at="2026-01-02T03:04:05"), "made_at"),
         (with_manifest(network="elsewhere"), "network"),
         (with_manifest(format=0), "format"),

@@ -9,6 +9,7 @@ from signerd.apps.names import token_hash
 from signerd.backup.making import make_backup
 from signerd.errors import ConfigMissing, JournalCorrupted
 from tests.support.backups import CONFIG, NOON, ORIGIN, RULES, TOKEN, backup_of, open_one, remembering
+from tests.support.desk import VAULT
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_nothing_that_was_left_out_stands_in_free_pages(state, tmp_path):
 def test_it_is_made_beside_a_daemon_that_writes(state):
     with open_one(state) as journal:
         before = backup_of(state).manifest.entries
-        journal.caught_up(1)
+        journal.caught_up(1, [VAULT.verification_code])
         journal.note(next(iter(journal.audit())).note)
         assert backup_of(state).manifest.entries == before + 1
 

@@ -111,6 +111,15 @@ def test_an_empty_folder_with_a_lock_is_taken_and_a_held_one_is_not(state, tmp_p
     assert (new / "journal.sqlite3").exists()
 
 
+def test_a_folder_beside_it_that_is_not_of_a_restore_is_left_alone(state, tmp_path):
+    beside = tmp_path / ("new" + BESIDE)
+    beside.mkdir()
+    (beside / "mine.txt").write_text("mine")
+    with pytest.raises(FolderNotEmpty, match=r"mine\.txt"):
+        restore(backup_of(state), tmp_path / "new", accept)
+    assert (beside / "mine.txt").read_text() == "mine"
+
+
 def test_a_no_leaves_nothing(state, tmp_path):
     assert not restore(backup_of(state), tmp_path / "new", lambda _found: False)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s"]
@@ -163,6 +172,7 @@ def forged(backup, path, statements):
         (("PRAGMA user_version = 0",), "version 0"),
         (("UPDATE proposals SET state = 'elsewhere'",), "cannot be read"),
         (("UPDATE pins SET descriptor = 'wsh()'",), "cannot be"),
+        (("UPDATE pins SET name = 'a' || char(10) || 'b'",), "no line of text"),
         (("UPDATE proposals SET snapshot = '{}'",), "cannot be read"),
     ],
 )

@@ -104,7 +104,9 @@ def test_a_login_that_fails_changes_nothing(alone, store, typed, status):
     assert ended.status == status
     assert ended.error["hint"]
     assert store.kept is None
-    assert "signed-in" not in notes(alone)
+    # A folder with a journal is one that no backup is restored to.
+    assert not (alone / "journal.sqlite3").exists()
+    assert not (alone / "journal.born").exists()
 
 
 def test_the_platform_is_out_of_reach(alone, outer):

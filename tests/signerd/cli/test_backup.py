@@ -1,11 +1,16 @@
 """backup, restore: with a daemon beside them and without one."""
 
+import re
+
 import pytest
 from pyrage import x25519
 
+from multisig import Network
+from signerd.backup.restoring import Remembered
 from signerd.backup.sealing import MAGIC
+from signerd.cli.backup import remembered_text
 from signerd.cli.terminal import Exit
-from tests.support.backups import open_one, remembering
+from tests.support.backups import NOON, open_one, remembering
 from tests.support.command import is_tame, signerd
 
 
@@ -28,7 +33,15 @@ def test_a_round_with_a_passphrase(state, tmp_path):
         head = journal.head()[1].hex()
         code = journal.pins()[0].vault.verification_code
     assert head in made.out
-    for part in (head, code, "1 may have been signed", "Stop the signerd that this backup is from"):
+    (mark,) = re.findall(r"in it: ([0-9a-f]{64})", made.out)
+    for part in (
+        mark,
+        head,
+        code,
+        "There are rules in it, of 2 lines",
+        "1 may have been signed",
+        "Stop the signerd that this backup is from",
+    ):
         assert part in done.out
     assert signerd("audit", "verify", state=new).status == Exit.OK
 
@@ -42,6 +55,30 @@ def test_a_round_with_a_key(state, tmp_path):
     done = signerd("restore", str(file), "--identity", str(tmp_path / "key"), "--yes", "--json", state=new)
     assert done.json["entries"] == made.json["entries"]
     assert "Anybody can encrypt to a public key" in done.err
+
+
+def test_a_forged_value_draws_no_line_of_the_summary():
+    found = Remembered(
+        network=Network.MAINNET,
+        made_at=NOON,
+        signerd="1\n  chain     9 entries",
+        entries=9,
+        head="ee" * 32,
+        fingerprint="aa" * 32,
+        pins=(("Treasury'  AAAA\n  seen      'Treasury", "XXXX"),),
+        signatures=3,
+        unclear=0,
+        notes=("The platform is x\n  chain     8 entries",),
+    )
+    text = remembered_text(found, by_passphrase=False)
+    assert [line[:8] for line in text.splitlines()].count("  chain ") == 1
+    assert "\n  seen" not in text
+
+
+def test_an_empty_passphrase_is_refused_in_words(state, tmp_path):
+    refused = signerd("backup", str(tmp_path / "b.age"), state=state, typed="\n")
+    assert refused.status == Exit.STATE
+    assert "passphrase is empty" in refused.err
 
 
 def test_a_wrong_passphrase_a_no_and_a_folder_in_use_change_nothing(state, tmp_path):

@@ -23,8 +23,16 @@ def test_it_is_printed_or_written_beside_a_daemon_and_without_one(state, tmp_pat
     assert written.json["verification_code"] == VAULT.verification_code
     assert parsed(out.read_text()).texts["code"] == VAULT.verification_code
     assert out.stat().st_mode & 0o077 == 0
-    said = signerd("kit", VAULT_ID, "--out", str(out), state=state)
+    said = signerd("kit", VAULT_ID, "--out", str(tmp_path / "other.html"), state=state)
     assert VAULT.verification_code in said.out
+
+
+@pytest.mark.parametrize("name", ["kit.html", "kit.html.new"])
+def test_another_file_is_not_replaced(state, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    ended = signerd("kit", VAULT_ID, "--out", str(tmp_path / "kit.html"), state=state)
+    assert (ended.status, f"{name} is there already" in ended.err) == (Exit.STATE, True)
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_a_vault_that_is_not_pinned_has_none(state):

@@ -63,10 +63,25 @@ def test_what_others_signed_is_not_ours(signers):
 
 def test_a_signature_that_does_not_verify_is_none():
     good = shown(ALICE)
-    (signature,) = Psbt.parse(good.psbt).inputs[0].partial_signatures.values()
-    bad = signature[:40] + bytes([signature[40] ^ 1]) + signature[41:]
+    bad = good.psbt
+    for item in Psbt.parse(good.psbt).inputs:
+        (signature,) = item.partial_signatures.values()
+        bad = bad.replace(signature, signature[:40] + bytes([signature[40] ^ 1]) + signature[41:])
     assert own_signature(good, review_context()) is not None
-    assert own_signature(replace(good, psbt=good.psbt.replace(signature, bad)), review_context()) is None
+    assert own_signature(replace(good, psbt=bad), review_context()) is None
+
+
+def test_a_bad_signature_of_another_key_hides_ours_from_nothing():
+    good = shown(BOB, ALICE)
+    (item, *_others), (theirs, *_rest) = Psbt.parse(good.psbt).inputs, Psbt.parse(shown(BOB).psbt).inputs
+    (signature,) = theirs.partial_signatures.values()
+    bad = signature[:40] + bytes([signature[40] ^ 1]) + signature[41:]
+    beside = replace(good, psbt=good.psbt.replace(signature, bad))
+    assert len(item.partial_signatures) == 2
+    assert beside.psbt != good.psbt
+    assert own_signature(beside, review_context()) is not None
+    step = decide(record_of(beside), events.Recalled(), review_context())
+    assert step.record.signature is not None
 
 
 def test_without_the_pinned_vault_nothing_is_ours():

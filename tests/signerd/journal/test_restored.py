@@ -10,7 +10,7 @@ from signerd.core.states import State
 from signerd.errors import NotCaughtUp
 from tests.signerd.journal.test_journal import NOW, open_one, prepared
 from tests.support.backups import approve
-from tests.support.desk import signed_by
+from tests.support.desk import VAULT, signed_by
 from tests.support.payments import shop
 from tests.support.wallets import ALICE, BOB
 
@@ -50,16 +50,24 @@ def test_nothing_is_approved_before_the_list_was_read(folder):
         assert journal.behind() == {1}
         with pytest.raises(NotCaughtUp, match="workspace 1"):
             yes(journal, "p-1")
-        journal.caught_up(1)
+        journal.caught_up(1, [VAULT.verification_code])
         assert journal.behind() == frozenset()
         assert yes(journal, "p-1").record.state is State.WAITING_DEVICE
     with open_one(folder) as journal:
         assert journal.behind() == frozenset()
 
 
+def test_a_vault_that_no_look_since_the_restore_covered_is_behind(folder):
+    with open_one(folder) as journal:
+        journal.caught_up(1, ["another code"])
+        assert journal.behind() == {1}
+        journal.caught_up(2, [VAULT.verification_code])
+        assert journal.behind() == {1}
+
+
 def test_a_second_restore_is_careful_again(folder):
     with open_one(folder) as journal:
-        journal.caught_up(1)
+        journal.caught_up(1, [VAULT.verification_code])
         journal.restore(NOW)
     with open_one(folder) as journal:
         assert journal.behind() == {1}
@@ -68,7 +76,7 @@ def test_a_second_restore_is_careful_again(folder):
 def test_without_a_restore_there_is_nothing_to_catch_up(tmp_path):
     with prepared(tmp_path) as journal:
         assert (journal.restored, journal.behind()) == (None, frozenset())
-        journal.caught_up(1)
+        journal.caught_up(1, [VAULT.verification_code])
         assert "caught-up" not in [entry.note.kind for entry in journal.audit()]
 
 
@@ -76,7 +84,7 @@ def test_what_was_signed_since_counts_as_signed_for_the_same_payment_and_for_lim
     with open_one(folder) as journal:
         step = journal.recall(with_our_signature((2,), "p-2"))
         assert step.record.state is State.SUBMITTED
-        journal.caught_up(1)
+        journal.caught_up(1, [VAULT.verification_code])
         journal.poll(shop((3,), psbt_id="p-3"))
         assert "paid-twice" in journal.review("p-3").to_acknowledge
         assert [spent.psbt_id for spent in journal._book.spent()] == ["p-2"]
@@ -106,7 +114,7 @@ def test_what_was_exported_still_is_and_its_answer_waits_for_the_list(exported):
             journal.decide("p-1", answer)
         journal.poll(shop((3,), psbt_id="p-3"))
         assert "paid-twice" in journal.review("p-3").to_acknowledge
-        journal.caught_up(1)
+        journal.caught_up(1, [VAULT.verification_code])
         assert journal.decide("p-1", answer).record.signature is not None
 
 
