@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tty
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 
 import pytest
@@ -48,7 +48,7 @@ def around(tmp_path_factory):
         path.mkdir(mode=0o700)
     (home / ".ssh" / "id_ed25519").write_text("a key")
     journal = state / "journal.sqlite3"
-    with sqlite3.connect(journal) as database:
+    with closing(sqlite3.connect(journal)) as database, database:
         database.execute("CREATE TABLE entries (id INTEGER)")
     with ExitStack() as stack:
         victim = stack.enter_context(

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 
 import pytest
@@ -274,7 +274,7 @@ def test_with_a_daemon_the_daemon_is_asked(tmp_path):
 
 @pytest.mark.parametrize(("statement", "at"), TAMPER.values(), ids=TAMPER)
 def test_p42_what_was_done_to_the_chain_is_named_and_left_as_it_is(prepared, statement, at):
-    with sqlite3.connect(prepared / "journal.sqlite3") as database:
+    with closing(sqlite3.connect(prepared / "journal.sqlite3")) as database, database:
         for (trigger,) in database.execute(
             "SELECT name FROM sqlite_master WHERE type = 'trigger'"
         ).fetchall():

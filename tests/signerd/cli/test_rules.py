@@ -1,6 +1,7 @@
 """rules show, rules test: from the files alone, with a daemon and without one."""
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -97,7 +98,7 @@ def test_where_nothing_ever_was_it_says_so(tmp_path):
 
 def test_it_only_reads(state):
     def stored():
-        with sqlite3.connect(state / "journal.sqlite3") as database:
+        with closing(sqlite3.connect(state / "journal.sqlite3")) as database, database:
             dump = list(database.iterdump())
         database.close()
         return dump

@@ -1,6 +1,7 @@
 """Decide and record: what a decision changes is on the disk with its audit entry, or not at all."""
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -241,7 +242,7 @@ def test_s6_s25_a_signed_proposal_that_the_platform_moves_away_is_still_seen_by_
 def test_a_proposal_that_cannot_be_read_is_a_damaged_journal(tmp_path, column):
     with prepared(tmp_path) as journal:
         to_signed(journal)
-    with sqlite3.connect(tmp_path / "journal.sqlite3") as connection:
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite3")) as connection, connection:
         connection.execute(f"UPDATE proposals SET {column} = '[0]'")
     connection.close()
     with pytest.raises(JournalCorrupted):
