@@ -151,7 +151,8 @@ async def _running(state: Path, platform: FakePlatform) -> AsyncIterator[tuple[D
         serving(daemon, state),
         AsyncDaemonClient(state) as client,
     ):
-        await until(lambda: daemon.follower.state.rounds > 0)
+        await until(lambda: daemon.follower.state.rounds > 0 or daemon.task.done())
+        require(not daemon.task.done(), "the daemon's tasks have ended")
         yield daemon, client
 
 
