@@ -48,7 +48,7 @@ class Terminal:
     def __init__(self) -> None:
         self.asked: asyncio.Queue[int] = asyncio.Queue()
         self.ended: list[int] = []
-        self.answer: asyncio.Queue[bool | Exception] = asyncio.Queue()
+        self.answer: asyncio.Queue[str | Exception] = asyncio.Queue()
 
     async def __call__(self, _title: str, screen: Screen) -> bool:
         self.asked.put_nowait(screen.number)
@@ -59,7 +59,7 @@ class Terminal:
             raise
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer == "yes"
 
 
 async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_then():
@@ -85,7 +85,7 @@ async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_the
         program.tells("prompt", 2)
         assert await terminal.asked.get() == 2
         assert terminal.ended == [1]
-        terminal.answer.put_nowait(False)
+        terminal.answer.put_nowait("no")
         assert await program.told.get() == "no 2"
         program.tells("refused", 2)
         # The host gave up; then nobody is at the terminal, and the page still has its buttons.
