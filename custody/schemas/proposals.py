@@ -209,6 +209,7 @@ class Proposal(Shape):
     call_uid: Int64 | None = None
     decoded_call: DecodedCall | None = None
     created_by: Label
+    created_by_name: Label | None = None
     description: Prose | None = None
     psbt_base64: PsbtText
     txid: Label | None = None

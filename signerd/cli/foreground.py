@@ -57,7 +57,8 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
         for note in (await daemon.status()).notes:
             log("signerd", "attention", note)
         backups = backing_up(state, config.backup, daemon.troubles, daemon.journal.now)
-        async with notifying(daemon.feed, config.notifications.show), backups, supervisor.told():
+        notices = notifying(daemon.feed, config.notifications.show, daemon.title)
+        async with notices, backups, supervisor.told():
             await _until(stop, daemon, log)
         log("signerd", "state", "stops")
 
