@@ -219,6 +219,8 @@ class Contract(Shape):
     Of a token that another workspace made, ``vault_id`` is the vault here that owns it, or holds some; without ``deploy_psbt_id`` and
     ``signers``, which are the maker's.
 
+    ``total_supply`` is what exists by now; before ``init``, what ``init`` makes.
+
     ``bytecode`` is the canonical JSON that the deployment commits to by hash; ``deployment_hex`` the transaction that does: with
     both, anybody proves the token from bytes alone. Both only where one contract is asked for.
     """  # noqa: E501

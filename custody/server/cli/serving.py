@@ -69,6 +69,7 @@ def serve_command(
 
         with _its_only_process(platform, state), _metrics(platform, metrics):
             listener = bind(Address.parse(listen), behind_proxy=behind_proxy)
+            platform.asgi.state.behind_proxy = behind_proxy
             serve(
                 platform.asgi,
                 listener,
