@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from custody.private_files import write_private
 from signerd.account.config import FILE, Config, find_config, load_config, read_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
 from signerd.app import open_daemon, secret_store
@@ -22,7 +23,7 @@ from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import AlreadyConfigured, ConfigMissing
 from signerd.feed import Line
-from signerd.journal.storage import StateFolder, make_private, write_private
+from signerd.journal.storage import StateFolder, make_private
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
 from signerd.service.supervised import Supervisor
