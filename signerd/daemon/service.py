@@ -213,8 +213,15 @@ class Daemon:
         """
         record = self.journal.record(psbt_id)
         found = self._review(record)
-        shown = proposal_view(record, found, self.journal.network)
+        shown = proposal_view(record, found, self.journal.network, await self._own_device())
         return shown if by.app_id is None else for_an_app(shown, found, partial(self.imported.hides, by))
+
+    async def _own_device(self) -> Device | None:
+        """One that holds a registered key, in whatever state."""
+        ours = {own.key.fingerprint for own in self.journal.own_keys()}
+        with contextlib.suppress(DeviceError):
+            return next((one for one in await self.doing.all() if one.fingerprint in ours), None)
+        return None
 
     async def verify_audit(self) -> AuditReport:
         return await self._chain.get()
