@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from custody.private_files import write_private
 from signerd.account.config import FILE, Config, find_config, load_config, read_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
 from signerd.app import open_daemon, secret_store
@@ -22,7 +23,7 @@ from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import AlreadyConfigured, ConfigMissing
 from signerd.feed import Line
-from signerd.journal.storage import StateFolder, make_private, write_private
+from signerd.journal.storage import StateFolder, make_private
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
 from signerd.service.supervised import Supervisor
@@ -57,7 +58,8 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
         for note in (await daemon.status()).notes:
             log("signerd", "attention", note)
         backups = backing_up(state, config.backup, daemon.troubles, daemon.journal.now)
-        async with notifying(daemon.feed, config.notifications.show), backups, supervisor.told():
+        notices = notifying(daemon.feed, config.notifications.show, daemon.title)
+        async with notices, backups, supervisor.told():
             await _until(stop, daemon, log)
         log("signerd", "state", "stops")
 

@@ -36,6 +36,7 @@ class Snapshot:
     """What the platform said about a proposal when it was last asked. None of it is believed without a check.
 
     ``call``: what it says that the token data says; ``contract_uid``: under which number it knows the token.
+    ``created_at``: RFC 3339 UTC. It and ``created_by_name`` are empty where it does not say.
     ``brought`` (journals store the name): it was imported and is no proposal of the platform's: only its PSBT
     is known, and whose coins it seems to spend; ``vault_id`` is empty where those are no vault's.
     """
@@ -62,6 +63,8 @@ class Snapshot:
     brought: Imported | None = None
     call: TokenClaim | None = None
     contract_uid: int | None = None
+    created_by_name: str = ""
+    created_at: str = ""
 
     @property
     def is_of_token(self) -> bool:

@@ -200,7 +200,7 @@ def mine_command(count: int, state: Path, as_json: bool) -> None:
 
 
 @click.command("fund")
-@click.argument("address", help="A regtest address.")
+@click.argument("address", help="An address on the embedded chain.")
 @click.argument("amount_btc", help="Like 0.5: bitcoin, with at most eight places.")
 @state_option
 @json_option

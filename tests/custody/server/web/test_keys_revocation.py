@@ -173,7 +173,7 @@ class TestApprovals:
         """Alice's device signed, perhaps by a thief's hand: two other signers must approve."""
         desk.approve("alice", psbt_id)
         ok(revoke(desk.signers["alice"], key_of(desk, "alice")))
-        shown = desk.proposal(psbt_id)
+        shown = desk.proposal(psbt_id, "bob")
         assert (shown["status"], shown["collected_signatures"]) == ("PENDING", 0)
         assert not any(signer["is_signed"] for signer in shown["signers"])
         assert not any(item.partial_signatures for item in Psbt.parse(shown["psbt_base64"]).inputs)
@@ -249,7 +249,7 @@ class TestRaces:
             signing, losing = pool.submit(submit), pool.submit(lose)
             assert signing.result() in {200, 403}
             assert losing.result() == 200
-        shown = desk.proposal(psbt_id)
+        shown = desk.proposal(psbt_id, "bob")
         assert (shown["status"], shown["collected_signatures"]) == ("PENDING", 0)
         assert not any(item.partial_signatures for item in Psbt.parse(shown["psbt_base64"]).inputs)
 
