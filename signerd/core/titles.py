@@ -4,14 +4,14 @@ Names of addresses are the person's own (``[addresses]`` of the configuration). 
 of a proposal, its memo and who made it, is no part of a title: it is bounded here, and shown as its word.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from custody.schemas.proposals import TxType
 from multisig import Inspection, Network, encode_address
 from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, format_units
 from signerd.core.checks.case import Outcome
 from signerd.core.review import Review
-from signerd.core.text import SATS_PER_BTC, plain
+from signerd.core.text import SATS_PER_BTC, plain, short_id
 
 Labels = Mapping[bytes, str]
 """The person's own names of addresses, by output script."""
@@ -21,8 +21,6 @@ UNKNOWN_TOKEN = "tokens that this machine does not know"  # noqa: S105 - a token
 # The platform's words beside a title: one line of a list, and a name in it.
 LONGEST_MEMO = 100
 LONGEST_NAME = 40
-# As many characters of an id are told apart by a person; where two begin alike, more are shown.
-SHORT_ID = 8
 # Of an address both ends: the first names its network and kind. It is for recognising, never for comparing.
 _HEAD, _TAIL = 10, 6
 
@@ -152,22 +150,6 @@ def btc(sats: int) -> str:
 
 def short_address(address: str) -> str:
     return address if len(address) <= _HEAD + _TAIL else f"{address[:_HEAD]}…{address[-_TAIL:]}"
-
-
-def short_id(psbt_id: str) -> str:
-    """As a title names another proposal."""
-    return plain(psbt_id)[:SHORT_ID]
-
-
-def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Each id of a list in so few characters that no two of them are the same: 8, or more where they begin
-    alike. Any of them names its proposal in a command.
-    """
-    unique = set(ids)
-    length = SHORT_ID
-    while len({one[:length] for one in unique}) < len(unique):
-        length += 1
-    return {one: one[:length] for one in unique}
 
 
 def memo_of(description: str) -> str:

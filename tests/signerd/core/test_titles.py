@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from multisig import encode_address
 from multisig.tokens import Function
 from signerd.core.review import Review, review
-from signerd.core.text import plain
+from signerd.core.text import plain, short_ids
 from signerd.core.titles import (
     LONGEST_MEMO,
     NOT_JUDGED,
@@ -21,7 +21,6 @@ from signerd.core.titles import (
     paid_in_short,
     proposer_of,
     short_address,
-    short_ids,
     title_of,
 )
 from tests.support.desk import NETWORK, make_pin, review_context, snapshot_of
