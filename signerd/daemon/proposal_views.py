@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from custody.schemas.proposals import TxType
+from firmware_bridge import Device
+from firmware_bridge.screens import address_on_screen
 from multisig import (
     RECEIVE,
     Change,
@@ -16,8 +18,6 @@ from multisig import (
     Network,
     OpReturn,
     Payment,
-    decode_address,
-    encode_address,
 )
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
 from signerd.core.checks.case import Verdict
@@ -29,6 +29,7 @@ from signerd.core.text import amount, plain
 from signerd.core.titles import Labels, labels_paid, memo_of, paid_in_short, proposer_of, title_of
 from signerd.core.tokens import Screen, hidden_parts, screen_words
 from signerd.core.values import Pin, Record
+from signerd.daemon.screens import device_screens
 from signerd.journal.apps import ImportedEntry
 from signerd.shapes import (
     BroughtLine,
@@ -126,9 +127,16 @@ def _line(
 
 
 def proposal_view(
-    record: Record, review: Review, network: Network, labels: Labels = NO_LABELS
+    record: Record,
+    review: Review,
+    network: Network,
+    labels: Labels = NO_LABELS,
+    device: Device | None = None,
 ) -> ProposalView:
-    """``review`` must be of the record's snapshot: its digest is what an approval will be bound to."""
+    """``review`` must be of the record's snapshot: its digest is what an approval will be bound to.
+
+    ``device``: the signer's, where it is connected.
+    """
     snapshot, pin = record.snapshot, review.pin
     return ProposalView(
         **_judged_line(record, review, network, labels),
@@ -146,6 +154,9 @@ def proposal_view(
         recorded_txid=None if snapshot.txid is None else plain(snapshot.txid),
         confirmations=snapshot.confirmations,
         signed_here=record.signature is not None,
+        screens=()
+        if device is None or review.inspection is None
+        else device_screens(device, review.inspection),
     )
 
 
@@ -166,8 +177,8 @@ def money_view(
         txid=inspection.txid,
         inputs=len(inspection.inputs),
         total_in_sats=int(inspection.total_in),
-        payments=tuple(_payment(payment, labels) for payment in inspection.payments),
-        change=tuple(_change(change) for change in inspection.change),
+        payments=tuple(_payment(payment, inspection.network, labels) for payment in inspection.payments),
+        change=tuple(_change(change, inspection.network) for change in inspection.change),
         data=tuple(
             _data(output, inspection, token, listed, screen)
             if output is first
@@ -193,23 +204,25 @@ def _coin(spent: InspectedInput) -> CoinView:
     return CoinView(txid=spent.outpoint.txid, vout=spent.outpoint.vout, amount_sats=int(spent.amount))
 
 
-def _payment(payment: Payment, labels: Labels) -> PaymentView:
+def _payment(payment: Payment, network: Network, labels: Labels) -> PaymentView:
     return PaymentView(
         output_index=payment.output_index,
         amount_sats=int(payment.amount),
         address=payment.address,
         script=payment.script_pubkey.hex(),
+        on_screen=None if payment.address is None else address_on_screen(payment.address, network),
         label=labels.get(payment.script_pubkey),
     )
 
 
-def _change(change: Change) -> ChangeView:
+def _change(change: Change, network: Network) -> ChangeView:
     return ChangeView(
         output_index=change.output_index,
         amount_sats=int(change.amount),
         address=change.address,
         chain=change.chain,
         index=change.index,
+        on_screen=address_on_screen(change.address, network),
     )
 
 
@@ -374,15 +387,8 @@ def _return_notes(inspection: Inspection) -> tuple[str, ...]:
     """Devices know change by its chain; what returns to a receive address looks to them like a payment."""
     return tuple(
         f"Your device may show {amount(back.amount)} as a payment to "
-        f"{_as_devices_write(back.address, inspection.network)}: "
+        f"{address_on_screen(back.address, inspection.network)}: "
         "it is the vault's own address, to which what is left returns."
         for back in inspection.change
         if back.chain == RECEIVE
     )
-
-
-def _as_devices_write(address: str, network: Network) -> str:
-    """No device knows regtest's own form."""
-    if network is not Network.REGTEST:
-        return address
-    return encode_address(decode_address(address, network), Network.TESTNET4) or address

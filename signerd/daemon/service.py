@@ -215,8 +215,16 @@ class Daemon:
         record = self.journal.record(psbt_id)
         found = self._review(record)
         labels = self.config.labels if by.app_id is None else NO_LABELS
-        shown = proposal_view(record, found, self.journal.network, labels)
+        device = await self._own_device()
+        shown = proposal_view(record, found, self.journal.network, labels, device)
         return shown if by.app_id is None else for_an_app(shown, found, partial(self.imported.hides, by))
+
+    async def _own_device(self) -> Device | None:
+        """One that holds a registered key, in whatever state."""
+        ours = {own.key.fingerprint for own in self.journal.own_keys()}
+        with contextlib.suppress(DeviceError):
+            return next((one for one in await self.doing.all() if one.fingerprint in ours), None)
+        return None
 
     def title(self, psbt_id: str) -> str | None:
         """What a proposal does, for a notice; None for any other subject."""

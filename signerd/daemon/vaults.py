@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from firmware_bridge import Device, Progress
 from firmware_bridge.families import maker_of
-from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault, encode_address
+from firmware_bridge.screens import address_on_screen
+from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
 from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
@@ -103,19 +104,16 @@ def _differs(policy: Policy, place: Place, device: str, subject: str, sentence: 
 
 
 def on_screen(policy: Policy, place: Place) -> str:
-    """How devices write the address: none knows regtest's own form."""
-    network = Network.TESTNET4 if policy.network is Network.REGTEST else policy.network
-    address = encode_address(policy.script_pubkey(place.chain, place.index), network)
-    assert address is not None, "P2WSH and P2WPKH have an address on every network"
-    return address
+    """The address as devices write it."""
+    return address_on_screen(policy.address(place.chain, place.index), policy.network)
 
 
 def _to_compare(device: Device, policy: Policy, place: Place, screen: str) -> str:
     """What the person looks for on the device's screen."""
     address = policy.address(place.chain, place.index)
-    form = "" if screen == address else f", which devices show as {screen}"
+    form = "" if screen == address else f" (on {policy.network} {address}, a form that no device knows)"
     otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
-    return f"Your device shows {place.words}. It must be {address}{form}.{otherwise}"
+    return f"Your device shows {place.words}. It must be {screen}{form}.{otherwise}"
 
 
 PROFILE = "your profile"
@@ -211,7 +209,9 @@ async def _derived(policy: Policy, chain: int, start: int, count: int) -> tuple[
     """Fewer where the chain ends."""
     found = []
     for index in range(start, min(start + count, MAX_INDEX + 1)):
-        found.append(AddressView(chain=chain, index=index, address=policy.address(chain, index)))
+        address = policy.address(chain, index)
+        screen = address_on_screen(address, policy.network)
+        found.append(AddressView(chain=chain, index=index, address=address, on_screen=screen))
         # Other requests are served between two of them.
         await asyncio.sleep(0)
     return tuple(found)

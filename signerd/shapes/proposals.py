@@ -52,23 +52,31 @@ class CoinView(Answer):
 
 
 class PaymentView(Answer):
-    """``address`` is None where the script has none; ``script`` is hex. ``label``: the person's own name of it."""
+    """``address`` is None where the script has none; ``on_screen`` is the same as devices write it; ``script`` is hex.
+
+    ``label``: the person's own name of it.
+    """
 
     output_index: int
     amount_sats: int
     address: str | None
     script: str
+    on_screen: str | None = None
     label: str | None = None
 
 
 class ChangeView(Answer):
-    """Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change."""
+    """Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change.
+
+    ``on_screen``: the address as devices write it.
+    """
 
     output_index: int
     amount_sats: int
     address: str
     chain: int
     index: int
+    on_screen: str
 
 
 class ListedView(Answer):
@@ -144,11 +152,26 @@ class CheckView(Answer):
     figures: dict[str, str | int]
 
 
+class FigureView(Answer):
+    """``value``: as the device writes it."""
+
+    label: str
+    value: str
+
+
+class ScreenView(Answer):
+    """A screen of the device, by what is to be compared on it."""
+
+    figures: tuple[FigureView, ...]
+
+
 class ProposalView(ProposalLine):
     """The whole review. ``digest`` covers what is shown; ``allowed``: nothing refuses.
 
     ``description``, ``created_by``, ``kind`` and ``recorded_*`` are the platform's words, not believed.
     ``money`` is None where the vault is unknown here or a check refuses before the transaction can be judged.
+    ``screens``: what the signer's device shows of it, in its order; empty while it is not connected, or where its maker's
+    screens are not known.
     """
 
     digest: str
@@ -163,6 +186,7 @@ class ProposalView(ProposalLine):
     recorded_txid: str | None
     confirmations: int
     signed_here: bool
+    screens: tuple[ScreenView, ...] = ()
 
 
 class ApproveRequest(Request):

@@ -53,6 +53,7 @@ class Share:
     per_mille: int
     address: str | None = None
     script: str | None = None
+    on_screen: str | None = None
     note: str = ""
 
 
@@ -102,7 +103,7 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
 
     return (
         *(
-            Share("pay", "Pays", p.amount_sats, part(p.amount_sats), p.address, p.script)
+            Share("pay", "Pays", p.amount_sats, part(p.amount_sats), p.address, p.script, p.on_screen)
             for p in money.payments
         ),
         *(
@@ -112,6 +113,7 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
                 c.amount_sats,
                 part(c.amount_sats),
                 c.address,
+                on_screen=c.on_screen,
                 note=f"derived again here, {place_words(c.chain, c.index)}",
             )
             for c in money.change

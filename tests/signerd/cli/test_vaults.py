@@ -4,6 +4,7 @@ import pytest
 
 from firmware_bridge import AddressMismatch, DeviceState, Disconnected, Unsupported
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
+from firmware_bridge.screens import address_on_screen
 from multisig import Profile, profile_account_path
 from signerd.cli.terminal import Exit
 from signerd.core.audit import Note
@@ -71,7 +72,7 @@ def test_pin_for_a_script(desk):
     assert ended.status == Exit.OK
     assert (ended.json["pinned"], ended.json["address_shown"]) == (True, True)
     assert CODE in ended.err
-    assert f"It must be {VAULT.address(0, 0)}, which devices show as tb1" in ended.err
+    assert f"It must be {address_on_screen(VAULT.address(0, 0), NETWORK)} (on regtest bcrt1" in ended.err
 
 
 def test_a_device_that_goes_leaves_nothing_pinned_and_pinning_again_goes_on(desk, outer):
@@ -258,7 +259,7 @@ def test_the_device_shows_one(two_accounts, outer, whose, policy):
     assert outer.bridge.shown == [policy.address(0, 2)]
     told, same, _rest = ended.out.partition("Your device shows the same address")
     assert same
-    assert f"It must be {policy.address(0, 2)}" in told
+    assert f"It must be {address_on_screen(policy.address(0, 2), NETWORK)}" in told
     assert signerd("addresses", whose, "--show", "2", "--json", state=two_accounts.state).json["index"] == 2
 
 
