@@ -17,13 +17,13 @@ from multisig import (
     OpReturn,
     Payment,
     decode_address,
-    encode_address,
 )
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.tokens import ListedAddress
 from signerd.core.review import Review
 from signerd.core.rules.values import RULE_NAMES
+from signerd.core.screens import on_screen
 from signerd.core.states import State
 from signerd.core.text import amount, plain
 from signerd.core.titles import Labels, labels_paid, memo_of, paid_in_short, proposer_of, title_of
@@ -80,9 +80,8 @@ def imported_proposal_line(record: Record, pin: Pin | None, network: Network) ->
     """
     brought = record.snapshot.brought
     assert brought is not None, "only imported PSBTs are shown so"
-    return ProposalLine(
-        **_line(record, pin, network, brought.paid, brought.fee), title=paid_in_short(brought.paid)
-    )
+    title = brought.title or paid_in_short(brought.paid)
+    return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee), title=title)
 
 
 def _judged_line(record: Record, review: Review, network: Network, labels: Labels) -> dict[str, Any]:
@@ -166,8 +165,8 @@ def money_view(
         txid=inspection.txid,
         inputs=len(inspection.inputs),
         total_in_sats=int(inspection.total_in),
-        payments=tuple(_payment(payment, labels) for payment in inspection.payments),
-        change=tuple(_change(change) for change in inspection.change),
+        payments=tuple(_payment(payment, inspection.network, labels) for payment in inspection.payments),
+        change=tuple(_change(change, inspection.network) for change in inspection.change),
         data=tuple(
             _data(output, inspection, token, listed, screen)
             if output is first
@@ -193,23 +192,25 @@ def _coin(spent: InspectedInput) -> CoinView:
     return CoinView(txid=spent.outpoint.txid, vout=spent.outpoint.vout, amount_sats=int(spent.amount))
 
 
-def _payment(payment: Payment, labels: Labels) -> PaymentView:
+def _payment(payment: Payment, network: Network, labels: Labels) -> PaymentView:
     return PaymentView(
         output_index=payment.output_index,
         amount_sats=int(payment.amount),
         address=payment.address,
         script=payment.script_pubkey.hex(),
         label=labels.get(payment.script_pubkey),
+        on_screen=on_screen(payment.script_pubkey, network),
     )
 
 
-def _change(change: Change) -> ChangeView:
+def _change(change: Change, network: Network) -> ChangeView:
     return ChangeView(
         output_index=change.output_index,
         amount_sats=int(change.amount),
         address=change.address,
         chain=change.chain,
         index=change.index,
+        on_screen=_as_devices_write(change.address, network),
     )
 
 
@@ -382,7 +383,4 @@ def _return_notes(inspection: Inspection) -> tuple[str, ...]:
 
 
 def _as_devices_write(address: str, network: Network) -> str:
-    """No device knows regtest's own form."""
-    if network is not Network.REGTEST:
-        return address
-    return encode_address(decode_address(address, network), Network.TESTNET4) or address
+    return on_screen(decode_address(address, network), network) or address

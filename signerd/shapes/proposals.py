@@ -52,23 +52,31 @@ class CoinView(Answer):
 
 
 class PaymentView(Answer):
-    """``address`` is None where the script has none; ``script`` is hex. ``label``: the person's own name of it."""
+    """``address`` is None where the script has none; ``script`` is hex. ``label``: the person's own name of it.
+
+    ``on_screen``: the address as devices write it, which is what a person compares there.
+    """
 
     output_index: int
     amount_sats: int
     address: str | None
     script: str
     label: str | None = None
+    on_screen: str | None = None
 
 
 class ChangeView(Answer):
-    """Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change."""
+    """Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change.
+
+    ``on_screen``: as of a payment.
+    """
 
     output_index: int
     amount_sats: int
     address: str
     chain: int
     index: int
+    on_screen: str = ""
 
 
 class ListedView(Answer):
