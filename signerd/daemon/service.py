@@ -39,6 +39,7 @@ from signerd.daemon.airgap import Airgap
 from signerd.daemon.airgap_setup import AirgapSetup
 from signerd.daemon.device_actions import Handling, Unlocking
 from signerd.daemon.devices import Devices
+from signerd.daemon.funds import Funds
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
     ENDED,
@@ -418,6 +419,10 @@ class Daemon:
     @property
     def settings(self) -> Settings:
         return Settings(self.state, self.config, self.account, self.journal)
+
+    @property
+    def funds(self) -> Funds:
+        return Funds(self.journal, self.platform, self.follower)
 
     @property
     def tokens(self) -> Holdings:

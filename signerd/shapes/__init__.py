@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         TokenCallView,
         UnlockStep,
         UnpinRequest,
+        VaultFunds,
         VaultTokens,
         VaultView,
     )
@@ -181,6 +182,7 @@ __all__ = [
     "TokenView",
     "UnlockStep",
     "UnpinRequest",
+    "VaultFunds",
     "VaultTokens",
     "VaultView",
 ]

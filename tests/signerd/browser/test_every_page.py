@@ -80,6 +80,7 @@ PAGES = (
     Shown("vaults", "/vaults"),
     Shown("vault", f"/vaults/{VAULT_ID}", unfold),
     Shown("vault-pin", f"/vaults/{VAULT_ID}/pin", unfold),
+    Shown("receive", f"/vaults/{VAULT_ID}/receive"),
     Shown("addresses", f"/vaults/{VAULT_ID}/addresses"),
     Shown("tokens", f"/vaults/{VAULT_ID}/tokens"),
     Shown("profile", "/profile/addresses"),
@@ -102,6 +103,8 @@ PARTS = (
     "/verdict",
     "/unlocking",
     "/enrolment",
+    "/payments",
+    "/balance",
     # Kept by the browser, and looked at below.
     "/kit",
 )
