@@ -136,6 +136,8 @@ document.addEventListener("DOMContentLoaded", () => {
   body.addEventListener("htmx:beforeRequest", (event) => {
     const { elt } = event.detail;
     if (elt.tagName !== "FORM") return;
+    // What was wrong with it before is over.
+    elt.querySelector(".problem")?.replaceChildren();
     sent = elt;
     answered = false;
   });
