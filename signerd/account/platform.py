@@ -77,9 +77,15 @@ MOST_CALL_PAGES = 50
 # Answers that say nothing about the request itself: it may be repeated unchanged.
 _TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
 
-# Said about the caller's rights today, which an administrator may give back: the signature stays ready.
+# Said about the caller's rights today, which an administrator may give back, or about a vault that others may
+# unfreeze: the signature stays ready.
 _MAY_CHANGE = frozenset(
-    {ErrorCode.IDEMPOTENCY_IN_PROGRESS, ErrorCode.PERMISSION_DENIED, ErrorCode.NOT_ORG_MEMBER}
+    {
+        ErrorCode.IDEMPOTENCY_IN_PROGRESS,
+        ErrorCode.PERMISSION_DENIED,
+        ErrorCode.NOT_ORG_MEMBER,
+        ErrorCode.VAULT_FROZEN,
+    }
 )
 
 
