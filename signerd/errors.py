@@ -291,6 +291,20 @@ class ConfigInvalid(ConfigError):
     default_hint = "Correct the line and start again."
 
 
+class SettingsChanged(ConfigError):
+    code = "settings-changed"
+    default_hint = "Load the page again, and change what stands there now."
+
+
+class LooserSettings(ConfigError):
+    """The change lets pass what was stopped or asked about before, and the person has not said that they want
+    that.
+    """
+
+    code = "looser-settings"
+    default_hint = "Say that you want it, and send it again."
+
+
 class RulesInvalid(ConfigError):
     code = "rules-invalid"
     default_hint = (

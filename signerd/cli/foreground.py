@@ -53,7 +53,7 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     port = config.loopback.port_to_serve()
     async with (
-        open_daemon(config, state, store) as daemon,
+        open_daemon(config, state, store, config_file=find_config(state)) as daemon,
         serving(daemon, state, port=port, handed=supervisor.listening) as socket,
     ):
         log("signerd", "state", f"serves {socket}, {network_words(str(config.network))}")

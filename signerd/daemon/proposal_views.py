@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from custody.schemas.proposals import TxType
+from firmware_bridge import Device
 from multisig import (
     RECEIVE,
     Change,
@@ -16,19 +17,19 @@ from multisig import (
     Network,
     OpReturn,
     Payment,
-    decode_address,
 )
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.tokens import ListedAddress
 from signerd.core.review import Review
 from signerd.core.rules.values import RULE_NAMES
-from signerd.core.screens import on_screen
+from signerd.core.screens import address_on_screen, on_screen
 from signerd.core.states import State
 from signerd.core.text import amount, plain
 from signerd.core.titles import Labels, labels_paid, memo_of, paid_in_short, proposer_of, title_of
 from signerd.core.tokens import Screen, hidden_parts, screen_words
 from signerd.core.values import Pin, Record
+from signerd.daemon.screens import device_screens
 from signerd.journal.apps import ImportedEntry
 from signerd.shapes import (
     BroughtLine,
@@ -125,9 +126,16 @@ def _line(
 
 
 def proposal_view(
-    record: Record, review: Review, network: Network, labels: Labels = NO_LABELS
+    record: Record,
+    review: Review,
+    network: Network,
+    labels: Labels = NO_LABELS,
+    device: Device | None = None,
 ) -> ProposalView:
-    """``review`` must be of the record's snapshot: its digest is what an approval will be bound to."""
+    """``review`` must be of the record's snapshot: its digest is what an approval will be bound to.
+
+    ``device``: the signer's, where it is connected.
+    """
     snapshot, pin = record.snapshot, review.pin
     return ProposalView(
         **_judged_line(record, review, network, labels),
@@ -145,6 +153,9 @@ def proposal_view(
         recorded_txid=None if snapshot.txid is None else plain(snapshot.txid),
         confirmations=snapshot.confirmations,
         signed_here=record.signature is not None,
+        screens=()
+        if device is None or review.inspection is None
+        else device_screens(device, review.inspection),
     )
 
 
@@ -210,7 +221,7 @@ def _change(change: Change, network: Network) -> ChangeView:
         address=change.address,
         chain=change.chain,
         index=change.index,
-        on_screen=_as_devices_write(change.address, network),
+        on_screen=address_on_screen(change.address, network),
     )
 
 
@@ -375,12 +386,8 @@ def _return_notes(inspection: Inspection) -> tuple[str, ...]:
     """Devices know change by its chain; what returns to a receive address looks to them like a payment."""
     return tuple(
         f"Your device may show {amount(back.amount)} as a payment to "
-        f"{_as_devices_write(back.address, inspection.network)}: "
+        f"{address_on_screen(back.address, inspection.network)}: "
         "it is the vault's own address, to which what is left returns."
         for back in inspection.change
         if back.chain == RECEIVE
     )
-
-
-def _as_devices_write(address: str, network: Network) -> str:
-    return on_screen(decode_address(address, network), network) or address

@@ -160,7 +160,7 @@ def _key(own: OwnKey) -> KeyView:
 
 
 def vault_view(seen: SeenVault, network: Network) -> VaultView:
-    vault = seen.vault
+    vault, first = seen.vault, seen.first_address
     return VaultView(
         vault_id=seen.vault_id,
         workspace_id=seen.workspace_id,
@@ -168,7 +168,7 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
         network=str(network),
         threshold=None if vault is None else vault.threshold,
         signers=None if vault is None else len(vault.cosigners),
-        first_address=seen.first_address,
+        first_address=first,
         verification_code=None if vault is None else vault.verification_code,
         account=None if seen.own is None else seen.own.account,
         pinned=seen.pinned,

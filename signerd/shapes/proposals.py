@@ -61,8 +61,8 @@ class PaymentView(Answer):
     amount_sats: int
     address: str | None
     script: str
-    label: str | None = None
     on_screen: str | None = None
+    label: str | None = None
 
 
 class ChangeView(Answer):
@@ -76,7 +76,7 @@ class ChangeView(Answer):
     address: str
     chain: int
     index: int
-    on_screen: str = ""
+    on_screen: str
 
 
 class ListedView(Answer):
@@ -152,11 +152,26 @@ class CheckView(Answer):
     figures: dict[str, str | int]
 
 
+class FigureView(Answer):
+    """``value``: as the device writes it."""
+
+    label: str
+    value: str
+
+
+class ScreenView(Answer):
+    """A screen of the device, by what is to be compared on it."""
+
+    figures: tuple[FigureView, ...]
+
+
 class ProposalView(ProposalLine):
     """The whole review. ``digest`` covers what is shown; ``allowed``: nothing refuses.
 
     ``description``, ``created_by``, ``kind`` and ``recorded_*`` are the platform's words, not believed.
     ``money`` is None where the vault is unknown here or a check refuses before the transaction can be judged.
+    ``screens``: what the signer's device shows of it, in its order; empty while it is not connected, or where its maker's
+    screens are not known.
     """
 
     digest: str
@@ -171,6 +186,7 @@ class ProposalView(ProposalLine):
     recorded_txid: str | None
     confirmations: int
     signed_here: bool
+    screens: tuple[ScreenView, ...] = ()
 
 
 class ApproveRequest(Request):

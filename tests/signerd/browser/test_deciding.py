@@ -59,8 +59,10 @@ def test_what_the_drawing_says_the_table_says_and_the_transaction_pays(desk):
     money = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1").money
     assert money is not None
     for output in (*money.payments, *money.change):
-        assert output.address in squeezed(drawn.text_content() or "")
-        assert output.address in squeezed(listed.inner_text())
+        # As the device writes it comes first.
+        assert output.on_screen in squeezed(drawn.text_content() or "")
+        shown = squeezed(listed.inner_text())
+        assert shown.index(output.on_screen) < shown.index(output.address)
     paid = sorted(
         f"{sats / 1e8:.8f}"
         for sats in (*(one.amount_sats for one in (*money.payments, *money.change)), money.fee_sats)
@@ -90,6 +92,9 @@ def expect_the_decision_in_view(page: Page) -> None:
 def test_approved_it_is_followed_to_the_block_without_a_reload(desk):
     page = desk.page("/")
     page.get_by_role("link", name="Proposal p-1").click()
+    title = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1").title
+    assert title.startswith("Pay 0.0005 BTC to ")
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
     expect_the_decision_in_view(page)
     desk.outer.bridge.failures.append(RefusedByPerson())
     page.get_by_role("button", name="Approve on Regtest").click()
@@ -97,6 +102,12 @@ def test_approved_it_is_followed_to_the_block_without_a_reload(desk):
     gate = hold_the_device(desk)
     page.get_by_role("button", name="Approve on Regtest").click()
     expect(page.locator(".device-now")).to_be_visible()
+    view = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1")
+    (paid,) = view.money.payments
+    total = f"{(paid.amount_sats + view.money.fee_sats) / 1e8:.8f}".rstrip("0")
+    screens = [squeezed(text) for text in page.locator(".screens li").all_inner_texts()]
+    assert [paid.on_screen in screen for screen in screens] == [True, False]
+    assert f"Total{total}TEST" in screens[1]
     # The refusal is over, and the device's words stand in one place.
     expect(page.get_by_text("refused on the device")).to_have_count(0)
     expect(page.get_by_text("Confirm the transaction.")).to_have_count(1)
@@ -138,7 +149,7 @@ def test_with_the_keyboard_alone_from_the_list_to_the_signature(desk):
 
     tab_to("Skip to the content")
     page.keyboard.press("Enter")
-    tab_to("Proposal p-1")
+    tab_to("proposal p-1")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{desk.origin}/proposals/p-1")
     tab_to("Approve on Regtest")
