@@ -202,7 +202,7 @@ def _wire(
         troubles,
         outside.sleep,
     )
-    imported = ImportedPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep)
+    imported = ImportedPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep, config.labels)
 
     def stored(before: Record | None, after: Record) -> None:
         imported.reviews.settle(after)

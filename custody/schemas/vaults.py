@@ -36,7 +36,9 @@ class CreateWalletRequest(CycleFields):
     name: Name
     network: ApiNetwork
     m: Annotated[StrictInt, Field(ge=1, le=MAX_SIGNERS)]
-    signers: Annotated[list[IntId], Field(min_length=1, max_length=MAX_SIGNERS)]
+    signers: Annotated[
+        list[IntId], Field(min_length=1, max_length=MAX_SIGNERS, json_schema_extra={"uniqueItems": True})
+    ]
     transaction_limit: DecimalText
 
     @model_validator(mode="after")
@@ -46,6 +48,9 @@ class CreateWalletRequest(CycleFields):
         if self.m > len(self.signers):
             raise ValueError(f"m: {self.m} signatures cannot be asked of {len(self.signers)} signers")
         return self
+
+
+ChainName = Literal["mainnet", "testnet4", "signet", "regtest"]
 
 
 def _is_absent(value: object) -> bool:
@@ -76,7 +81,7 @@ class Vault(Shape):
     network: ApiNetwork
     m: Count
     n: Count
-    script_type: Label
+    script_type: Literal["p2wsh"]
     witness_script_hex: Prose
     address: Label
     created_at: Timestamp
@@ -88,7 +93,7 @@ class Vault(Shape):
     descriptor: Prose
     # The chain behind ``testnet``: testnet4, signet or regtest, by the operator's configuration, never
     # inferred.
-    chain: Label
+    chain: ChainName
     receive_address: Label
     confirmed_sats: Sats
     unconfirmed_sats: Sats

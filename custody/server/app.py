@@ -198,7 +198,7 @@ def _background(
             settings.webhook_hosts,
         ),
         works=settings.with_workers,
-        has_embedded_chain=any(source.is_embedded for source in chains),
+        embedded=next((source.network for source in chains if source.is_embedded), None),
         sources=tuple(source for source in chains if not source.is_embedded),
         hands=settings.worker_threads,
         span=timedelta(seconds=settings.lease_seconds),

@@ -41,6 +41,7 @@ from custody.server.service.webhook_events import WEBHOOK, Deposits, WebhookEven
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.webhooks import EXPIRED_LOGS
 from custody.server.store import Store
+from multisig import Network
 
 # A block comes every ten minutes, an embedded one on request; half a second feels immediate to a person.
 WATCH_SECONDS: Final = 0.5
@@ -57,8 +58,9 @@ class Background:
     """``backends`` is filled when the process starts: administration does not open the chain, which has one
     owner.
 
-    ``works``: whether this process has workers, or answers requests alone. ``has_embedded_chain``: then it is
-    the only process of its platform. ``hands``: jobs done at once; ``span``: how long a lease lasts.
+    ``works``: whether this process has workers, or answers requests alone. ``embedded``: the network that the
+    embedded chain serves here; then this is the only process of its platform. ``hands``: jobs done at once;
+    ``span``: how long a lease lasts.
     """
 
     store: Store
@@ -74,13 +76,17 @@ class Background:
     mail_jobs: MailJobs
     webhook_jobs: WebhookJobs
     works: bool = True
-    has_embedded_chain: bool = True
+    embedded: Network | None = Network.REGTEST
     # The chains beside an embedded one.
     sources: Sequence[ChainSource] = ()
     hands: int = HANDS
     span: timedelta = LEASE
     _running: list[Workers] = field(default_factory=list)
     _outdated: Event = field(default_factory=Event)
+
+    @property
+    def has_embedded_chain(self) -> bool:
+        return self.embedded is not None
 
     @asynccontextmanager
     async def lifespan(self, _app: Any) -> AsyncIterator[None]:
@@ -130,8 +136,9 @@ class Background:
                 backend.close()
 
     def open_chain(self) -> EmbeddedChain:
-        """The regtest chain of this process, known as a backend from now on."""
-        chain = EmbeddedChain(self.chain_folder, clock=self._seconds)
+        """The embedded chain of this process, known as a backend from now on."""
+        assert self.embedded is not None, "asked for only where there is one"
+        chain = EmbeddedChain(self.chain_folder, clock=self._seconds, network=self.embedded)
         self.backends[chain.network.value] = chain
         return chain
 

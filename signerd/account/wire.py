@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -84,6 +85,8 @@ def snapshot_of(shape: Proposal, workspace: Workspace) -> Snapshot:
         replaces=shape.replaces_psbt_id,
         call=_claim(shape.decoded_call),
         contract_uid=shape.contract_uid,
+        created_by_name=shape.created_by_name or "",
+        created_at=f"{shape.created_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
     )
 
 

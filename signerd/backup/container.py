@@ -16,10 +16,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from custody.private_files import PRIVATE_FILE
 from multisig import Network
 from signerd.account.config import FILE, MAX_CONFIG_BYTES, RULES_FILE
 from signerd.errors import BackupUnreadable
-from signerd.journal.storage import JOURNAL, PRIVATE_FILE
+from signerd.journal.storage import JOURNAL
 
 FORMAT: Final = 1
 MANIFEST = "backup.json"

@@ -42,6 +42,7 @@ from signerd.daemon.devices import Devices
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
     ENDED,
+    NO_LABELS,
     for_an_app,
     imported_proposal_line,
     proposal_line,
@@ -208,13 +209,29 @@ class Daemon:
         return tuple(lines)
 
     async def proposal(self, psbt_id: str, by: Caller = TERMINAL) -> ProposalView:
-        """As ``by`` may see it: an app is told nothing of what another one imported (L13). Raises
-        UnknownProposal.
+        """As ``by`` may see it: an app is told nothing of what another one imported (L13), and none of the
+        person's own names of addresses. Raises UnknownProposal.
         """
         record = self.journal.record(psbt_id)
         found = self._review(record)
-        shown = proposal_view(record, found, self.journal.network)
+        labels = self.config.labels if by.app_id is None else NO_LABELS
+        device = await self._own_device()
+        shown = proposal_view(record, found, self.journal.network, labels, device)
         return shown if by.app_id is None else for_an_app(shown, found, partial(self.imported.hides, by))
+
+    async def _own_device(self) -> Device | None:
+        """One that holds a registered key, in whatever state."""
+        ours = {own.key.fingerprint for own in self.journal.own_keys()}
+        with contextlib.suppress(DeviceError):
+            return next((one for one in await self.doing.all() if one.fingerprint in ours), None)
+        return None
+
+    def title(self, psbt_id: str) -> str | None:
+        """What a proposal does, for a notice; None for any other subject."""
+        try:
+            return self._line(self.journal.record(psbt_id)).title
+        except UnknownProposal:
+            return None
 
     async def verify_audit(self) -> AuditReport:
         return await self._chain.get()
@@ -223,7 +240,7 @@ class Daemon:
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.brought is not None:
             return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
-        return proposal_line(record, self._review(record), network)
+        return proposal_line(record, self._review(record), network, self.config.labels)
 
     def _review(self, record: Record) -> Review:
         return self.imported.reviews.of(record)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
-from multisig import Network, OriginKey, Vault
+from multisig import RECEIVE, Network, OriginKey, Vault
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
+from signerd.core.screens import on_screen
 from signerd.core.text import plain
 from signerd.core.values import OwnKey
 from signerd.shapes import (
@@ -153,7 +154,7 @@ def _key(own: OwnKey) -> KeyView:
 
 
 def vault_view(seen: SeenVault, network: Network) -> VaultView:
-    vault = seen.vault
+    vault, first = seen.vault, seen.first_address
     return VaultView(
         vault_id=seen.vault_id,
         workspace_id=seen.workspace_id,
@@ -161,7 +162,7 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
         network=str(network),
         threshold=None if vault is None else vault.threshold,
         signers=None if vault is None else len(vault.cosigners),
-        first_address=seen.first_address,
+        first_address=first,
         verification_code=None if vault is None else vault.verification_code,
         account=None if seen.own is None else seen.own.account,
         pinned=seen.pinned,
@@ -171,6 +172,7 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
         cosigners=() if vault is None else tuple(_cosigner(key, seen.own) for key in vault.cosigners),
         changes=tuple(plain(sentence) for sentence in seen.changes),
         renamed=None if seen.renamed is None else plain(seen.renamed),
+        first_on_screen=None if vault is None else on_screen(vault.script_pubkey(RECEIVE, 0), network),
     )
 
 

@@ -17,11 +17,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from custody.client import AsyncClient
+from multisig import Network
 from signerd.client import AsyncDaemonClient
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.demo.programs import START_SECONDS, STEP_SECONDS, DemoFailed, Program, Programs
 from signerd.errors import UnknownProposal
 from signerd.shapes import ProposalView, VaultView
+
+# The platform's embedded chain, called a signet: page, terminal and device then write an address alike. No
+# device knows regtest's own form (ADR 6).
+NETWORK = Network.SIGNET
 
 Found = TypeVar("Found")
 # Shown the device's name and the lines of its screen; true presses yes.
@@ -47,7 +52,8 @@ async def start_device(
     programs: Programs, family: str, title: str, listen: str, seed_file: Path, finger: Finger
 ) -> DemoDevice:
     """Start a virtual device and answer its prompts with ``finger``."""
-    args = ["device", "virtual", family, "--listen", listen, "--seed-file", str(seed_file), "--json"]
+    args = ["device", "virtual", family, "--listen", listen, "--network", str(NETWORK)]
+    args += ["--seed-file", str(seed_file), "--json"]
     program = await programs.start(title, "signerd", args)
     lines = program.lines()
     try:
@@ -152,7 +158,7 @@ class Signer:
         self._credentials.mkdir(mode=0o700)
         self._credentials.joinpath("signerd-passphrase").write_text(secrets.token_urlsafe(24))
         self.state.joinpath("config.toml").write_text(
-            'network = "regtest"\n'
+            f'network = "{NETWORK}"\n'
             f'label = "{self.device.title}"\n'
             f'[platform]\nurl = "{platform_url}"\n'
             f'[devices]\nusb = false\nendpoints = ["{self.device.endpoint}"]\n'

@@ -22,8 +22,9 @@ from custody.schemas.auth import RegisterRequest
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.proposals import CreatePsbtRequest, Proposal, ProposalStatus
 from custody.schemas.vaults import CreateWalletRequest, Vault
-from multisig import Network, encode_address, format_btc, p2wpkh, sats
+from multisig import encode_address, format_btc, p2wpkh, sats
 from signerd.demo.people import (
+    NETWORK,
     Account,
     DemoDevice,
     Finger,
@@ -47,6 +48,7 @@ ON_ITS_WAY = {ProposalStatus.PENDING, ProposalStatus.SIGNED, ProposalStatus.BROA
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
+PLATFORM_SETTINGS = {f"CUSTODY_CHAIN_{NETWORK.name}": "embedded"}
 # The programs live in sessions of their own: what ends the demo does not reach them by itself.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -83,7 +85,9 @@ class Demo:
     async def custody(self, what: str, *args: str, given: str = "") -> str:
         """A command of the operator's."""
         state = ["--state", str(self.platform_state)]
-        return await self.programs.command(what, "custody.server", [*args, *state], given=given)
+        return await self.programs.command(
+            what, "custody.server", [*args, *state], given=given, env=PLATFORM_SETTINGS
+        )
 
 
 def main(*, auto: bool, tokens: bool = False) -> int:
@@ -149,10 +153,13 @@ async def _programs(demo: Demo) -> None:
     each device.
     """
     demo.tell("Starting the platform, served from SQLite, and three virtual devices")
+    demo.tell(
+        f"    its chain is a private one in this process, not the public {NETWORK}: no coin is worth a thing"
+    )
     server = await start_platform(demo)
     devices = await side_by_side(*(_device(demo, name, maker) for name, maker in SIGNERS))
     await served(demo, server)
-    demo.tell("An organisation with a workspace on regtest, and a signerd for each device")
+    demo.tell("An organisation with a workspace, and a signerd for each device")
     accounts = [new_account(name) for name, _ in SIGNERS]
     demo.signers = [
         Signer(f"the {name} signer", account, demo.root / name, device, demo.programs)
@@ -163,7 +170,7 @@ async def _programs(demo: Demo) -> None:
 
 async def start_platform(demo: Demo) -> Program:
     args = ["serve", "--state", str(demo.platform_state), "--listen", "127.0.0.1:0"]
-    return await demo.programs.start("platform", "custody.server", args)
+    return await demo.programs.start("platform", "custody.server", args, env=PLATFORM_SETTINGS)
 
 
 async def served(demo: Demo, server: Program) -> None:
@@ -177,8 +184,8 @@ async def organised(demo: Demo) -> None:
     placed = json.loads(
         await demo.custody(
             "create the organisation",
-            "admin", "bootstrap", "--organisation", "Demo", "--workspace", "Treasury", "--chain", "regtest",
-            "--email", demo.owner.email, "--json",
+            "admin", "bootstrap", "--organisation", "Demo", "--workspace", "Treasury",
+            "--chain", str(NETWORK), "--email", demo.owner.email, "--json",
             given=demo.owner.password,
         )
     )  # fmt: skip
@@ -320,7 +327,7 @@ async def _pin(demo: Demo, signer: Signer, vault_id: str) -> str:
 
 async def _fund(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
     demo.tell(
-        f"Funding {vault.receive_address} with {FUNDED_BTC} BTC (regtest) and confirming it "
+        f"Funding {vault.receive_address} with {FUNDED_BTC} BTC of the private chain and confirming it "
         "(custody fund, custody mine)"
     )
     await demo.custody("fund the vault", "fund", vault.receive_address, FUNDED_BTC)
@@ -334,12 +341,10 @@ async def _fund(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
 
 
 async def _propose(demo: Demo, owner: AsyncClient, vault: Vault) -> str:
-    payee = encode_address(p2wpkh(PAYEE_KEY), Network.REGTEST)
+    payee = encode_address(p2wpkh(PAYEE_KEY), NETWORK)
     assert payee is not None
     amount = sats(PAID_SATS)
-    demo.tell(f"Proposing to pay {format_btc(amount)} BTC ({amount:,} sat, regtest) to {payee}")
-    on_devices = encode_address(p2wpkh(PAYEE_KEY), Network.TESTNET4)
-    demo.tell(f"    (every device shows regtest addresses in their test form: {on_devices})")
+    demo.tell(f"Proposing to pay {format_btc(amount)} BTC ({amount:,} sat) to {payee}")
     created = await owner.create_psbt(
         CreatePsbtRequest(
             wallet_id=vault.id,
@@ -355,7 +360,7 @@ async def _propose(demo: Demo, owner: AsyncClient, vault: Vault) -> str:
 
 
 async def _token(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
-    holder = encode_address(p2wpkh(PAYEE_KEY), Network.REGTEST)
+    holder = encode_address(p2wpkh(PAYEE_KEY), NETWORK)
     assert holder is not None
 
     async def approve(psbt_id: str, acknowledged: tuple[str, ...]) -> None:
@@ -434,5 +439,5 @@ Where to look next
   {root}/logs has what each program said; delete {root} when you have looked: it holds this run's seeds
   docs/architecture.md has how it fits together; README.md, how to go on with real hardware
 
-The transaction, confirmed on the embedded regtest chain:"""
+The transaction, confirmed on the private chain:"""
     )

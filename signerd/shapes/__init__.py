@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         CoinView,
         DataView,
         ExportedPsbt,
+        FigureView,
         ListedView,
         MoneyView,
         PaymentView,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         PsbtReview,
         PsbtText,
         RejectRequest,
+        ScreenView,
         TokenView,
     )
     from signerd.shapes.vaults import (
@@ -135,6 +137,7 @@ __all__ = [
     "Digest",
     "EnrolmentFile",
     "ExportedPsbt",
+    "FigureView",
     "Happened",
     "HoldingView",
     "Id",
@@ -168,6 +171,7 @@ __all__ = [
     "RegistrationPreview",
     "RejectRequest",
     "Request",
+    "ScreenView",
     "SettingsView",
     "ShowAddressRequest",
     "SignInRequest",

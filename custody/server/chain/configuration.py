@@ -2,7 +2,8 @@
 
 ``CUSTODY_CHAIN_MAINNET`` (``_TESTNET4``, ``_SIGNET``, ``_REGTEST``) is ``bitcoind:http://127.0.0.1:8332``,
 ``esplora:https://…`` or ``embedded``; what else a node needs stands in variables that begin with that name.
-Where none is set, the platform has the embedded regtest chain. See docs/operating/chain.md.
+Where none is set, the platform has the embedded regtest chain, which may also stand for a signet (ADR 6). See
+docs/operating/chain.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,6 +57,9 @@ class ChainSource:
         return self.kind == EMBEDDED
 
 
+# A signet is the chain of whoever runs it (BIP-325), so a private one is no disguise; its addresses read as
+# those that devices show.
+EMBEDDABLE = (Network.REGTEST, Network.SIGNET)
 EMBEDDED_REGTEST = ChainSource(Network.REGTEST, EMBEDDED, SecretStr(""))
 
 
@@ -67,6 +71,8 @@ def read_sources(environment: Mapping[str, str]) -> dict[Network, ChainSource]:
     _require_known(given)
     sources = (_read_source(network, given) for network in Network)
     found = {source.network: source for source in sources if source is not None}
+    if sum(source.is_embedded for source in found.values()) > 1:
+        raise ChainMisconfigured("One network can be embedded: there is one embedded chain.")
     return found or {Network.REGTEST: EMBEDDED_REGTEST}
 
 
@@ -83,7 +89,7 @@ def open_backend(source: ChainSource, *, folder: Path, clock: Callable[[], float
         case "esplora":
             return EsploraBackend(url, source.network)
         case _:
-            return EmbeddedChain(folder, clock=clock)
+            return EmbeddedChain(folder, clock=clock, network=source.network)
 
 
 def _require_known(given: Mapping[str, str]) -> None:
@@ -122,11 +128,12 @@ def _require_no_options(name: str, options: Mapping[str, str], value: str) -> No
 
 
 def _embedded(network: Network, name: str, address: str) -> ChainSource:
-    if network is not Network.REGTEST or address:
+    if network not in EMBEDDABLE or address:
         raise ChainMisconfigured(
-            f"{name} cannot be embedded: the embedded chain is regtest, and has no address."
+            f"{name} cannot be embedded: the embedded chain is regtest or a signet of its own, and has no "
+            "address."
         )
-    return EMBEDDED_REGTEST
+    return ChainSource(network, EMBEDDED, SecretStr(""))
 
 
 def _esplora(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:

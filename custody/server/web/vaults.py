@@ -189,7 +189,7 @@ ENDPOINTS = (
         Unit.WRITE, CreateWalletRequest, creates=True, refuses=(KeyAccountsExhausted, StateConflict),
     ),
     Endpoint(
-        "GET", "/api/v1/list-wallets", list_wallets, list[Vault], VAULT_VIEWERS, Unit.READ, WorkspaceQuery,
+        "GET", "/api/v1/list-wallets", list_wallets, list[Vault], VAULT_READERS, Unit.READ, WorkspaceQuery,
     ),
     Endpoint(
         "GET", "/api/v1/vault-export", vault_export, VaultExport, VAULT_VIEWERS, Unit.READ, VaultExportQuery,

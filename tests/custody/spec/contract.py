@@ -27,9 +27,10 @@ PERMISSIONS: dict[str, set[str]] = {
     "POST /api/v1/add-perm-to-role": {MANAGE_ROLE},
     "POST /api/v1/remove-perm-from-role": {MANAGE_ROLE},
     "GET /api/v1/get-role-limit": {MANAGE_ROLE},
-    "GET /api/v1/list-wallets": WHO_SEES_VAULTS,
+    # A forward names its vault, and whoever proposes a transfer follows it.
+    "GET /api/v1/list-wallets": WHO_PAYS_OR_LOOKS,
+    "GET /api/v1/contract-calls": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/contract": WHO_SEES_VAULTS,
-    "GET /api/v1/contract-calls": WHO_SEES_VAULTS,
     "GET /api/v1/get-tokens": WHO_SEES_VAULTS,
     "GET /api/v1/vault-export": WHO_SEES_VAULTS,
     "GET /api/v1/get-vault-limits": WHO_PAYS_OR_LOOKS,

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
 from firmware_bridge import DeviceState, Question
+from signerd.core.screens import address_on_screen
 from tests.support.desk import VAULT
 from tests.support.fake_bridge import FakeBridge
 from tests.support.served import make_outer
@@ -156,6 +157,9 @@ def test_keys_are_registered_and_a_vault_is_pinned_by_the_code_that_another_sign
     page.get_by_role("link", name="To the vaults").click()
     page.get_by_role("link", name="Compare and pin").click()
     expect(page.locator(".verification")).to_have_text(VAULT.verification_code)
+    on_screen = address_on_screen(VAULT.address(0, 0), VAULT.network)
+    expect(page.locator(".first .address").first).to_have_text(on_screen)
+    expect(page.locator(".first .note")).to_contain_text(VAULT.address(0, 0))
     page.get_by_label("Verification code").fill("AAAA-BBBB")
     page.get_by_role("button", name="Pin on Regtest").click()
     expect(page.locator("#pin .problem")).to_contain_text("wrong-verification-code")

@@ -47,7 +47,7 @@ def read_keys(page: Page) -> None:
 
 
 def unfold(page: Page) -> None:
-    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    page.evaluate("document.querySelectorAll('details:not(.decline)').forEach(one => one.open = true)")
 
 
 def at_device(page: Page) -> None:
@@ -199,7 +199,7 @@ async def _accept(service, asked) -> None:
 def judge(page: Page, name: str) -> list[str]:
     """At both widths, light and dark; colours are all that the dark changes."""
     found = []
-    for width, size in (("1440", WIDE), ("375", NARROW)):
+    for width, size in (("1280", WIDE), ("360", NARROW)):
         page.set_viewport_size(size)
         for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
             page.emulate_media(color_scheme=scheme)

@@ -48,14 +48,16 @@ FALLBACK_FEE_RATE = FeeRate(2_000)
 class EmbeddedChain:
     """A regtest chain in this process. Its state folder belongs to one program at a time.
 
-    `clock` gives Unix seconds; it stamps the blocks. Raises ChainUnavailable where the folder is in use or
-    broken.
+    `clock` gives Unix seconds; it stamps the blocks. `network` is what the platform calls it, and so how its
+    addresses are written; its rules are regtest's under either name. Raises ChainUnavailable where the folder
+    is in use or broken.
     """
 
-    network = Network.REGTEST
-
-    def __init__(self, folder: Path, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, folder: Path, *, clock: Callable[[], float], network: Network = Network.REGTEST
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self.network = network
         self._clock = clock
         self._lock = threading.RLock()
         self._store: BlockStore | None = BlockStore(folder / "blocks.sqlite3")

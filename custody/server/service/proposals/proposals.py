@@ -92,7 +92,7 @@ class Proposals:
         tries: int = 0,
     ) -> Prepared:
         """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for
-        it.
+        it. A sweep is measured by the limits when it is stored.
 
         ``tries``: how often a draft was outdated when it was to be stored. Only from the second try on is it
         checked that no proposal has this transaction: hardly ever one has, and the database stores none
@@ -103,10 +103,13 @@ class Proposals:
         InsufficientFunds, LockedFunds, PolicyUnavailable, ChainUnavailable.
         """
         vault = vault_to_spend(db, access, request.wallet_id)
-        intent = read_intent(request, Network(vault.chain))
+        intent = read_intent(request, Network(vault.chain), may_sweep=True)
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
         derive_ahead(vault)
+        if intent.sweeps:
+            intent, draft = self._drafter.sweep(db, vault, intent, rate, quote, distinct=tries > 0)
+            return Prepared(intent, draft, _paid_elsewhere(db, vault, intent))
         try:
             draft = self._drafter.draft(db, vault, intent, rate, quote, distinct=tries > 0)
         except CustodyError:

@@ -28,6 +28,7 @@ from custody.server.store.models import (
     Proposal,
     ProposalInput,
     Signature,
+    User,
     Vault,
     VaultSigner,
 )
@@ -90,6 +91,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
     counts = _counts(db, ids)
     tips = _tips(db, {proposal.vault_id for proposal in proposals})
     of_tokens = proposed_calls(db, proposals)
+    names = _names(db, {proposal.created_by for proposal in proposals})
     records = []
     for proposal in proposals:
         signers, counted = _signers_of(proposal, vault_signers), counts[proposal.id]
@@ -102,6 +104,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
                 counted.least,
                 tips.get(proposal.vault_id, 0),
                 of_tokens.get(proposal.id, NO_TOKEN),
+                names.get(proposal.created_by),
             )
         )
     return records
@@ -159,6 +162,7 @@ _VAULT_SIGNERS = (
     .order_by(VaultSigner.vault_id, VaultSigner.key_index)
 )
 _DECISIONS = select(Decision).where(Decision.proposal_id.in_(_IDS))
+_NAMES = select(User.id, User.first_name, User.surname, User.email).where(User.id.in_(_IDS))
 _TIPS = (
     select(Vault.id, func.max(ChainBlock.height))
     .join(ChainBlock, ChainBlock.chain == Vault.chain)
@@ -193,6 +197,15 @@ def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
     return {vault_id: int(height) for vault_id, height in found}
 
 
+def _names(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
+    """Who made a proposal, as the others know them: the name, else the e-mail address."""
+    found = db.execute(_NAMES, {"ids": list(user_ids)})
+    return {
+        user_id: " ".join(part for part in (first, surname) if part) or email
+        for user_id, first, surname, email in found
+    }
+
+
 def _signer(signer: Signer, decision: Decision | None) -> wire.ProposalSigner:
     if decision is None:
         return wire.ProposalSigner(key_id=signer.key_id, is_signed=False, user_id=str(signer.user_id))
@@ -218,6 +231,7 @@ def _record(
     collected: int,
     tip_height: int,
     of_token: ProposedCall,
+    name: str | None,
 ) -> wire.Proposal:
     height = proposal.block_height
     return wire.Proposal(
@@ -230,6 +244,7 @@ def _record(
         call_uid=of_token.call_uid,
         decoded_call=of_token.decoded,
         created_by=str(proposal.created_by),
+        created_by_name=name,
         description=proposal.description,
         psbt_base64=b64encode(psbt).decode(),
         txid=proposal.txid,

@@ -51,12 +51,17 @@ document.addEventListener("DOMContentLoaded", () => {
     setTimeout(() => URL.revokeObjectURL(file.href), KEPT_MS);
   });
 
+  // What a part of the page tells by itself is not said twice; an alarm always is.
+  const isTold = (line) =>
+    line.kind !== "alarm" && [...document.querySelectorAll("[data-tells]")].some((part) => part.dataset.tells === line.subject);
+
   const heed = (line) => {
-    if (SPOKEN.has(line.kind)) {
+    if (SPOKEN.has(line.kind) && !isTold(line)) {
       heard.className = `heard ${line.kind}`;
+      heard.dataset.about = line.subject;
       heard.textContent = line.text;
-    } else if (line.kind === "state" && heard.classList.contains("progress")) {
-      // What the device showed is over; the state stands in its own place.
+    } else if (line.kind === "state" && heard.dataset.about === line.subject && !heard.classList.contains("alarm")) {
+      // What was said of it before is over; the state stands in its own place.
       heard.textContent = "";
     }
     happened();

@@ -12,11 +12,12 @@ from custody.server.chain.core import CookieFile, CoreBackend, Password
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.esplora import EsploraBackend
 from custody.server.domain.errors import ChainUnavailable
-from multisig.network import Network
+from multisig import Network, WrongNetwork, encode_address, p2wpkh, sats
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig
 from tests.support.regtest import FakeClock
 
 MAINNET = "CUSTODY_CHAIN_MAINNET"
+SIGNET = "CUSTODY_CHAIN_SIGNET"
 LOCAL = {MAINNET: "bitcoind:http://127.0.0.1:8332", f"{MAINNET}_COOKIE_FILE": "/run/bitcoin/.cookie"}
 NAMED = {MAINNET: LOCAL[MAINNET], f"{MAINNET}_USER": USER, f"{MAINNET}_PASSWORD": "hush hush"}
 
@@ -31,6 +32,20 @@ def test_where_nothing_is_set_the_chain_is_embedded(tmp_path):
     sources = read_sources({"CUSTODY_STATE": "here", "PATH": "/bin", MAINNET: ""})
     assert sources == {Network.REGTEST: EMBEDDED_REGTEST}
     assert isinstance(opened(EMBEDDED_REGTEST, tmp_path), EmbeddedChain)
+
+
+def test_the_embedded_chain_stands_for_a_signet_under_its_name_and_takes_its_addresses_alone(tmp_path):
+    (source,) = read_sources({SIGNET: "embedded"}).values()
+    with open_backend(source, folder=tmp_path, clock=FakeClock()) as chain:
+        assert chain.network is Network.SIGNET
+        payee = p2wpkh(
+            bytes.fromhex(f"02{'79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798'}")
+        )
+        txid = chain.fund(encode_address(payee, Network.SIGNET), sats(100_000))
+        chain.mine(1)
+        assert [found.outpoint.txid for found in chain.outputs_to([payee])] == [txid]
+        with pytest.raises(WrongNetwork):
+            chain.fund(encode_address(payee, Network.REGTEST), sats(100_000))
 
 
 def test_what_is_set_is_all_there_is(tmp_path):
@@ -87,7 +102,9 @@ def test_a_password_crosses_no_network_in_the_clear_unless_somebody_says_so(host
         ({"CUSTODY_CHAIN_MAINET": "embedded"}, "MAINET is not a setting"),
         ({"CUSTODY_CHAIN_TESTNET": "embedded"}, "TESTNET is not a setting"),
         (LOCAL | {f"{MAINNET}_COKIE": "x"}, "COKIE is not a setting"),
-        ({MAINNET: "embedded"}, "embedded chain is regtest"),
+        ({MAINNET: "embedded"}, "embedded chain is regtest or a signet of its own"),
+        ({"CUSTODY_CHAIN_TESTNET4": "embedded"}, "embedded chain is regtest or a signet of its own"),
+        (dict.fromkeys(("CUSTODY_CHAIN_REGTEST", SIGNET), "embedded"), "One network can be embedded"),
         ({"CUSTODY_CHAIN_REGTEST": "embedded:somewhere"}, "has no address"),
         ({MAINNET: "http://127.0.0.1:8332"}, "begins with bitcoind:"),
         ({MAINNET: "core:http://127.0.0.1:8332"}, "begins with bitcoind:"),
