@@ -12,6 +12,7 @@ from custody.server.store.models.bookkeeping import (
     WebhookDelivery,
     WebhookEvent,
 )
+from custody.server.store.models.changes import PendingChange, SecondPersonRule
 from custody.server.store.models.people import (
     AccessToken,
     AddressBookEntry,
@@ -89,6 +90,7 @@ __all__ = [
     "Organisation",
     "OtpChallenge",
     "PasswordReset",
+    "PendingChange",
     "Profile",
     "Proposal",
     "ProposalInput",
@@ -98,6 +100,7 @@ __all__ = [
     "Revision",
     "Role",
     "RolePermission",
+    "SecondPersonRule",
     "SignInSession",
     "Signature",
     "TokenBlock",

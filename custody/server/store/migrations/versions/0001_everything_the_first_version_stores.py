@@ -1094,3 +1094,59 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("proposal_id", "input_index", "public_key", name=op.f("pk_signatures")),
     )
+    op.create_table(
+        "pending_changes",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("organisation_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("path", sa.String(), nullable=False),
+        sa.Column("body", sa.JSON(), nullable=False),
+        sa.Column("status", sa.String(), nullable=False),
+        sa.Column("asked_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("asked_by_name", sa.String(), nullable=False),
+        sa.Column("asked_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("not_before", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("decided_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("decided_by_name", sa.String(), nullable=True),
+        sa.Column("decided_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("reason", sa.String(), nullable=True),
+        sa.CheckConstraint(
+            "status IN ('PENDING', 'APPLIED', 'DECLINED')", name=op.f("ck_pending_changes_status")
+        ),
+        sa.ForeignKeyConstraint(["asked_by"], ["users.id"], name=op.f("fk_pending_changes_asked_by_users")),
+        sa.ForeignKeyConstraint(
+            ["decided_by"], ["users.id"], name=op.f("fk_pending_changes_decided_by_users")
+        ),
+        sa.ForeignKeyConstraint(
+            ["organisation_id"],
+            ["organisations.id"],
+            name=op.f("fk_pending_changes_organisation_id_organisations"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_pending_changes_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_pending_changes")),
+    )
+    with op.batch_alter_table("pending_changes", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_pending_changes_by_age",
+            ["organisation_id", "status", "asked_at"],
+            unique=False,
+        )
+
+    op.create_table(
+        "second_person_rules",
+        sa.Column("organisation_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("role_name", sa.String(), nullable=False),
+        sa.Column("cooling_off_hours", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("set_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("set_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["organisation_id"],
+            ["organisations.id"],
+            name=op.f("fk_second_person_rules_organisation_id_organisations"),
+        ),
+        sa.ForeignKeyConstraint(["set_by"], ["users.id"], name=op.f("fk_second_person_rules_set_by_users")),
+        sa.PrimaryKeyConstraint("organisation_id", name=op.f("pk_second_person_rules")),
+    )
