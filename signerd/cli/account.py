@@ -4,14 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.terminal import CODE, EMAIL, PASSWORD
 from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import Answers, answer, say
 
 if TYPE_CHECKING:
     from signerd.account.config import Config
     from signerd.shapes import SignedIn
-
-EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
 
 
 # As multisig.Network has them, here so that the command line need not load it; a test compares them.
