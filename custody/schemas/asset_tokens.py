@@ -56,8 +56,8 @@ def _raw_units(value: object) -> object:
 
 RawUnits = Annotated[
     str,
-    BeforeValidator(_raw_units),
     StringConstraints(pattern=_RAW_UNITS),
+    BeforeValidator(_raw_units),
     Field(examples=["100000"]),
 ]
 # The canonical JSON of a deployment is at most 80,000 bytes (docs/tokens.md).
@@ -128,7 +128,7 @@ class TextArg(Request):
 
 
 class NumberArg(Request):
-    """An exact whole number, such as an amount of raw units: a bool, a fraction or an exponent is refused."""
+    """An exact whole number, such as an amount of raw units: a bool or a fraction is refused."""
 
     type: Literal["int"]
     value: Annotated[StrictInt, Field(ge=0, le=MAX_INT64)]

@@ -50,6 +50,7 @@ from custody.server.service.people.roles import Roles
 from custody.server.service.people.setup import Setup
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
+from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
@@ -239,6 +240,7 @@ def _wire(
         address_book=AddressBook(clock, audit),
         onboarding=Onboarding(clock, audit),
         vaults=Vaults(clock, random, audit, limits),
+        vault_controls=VaultControls(clock, audit, changes),
         limits=LimitAdministration(clock, audit, world.policies, limits),
         proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits),
         replacing=Replacing(clock, random, world.rng, audit, changes, background.market, limits),

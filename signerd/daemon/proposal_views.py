@@ -9,7 +9,6 @@ from typing import Any
 
 from custody.schemas.proposals import TxType
 from firmware_bridge import Device
-from firmware_bridge.screens import address_on_screen
 from multisig import (
     RECEIVE,
     Change,
@@ -24,6 +23,7 @@ from signerd.core.checks.case import Verdict
 from signerd.core.checks.tokens import ListedAddress
 from signerd.core.review import Review
 from signerd.core.rules.values import RULE_NAMES
+from signerd.core.screens import address_on_screen, on_screen
 from signerd.core.states import State
 from signerd.core.text import amount, plain
 from signerd.core.titles import Labels, labels_paid, memo_of, paid_in_short, proposer_of, title_of
@@ -81,9 +81,8 @@ def imported_proposal_line(record: Record, pin: Pin | None, network: Network) ->
     """
     brought = record.snapshot.brought
     assert brought is not None, "only imported PSBTs are shown so"
-    return ProposalLine(
-        **_line(record, pin, network, brought.paid, brought.fee), title=paid_in_short(brought.paid)
-    )
+    title = brought.title or paid_in_short(brought.paid)
+    return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee), title=title)
 
 
 def _judged_line(record: Record, review: Review, network: Network, labels: Labels) -> dict[str, Any]:
@@ -210,8 +209,8 @@ def _payment(payment: Payment, network: Network, labels: Labels) -> PaymentView:
         amount_sats=int(payment.amount),
         address=payment.address,
         script=payment.script_pubkey.hex(),
-        on_screen=None if payment.address is None else address_on_screen(payment.address, network),
         label=labels.get(payment.script_pubkey),
+        on_screen=on_screen(payment.script_pubkey, network),
     )
 
 

@@ -1,8 +1,9 @@
 """What the signer's device shows of a proposal, screen by screen, to be compared with it."""
 
 from firmware_bridge import Device
-from firmware_bridge.screens import Output, Payment, Screen, address_on_screen, payment_screens
+from firmware_bridge.screens import Output, Payment, Screen, payment_screens
 from multisig import Inspection
+from signerd.core.screens import address_on_screen
 from signerd.core.text import plain
 from signerd.daemon.devices import screen_of
 from signerd.shapes import FigureView, ScreenView

@@ -117,6 +117,16 @@ def _confirm(_world: World, desk: Desk, stepping: Stepping) -> None:
     _work(desk, stepping, until="CONFIRMED")
 
 
+def _confirm_all(_world: World, desk: Desk, stepping: Stepping) -> None:
+    """The worker sends what was held up; the network mines it."""
+    assert stepping.chain is not None
+    drain(desk, stepping)
+    (record,) = proposals(desk)
+    if stepping.chain.transaction(record["txid_expected"]).height is None:
+        stepping.chain.mine(1)
+    _work(desk, stepping, until="CONFIRMED")
+
+
 def _reorganise(_world: World, desk: Desk, stepping: Stepping) -> None:
     """The network forgets the block with the payment and mines two others without it."""
     assert stepping.chain is not None
@@ -227,6 +237,49 @@ def _wrong_store(store: Store) -> list[str]:
     return wrong
 
 
+def begin_frozen(state: Path, url: str | None) -> None:
+    """A payment that met its threshold, and the vault was frozen before any worker sent it."""
+    begin(state, url)
+    with open_world(state, database_url=url, broadcast_wait_seconds=0) as world:
+        desk = reopen(world, None)
+        (record,) = proposals(desk)
+        desk.approve("bob", record["psbt_id"])
+        ok(_of_vault(desk, "alice", "freeze-vault"))
+
+
+def _unfreeze(name: str) -> Act:
+    def act(_world: World, desk: Desk, stepping: Stepping) -> None:
+        stepping.steps.arm()
+        if desk.wallets()[0]["is_frozen"]:
+            ok(_of_vault(desk, name, "unfreeze-vault"))
+
+    return act
+
+
+def _of_vault(desk: Desk, name: str, path: str) -> Any:
+    body = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    return desk.signers[name].post(f"/api/v1/{path}", body)
+
+
+def look_back_thawed(state: Path, url: str | None) -> list[str]:
+    """It was unfrozen once, by two, and what waited is confirmed."""
+    wrong = look_back(state, url)
+    with open_world(state, database_url=url, broadcast_wait_seconds=0) as world:
+        said = world.audit_actions("workspace:1")
+    words = ("VAULT_FROZEN", "VAULT_UNFREEZE_ASKED", "VAULT_UNFROZEN")
+    return wrong + [f"{word} is recorded {said.count(word)} times" for word in words if said.count(word) != 1]
+
+
+UNFREEZE = Story(
+    "unfreeze",
+    (
+        Turn("the first word", _unfreeze("bob")),
+        Turn("the second word", _unfreeze("carol")),
+        Turn("broadcast and confirmation", _confirm_all, has_chain=True),
+    ),
+    begin_frozen,
+    look_back_thawed,
+)
 PAYMENT = Story(
     "payment",
     (

@@ -23,6 +23,7 @@ from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
+from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
@@ -89,6 +90,7 @@ class Services:
     address_book: AddressBook
     onboarding: Onboarding
     vaults: Vaults
+    vault_controls: VaultControls
     limits: LimitAdministration
     proposals: Proposals
     replacing: Replacing

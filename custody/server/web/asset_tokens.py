@@ -34,11 +34,13 @@ from custody.server.domain.errors import (
     DeploymentNotConfirmed,
     InsufficientFunds,
     LockedFunds,
+    NotInAddressBook,
     NotPaused,
     PolicyUnavailable,
     RoleLimitExceeded,
     StateConflict,
     TokenCoinMissing,
+    VaultFrozen,
     VaultLimitExceeded,
     WrongNetworkAddress,
 )
@@ -59,9 +61,11 @@ PAYING = (
     ChainUnavailable,
     InsufficientFunds,
     LockedFunds,
+    NotInAddressBook,
     PolicyUnavailable,
     RoleLimitExceeded,
     TokenCoinMissing,
+    VaultFrozen,
     VaultLimitExceeded,
 )
 RULES = (DeploymentNotConfirmed, StateConflict, WrongNetworkAddress)

@@ -37,11 +37,13 @@ from custody.server.domain.errors import (
     LockedFunds,
     NotASigner,
     NotFound,
+    NotInAddressBook,
     PolicyUnavailable,
     PsbtDiffers,
     RoleLimitExceeded,
     SignatureInvalid,
     StateConflict,
+    VaultFrozen,
     VaultLimitExceeded,
     WalletAddressMismatch,
     WrongNetworkAddress,
@@ -321,8 +323,8 @@ ENDPOINTS = (
         frozenset({PermissionName.MANAGE_WORKSPACE}), Unit.WRITE, CreatePsbtRequest, creates=True,
         prepares=_draft_psbt,
         refuses=(
-            ChainUnavailable, Dust, InsufficientFunds, LockedFunds, PolicyUnavailable, RoleLimitExceeded,
-            StateConflict, VaultLimitExceeded, WrongNetworkAddress,
+            ChainUnavailable, Dust, InsufficientFunds, LockedFunds, NotInAddressBook, PolicyUnavailable,
+            RoleLimitExceeded, StateConflict, VaultFrozen, VaultLimitExceeded, WrongNetworkAddress,
         ),
     ),
     Endpoint(
@@ -335,7 +337,11 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/sign-psbt", sign_psbt, SignPsbtResponse, SIGNERS, Unit.OWN, SignPsbtRequest,
-        carries_psbt=True, refuses=(KeyIsRevoked, NotASigner, PsbtDiffers, SignatureInvalid, StateConflict),
+        carries_psbt=True,
+        refuses=(
+            KeyIsRevoked, NotASigner, NotInAddressBook, PsbtDiffers, SignatureInvalid, StateConflict,
+            VaultFrozen,
+        ),
     ),
     Endpoint(
         "POST", "/api/v1/forward-to-vault", forward_to_vault, CreatePsbtResponse,

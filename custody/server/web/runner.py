@@ -15,8 +15,10 @@ from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
     CustodyError,
     KeyIsRevoked,
+    MakerMayNotApprove,
     NotASigner,
     NotFound,
+    NotInAddressBook,
     NotOrgMember,
     PermissionDenied,
     RoleLimitExceeded,
@@ -29,7 +31,16 @@ from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, services_of
 from custody.server.web.problems import trace_id_of
 
 # Attempts without the right to: recorded, unlike mistakes.
-REFUSALS = (PermissionDenied, NotOrgMember, NotASigner, KeyIsRevoked, RoleLimitExceeded, VaultLimitExceeded)
+REFUSALS = (
+    PermissionDenied,
+    NotOrgMember,
+    NotASigner,
+    MakerMayNotApprove,
+    KeyIsRevoked,
+    RoleLimitExceeded,
+    VaultLimitExceeded,
+    NotInAddressBook,
+)
 Handler = Callable[[Call[Any]], Any]
 
 

@@ -14,6 +14,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
@@ -101,7 +102,7 @@ class Proposals:
         Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded,
         InsufficientFunds, LockedFunds, PolicyUnavailable, ChainUnavailable.
         """
-        vault = vault_in(db, access, request.wallet_id)
+        vault = vault_to_spend(db, access, request.wallet_id)
         intent = read_intent(request, Network(vault.chain), may_sweep=True)
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)

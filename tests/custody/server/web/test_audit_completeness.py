@@ -155,6 +155,12 @@ def update_vault(story: Story) -> httpx.Response:
     return story.here("update-vault", vault_id=story.desk.vault["id"], **limits)
 
 
+def unfreeze_vault(story: Story) -> httpx.Response:
+    ok(story.here("unfreeze-vault", vault_id=story.desk.vault["id"]))
+    body = {"workspace_id": 1, "vault_id": story.desk.vault["id"]}
+    return story.desk.signers["carol"].post("/api/v1/unfreeze-vault", body)
+
+
 def onboarding_requests_review(story: Story) -> httpx.Response:
     with story.world.platform.services.store.write() as db:
         db.execute(update(User).where(User.email == "admin@example.org").values(is_operator=True))
@@ -304,6 +310,14 @@ EXAMPLES: dict[str, Example] = {
     "POST /api/v1/revoke-key": revoke_key,
     "POST /api/v1/create_wallet": lambda story: story.desk.create_vault("Second"),
     "POST /api/v1/update-vault": update_vault,
+    "POST /api/v1/update-vault-controls": lambda story: story.here(
+        "update-vault-controls",
+        vault_id=story.desk.vault["id"],
+        only_address_book=False,
+        maker_may_approve=True,
+    ),
+    "POST /api/v1/freeze-vault": lambda story: story.here("freeze-vault", vault_id=story.desk.vault["id"]),
+    "POST /api/v1/unfreeze-vault": unfreeze_vault,
     "POST /api/v1/add-whitelist-address": lambda story: story.keep(
         "address", story.here("add-whitelist-address", name="Shop", address=SHOP)
     ),

@@ -623,6 +623,12 @@ def upgrade() -> None:
         sa.Column("cycle_period", sa.String(), nullable=False),
         sa.Column("cycle_day", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("is_per_cycle", sa.Boolean(), nullable=False),
+        sa.Column("only_address_book", sa.Boolean(), nullable=False),
+        sa.Column("maker_may_approve", sa.Boolean(), nullable=False),
+        sa.Column("frozen_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("frozen_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("unfreeze_asked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("unfreeze_asked_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("next_receive_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("next_change_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
@@ -631,6 +637,10 @@ def upgrade() -> None:
         sa.CheckConstraint("limit_sats >= 0", name=op.f("ck_vaults_limit")),
         sa.CheckConstraint("m >= 1 AND m <= n AND n <= 15", name=op.f("ck_vaults_quorum")),
         sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_vaults_created_by_users")),
+        sa.ForeignKeyConstraint(["frozen_by"], ["users.id"], name=op.f("fk_vaults_frozen_by_users")),
+        sa.ForeignKeyConstraint(
+            ["unfreeze_asked_by"], ["users.id"], name=op.f("fk_vaults_unfreeze_asked_by_users")
+        ),
         sa.ForeignKeyConstraint(
             ["workspace_id"], ["workspaces.id"], name=op.f("fk_vaults_workspace_id_workspaces")
         ),
