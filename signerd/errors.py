@@ -283,12 +283,26 @@ class ConfigError(SignerdError):
 
 class ConfigMissing(ConfigError):
     code = "config-missing"
-    default_hint = "Name the platform once: `signerd login --platform URL --network NAME`."
+    default_hint = "Name the platform once: `signerd setup --platform URL --network NAME`."
 
 
 class ConfigInvalid(ConfigError):
     code = "config-invalid"
     default_hint = "Correct the line and start again."
+
+
+class SettingsChanged(ConfigError):
+    code = "settings-changed"
+    default_hint = "Load the page again, and change what stands there now."
+
+
+class LooserSettings(ConfigError):
+    """The change lets pass what was stopped or asked about before, and the person has not said that they want
+    that.
+    """
+
+    code = "looser-settings"
+    default_hint = "Say that you want it, and send it again."
 
 
 class RulesInvalid(ConfigError):
@@ -304,7 +318,10 @@ class SecretsError(SignerdError):
 
 class NoSecretStore(SecretsError):
     code = "no-secret-store"
-    default_hint = 'Set [secrets] store to "file" and give a passphrase, or unlock the desktop\'s keyring.'
+    default_hint = (
+        "Unlock the desktop's keyring; or keep the session in a file under a passphrase: `--secrets file` at "
+        'the first sign-in, [secrets] store = "file" in config.toml later.'
+    )
 
 
 class SecretsLocked(SecretsError):
@@ -375,9 +392,7 @@ class LoopbackError(SignerdError):
 
 class InvalidRequest(LoopbackError):
     code = "invalid-request"
-    default_hint = (
-        "Correct what the sentence names; `signerd COMMAND --help` and docs/apps.md say what is taken."
-    )
+    default_hint = "Correct what the sentence names; `signerd COMMAND --help` says what a command takes."
 
 
 class RequestTooLarge(LoopbackError):
@@ -407,7 +422,7 @@ class NotAllowed(LoopbackError):
 
 class NoSuchRoute(LoopbackError):
     code = "no-such-route"
-    default_hint = "The interface is described at /v1/openapi.json."
+    default_hint = "Another version of signerd may be running: end it and start this one."
 
 
 class TooManyStreams(LoopbackError):

@@ -16,7 +16,7 @@ from custody.schemas.errors import Problem
 class ClientError(Exception):
     """The root: ``code`` is stable, ``hint`` says what to do."""
 
-    code: ClassVar[str] = "client-error"
+    code: str = "client-error"
     hint: ClassVar[str] = ""
 
 
@@ -41,11 +41,10 @@ class SignedOut(ClientError):
 
 
 class ApiError(ClientError):
-    """A problem document (RFC 9457). ``problem.code`` is what a program branches on."""
-
-    code = "api-error"
+    """A problem document (RFC 9457). ``code`` is the problem's own: what a program branches on."""
 
     def __init__(self, problem: Problem, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(f"{problem.detail} ({problem.code}, trace {problem.trace_id or 'unknown'})")
         self.problem = problem
+        self.code = problem.code
         self.retry_after_seconds = retry_after_seconds

@@ -43,7 +43,16 @@ from custody.schemas.proposals import (
     SignPsbtRequest,
     SignPsbtResponse,
 )
-from custody.schemas.vaults import CreateWalletRequest, ExportForm, Vault, VaultExport
+from custody.schemas.vaults import (
+    CreateWalletRequest,
+    ExportForm,
+    FreezeVaultRequest,
+    UnfreezeVaultRequest,
+    UpdateVaultControlsRequest,
+    Vault,
+    VaultControls,
+    VaultExport,
+)
 
 _KEYS = TypeAdapter(Few[Key], config=LATER)
 _VAULTS = TypeAdapter(Many[Vault], config=LATER)
@@ -124,6 +133,29 @@ class VaultCalls:
     @staticmethod
     def vault_export(workspace_id: int, vault_id: str, form: ExportForm = "descriptor") -> Sent:
         return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id, "format": form})
+
+    @row("GET", "/api/v1/vault-controls", VaultControls, repeatable=True)
+    @staticmethod
+    def vault_controls(workspace_id: int, vault_id: str) -> Sent:
+        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+
+    @row("POST", "/api/v1/update-vault-controls", VaultControls, repeatable=True)
+    @staticmethod
+    def update_vault_controls(body: UpdateVaultControlsRequest) -> Sent:
+        """Repeatable: it says how they are to be."""
+        return Sent(body)
+
+    @row("POST", "/api/v1/freeze-vault", VaultControls, repeatable=True)
+    @staticmethod
+    def freeze_vault(body: FreezeVaultRequest) -> Sent:
+        """Repeatable: what is frozen stays so."""
+        return Sent(body)
+
+    @row("POST", "/api/v1/unfreeze-vault", VaultControls)
+    @staticmethod
+    def unfreeze_vault(body: UnfreezeVaultRequest) -> Sent:
+        """Not repeated: the second answer would be that it is not frozen."""
+        return Sent(body)
 
 
 class ProposalCalls:

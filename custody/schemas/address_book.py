@@ -22,12 +22,15 @@ AddressText = Annotated[str, StringConstraints(strip_whitespace=True, min_length
 
 
 class WhitelistAddress(Shape):
-    """A row of ``GET /api/v1/get-whitelist-addresses``. ``address`` is in its canonical form."""
+    """A row of ``GET /api/v1/get-whitelist-addresses``. ``address`` is in its canonical form; ``created_by`` is who entered
+    it, a user id.
+    """  # noqa: E501
 
     uid: Int64
     name: Label
     address: Label
     network: ApiNetwork
+    created_by: Label = ""
     created_at: Timestamp
 
 

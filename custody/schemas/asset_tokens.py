@@ -56,8 +56,8 @@ def _raw_units(value: object) -> object:
 
 RawUnits = Annotated[
     str,
-    BeforeValidator(_raw_units),
     StringConstraints(pattern=_RAW_UNITS),
+    BeforeValidator(_raw_units),
     Field(examples=["100000"]),
 ]
 # The canonical JSON of a deployment is at most 80,000 bytes (docs/tokens.md).
@@ -128,7 +128,7 @@ class TextArg(Request):
 
 
 class NumberArg(Request):
-    """An exact whole number, such as an amount of raw units: a bool, a fraction or an exponent is refused."""
+    """An exact whole number, such as an amount of raw units: a bool or a fraction is refused."""
 
     type: Literal["int"]
     value: Annotated[StrictInt, Field(ge=0, le=MAX_INT64)]
@@ -218,6 +218,8 @@ class Contract(Shape):
 
     Of a token that another workspace made, ``vault_id`` is the vault here that owns it, or holds some; without ``deploy_psbt_id`` and
     ``signers``, which are the maker's.
+
+    ``total_supply`` is what exists by now; before ``init``, what ``init`` makes.
 
     ``bytecode`` is the canonical JSON that the deployment commits to by hash; ``deployment_hex`` the transaction that does: with
     both, anybody proves the token from bytes alone. Both only where one contract is asked for.

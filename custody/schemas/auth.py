@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, model_validator
 
 from custody.schemas.common import (
     Count,
@@ -59,15 +59,22 @@ class LoginRequest(Request):
     device: Line | None = None
 
 
+def _or_nobody(value: object) -> object:
+    """Another platform may write null while nobody is signed in."""
+    return User.nobody() if value is None else value
+
+
 class LoginResponse(Shape):
-    """Branch on ``requires_2FA``, never on whether a token is present."""
+    """Branch on ``requires_2FA``, never on whether a token is present. While a second factor is outstanding nobody is signed
+    in: ``user_info`` is then a user without id and name, and tells nothing of the account.
+    """  # noqa: E501
 
     success: bool = True
     requires_2fa: bool = Field(alias="requires_2FA")
     token: BearerOrNone = Field(repr=False)
     token_2fa: TokenOrNone = Field(repr=False)
     sid: TokenOrNone
-    user_info: User | None = None
+    user_info: Annotated[User, BeforeValidator(_or_nobody)] = Field(default_factory=User.nobody)
     # Seconds until the access token ends; absent while a second factor is outstanding.
     expires_in: Count | None = None
     # Where the outstanding code is to be read.

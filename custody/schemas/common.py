@@ -17,6 +17,8 @@ from pydantic import (
 
 # PostgreSQL's and SQLite's widest integer: nothing that travels as an id or an amount may be wider.
 MAX_INT64 = 2**63 - 1
+# Below it every whole number is exact as a double, which is what JSON's 1.0 becomes (RFC 8259, section 6).
+MAX_EXACT_FLOAT = 2**53
 
 ApiNetwork = Literal["mainnet", "testnet"]
 CyclePeriod = Literal["W", "M"]
@@ -104,6 +106,14 @@ Timestamp = Annotated[
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
+def _whole(value: object) -> object:
+    """1.0 as 1. From 2**53 on such a number may not be the one that was written: it stays, and is refused."""
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    is_exact = isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT_FLOAT
+    return int(value) if is_exact else value  # type: ignore[call-overload]  # a float, by the line above
+
+
 class Shape(BaseModel):
     """An answer: frozen, tolerant of fields that a newer platform adds."""
 
@@ -117,16 +127,17 @@ class Request(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _storable(cls, data: object) -> object:
-        """JSON can write half a character and U+0000, which UTF-8 and PostgreSQL cannot store (nested ones:
-        theirs).
-        """
-        values = data.values() if isinstance(data, dict) else ()
-        for value in values:
+    def _readable(cls, data: object) -> object:
+        """JSON can write half a character and U+0000, which UTF-8 and PostgreSQL cannot store; and a whole number with
+        a point, as JSON Schema allows (nested ones: theirs).
+        """  # noqa: E501
+        if not isinstance(data, dict):
+            return data
+        for value in data.values():
             for text in value if isinstance(value, list) else (value,):
                 if isinstance(text, str) and _UNSTORABLE.search(text):
                     raise ValueError("a text holds U+0000 or half of a surrogate pair")
-        return data
+        return {name: _whole(value) for name, value in data.items()}
 
 
 class NullString(Shape):

@@ -105,7 +105,7 @@ class Key(Shape):
 
     id: Label = Field(alias="ID")
     user_id: Label = Field(alias="UserID")
-    key_type: Label = Field(alias="KeyType")
+    key_type: Literal["xpub"] = Field(alias="KeyType")
     status: KeyStatus = Field(alias="Status")
     pub_key_hex: NullString = Field(alias="PubKeyHex")
     xpub: NullString = Field(alias="Xpub")

@@ -57,7 +57,8 @@ class TxType(StrEnum):
 
 
 class CreatePsbtRequest(Request):
-    """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or BIP-21 URIs that carry amounts.
+    """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or BIP-21 URIs that carry amounts. One
+    recipient alone, without any amount, is sent everything that the vault can spend, less the fee.
 
     ``op_return`` is hex where prefixed ``0x``, else UTF-8. ``fee_rate`` is in sat/vB, decimal.
 
@@ -208,6 +209,7 @@ class Proposal(Shape):
     call_uid: Int64 | None = None
     decoded_call: DecodedCall | None = None
     created_by: Label
+    created_by_name: Label | None = None
     description: Prose | None = None
     psbt_base64: PsbtText
     txid: Label | None = None

@@ -94,6 +94,22 @@ class User(Shape):
     default_workspace: Int64 = Field(alias="DefaultWorkspace")
     organisations_info: OrganisationList = Field(alias="OrganisationsInfo")
 
+    @classmethod
+    def nobody(cls) -> "User":
+        """Where the record is asked for and nobody is signed in yet."""
+        nothing, never = NullString.of(None), NullTime.of(None)
+        return cls(
+            uuid=0,
+            email="",
+            first_name=nothing,
+            surname=nothing,
+            last_login=never,
+            phone_number=nothing,
+            default_org=0,
+            default_workspace=0,
+            organisations_info=OrganisationList(organisations=[]),
+        )
+
 
 class AddWorkspaceToUserRequest(Request):
     """``POST /api/v1/add-workspace-to-user``: a membership without an invitation."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from custody.schemas.common import (
     ApiNetwork,
@@ -17,6 +17,7 @@ from custody.schemas.common import (
     Request,
     Sats,
     Shape,
+    Text,
     TextId,
     Timestamp,
 )
@@ -35,7 +36,9 @@ class CreateWalletRequest(CycleFields):
     name: Name
     network: ApiNetwork
     m: Annotated[StrictInt, Field(ge=1, le=MAX_SIGNERS)]
-    signers: Annotated[list[IntId], Field(min_length=1, max_length=MAX_SIGNERS)]
+    signers: Annotated[
+        list[IntId], Field(min_length=1, max_length=MAX_SIGNERS, json_schema_extra={"uniqueItems": True})
+    ]
     transaction_limit: DecimalText
 
     @model_validator(mode="after")
@@ -45,6 +48,9 @@ class CreateWalletRequest(CycleFields):
         if self.m > len(self.signers):
             raise ValueError(f"m: {self.m} signatures cannot be asked of {len(self.signers)} signers")
         return self
+
+
+ChainName = Literal["mainnet", "testnet4", "signet", "regtest"]
 
 
 def _is_absent(value: object) -> bool:
@@ -75,7 +81,7 @@ class Vault(Shape):
     network: ApiNetwork
     m: Count
     n: Count
-    script_type: Label
+    script_type: Literal["p2wsh"]
     witness_script_hex: Prose
     address: Label
     created_at: Timestamp
@@ -87,11 +93,13 @@ class Vault(Shape):
     descriptor: Prose
     # The chain behind ``testnet``: testnet4, signet or regtest, by the operator's configuration, never
     # inferred.
-    chain: Label
+    chain: ChainName
     receive_address: Label
     confirmed_sats: Sats
     unconfirmed_sats: Sats
     locked_sats: Sats
+    # Nothing is proposed, approved or sent until two members unfreeze it.
+    is_frozen: bool = False
     warnings: Few[Prose] | None = Field(default=None, exclude_if=_is_absent)
 
     @model_validator(mode="after")
@@ -99,6 +107,49 @@ class Vault(Shape):
         if (self.detailed_vault_limits is None) == (self.limit_error is None):
             raise ValueError("a vault has either detailed_vault_limits or limit_error")
         return self
+
+
+class VaultControls(Shape):
+    """What bounds a vault beside its limits. ``frozen_by`` and ``unfreeze_asked_by`` are user ids.
+
+    ``waiting_psbt_ids`` met their threshold and did not reach the network: while the vault is frozen they are not sent.
+    ``on_network_psbt_ids`` are in the mempool, where no freeze stops them. Up to 100 of each.
+    """  # noqa: E501
+
+    vault_id: Label
+    only_address_book: bool
+    maker_may_approve: bool
+    is_frozen: bool
+    frozen_at: Timestamp | None = None
+    frozen_by: Label | None = None
+    unfreeze_asked_at: Timestamp | None = None
+    unfreeze_asked_by: Label | None = None
+    waiting_psbt_ids: Few[Label] = Field(default_factory=list)
+    on_network_psbt_ids: Few[Label] = Field(default_factory=list)
+
+
+class UpdateVaultControlsRequest(Request):
+    """``POST /api/v1/update-vault-controls``: both of them, as they are to be."""
+
+    workspace_id: IntId
+    vault_id: TextId
+    only_address_book: StrictBool
+    maker_may_approve: StrictBool
+
+
+class FreezeVaultRequest(Request):
+    """``POST /api/v1/freeze-vault``."""
+
+    workspace_id: IntId
+    vault_id: TextId
+    reason: Annotated[Text, Field(min_length=1)] | None = None
+
+
+class UnfreezeVaultRequest(Request):
+    """``POST /api/v1/unfreeze-vault``."""
+
+    workspace_id: IntId
+    vault_id: TextId
 
 
 # A descriptor (BIP-380, BIP-389), or a descriptor record of BIP-129.

@@ -91,7 +91,14 @@ class WebhookEvent(Shape):
 
 
 Kinds = Annotated[
-    tuple[Annotated[str, StringConstraints(pattern=r"^[a-z_.*]{1,40}$")], ...],
+    tuple[
+        Annotated[
+            str,
+            StringConstraints(pattern=r"^[a-z_.*]{1,40}$"),
+            Field(json_schema_extra={"enum": [EVERY_KIND, *EventKind]}),
+        ],
+        ...,
+    ],
     Field(min_length=1, max_length=len(EventKind), examples=[["proposal.confirmed", "deposit.seen"]]),
 ]
 

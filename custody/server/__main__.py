@@ -1,6 +1,6 @@
 """``python -m custody.server`` is the ``custody`` command."""
 
-from custody.server.cli import main
+from custody.cli import main
 
 if __name__ == "__main__":
     main()

@@ -47,9 +47,11 @@ from custody.server.service.people.onboarding import Onboarding
 from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
+from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.setup import Setup
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
+from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
@@ -236,9 +238,11 @@ def _wire(
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         invitations=Invitations(clock, random, audit, people, grants),
+        second_person=SecondPerson(clock, random, audit, world.policies),
         address_book=AddressBook(clock, audit),
         onboarding=Onboarding(clock, audit),
         vaults=Vaults(clock, random, audit, limits),
+        vault_controls=VaultControls(clock, audit, changes),
         limits=LimitAdministration(clock, audit, world.policies, limits),
         proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits),
         replacing=Replacing(clock, random, world.rng, audit, changes, background.market, limits),

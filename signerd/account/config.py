@@ -7,7 +7,9 @@ configuration folder; the configuration may name another place for the rules.
 
 import os
 import tomllib
+from collections.abc import Mapping
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -20,6 +22,8 @@ from pydantic import (
     FilePath,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 
@@ -28,11 +32,11 @@ from custody.client.flow import check_url
 from custody.schemas.common import IntId
 from custody.schemas.faults import fault_words
 from firmware_bridge import Endpoint
-from multisig import FeeRate, MultisigError, Network, format_btc, parse_btc
+from multisig import FeeRate, MultisigError, Network, decode_address, format_btc, parse_btc
 from signerd.core.checks.table import CHECKS, LOWERABLE
 from signerd.core.review import HARD_LIMITS
 from signerd.core.rules.reading import WrittenRules, written_rules
-from signerd.core.text import line_of
+from signerd.core.text import line_of, plain
 from signerd.core.values import (
     DEFAULT_MAX_FEE_PERCENT,
     DEFAULT_WARN_FEE_PERCENT,
@@ -41,6 +45,9 @@ from signerd.core.values import (
 from signerd.errors import ConfigInvalid, ConfigMissing, RulesInvalid
 
 NAME = "signerd"
+MOST_ADDRESSES = 1_000
+# A label stands in the line of a list.
+LONGEST_LABEL = 40
 FILE = "config.toml"
 # A configuration is far smaller; a device node or a log given by mistake is not.
 MAX_CONFIG_BYTES = 256 * 1024
@@ -179,8 +186,35 @@ class BackupSection(_Section):
         return self.folder is not None
 
 
+def _labels(addresses: Mapping[str, str], network: Network) -> dict[bytes, str]:
+    """The names by output script. Raises ValueError with what to write instead."""
+    names: set[str] = set()
+    found: dict[bytes, str] = {}
+    for written, address in addresses.items():
+        name = written.strip()
+        if not 0 < len(name) <= LONGEST_LABEL:
+            raise ValueError(f'"{plain(name)}" has not 1 to {LONGEST_LABEL} characters')
+        if plain(name) != name:
+            raise ValueError(f'"{plain(name)}" holds characters that cannot be seen')
+        if name.casefold() in names:
+            raise ValueError(f'"{name}" is there twice: capitals make no other name')
+        try:
+            script = decode_address(address, network)
+        except MultisigError as error:
+            raise ValueError(f'"{name}": {error}') from error
+        if script in found:
+            raise ValueError(f'"{name}" and "{found[script]}" are one address: give it one name')
+        names.add(name.casefold())
+        found[script] = name
+    return found
+
+
 class Config(_Section):
-    """``rules``: the rules file, where it is not ``rules.toml`` beside this one; it must then be there."""
+    """``rules``: the rules file, where it is not ``rules.toml`` beside this one; it must then be there.
+
+    ``addresses``: the person's own address book, name to address. A name stands in the title of a proposal
+    that pays its address, which proves nothing less and nothing more.
+    """
 
     network: Network
     platform: PlatformSection
@@ -193,6 +227,21 @@ class Config(_Section):
     backup: BackupSection = BackupSection()
     rules: Annotated[Path, AfterValidator(_whole_path)] | None = None
     label: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "signing device"
+    addresses: Annotated[dict[str, str], Field(max_length=MOST_ADDRESSES)] = Field(default_factory=dict)
+
+    @field_validator("addresses")
+    @classmethod
+    def _of_this_network(cls, value: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        network = info.data.get("network")
+        # Without a network the configuration is refused for that.
+        if network is not None:
+            _labels(value, network)
+        return value
+
+    @cached_property
+    def labels(self) -> Mapping[bytes, str]:
+        """The address book by output script."""
+        return _labels(self.addresses, self.network)
 
     def signing_limits(self) -> Limits:
         return Limits(
@@ -274,7 +323,9 @@ def load_rules(path: Path, network: Network) -> WrittenRules:
         with path.open("rb") as file:
             content = file.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
-        raise RulesInvalid(f"{path} cannot be read: {error.strerror}") from error
+        raise RulesInvalid(
+            f"{path} cannot be read: {error.strerror}", hint="Name a file that is there."
+        ) from error
     if len(content) > MAX_CONFIG_BYTES:
         raise RulesInvalid(f"{path} is too long for rules")
     try:

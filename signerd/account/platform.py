@@ -77,9 +77,15 @@ MOST_CALL_PAGES = 50
 # Answers that say nothing about the request itself: it may be repeated unchanged.
 _TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
 
-# Said about the caller's rights today, which an administrator may give back: the signature stays ready.
+# Said about the caller's rights today, which an administrator may give back, or about a vault that others may
+# unfreeze: the signature stays ready.
 _MAY_CHANGE = frozenset(
-    {ErrorCode.IDEMPOTENCY_IN_PROGRESS, ErrorCode.PERMISSION_DENIED, ErrorCode.NOT_ORG_MEMBER}
+    {
+        ErrorCode.IDEMPOTENCY_IN_PROGRESS,
+        ErrorCode.PERMISSION_DENIED,
+        ErrorCode.NOT_ORG_MEMBER,
+        ErrorCode.VAULT_FROZEN,
+    }
 )
 
 
@@ -237,6 +243,16 @@ class Platform:
     async def published(self, workspace: Workspace, contract_uid: int) -> Published:
         """What the platform publishes of a token; nothing of it is proven yet."""
         return published_of(await self._client.contract(workspace.id, contract_uid))
+
+    @translated
+    async def vault(self, workspace: Workspace, vault_id: str) -> Vault:
+        """Raises PlatformAnswersWrongly where it lists none of this id that can be read."""
+        query = {"workspace_id": workspace.id}
+        listed = await self._listed("/api/v1/list-wallets", query, "id", Vault, _same)
+        for found in listed.items:
+            if found.id == vault_id:
+                return found
+        raise PlatformAnswersWrongly("the platform lists no such vault, or one that cannot be read")
 
     @translated
     async def token_balances(self, workspace: Workspace, vault_id: str) -> Listed[TokenBalance]:

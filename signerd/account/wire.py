@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -23,6 +24,7 @@ from custody.client.flow import Core, call
 from custody.exchange import Plan, Reply, Request
 from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import Int64, TextId
+from custody.schemas.faults import fault_place, fault_words
 from custody.schemas.proposals import DecodedCall, Proposal
 from custody.schemas.users import WorkspaceInfo
 from custody.schemas.vaults import Vault as VaultShape
@@ -84,6 +86,8 @@ def snapshot_of(shape: Proposal, workspace: Workspace) -> Snapshot:
         replaces=shape.replaces_psbt_id,
         call=_claim(shape.decoded_call),
         contract_uid=shape.contract_uid,
+        created_by_name=shape.created_by_name or "",
+        created_at=f"{shape.created_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
     )
 
 
@@ -237,8 +241,7 @@ def _why(error: Exception) -> str:
         _log.error("an entry of the platform's could not be taken", exc_info=error)
         return UNFORESEEN
     first = error.errors(include_url=False, include_input=False)[0]
-    place = "/".join(str(part) for part in first["loc"])
-    return plain(f"{place or 'the entry'}: {first['msg']}.")
+    return plain(f"{fault_place(first) or 'the entry'} {fault_words(first)}.")
 
 
 # Each is followed by a task of its own, with a request that waits.

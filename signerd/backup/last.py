@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from custody.private_files import write_private
 from signerd.account.config import BackupSection
-from signerd.journal.storage import write_private
 
 NAME = "backup.last"
 _MAX_BYTES = 4096

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from custody.private_files import sync_folder, write_private
 from custody.schemas.common import Name
 from multisig import MultisigError, Network
 from signerd.account.config import FILE, RULES_FILE, load_config
@@ -34,8 +35,6 @@ from signerd.journal.storage import (
     StateFolder,
     fault_of,
     make_private,
-    sync_folder,
-    write_private,
 )
 from signerd.runtime import FaultPoint, no_fault
 

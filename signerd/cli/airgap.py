@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
+from signerd.cli.naming import proposal_named
 from signerd.cli.proposals import (
     STANDARD,
     acknowledge_option,
@@ -71,7 +72,8 @@ def export(
     if out is not None and not (out if out.is_dir() else out.parent).is_dir():
         raise InvalidRequest(f"{out.parent} is no folder", hint="Nothing was asked.")
     with desk.daemon() as daemon:
-        view = daemon.proposal(psbt_id)
+        view = proposal_named(daemon, psbt_id, unseen=yes)
+        psbt_id = view.psbt_id
         aside(proposal_text(view) + "\n")
         if view.state not in APPROVED:
             if view.state in {*ASKED, "refused"} and not view.allowed:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signerd.cli import naming
 from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import Exit, answer, aside, say, table
 from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
@@ -207,12 +208,12 @@ def apps(context: click.Context, ended: bool, as_json: bool) -> None:
 
 @apps.command()
 @pass_desk
-@click.argument("app_id", metavar="ID", help="As `signerd apps` lists it.")
+@click.argument("app_id", metavar="ID|NAME", help="As `signerd apps` lists it.")
 @json_option
 def revoke(desk: Desk, app_id: str, as_json: bool) -> None:
     """Make an app's token worth nothing, at once and for good."""
     with desk.daemon() as daemon:
-        gone = daemon.revoke_app(app_id)
+        gone = daemon.revoke_app(naming.app_id(daemon, app_id))
     if as_json:
         answer(gone)
     else:

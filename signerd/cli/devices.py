@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
+from signerd.cli.naming import device_named
 from signerd.cli.terminal import Exit, answer, aside, say, table
 from signerd.core.states import network_words
 from signerd.errors import NoSuchDevice
@@ -34,7 +35,10 @@ _WORDS = {"stop-using": _STOP}
 
 
 device_argument = click.argument(
-    "device", required=False, metavar="[ID]", help="As `signerd devices` lists it; where there are several."
+    "device",
+    required=False,
+    metavar="[ID]",
+    help="Its id, the beginning of it, its name or its fingerprint; where there are several.",
 )
 
 
@@ -126,14 +130,13 @@ def _chosen(
 ) -> "DeviceView":
     """The named one; else the only one, or the only one in such a state. Raises NoSuchDevice."""
     if device_id is not None:
-        fitting = [device for device in found if device.id == device_id]
-    else:
-        fitting = [device for device in found if wanted is None or device.state in wanted] or list(found)
+        return device_named(found, device_id)
+    fitting = [device for device in found if wanted is None or device.state in wanted] or list(found)
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         raise NoSuchDevice("several devices are connected", hint="Name one, as `signerd devices` lists it.")
-    raise NoSuchDevice(f"there is no device '{device_id}'" if device_id else "no device is connected")
+    raise NoSuchDevice("no device is connected")
 
 
 def _row(device: "DeviceView") -> tuple[str, ...]:
@@ -196,6 +199,8 @@ def register(
     exports = exports_of(files)
     with desk.daemon() as daemon:
         tell("Reading the keys of your device…")
+        if device is not None:
+            device = device_named(daemon.devices(), device).id
         preview = daemon.preview_airgapped(exports) if exports else daemon.preview_registration(device)
         tell(_text(preview))
         if replace:

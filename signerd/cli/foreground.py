@@ -8,21 +8,26 @@ import contextlib
 import json
 import os
 import signal
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from signerd.account.config import FILE, Config, find_config, load_config, read_config
+from pydantic import ValidationError
+
+from custody.private_files import write_private
+from custody.schemas.faults import fault_words
+from signerd.account.config import FILE, Config, find_config, load_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
 from signerd.app import open_daemon, secret_store
 from signerd.backup.schedule import backing_up
 from signerd.cli.terminal import Answers, put, say
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
-from signerd.errors import AlreadyConfigured, ConfigMissing
+from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing
 from signerd.feed import Line
-from signerd.journal.storage import StateFolder, make_private, write_private
+from signerd.journal.storage import StateFolder, make_private
 from signerd.loopback.serve import serving
 from signerd.notifying.notifier import notifying
 from signerd.service.supervised import Supervisor
@@ -48,7 +53,7 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     port = config.loopback.port_to_serve()
     async with (
-        open_daemon(config, state, store) as daemon,
+        open_daemon(config, state, store, config_file=find_config(state)) as daemon,
         serving(daemon, state, port=port, handed=supervisor.listening) as socket,
     ):
         log("signerd", "state", f"serves {socket}, {network_words(str(config.network))}")
@@ -57,7 +62,8 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
         for note in (await daemon.status()).notes:
             log("signerd", "attention", note)
         backups = backing_up(state, config.backup, daemon.troubles, daemon.journal.now)
-        async with notifying(daemon.feed, config.notifications.show), backups, supervisor.told():
+        notices = notifying(daemon.feed, config.notifications.show, daemon.title)
+        async with notices, backups, supervisor.told():
             await _until(stop, daemon, log)
         log("signerd", "state", "stops")
 
@@ -103,17 +109,19 @@ _OF_ALL = (
 
 @dataclass(frozen=True)
 class Setup:
-    """What ``login --platform`` is told. What is None was not given."""
+    """What ``login`` and ``setup`` are told. What is None was not given."""
 
-    platform: str
-    network: str
+    platform: str | None
+    network: str | None = None
     endpoints: tuple[str, ...] = ()
     label: str | None = None
     secrets: str | None = None
 
     def text(self) -> str:
-        """As ``config.toml`` says it."""
-        lines = [f"network = {_quoted(self.network)}"]
+        """As ``config.toml`` says it. Raises ConfigMissing where no platform was given."""
+        if self.platform is None:
+            raise ConfigMissing("there is no configuration yet, and no --platform was given")
+        lines = [f"network = {_quoted(self.network or 'mainnet')}"]
         if self.label is not None:
             lines.append(f"label = {_quoted(self.label)}")
         lines += ["", "[platform]", f"url = {_quoted(self.platform)}"]
@@ -125,7 +133,8 @@ class Setup:
 
     def require_same(self, known: Config, path: Path, state: Path) -> None:
         """Raises AlreadyConfigured: the configuration that stands there says something else."""
-        if (known.platform.url, str(known.network)) != (self.platform, self.network):
+        of_platform = self.platform in {None, known.platform.url}
+        if not of_platform or self.network not in {None, str(known.network)}:
             raise AlreadyConfigured(
                 f"{path} names {known.platform.url} on {known.network}",
                 hint=None if path == state / FILE else _OF_ALL,
@@ -154,16 +163,38 @@ def config_for(state: Path, setup: Setup) -> tuple[Config, Callable[[], None]]:
         the writing, where one was made meanwhile. Leaves of JournalError: the folder cannot be used.
     """
     make_private(state)
-    path, text = state / FILE, setup.text()
     known = _standing(state, setup)
     if known is not None:
         return known, lambda: None
+    path, text = state / FILE, setup.text()
 
     def write() -> None:
         if _standing(state, setup) is None:
             write_private(path, text.encode())
 
-    return read_config(path, text), write
+    return _proposed(text), write
+
+
+# Under which option a mistake of the file-to-be was given.
+_OPTIONS = {
+    "devices": "--device",
+    "label": "--label",
+    "network": "--network",
+    "platform": "--platform",
+    "secrets": "--secrets",
+}
+
+
+def _proposed(text: str) -> Config:
+    """Raises ConfigInvalid, by the option."""
+    try:
+        return Config.model_validate(tomllib.loads(text))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        option = _OPTIONS[str(first["loc"][0])]
+        raise ConfigInvalid(
+            f"{option}: {fault_words(first)}", hint="Nothing was asked and nothing was written."
+        ) from None
 
 
 def _standing(state: Path, setup: Setup) -> Config | None:

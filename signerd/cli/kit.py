@@ -22,15 +22,14 @@ def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
     from datetime import UTC, datetime
 
     from signerd.account.config import find_config, load_config
-    from signerd.errors import BackupNotMade, NotPinned
+    from signerd.cli.naming import pin_named
+    from signerd.errors import BackupNotMade
     from signerd.journal.history import read_pins
     from signerd.journal.storage import write_new
     from signerd.kit.document import kit as document
 
     config = load_config(find_config(desk.state))
-    pin = next((pin for pin in read_pins(desk.state, config.network) if pin.vault_id == vault_id), None)
-    if pin is None:
-        raise NotPinned(f"no vault '{vault_id}' is pinned here")
+    pin = pin_named(read_pins(desk.state, config.network), vault_id)
     html = document(pin, datetime.now(UTC))
     if out is not None:
         try:
@@ -40,7 +39,7 @@ def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
     if as_json:
         answer(
             {
-                "vault_id": vault_id,
+                "vault_id": pin.vault_id,
                 "verification_code": pin.vault.verification_code,
                 "descriptor": pin.vault.descriptor,
                 **({"html": html} if out is None else {"file": str(out)}),

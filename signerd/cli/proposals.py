@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from signerd.cli.desk import Desk, json_option, pass_desk, yes_option
-from signerd.cli.terminal import Exit, answer, aside, put, say, table
-from signerd.cli.words import proposal_text, psbt_text, standing_words
+from signerd.cli.naming import proposal_named
+from signerd.cli.terminal import Exit, answer, aside, put, say
+from signerd.cli.words import proposal_text, proposals_text, psbt_text, standing_words
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY, network_words, state_words
-from signerd.core.text import amount
 from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAcknowledgement, RefusedByChecks
 
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
     from signerd.client import DaemonClient
-    from signerd.shapes import BroughtView, ProposalLine, ProposalView
+    from signerd.shapes import BroughtView, ProposalView
 
 
 acknowledge_option = click.option(
@@ -29,7 +29,7 @@ file_argument = click.argument(
     "file", metavar="FILE", help="The PSBT, binary or base64; - reads standard input."
 )
 psbt_id_argument = click.argument(
-    "psbt_id", metavar="ID", help="The proposal, as `signerd proposals` lists it."
+    "psbt_id", metavar="ID", help="The proposal: its id, the beginning of it, or your name of whom it pays."
 )
 
 
@@ -45,26 +45,7 @@ def proposals(desk: Desk, ended: bool, as_json: bool) -> None:
     elif not lines:
         say("No proposal is here.")
     else:
-        table(("ID", "NETWORK", "VAULT", "PAYS", "FEE", "SIGNED", "STATE"), [_row(line) for line in lines])
-
-
-def _row(line: "ProposalLine") -> tuple[str, ...]:
-    return (
-        line.psbt_id,
-        line.network,
-        "(your profile)" if line.from_profile and line.brought_by else line.vault_name or "(not pinned)",
-        _paid(line),
-        "not known" if line.fee_sats is None else amount(line.fee_sats),
-        f"brought by {line.brought_by}" if line.brought_by else f"{line.collected} of {line.required}",
-        standing_words(line),
-    )
-
-
-def _paid(line: "ProposalLine") -> str:
-    """A token's transaction makes no payment: what it does stands beside."""
-    if line.paid_sats is None:
-        return "not known"
-    return f"{amount(line.paid_sats)}, {line.token}" if line.token else amount(line.paid_sats)
+        say(proposals_text(lines))
 
 
 @pass_desk
@@ -73,7 +54,7 @@ def _paid(line: "ProposalLine") -> str:
 def show(desk: Desk, psbt_id: str, as_json: bool) -> None:
     """Show where the money goes, and every check."""
     with desk.daemon() as daemon:
-        view = daemon.proposal(psbt_id)
+        view = proposal_named(daemon, psbt_id)
     if as_json:
         answer(view)
     else:
@@ -92,7 +73,7 @@ def approve(
     """Show a proposal, ask, and have it signed on the device."""
     tell = aside if as_json else say
     with desk.daemon() as daemon:
-        view = daemon.proposal(psbt_id)
+        view = proposal_named(daemon, psbt_id, unseen=yes)
         final = decided(desk, daemon, view, frozenset(acknowledge), tell, wait=wait, yes=yes)
     if as_json:
         answer(final)
@@ -194,7 +175,7 @@ def status_of(final: "ProposalView") -> Exit:
 def reject(desk: Desk, psbt_id: str, reason: str, as_json: bool) -> None:
     """Decline a proposal; the platform is told."""
     with desk.daemon() as daemon:
-        line = daemon.reject(psbt_id, reason)
+        line = daemon.reject(proposal_named(daemon, psbt_id).psbt_id, reason)
     if as_json:
         answer(line)
     else:
@@ -203,6 +184,8 @@ def reject(desk: Desk, psbt_id: str, reason: str, as_json: bool) -> None:
 
 STANDARD = "-"
 MAGIC = b"psbt\xff"
+# The same in base64, but for the bits that the next byte shares.
+MAGIC_TEXT = b"cHNidP"
 
 
 @pass_desk
@@ -298,11 +281,14 @@ def _read_psbt(file: str) -> str:
     raw = _bytes(file)
     if raw.startswith(MAGIC):
         return b64encode(raw).decode("ascii")
-    try:
-        # As programs and mails break it.
-        return "".join(raw.decode("ascii").split())
-    except UnicodeDecodeError:
-        raise InvalidRequest(f"{file} holds no PSBT, neither binary nor base64") from None
+    # As programs and mails break it.
+    text = b"".join(raw.split())
+    if not text.startswith(MAGIC_TEXT) or not text.isascii():
+        raise InvalidRequest(
+            f"{file} holds no PSBT, neither binary nor base64",
+            hint="Export it from your wallet as a PSBT (BIP-174, version 0).",
+        )
+    return text.decode("ascii")
 
 
 def _bytes(file: str) -> bytes:
@@ -316,7 +302,7 @@ def _bytes(file: str) -> bytes:
             with Path(file).open("rb") as opened:
                 raw = opened.read(MAX_PSBT_BODY + 1)
     except OSError as error:
-        raise InvalidRequest(f"{file} cannot be read: {error.strerror}") from None
+        raise InvalidRequest(f"{file} cannot be read: {error.strerror}", hint="Give another file.") from None
     if len(raw) > MAX_PSBT_BODY:
         raise InvalidRequest(f"{file} is larger than any PSBT that is read here")
     return raw

@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signerd.cli import naming
 from signerd.cli.desk import Desk, json_option, pass_desk
+from signerd.cli.naming import vault_named
 from signerd.cli.terminal import answer, aside, say
 from signerd.core.states import network_words
-from signerd.errors import InvalidRequest, UnknownVault
+from signerd.core.text import WHY_ELSEWHERE, as_compared
+from signerd.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
@@ -61,7 +64,9 @@ def _standing(vault: "VaultView") -> str:
 def _figures(vault: "VaultView") -> list[str]:
     lines = []
     if vault.first_address is not None:
-        lines.append(f"  first address      {vault.first_address}")
+        lines.append(f"  first address      {vault.first_on_screen or vault.first_address}")
+        if vault.first_on_screen not in {None, vault.first_address}:
+            lines.append(f"                     {vault.first_address} elsewhere: {WHY_ELSEWHERE}")
         lines.append(f"  verification code  {vault.verification_code}")
     if vault.account is not None:
         lines.append(f"  your key           account {vault.account}")
@@ -91,7 +96,11 @@ def _alarms(vault: "VaultView") -> list[str]:
 # The largest PSBT that ``multisig`` reads, 2 MiB, in base64 with line breaks.
 MAX_FILE_BYTES = 3_000_000
 PSBT_MAGIC = b"psbt\xff"
-vault_argument = click.argument("vault_id", metavar="VAULT", help="As `signerd vaults` lists it.")
+vault_argument = click.argument(
+    "vault_id",
+    metavar="VAULT",
+    help="Its id, the beginning of it, or its name, as `signerd vaults` lists it.",
+)
 
 
 @pass_desk
@@ -163,7 +172,8 @@ def pin(
 
     tell = aside if as_json else say
     with desk.daemon() as daemon:
-        shown = _one_of(daemon.vaults(), vault_id)
+        shown = vault_named(daemon, vault_id)
+        vault_id = shown.vault_id
         brought = _brought(from_file, from_psbt, shown.network)
         preview = daemon.preview_pin(vault_id, brought)
         tell(preview_text(preview))
@@ -191,7 +201,9 @@ def unpin(desk: Desk, vault_id: str, code: str | None, as_json: bool) -> None:
     """
     tell = aside if as_json else say
     with desk.daemon() as daemon:
-        tell(vault_text(_one_of(daemon.vaults(), vault_id)))
+        shown = vault_named(daemon, vault_id)
+        vault_id = shown.vault_id
+        tell(vault_text(shown))
         if code is None:
             code = desk.answers.line("Type the verification code under which it was pinned")
         left = daemon.unpin(vault_id, code)
@@ -199,13 +211,6 @@ def unpin(desk: Desk, vault_id: str, code: str | None, as_json: bool) -> None:
         answer(left)
     else:
         say(f"Not pinned any more.\n{vault_text(left)}")
-
-
-def _one_of(found: "tuple[VaultView, ...]", vault_id: str) -> "VaultView":
-    for vault in found:
-        if vault.vault_id == vault_id:
-            return vault
-    raise UnknownVault(f"the platform has shown no vault '{vault_id}'")
 
 
 def _brought(file: Path | None, psbt: Path | None, network: str) -> "BroughtQuorum | None":
@@ -253,15 +258,22 @@ def _text(data: bytes) -> str:
 
 
 OF_PROFILE = "profile"
+# As the daemon bounds it.
+MAX_SHOWN = 1_000_000
 
 
 @pass_desk
-@click.argument("whose", metavar="VAULT|profile", help="A pinned vault, as `signerd vaults` lists it.")
+@click.argument(
+    "whose", metavar="VAULT|profile", help="A pinned vault: its id, the beginning of it, or its name."
+)
 @click.option("--start", default=0, type=click.IntRange(min=0), help="The first one's number.")
 @click.option("--count", default=10, type=click.IntRange(min=1, max=50))
 @click.option("--change", is_flag=True, help="Those for change.")
 @click.option(
-    "--show", type=click.IntRange(min=0), metavar="N", help="Have your device show this one instead."
+    "--show",
+    type=click.IntRange(min=0, max=MAX_SHOWN),
+    metavar="N",
+    help="Have your device show this one instead.",
 )
 @json_option
 def addresses(
@@ -275,6 +287,7 @@ def addresses(
 
     chain, tell = int(change), aside if as_json else say
     with desk.daemon() as daemon:
+        whose = whose if whose == OF_PROFILE else naming.vault_id(daemon, whose)
         if show is None:
             page = _page(daemon, whose, chain, start, count)
             answer(page) if as_json else say(_page_text(page))
@@ -313,8 +326,7 @@ def _page_text(page: "AddressPage") -> str:
 
 
 def _shown_text(shown: "AddressShown") -> str:
-    form = "" if shown.on_screen == shown.address else f" (on its screen: {shown.on_screen})"
-    return f"Your device shows the same address: {shown.address}{form}."
+    return f"Your device shows the same address: {as_compared(shown.on_screen, shown.address)}."
 
 
 @pass_desk
@@ -326,7 +338,11 @@ def _shown_text(shown: "AddressShown") -> str:
 def accounts(desk: Desk, device: str | None, number: int, as_json: bool) -> None:
     """The public keys of your standard accounts: for vaults (BIP-48) and for your profile (BIP-84)."""
     with desk.daemon() as daemon:
-        keys = daemon.accounts() if device is None else daemon.device_accounts(device, number)
+        if device is None:
+            keys = daemon.accounts()
+        else:
+            chosen = naming.device_named(daemon.devices(), device)
+            keys = daemon.device_accounts(chosen.id, number)
     if as_json:
         answer(keys)
     else:

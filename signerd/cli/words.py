@@ -2,16 +2,18 @@
 on top.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signerd.core.states import ASKED, network_words, state_words
-from signerd.core.text import amount, place_words
+from signerd.core.text import WHY_ELSEWHERE, amount, place_words, short_ids
 
 if TYPE_CHECKING:
     from signerd.shapes import (
         CheckView,
         DataView,
         MoneyView,
+        PaymentView,
         ProposalLine,
         ProposalView,
         PsbtReview,
@@ -26,6 +28,42 @@ _UNDECIDED = ASKED | {"received", "inspected"}
 _MARKS = {"allow": "ok     ", "warn": "WARNING", "refuse": "REFUSED"}
 
 
+def proposals_text(lines: "Sequence[ProposalLine]") -> str:
+    """A list, a few lines for each; the network on top. The ids are as short as tells them apart."""
+    short = short_ids([line.psbt_id for line in lines])
+    networks = dict.fromkeys(network_words(line.network) for line in lines)
+    blocks = [_listed_proposal(line, short[line.psbt_id]) for line in lines]
+    return "\n\n".join([*networks, *("\n".join(block) for block in blocks)])
+
+
+def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
+    fee = "not known" if line.fee_sats is None else amount(line.fee_sats)
+    whose = PROFILE if line.brought_by and line.from_profile else _vault_words(line)
+    lines = [line.title, standing_words(line), f"from {whose}, fee {fee}"]
+    if line.brought_by:
+        lines.append(f"not the platform's: brought by {line.brought_by}")
+    else:
+        lines.append(f"{line.collected} of {line.required} signatures, {_said_of(line)}")
+    first, *others = lines
+    return [f"{short}  {first}", *(f"{'':{len(short)}}  {other}" for other in others)]
+
+
+def _vault_words(line: "ProposalLine") -> str:
+    return "a vault that is not pinned here" if line.vault_name is None else f"'{line.vault_name}'"
+
+
+def _said_of(line: "ProposalLine") -> str:
+    """What the platform alone says of it."""
+    memo = f', "{line.memo}"' if line.memo else ""
+    return f"the platform says: by {line.proposed_by}{_when(line)}{memo}"
+
+
+def _when(line: "ProposalLine") -> str:
+    return (
+        "" if line.proposed_at is None else f" on {line.proposed_at.replace('T', ' ').replace('Z', ' UTC')}"
+    )
+
+
 def proposal_text(view: "ProposalView") -> str:
     """All that an approval is bound to, and what the platform says beside it, marked as such."""
     blocks = [_head(view), _money(view), check_lines(view.checks), _claims(view), _verdict(view)]
@@ -33,9 +71,10 @@ def proposal_text(view: "ProposalView") -> str:
 
 
 def _head(view: "ProposalView") -> list[str]:
-    vault = "a vault that is not pinned here" if view.vault_name is None else f"'{view.vault_name}'"
+    vault = _vault_words(view)
     code = f", verification code {view.verification_code}" if view.verification_code else ""
     lines = [
+        view.title,
         f"{'PSBT' if view.brought_by else 'Proposal'} {view.psbt_id}    {network_words(view.network)}",
         f"  State: {state_words(view.state)}",
     ]
@@ -66,18 +105,27 @@ def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
         return ["Where the money goes: NOT KNOWN. The transaction was not judged; the checks say why."]
     coins = "1 coin" if money.inputs == 1 else f"{money.inputs} coins"
     lines = ["Where the money goes (from the transaction itself)"]
-    lines += [
-        f"  pays   {amount(p.amount_sats)} to {p.address or f'script {p.script}'}" for p in money.payments
-    ]
-    lines += [
-        f"  back   {amount(c.amount_sats)} to {whose}, {c.address} ({place_words(c.chain, c.index)})"
-        for c in money.change
-    ]
+    for p in money.payments:
+        lines.append(f"  pays   {amount(p.amount_sats)} to {p.on_screen or f'script {p.script}'}{_label(p)}")
+        lines += _elsewhere(p.on_screen, p.address)
+    for c in money.change:
+        where = f"{c.on_screen} ({place_words(c.chain, c.index)})"
+        lines.append(f"  back   {amount(c.amount_sats)} to {whose}, {where}")
+        lines += _elsewhere(c.on_screen, c.address)
     lines += [line for output in money.data for line in _data(output)]
     lines.append(f"  fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB")
     lines.append(f"  takes  {amount(money.total_in_sats)} from {whose}, in {coins}")
     lines.append(f"  Transaction {money.txid}, {money.vsize} vB{_terms(money)}")
     return lines
+
+
+def _elsewhere(screen: str | None, address: str | None) -> list[str]:
+    """What a device writes stands first."""
+    return [] if screen == address else [f"         {address} elsewhere: {WHY_ELSEWHERE}"]
+
+
+def _label(payment: "PaymentView") -> str:
+    return f" ({payment.label})" if payment.label else ""
 
 
 def _data(output: "DataView") -> list[str]:
@@ -140,7 +188,8 @@ def _claims(view: "ProposalView") -> list[str]:
     collected = f"{view.collected} of {view.required} signatures"
     lines = [
         "What the platform says (not believed)",
-        f"  {view.kind}, made by {view.created_by}, {view.platform_status}: {collected}",
+        f"  {view.kind}, {view.platform_status}: {collected}",
+        f"  made by {view.proposed_by}{_when(view)}",
     ]
     if view.description:
         lines.append(f'  "{view.description}"')
@@ -169,7 +218,7 @@ def standing_words(line: "ProposalLine") -> str:
 def psbt_text(view: "PsbtReview") -> str:
     """What signing a PSBT would do, before the person is asked."""
     whose = f"the vault '{view.vault_name}'" if view.vault_id else PROFILE
-    head = [f"A PSBT that the platform says nothing about    {network_words(view.network)}"]
+    head = [view.title, f"A PSBT that the platform says nothing about    {network_words(view.network)}"]
     if view.proposal_id is not None:
         head.append(f"  It is the platform's proposal {view.proposal_id}: approve that one instead.")
     blocks = [head, money_lines(view.money, whose), check_lines(view.checks), _verdict(view)]

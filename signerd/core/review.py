@@ -102,6 +102,7 @@ def _sealed(
         "vault": None if pin is None else [pin.vault_id, pin.name, pin.vault.descriptor],
         "verdicts": [[v.name, v.outcome.value, v.sentence, v.acknowledge] for v in verdicts],
         "workspace": snapshot.workspace_id,
+        **({"created_by_name": plain(snapshot.created_by_name)} if snapshot.created_by_name else {}),
         **({} if snapshot.brought is None else {"brought": plain(snapshot.brought.by)}),
         **({} if token is None else {"token": bytecode_hash(token.blob).hex()}),
         **({"listed": [[one.address, one.name] for one in listed]} if listed else {}),

@@ -3,31 +3,24 @@
 import json
 import re
 import tomllib
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-SATS_PER_BTC = 100_000_000
-# The platform's bound on a description; what is longer is cut, and says so.
-LONGEST_TEXT = 1_000
-# Control, format (bidirectional overrides, zero-width), surrogate, private and unassigned characters, line
-# breaks.
-_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+from custody.text import LONGEST_TEXT, SATS_PER_BTC, SHORT_ID, amount, plain, said, short_ids
 
-
-def plain(text: str) -> str:
-    """Text without anything that moves a terminal's cursor or reorders what is read (L8)."""
-    shown = "".join("·" if unicodedata.category(char) in _HIDDEN_CATEGORIES else char for char in text)
-    return shown if len(shown) <= LONGEST_TEXT else f"{shown[:LONGEST_TEXT]}… (cut)"
-
-
-def amount(value: int) -> str:
-    """Both units, so that neither can be mistaken for the other: ``0.00012345 BTC (12,345 sats)``.
-
-    Takes any whole number: a hostile PSBT's fee may be negative, and is shown as it is.
-    """
-    whole, fraction = divmod(abs(value), SATS_PER_BTC)
-    return f"{'-' if value < 0 else ''}{whole}.{fraction:08d} BTC ({value:,} sats)"
+__all__ = [
+    "LONGEST_TEXT",
+    "SATS_PER_BTC",
+    "amount",
+    "as_compared",
+    "canonical",
+    "line_of",
+    "place_words",
+    "plain",
+    "said",
+    "short_id",
+    "short_ids",
+]
 
 
 def place_words(chain: int, index: int) -> str:
@@ -35,9 +28,17 @@ def place_words(chain: int, index: int) -> str:
     return f"{'change' if chain else 'receive'} address {index:,}"
 
 
-def said(error: Exception) -> str:
-    """An error's sentence as the end of one of ours, with one full stop."""
-    return plain(str(error)).rstrip(".") + "."
+WHY_ELSEWHERE = "most devices write regtest's addresses in testnet's form"
+
+
+def as_compared(screen: str, address: str) -> str:
+    """An address in a sentence, first as the device writes it: ``tb1… (bcrt1… elsewhere: most …)``."""
+    return screen if screen == address else f"{screen} ({address} elsewhere: {WHY_ELSEWHERE})"
+
+
+def short_id(psbt_id: str) -> str:
+    """As a title names another proposal."""
+    return plain(psbt_id)[:SHORT_ID]
 
 
 def canonical(value: Any) -> bytes:

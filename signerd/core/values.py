@@ -20,8 +20,8 @@ class Imported:
     """Who imported a PSBT that the platform knows nothing of. ``app_id`` None: the person did.
 
     ``by``: as the person is told. ``expires_at``: Unix seconds, after which the person is no longer asked
-    about it. ``paid``, ``fee``: satoshis, as it was judged when it came, for lists: its bytes stay as they
-    are.
+    about it. ``paid``, ``fee`` (satoshis), ``title`` (without the person's own names): as it was judged when
+    it came, for lists: its bytes stay as they are.
     """
 
     by: str
@@ -29,6 +29,7 @@ class Imported:
     expires_at: int
     paid: int | None = None
     fee: int | None = None
+    title: str | None = None
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Snapshot:
     """What the platform said about a proposal when it was last asked. None of it is believed without a check.
 
     ``call``: what it says that the token data says; ``contract_uid``: under which number it knows the token.
+    ``created_at``: RFC 3339 UTC. It and ``created_by_name`` are empty where it does not say.
     ``brought`` (journals store the name): it was imported and is no proposal of the platform's: only its PSBT
     is known, and whose coins it seems to spend; ``vault_id`` is empty where those are no vault's.
     """
@@ -62,6 +64,8 @@ class Snapshot:
     brought: Imported | None = None
     call: TokenClaim | None = None
     contract_uid: int | None = None
+    created_by_name: str = ""
+    created_at: str = ""
 
     @property
     def is_of_token(self) -> bool:

@@ -18,6 +18,7 @@ from signerd.core import events
 from signerd.core.following import identity_of
 from signerd.core.review import Review, review
 from signerd.core.signing import LIVES_SECONDS, imported_snapshot, signing_of
+from signerd.core.titles import Labels, title_of
 from signerd.core.values import Imported, Record, ReviewContext, Snapshot
 from signerd.daemon.proposal_views import ENDED, imported_line, psbt_review, refusal_words
 from signerd.daemon.runner import Runner
@@ -71,6 +72,7 @@ class ImportedPsbts:
     clock: Callable[[], float]
     entropy: Callable[[int], bytes]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    labels: Labels = field(default_factory=dict)
     _asked: dict[str, deque[_Judging]] = field(default_factory=lambda: defaultdict(deque))
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -186,7 +188,8 @@ class ImportedPsbts:
             raise RefusedByChecks(f"it is not signed here. {told}", hint="Nobody was asked about it.")
         assert snapshot.brought is not None, "made so by this class"
         paid, fee = sum(int(one.amount) for one in found.inspection.payments), int(found.inspection.fee)
-        return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee))
+        title = title_of(found, {})
+        return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee, title=title))
 
     def _require_room(self, snapshot: Snapshot, caller: Caller) -> None:
         """L6. Raises TooManyBrought."""
@@ -244,7 +247,7 @@ class ImportedPsbts:
         """
         found = self.journal.imported.find(psbt_id)
         if found is None or not (_is_person(caller) or _app_of(found) == caller.app_id):
-            hint = "`GET /v1/psbts` lists them."
+            hint = "Each app is shown its own; `signerd proposals` lists what waits for you."
             raise UnknownProposal(f"there is no brought PSBT '{psbt_id}' here", hint=hint)
         return found
 
@@ -268,7 +271,8 @@ class ImportedPsbts:
 
     def _shown(self, found: Review, proposed: Record | None, caller: Caller) -> PsbtReview:
         proposal_id = None if proposed is None else proposed.psbt_id
-        return psbt_review(found, self.journal.network, proposal_id, whole=_is_person(caller))
+        whole = _is_person(caller)
+        return psbt_review(found, self.journal.network, proposal_id, self.labels, whole=whole)
 
     def _final(self, snapshot: Snapshot, signed: Psbt) -> str | None:
         """None where others have to sign as well, or the vault is not pinned any more: nothing of it is
@@ -288,9 +292,9 @@ def decoded_psbt(text: str) -> bytes:
     try:
         raw = base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise InvalidRequest("body.psbt: this is no base64") from None
+        raise InvalidRequest("this is no PSBT in base64") from None
     if base64.b64encode(raw).decode("ascii") != text:
-        raise InvalidRequest("body.psbt: this is no base64 as it is written")
+        raise InvalidRequest("this is no PSBT in base64 as it is written: it would decode to other text")
     return raw
 
 

@@ -4,9 +4,11 @@ told of its own PSBT only.
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from custody.schemas.proposals import TxType
+from firmware_bridge import Device
 from multisig import (
     RECEIVE,
     Change,
@@ -15,18 +17,19 @@ from multisig import (
     Network,
     OpReturn,
     Payment,
-    decode_address,
-    encode_address,
 )
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.tokens import ListedAddress
 from signerd.core.review import Review
 from signerd.core.rules.values import RULE_NAMES
+from signerd.core.screens import address_on_screen, on_screen
 from signerd.core.states import State
 from signerd.core.text import amount, plain
+from signerd.core.titles import Labels, labels_paid, memo_of, paid_in_short, proposer_of, title_of
 from signerd.core.tokens import Screen, hidden_parts, screen_words
 from signerd.core.values import Pin, Record
+from signerd.daemon.screens import device_screens
 from signerd.journal.apps import ImportedEntry
 from signerd.shapes import (
     BroughtLine,
@@ -62,8 +65,14 @@ BETWEEN_US = frozenset({"change-index", "conflict", "paid-twice", *RULE_NAMES})
 NOT_TOLD = "What this check found is for the person alone."
 
 
-def proposal_line(record: Record, review: Review, network: Network) -> ProposalLine:
-    return ProposalLine(**_judged_line(record, review, network))
+NO_LABELS: Labels = MappingProxyType({})
+
+
+def proposal_line(
+    record: Record, review: Review, network: Network, labels: Labels = NO_LABELS
+) -> ProposalLine:
+    """``labels``: the person's own names of addresses."""
+    return ProposalLine(**_judged_line(record, review, network, labels))
 
 
 def imported_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
@@ -72,14 +81,20 @@ def imported_proposal_line(record: Record, pin: Pin | None, network: Network) ->
     """
     brought = record.snapshot.brought
     assert brought is not None, "only imported PSBTs are shown so"
-    return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee))
+    title = brought.title or paid_in_short(brought.paid)
+    return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee), title=title)
 
 
-def _judged_line(record: Record, review: Review, network: Network) -> dict[str, Any]:
+def _judged_line(record: Record, review: Review, network: Network, labels: Labels) -> dict[str, Any]:
     found = review.inspection
     paid, fee = (None, None) if found is None else (_paid(found), int(found.fee))
     token = None if found is None or review.token is None else token_in_short(found, review.token)
-    return {**_line(record, review.pin, network, paid, fee), "token": token}
+    return {
+        **_line(record, review.pin, network, paid, fee),
+        "token": token,
+        "title": title_of(review, labels),
+        "labels": labels_paid(review, labels),
+    }
 
 
 def _line(
@@ -102,20 +117,34 @@ def _line(
         "fee_sats": fee,
         "brought_by": None if snapshot.brought is None else plain(snapshot.brought.by),
         "from_profile": snapshot.is_of_profile or snapshot.kind is TxType.FORWARD,
+        "memo": memo_of(snapshot.description),
+        "proposed_by": proposer_of(
+            snapshot.created_by_name, snapshot.created_by, brought=snapshot.brought is not None
+        ),
+        "proposed_at": snapshot.created_at or None,
     }
 
 
-def proposal_view(record: Record, review: Review, network: Network) -> ProposalView:
-    """``review`` must be of the record's snapshot: its digest is what an approval will be bound to."""
+def proposal_view(
+    record: Record,
+    review: Review,
+    network: Network,
+    labels: Labels = NO_LABELS,
+    device: Device | None = None,
+) -> ProposalView:
+    """``review`` must be of the record's snapshot: its digest is what an approval will be bound to.
+
+    ``device``: the signer's, where it is connected.
+    """
     snapshot, pin = record.snapshot, review.pin
     return ProposalView(
-        **_judged_line(record, review, network),
+        **_judged_line(record, review, network, labels),
         digest=review.digest,
         allowed=review.allowed,
         to_acknowledge=tuple(sorted(review.to_acknowledge)),
         money=None
         if review.inspection is None
-        else money_view(review.inspection, review.token, review.listed, review.screen),
+        else money_view(review.inspection, review.token, review.listed, review.screen, labels),
         checks=tuple(check_view(verdict) for verdict in review.verdicts),
         verification_code=None if pin is None else pin.vault.verification_code,
         kind=snapshot.kind.value,
@@ -124,6 +153,9 @@ def proposal_view(record: Record, review: Review, network: Network) -> ProposalV
         recorded_txid=None if snapshot.txid is None else plain(snapshot.txid),
         confirmations=snapshot.confirmations,
         signed_here=record.signature is not None,
+        screens=()
+        if device is None or review.inspection is None
+        else device_screens(device, review.inspection),
     )
 
 
@@ -132,6 +164,7 @@ def money_view(
     token: Bytecode | None = None,
     listed: Sequence[ListedAddress] = (),
     screen: Screen | None = None,
+    labels: Labels = NO_LABELS,
 ) -> MoneyView:
     """``token``: that of its first payload, where bytes have proven it; ``listed``: whom a deployment of it
     lists from the start.
@@ -143,8 +176,8 @@ def money_view(
         txid=inspection.txid,
         inputs=len(inspection.inputs),
         total_in_sats=int(inspection.total_in),
-        payments=tuple(_payment(payment) for payment in inspection.payments),
-        change=tuple(_change(change) for change in inspection.change),
+        payments=tuple(_payment(payment, inspection.network, labels) for payment in inspection.payments),
+        change=tuple(_change(change, inspection.network) for change in inspection.change),
         data=tuple(
             _data(output, inspection, token, listed, screen)
             if output is first
@@ -170,22 +203,25 @@ def _coin(spent: InspectedInput) -> CoinView:
     return CoinView(txid=spent.outpoint.txid, vout=spent.outpoint.vout, amount_sats=int(spent.amount))
 
 
-def _payment(payment: Payment) -> PaymentView:
+def _payment(payment: Payment, network: Network, labels: Labels) -> PaymentView:
     return PaymentView(
         output_index=payment.output_index,
         amount_sats=int(payment.amount),
         address=payment.address,
         script=payment.script_pubkey.hex(),
+        label=labels.get(payment.script_pubkey),
+        on_screen=on_screen(payment.script_pubkey, network),
     )
 
 
-def _change(change: Change) -> ChangeView:
+def _change(change: Change, network: Network) -> ChangeView:
     return ChangeView(
         output_index=change.output_index,
         amount_sats=int(change.amount),
         address=change.address,
         chain=change.chain,
         index=change.index,
+        on_screen=address_on_screen(change.address, network),
     )
 
 
@@ -238,17 +274,23 @@ def imported_line(
     )
 
 
-def psbt_review(found: Review, network: Network, proposal_id: str | None, *, whole: bool) -> PsbtReview:
-    """``whole``: for the person; an app is not told what else was signed and spent."""
+def psbt_review(
+    found: Review, network: Network, proposal_id: str | None, labels: Labels = NO_LABELS, *, whole: bool
+) -> PsbtReview:
+    """``whole``: for the person; an app is not told what else was signed and spent, nor the person's own
+    names of addresses.
+    """
+    labels = labels if whole else NO_LABELS
     return PsbtReview(
         network=str(network),
         vault_id=found.snapshot.vault_id or None,
         vault_name=None if found.pin is None else plain(found.pin.name),
         allowed=found.allowed,
         to_acknowledge=tuple(sorted(found.to_acknowledge)),
-        money=None if found.inspection is None else money_view(found.inspection),
+        money=None if found.inspection is None else money_view(found.inspection, labels=labels),
         checks=tuple(check if whole else _for_an_app(check) for check in map(check_view, found.verdicts)),
         proposal_id=proposal_id,
+        title=title_of(found, labels),
     )
 
 
@@ -344,15 +386,8 @@ def _return_notes(inspection: Inspection) -> tuple[str, ...]:
     """Devices know change by its chain; what returns to a receive address looks to them like a payment."""
     return tuple(
         f"Your device may show {amount(back.amount)} as a payment to "
-        f"{_as_devices_write(back.address, inspection.network)}: "
+        f"{address_on_screen(back.address, inspection.network)}: "
         "it is the vault's own address, to which what is left returns."
         for back in inspection.change
         if back.chain == RECEIVE
     )
-
-
-def _as_devices_write(address: str, network: Network) -> str:
-    """No device knows regtest's own form."""
-    if network is not Network.REGTEST:
-        return address
-    return encode_address(decode_address(address, network), Network.TESTNET4) or address

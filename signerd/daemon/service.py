@@ -39,9 +39,12 @@ from signerd.daemon.airgap import Airgap
 from signerd.daemon.airgap_setup import AirgapSetup
 from signerd.daemon.device_actions import Handling, Unlocking
 from signerd.daemon.devices import Devices
+from signerd.daemon.editing import Editing
+from signerd.daemon.funds import Funds
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
     ENDED,
+    NO_LABELS,
     for_an_app,
     imported_proposal_line,
     proposal_line,
@@ -102,6 +105,8 @@ class Daemon:
     apps: PairedApps
     imported: ImportedPsbts
     page_address: PageAddress = field(default_factory=PageAddress, kw_only=True)
+    # What ``config`` was read from; None where it came from no file.
+    config_file: Path | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -208,13 +213,29 @@ class Daemon:
         return tuple(lines)
 
     async def proposal(self, psbt_id: str, by: Caller = TERMINAL) -> ProposalView:
-        """As ``by`` may see it: an app is told nothing of what another one imported (L13). Raises
-        UnknownProposal.
+        """As ``by`` may see it: an app is told nothing of what another one imported (L13), and none of the
+        person's own names of addresses. Raises UnknownProposal.
         """
         record = self.journal.record(psbt_id)
         found = self._review(record)
-        shown = proposal_view(record, found, self.journal.network)
+        labels = self.config.labels if by.app_id is None else NO_LABELS
+        device = await self._own_device()
+        shown = proposal_view(record, found, self.journal.network, labels, device)
         return shown if by.app_id is None else for_an_app(shown, found, partial(self.imported.hides, by))
+
+    async def _own_device(self) -> Device | None:
+        """One that holds a registered key, in whatever state."""
+        ours = {own.key.fingerprint for own in self.journal.own_keys()}
+        with contextlib.suppress(DeviceError):
+            return next((one for one in await self.doing.all() if one.fingerprint in ours), None)
+        return None
+
+    def title(self, psbt_id: str) -> str | None:
+        """What a proposal does, for a notice; None for any other subject."""
+        try:
+            return self._line(self.journal.record(psbt_id)).title
+        except UnknownProposal:
+            return None
 
     async def verify_audit(self) -> AuditReport:
         return await self._chain.get()
@@ -223,7 +244,7 @@ class Daemon:
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.brought is not None:
             return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
-        return proposal_line(record, self._review(record), network)
+        return proposal_line(record, self._review(record), network, self.config.labels)
 
     def _review(self, record: Record) -> Review:
         return self.imported.reviews.of(record)
@@ -401,6 +422,26 @@ class Daemon:
     @property
     def settings(self) -> Settings:
         return Settings(self.state, self.config, self.account, self.journal)
+
+    @property
+    def editing(self) -> Editing:
+        return Editing(
+            self.state,
+            self.config,
+            self.config_file,
+            self.journal,
+            self.runner,
+            self.feed,
+            self._take_config,
+        )
+
+    def _take_config(self, config: Config) -> None:
+        self.config = config
+        self.imported.labels = config.labels
+
+    @property
+    def funds(self) -> Funds:
+        return Funds(self.journal, self.platform, self.follower)
 
     @property
     def tokens(self) -> Holdings:

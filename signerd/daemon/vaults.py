@@ -10,21 +10,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
-from firmware_bridge import Device, Progress
+from firmware_bridge import Device, Family, Progress
 from firmware_bridge.families import maker_of
-from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault, encode_address
+from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
 from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
 from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, require_code, seen_vault, unpin
-from signerd.account.wire import Workspace
 from signerd.callers import Caller
 from signerd.core.audit import Note
 from signerd.core.events import Effect
-from signerd.core.text import plain, said
+from signerd.core.screens import on_screen
+from signerd.core.text import as_compared, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by
 from signerd.daemon.devices import FIRST, Devices, Place
+from signerd.daemon.funds import LONGEST_SECONDS, workspace_of
 from signerd.daemon.views import account_keys
 from signerd.errors import (
     AddressDiffers,
@@ -34,7 +35,6 @@ from signerd.errors import (
     NotPinned,
     PlatformAnswersWrongly,
     PlatformUnreachable,
-    UnknownVault,
     VaultDiffers,
 )
 from signerd.feed import Feed
@@ -71,7 +71,7 @@ class Showing:
         Raises:
             AddressDiffers, journaled and told; AddressNotShown; DeviceFailed.
         """
-        screen = on_screen(policy, place)
+        screen = written_on(policy, place, device.family)
         self.feed.add(subject, "progress", _to_compare(device, policy, place, screen))
         try:
             await self.devices.show_address(
@@ -102,20 +102,20 @@ def _differs(policy: Policy, place: Place, device: str, subject: str, sentence: 
     return Note("address-differs", subject, facts)
 
 
-def on_screen(policy: Policy, place: Place) -> str:
-    """How devices write the address: none knows regtest's own form."""
-    network = Network.TESTNET4 if policy.network is Network.REGTEST else policy.network
-    address = encode_address(policy.script_pubkey(place.chain, place.index), network)
+def written_on(policy: Policy, place: Place, family: Family | None = None) -> str:
+    """How a device of this family, else most, writes the address."""
+    if family is not None and maker_of(family).knows_regtest:
+        return policy.address(place.chain, place.index)
+    address = on_screen(policy.script_pubkey(place.chain, place.index), policy.network)
     assert address is not None, "P2WSH and P2WPKH have an address on every network"
     return address
 
 
 def _to_compare(device: Device, policy: Policy, place: Place, screen: str) -> str:
     """What the person looks for on the device's screen."""
-    address = policy.address(place.chain, place.index)
-    form = "" if screen == address else f", which devices show as {screen}"
+    address = as_compared(screen, policy.address(place.chain, place.index))
     otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
-    return f"Your device shows {place.words}. It must be {address}{form}.{otherwise}"
+    return f"Your device shows {place.words}. It must be {address}.{otherwise}"
 
 
 PROFILE = "your profile"
@@ -211,7 +211,9 @@ async def _derived(policy: Policy, chain: int, start: int, count: int) -> tuple[
     """Fewer where the chain ends."""
     found = []
     for index in range(start, min(start + count, MAX_INDEX + 1)):
-        found.append(AddressView(chain=chain, index=index, address=policy.address(chain, index)))
+        screen = on_screen(policy.script_pubkey(chain, index), policy.network)
+        address = policy.address(chain, index)
+        found.append(AddressView(chain=chain, index=index, address=address, on_screen=screen or address))
         # Other requests are served between two of them.
         await asyncio.sleep(0)
     return tuple(found)
@@ -287,7 +289,9 @@ class Pinning:
         AddressDiffers.
         """
         if found == "another":
-            address = wanted.vault.address(FIRST.chain, FIRST.index)
+            address = as_compared(
+                written_on(wanted.vault, FIRST), wanted.vault.address(FIRST.chain, FIRST.index)
+            )
             sentence = (
                 f"ALARM: you say that the device shows another address as {FIRST.words}; "
                 f"this machine derives {address}"
@@ -328,8 +332,6 @@ def _source(brought: Quorum | None) -> Source:
     return Source.RECORD if brought is None else brought.source
 
 
-# A person looks at a page: they do not wait longer.
-LONGEST_SECONDS = 10.0
 MOST_TOKENS = 100
 MOST_CALLS = 20
 
@@ -344,7 +346,7 @@ class Holdings:
 
     async def of_vault(self, vault_id: str) -> VaultTokens:
         """Raises UnknownVault, SignedOut, and leaves of PlatformError."""
-        workspace = self._workspace(vault_id)
+        workspace = workspace_of(self.journal, self.follower, vault_id)
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
                 balances = await self.platform.token_balances(workspace, vault_id)
@@ -362,15 +364,6 @@ class Holdings:
             or len(balances.items) > MOST_TOKENS
             or len(calls.items) > MOST_CALLS,
         )
-
-    def _workspace(self, vault_id: str) -> Workspace:
-        claim = self.journal.claim(vault_id)
-        if claim is None:
-            raise UnknownVault(f"the platform has shown no vault '{plain(vault_id)}'")
-        for workspace in self.follower.state.workspaces:
-            if workspace.id == claim.workspace_id:
-                return workspace
-        raise PlatformUnreachable("the platform has not told of this vault's workspace yet")
 
     def _holding(self, balance: TokenBalance) -> HoldingView:
         known = self._proven(balance.contract_address)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
-from multisig import Network, OriginKey, Vault
+from multisig import RECEIVE, Network, OriginKey, Vault
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
+from signerd.core.screens import on_screen
 from signerd.core.text import plain
 from signerd.core.values import OwnKey
 from signerd.shapes import (
@@ -41,6 +42,9 @@ ADVICE = {
 }
 
 UNKNOWN_FIRMWARE = "Its firmware's version is not known here: whether that has a known flaw cannot be said."
+EMULATOR = (
+    "It is a program and no device: its keys are as safe as the machine that it runs on. For trying out."
+)
 FROM_FILES = (
     "These keys came as files, which a card or another computer may have changed: compare each with your "
     "device. Its signed message proves the first one alone."
@@ -126,7 +130,8 @@ def _firmware(device: Device) -> str | None:
 
 
 def _advisories(device: Device) -> tuple[AdvisoryView, ...]:
-    return tuple(_advisory(flaw) for flaw in known_flaws(device))
+    """Flaws of hardware: an emulator is told of as what it is."""
+    return () if device.emulator else tuple(_advisory(flaw) for flaw in known_flaws(device))
 
 
 def _advisory(flaw: Advisory) -> AdvisoryView:
@@ -143,6 +148,8 @@ def _more_accounts(known: int, offered: int) -> tuple[str, ...]:
 
 def _notes(device: Device) -> tuple[str, ...]:
     """What no list of flaws can say (S20, S22)."""
+    if device.emulator:
+        return (EMULATOR,)
     said = ((not firmware_known(device), UNKNOWN_FIRMWARE), (not has_anti_exfil(device), UNPROVEN_NONCES))
     return tuple(note for applies, note in said if applies)
 
@@ -153,7 +160,7 @@ def _key(own: OwnKey) -> KeyView:
 
 
 def vault_view(seen: SeenVault, network: Network) -> VaultView:
-    vault = seen.vault
+    vault, first = seen.vault, seen.first_address
     return VaultView(
         vault_id=seen.vault_id,
         workspace_id=seen.workspace_id,
@@ -161,7 +168,7 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
         network=str(network),
         threshold=None if vault is None else vault.threshold,
         signers=None if vault is None else len(vault.cosigners),
-        first_address=seen.first_address,
+        first_address=first,
         verification_code=None if vault is None else vault.verification_code,
         account=None if seen.own is None else seen.own.account,
         pinned=seen.pinned,
@@ -171,6 +178,7 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
         cosigners=() if vault is None else tuple(_cosigner(key, seen.own) for key in vault.cosigners),
         changes=tuple(plain(sentence) for sentence in seen.changes),
         renamed=None if seen.renamed is None else plain(seen.renamed),
+        first_on_screen=None if vault is None else on_screen(vault.script_pubkey(RECEIVE, 0), network),
     )
 
 

@@ -9,7 +9,6 @@ import errno
 import fcntl
 import os
 import sqlite3
-import stat
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
+from custody.private_files import PRIVATE_FILE, folder_fault, sync_folder, write_private
 from signerd.core.audit import first_fault
 from signerd.errors import (
     AlreadyConfigured,
@@ -209,8 +209,6 @@ def _present(folder: Path) -> Iterator[Path]:
 
 
 LOCK = "lock"
-PRIVATE_FOLDER = 0o700
-PRIVATE_FILE = 0o600
 
 
 @dataclass(frozen=True)
@@ -255,33 +253,11 @@ def make_private(path: Path) -> None:
         UnsafeFolder, JournalUnwritable: as ``StateFolder.hold``.
     """
     try:
-        path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        found = path.lstat()
+        fault = folder_fault(path)
     except OSError as error:
         raise JournalUnwritable(f"{path} cannot be made: {error.strerror}") from error
-    if not stat.S_ISDIR(found.st_mode):
-        raise UnsafeFolder(f"{path} is not a folder, or is a link to one")
-    if found.st_uid != os.getuid():
-        raise UnsafeFolder(f"{path} belongs to another user")
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        raise UnsafeFolder(f"{path} is open to other users (mode {stat.S_IMODE(found.st_mode):o})")
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Replace a file whole or not at all, readable by its owner only, and on the disk when this returns."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.unlink(missing_ok=True)
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_FILE)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+    if fault is not None:
+        raise UnsafeFolder(fault)
 
 
 def write_new(path: Path, content: bytes) -> None:
@@ -290,15 +266,6 @@ def write_new(path: Path, content: bytes) -> None:
         if os.path.lexists(one):
             raise FileExistsError(errno.EEXIST, f"{one.name} is there already", str(one))
     write_private(path, content)
-
-
-def sync_folder(path: Path) -> None:
-    """A rename is on the disk only when its folder is."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _open_private(path: Path) -> int:

@@ -67,6 +67,10 @@ _STATES = {
 }
 
 
+# What a proposal does, by its id; None for any other subject.
+Titles = Callable[[str], str | None]
+
+
 def kind_of(line: Line) -> Kind | None:
     """None for what can wait until a person looks."""
     match line.kind:
@@ -82,9 +86,9 @@ def kind_of(line: Line) -> Kind | None:
             return None
 
 
-def notice_of(lines: Iterable[Line], *, details: bool) -> Notice | None:
+def notice_of(lines: Iterable[Line], titles: Titles | None) -> Notice | None:
     """One notice for all of them, the most pressing kind as its title; None where nothing of it is for the
-    person.
+    person. ``titles`` None: no details.
 
     What happened twice to the same subject is told once.
     """
@@ -100,19 +104,22 @@ def notice_of(lines: Iterable[Line], *, details: bool) -> Notice | None:
     body = [f"{other}." for other in others]
     if any(line.text.startswith(f"{WAITS} ") for line in found.get(Kind.PROPOSAL, {}).values()):
         body.append(NOT_ON_SCREEN)
-    if details:
-        body.append(_details([line for kind in pressing for line in found[kind].values()]))
+    if titles is not None:
+        body.append(_details([line for kind in pressing for line in found[kind].values()], titles))
     return Notice(f"{title}.", " ".join(body), any(kind.urgent for kind in found))
 
 
-def _details(lines: Sequence[Line]) -> str:
-    """Of a single line its words; of several, what they are about, the most pressing first: the end may be
-    cut.
+def _details(lines: Sequence[Line], titles: Titles) -> str:
+    """Of a single line its words, behind the title where it is about a proposal; of several, what they are
+    about, the most pressing first: the end may be cut.
     """
     if len(lines) == 1:
-        text = lines[0].text if lines[0].kind != "state" else lines[0].subject
+        [line] = lines
+        words = "" if line.kind == "state" else line.text.removeprefix(WAITS).strip()
+        about = titles(line.subject) or ("" if words else line.subject)
+        text = ". ".join(part for part in (about, words) if part)
     else:
-        text = ", ".join(line.subject for line in lines)
+        text = ", ".join(titles(line.subject) or line.subject for line in lines)
     text = plain(text).translate(_MARKUP)
     return text if len(text) <= LONGEST_DETAIL else text[: LONGEST_DETAIL - 1] + "…"
 
@@ -176,10 +183,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Notifier:
-    """``details``: names and the daemon's sentences as well; else counts alone."""
+    """``titles``: for names and the daemon's sentences as well; None: counts alone."""
 
     feed: Feed
-    details: bool
+    titles: Titles | None
     show: Show = show
     sleep: Sleep = asyncio.sleep
 
@@ -192,7 +199,7 @@ class Notifier:
             await self.sleep(GATHER_SECONDS)
             lines = self.feed.since(position)
             position = self.feed.last
-            if await self._told(notice_of(lines, details=self.details)):
+            if await self._told(notice_of(lines, self.titles)):
                 await self.sleep(PAUSE_SECONDS)
 
     async def _told(self, notice: Notice | None) -> bool:
@@ -207,12 +214,12 @@ class Notifier:
 
 
 @contextlib.asynccontextmanager
-async def notifying(feed: Feed, mode: str) -> AsyncIterator[None]:
+async def notifying(feed: Feed, mode: str, titles: Titles) -> AsyncIterator[None]:
     """Beside the body. ``mode``: as ``[notifications] show``."""
     if mode == "off":
         yield
         return
-    task = asyncio.create_task(Notifier(feed, details=mode == "details").run())
+    task = asyncio.create_task(Notifier(feed, titles if mode == "details" else None).run())
     try:
         yield
     finally:

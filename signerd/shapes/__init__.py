@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         PairingRequest,
         Reason,
         Request,
+        SettingsChange,
+        SettingsFile,
         SettingsView,
         SignedIn,
         SignInRequest,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
         CoinView,
         DataView,
         ExportedPsbt,
+        FigureView,
         ListedView,
         MoneyView,
         PaymentView,
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
         PsbtReview,
         PsbtText,
         RejectRequest,
+        ScreenView,
         TokenView,
     )
     from signerd.shapes.vaults import (
@@ -90,6 +94,7 @@ if TYPE_CHECKING:
         TokenCallView,
         UnlockStep,
         UnpinRequest,
+        VaultFunds,
         VaultTokens,
         VaultView,
     )
@@ -135,6 +140,7 @@ __all__ = [
     "Digest",
     "EnrolmentFile",
     "ExportedPsbt",
+    "FigureView",
     "Happened",
     "HoldingView",
     "Id",
@@ -168,6 +174,9 @@ __all__ = [
     "RegistrationPreview",
     "RejectRequest",
     "Request",
+    "ScreenView",
+    "SettingsChange",
+    "SettingsFile",
     "SettingsView",
     "ShowAddressRequest",
     "SignInRequest",
@@ -177,6 +186,7 @@ __all__ = [
     "TokenView",
     "UnlockStep",
     "UnpinRequest",
+    "VaultFunds",
     "VaultTokens",
     "VaultView",
 ]

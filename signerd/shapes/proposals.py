@@ -11,6 +11,10 @@ from signerd.shapes.calls import MAX_PSBT_TEXT
 class ProposalLine(Answer):
     """A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged.
 
+    ``title``: in one line what it does, as its bytes and the pinned vault prove it. ``labels``: the names that the person gave to
+    those whom it pays (``[addresses]`` of the configuration). ``memo``, ``proposed_by`` and ``proposed_at`` (RFC 3339 UTC, None where
+    it is not told) are the platform's words, not believed: show them as such, beside the title and never in it.
+
     ``brought_by``: it is not the platform's; this app, or the person, brought it. ``from_profile``: it spends the person's own
     money, and no vault's. ``token``: what it does with a token, in a few words; None where it carries none, or bytes have
     not proven which it is.
@@ -32,6 +36,11 @@ class ProposalLine(Answer):
     brought_by: str | None = None
     from_profile: bool = False
     token: str | None = None
+    title: str = ""
+    labels: tuple[str, ...] = ()
+    memo: str = ""
+    proposed_by: str = ""
+    proposed_at: str | None = None
 
 
 class CoinView(Answer):
@@ -43,22 +52,31 @@ class CoinView(Answer):
 
 
 class PaymentView(Answer):
-    """``address`` is None where the script has none; ``script`` is hex."""
+    """``address`` is None where the script has none; ``script`` is hex. ``label``: the person's own name of it.
+
+    ``on_screen``: the address as devices write it, which is what a person compares there.
+    """
 
     output_index: int
     amount_sats: int
     address: str | None
     script: str
+    on_screen: str | None = None
+    label: str | None = None
 
 
 class ChangeView(Answer):
-    """Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change."""
+    """Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change.
+
+    ``on_screen``: as of a payment.
+    """
 
     output_index: int
     amount_sats: int
     address: str
     chain: int
     index: int
+    on_screen: str
 
 
 class ListedView(Answer):
@@ -134,11 +152,26 @@ class CheckView(Answer):
     figures: dict[str, str | int]
 
 
+class FigureView(Answer):
+    """``value``: as the device writes it."""
+
+    label: str
+    value: str
+
+
+class ScreenView(Answer):
+    """A screen of the device, by what is to be compared on it."""
+
+    figures: tuple[FigureView, ...]
+
+
 class ProposalView(ProposalLine):
     """The whole review. ``digest`` covers what is shown; ``allowed``: nothing refuses.
 
     ``description``, ``created_by``, ``kind`` and ``recorded_*`` are the platform's words, not believed.
     ``money`` is None where the vault is unknown here or a check refuses before the transaction can be judged.
+    ``screens``: what the signer's device shows of it, in its order; empty while it is not connected, or where its maker's
+    screens are not known.
     """
 
     digest: str
@@ -153,6 +186,7 @@ class ProposalView(ProposalLine):
     recorded_txid: str | None
     confirmations: int
     signed_here: bool
+    screens: tuple[ScreenView, ...] = ()
 
 
 class ApproveRequest(Request):
@@ -198,6 +232,7 @@ class PsbtReview(Answer):
 
     ``vault_id`` is None where its coins are no pinned vault's. ``allowed``: nothing refuses; what refuses is in ``checks``.
     ``proposal_id``: the platform proposes this very transaction, and the person is asked about that proposal only.
+    ``title``: as of a proposal; an app is told none of the person's own names of addresses.
     """
 
     network: str
@@ -208,6 +243,7 @@ class PsbtReview(Answer):
     money: MoneyView | None
     checks: tuple[CheckView, ...]
     proposal_id: str | None
+    title: str = ""
 
 
 class BroughtLine(Answer):

@@ -172,6 +172,7 @@ class VaultView(Answer):
     of our own key in it. ``address_shown``: the device has shown the same first address. ``changes``: in what the platform
     has shown the pinned vault otherwise, until the person has looked and unpinned it. ``renamed``: what the platform calls
     the pinned vault now, where that is another name. ``cosigners`` is empty for an app that may not read keys.
+    ``first_on_screen``: the first address as devices write it, which is what a person compares there.
     """
 
     vault_id: str
@@ -190,6 +191,7 @@ class VaultView(Answer):
     cosigners: tuple[CosignerView, ...] = ()
     changes: tuple[str, ...] = ()
     renamed: str | None = None
+    first_on_screen: str | None = None
 
 
 class BroughtQuorum(Request):
@@ -320,11 +322,12 @@ class AccountRequest(Request):
 
 
 class AddressView(Answer):
-    """``chain``: 0 for receiving, 1 for change."""
+    """``chain``: 0 for receiving, 1 for change. ``on_screen``: as devices write it, to be compared there."""
 
     chain: int
     index: int
     address: str
+    on_screen: str
 
 
 class AddressPage(Answer):
@@ -337,6 +340,22 @@ class AddressPage(Answer):
     fault: str | None = None
 
 
+class VaultFunds(Answer):
+    """What the platform says that a pinned vault holds, each None where it could not be asked, and where to be paid next.
+
+    ``unconfirmed_sats``: on their way to the vault or within it; ``locked_sats``: in proposals that are not decided. ``fresh``: the
+    first receive address of which no use is known, derived here; those below it were used, or given out. ``note``: what to know first.
+    """
+
+    vault_id: str
+    network: str
+    confirmed_sats: int | None
+    unconfirmed_sats: int | None
+    locked_sats: int | None
+    fresh: AddressView
+    note: str | None = None
+
+
 class ShowAddressRequest(Request):
     chain: Chain = RECEIVE
     index: Index = 0
@@ -345,7 +364,7 @@ class ShowAddressRequest(Request):
 class AddressShown(Answer):
     """The device has shown this address, which is the one that this machine derives.
 
-    ``on_screen``: as a device writes it; no device knows regtest's own form.
+    ``on_screen``: as this device writes it; most know no form of regtest's own.
     """
 
     network: str

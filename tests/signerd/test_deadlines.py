@@ -4,8 +4,8 @@ second fails none.
 
 import pytest
 
+from custody.session_store import stores
 from firmware_bridge import Deadlines
-from signerd.account import secrets
 from signerd.account.config import SecretsSection
 from signerd.demo import programs
 from signerd.doctor import examining, platform
@@ -19,7 +19,7 @@ BUSY_SECONDS = 30.0
     "seconds",
     [
         Deadlines().start,
-        secrets.SEALING_SECONDS,
+        stores.SEALING_SECONDS,
         SecretsSection().keyring_seconds,
         platform.KEYRING_SECONDS,
         notifier.DEADLINE_SECONDS - child.SECONDS,

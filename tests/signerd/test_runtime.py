@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import signerd
+from custody import session_store
 from tests.support.descendants import descendants, needs_proc, until_gone
 
 pytestmark = needs_proc
@@ -87,12 +88,13 @@ def test_every_child_of_signerd_is_started_with_one():
         r"^(subprocess\.(run|Popen|call|check_\w+)|asyncio\.create_subprocess_\w+|os\.(spawn|posix_spawn)\w*)$"
     )
     found = 0
-    for path in Path(signerd.__file__).parent.rglob("*.py"):
+    packages = (Path(signerd.__file__).parent, Path(session_store.__file__).parent)
+    for path in (path for package in packages for path in package.rglob("*.py")):
         if path.match("cli/system.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and starting.match(ast.unparse(node.func)):
                 found += 1
-                assert "runtime.command(" in ast.unparse(node), path
-                assert "pass_fds=(runtime.line(),)" in ast.unparse(node), path
+                assert re.search(r"(runtime|children)\.command\(", ast.unparse(node)), path
+                assert re.search(r"pass_fds=\((runtime|children)\.line\(\),\)", ast.unparse(node)), path
     assert found >= 4

@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
-from signerd.cli import terminal
-from signerd.cli.terminal import Exit
+from custody import terminal
+from custody.terminal import Exit
+from signerd.cli.terminal import end_with
 from tests.signerd.cli.test_daemon import CONFIG
 
 # Of the command line, of terminals, of the platform's server, of the devices' worker processes, of the
@@ -90,5 +91,5 @@ def test_a_question_that_is_left_ends_the_program_with_its_status(left):
         raise left
 
     with pytest.raises(SystemExit) as ended:
-        terminal.end_with(ask)
+        end_with(ask)
     assert ended.value.code == Exit.FAILED

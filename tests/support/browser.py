@@ -46,7 +46,7 @@ REFUSALS = (
 )
 # Two busy cores: what a person sees at once may take this long.
 PATIENCE_MS = 90_000
-WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 375, "height": 812}
+WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
 # What people of different sight, hands and tools are promised:
 # the parts of WCAG 2.1 that a program can judge.
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa"]

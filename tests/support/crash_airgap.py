@@ -5,6 +5,7 @@ answered; another is exported, declined, and never answered.
 import base64
 from pathlib import Path
 
+from custody.private_files import write_private
 from firmware_bridge import DeviceState
 from multisig import Psbt
 from signerd.callers import TERMINAL
@@ -13,7 +14,6 @@ from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import IllegalEvent
 from signerd.journal import Journal
-from signerd.journal.storage import write_private
 from signerd.runtime import FaultPoint
 from tests.support.bills import bill
 from tests.support.crash_stories import (

@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from custody.private_files import write_private
 from firmware_bridge import Locked, RefusedByPerson
 from multisig import ChangeTo, DerivationPath, Psbt, build_psbt, sats
 from signerd.core import events
@@ -24,7 +25,6 @@ from signerd.core.values import Limits, Record
 from signerd.daemon.service import Daemon
 from signerd.errors import PlatformUnreachable
 from signerd.journal import Journal
-from signerd.journal.storage import write_private
 from signerd.runtime import FaultPoint, no_fault
 from tests.support.daemons import MemoryStore, approve, daemon_at, prepare, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of, spend

@@ -92,8 +92,10 @@ class Desk:
         }
         return self.admin.post("/api/v1/create-psbt", body | changes)
 
-    def proposal(self, psbt_id: str) -> dict:
-        return ok(self.admin.get("/api/v1/psbt", psbt_id=psbt_id))
+    def proposal(self, psbt_id: str, reader: str | None = None) -> dict:
+        """As the administrator reads it, who is no signer; or as that signer does."""
+        person = self.admin if reader is None else self.signers[reader]
+        return ok(person.get("/api/v1/psbt", psbt_id=psbt_id))
 
     def submit(self, name: str, psbt_id: str, psbt: Psbt | str | None = None, **changes) -> httpx.Response:
         body: dict = {"psbt_id": psbt_id, "workspace_id": self.workspace_id}

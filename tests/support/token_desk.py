@@ -56,9 +56,11 @@ class TokenDesk:
         self.look()
 
     def look(self) -> None:
+        """The watcher once more at the end: what the index has read is confirmed."""
         self.desk.watcher.look()
         for indexer in self.desk.world.platform.background.indexers():
             indexer.look()
+        self.desk.watcher.look()
 
     def create(self, user: As | None = None, **changes) -> httpx.Response:
         body = {

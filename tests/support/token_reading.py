@@ -70,6 +70,7 @@ class TokenDesk:
         """What the workers of a running server would do now."""
         self.desk.settle()
         self.indexer.look()
+        self.desk.watcher.look()
 
     def mine(self, blocks: int = 1) -> None:
         self.desk.chain.mine(blocks)

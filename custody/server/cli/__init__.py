@@ -1,4 +1,4 @@
-"""``custody``: serve the platform, print its OpenAPI document, set people up, check the audit log.
+"""The operators' commands: serve the platform, set people up, check the audit log.
 
 A module of commands imports the server where a command needs it: words about a command come at once.
 """
@@ -8,16 +8,7 @@ import click
 from custody.server.cli import admin, asset_tokens, auditing, jobs, onboarding, serving, sign_in, status
 
 
-def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        from custody._version import __version__
-
-        click.echo(f"custody {__version__}")
-        context.exit()
-
-
 @click.group(context_settings={"show_default": True})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version)
 def app() -> None:
     """Serve the platform, print its OpenAPI document, set people up, check the audit log."""
 
@@ -43,7 +34,3 @@ for command in (
     jobs.jobs_command,
 ):
     admin.admin.add_command(command)
-
-
-def main() -> None:
-    app()

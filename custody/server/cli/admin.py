@@ -1,20 +1,14 @@
 """``custody admin``: organisations and people, straight in the database."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from custody.server.cli.common import (
-    json_option,
-    platform_at,
-    read_password,
-    read_secret,
-    refusals,
-    state_option,
-)
+from custody.cli.common import json_option, own_answers
+from custody.server.cli.common import platform_at, refusals, state_option
+from custody.terminal import answer, aside, put, say
 from multisig import Network
 
 if TYPE_CHECKING:
@@ -94,10 +88,9 @@ def _warn_without_backend(settings: "Settings", chain: Network) -> None:
 
     if chain not in {source.network for source in settings.chains}:
         setting = f"{PREFIX}{chain.name}"
-        click.echo(
+        aside(
             f"Warning: no backend for {chain} is configured: nothing is seen there, and nothing is sent.\n"
-            f"Set {setting} before custody serve; docs/operating/chain.md has the settings.",
-            err=True,
+            f"  Set {setting} before custody serve; docs/operating/chain.md has the settings."
         )
 
 
@@ -130,13 +123,17 @@ def add_member_command(
 @state_option
 @click.argument("email", help="The e-mail address of an account.")
 @click.option("--take-away", is_flag=True, help="Make it an ordinary account again.")
-def make_operator_command(state: Path, email: str, take_away: bool) -> None:
+@json_option
+def make_operator_command(state: Path, email: str, take_away: bool, as_json: bool) -> None:
     """Lets a person review requests for organisations. An operator has no part in anybody's workspace
     by it.
     """
     with refusals(), platform_at(state) as platform:
         user_id = platform.setup.make_operator(email, is_operator=not take_away)
-    click.echo(f"{email} (user {user_id}) is {'no operator any more' if take_away else 'an operator'}.")
+    if as_json:
+        answer({"user_id": user_id, "is_operator": not take_away})
+        return
+    say(f"{email} (user {user_id}) is {'no operator any more' if take_away else 'an operator'}.")
 
 
 @admin.command("vault-policy")
@@ -156,10 +153,10 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
     with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
         limits = platform.services.limits.bound_cycle(db, vault, is_per_cycle=per_cycle)
     if as_json:
-        click.echo(limits.model_dump_json(by_alias=True))
+        answer(limits)
         return
     what = "the sum of a cycle" if limits.per_cycle else "each movement"
-    click.echo(f"The limit of {limits.limit} BTC bounds {what}; {limits.used} BTC are used in this cycle.")
+    say(f"The limit of {limits.limit} BTC bounds {what}; {limits.used} BTC are used in this cycle.")
 
 
 @admin.command("revoke-key")
@@ -179,11 +176,10 @@ def revoke_key_command(state: Path, key_id: str, reason: str, force: bool, as_js
         request = _revocation(key_id, reason, force=force)
         with platform.services.store.write() as db:
             key = platform.services.revocation.revoke_for_operator(db, request)
-    click.echo(
-        key.model_dump_json(by_alias=True)
-        if as_json
-        else f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}."
-    )
+    if as_json:
+        answer(key)
+        return
+    say(f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}.")
 
 
 def _revocation(key_id: str, reason: str, *, force: bool) -> "RevokeKeyRequest":
@@ -210,9 +206,9 @@ def webhook_secret_command(state: Path, take: bool) -> None:
 
     with refusals(), platform_at(state, new=True) as platform:
         if take:
-            platform.services.purchases.adopt_key(read_secret("The provider's key: "))
+            platform.services.purchases.adopt_key(own_answers().secret("The provider's key"))
             return
-        click.echo(webhook_key(platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
+        put(webhook_key(platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
 
 
 def _person(
@@ -220,15 +216,15 @@ def _person(
 ) -> "NewPerson":
     from custody.server.service.people.setup import NewPerson
 
-    password = None if platform.setup.has_account(email) else read_password()
+    password = None if platform.setup.has_account(email) else own_answers().secret("Password", fresh=True)
     return NewPerson(email, password, first_name, surname, two_factor=two_factor)
 
 
 def _tell(placed: "Placed", role: str, email: str, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(vars(placed)))
+        answer(vars(placed))
         return
-    click.echo(
+    say(
         f"{email} is user {placed.user_id}, {role} (role {placed.role_id}) of workspace "
         f"{placed.workspace_id} "
         f"in organisation {placed.organisation_id}."

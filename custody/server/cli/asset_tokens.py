@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
 import click
 
+from custody.cli.common import fail
+from custody.terminal import put, say
 from multisig import MultisigError, Network, Transaction
 from multisig.tokens import (
     MAX_BYTECODE_BYTES,
@@ -71,7 +73,7 @@ def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool
         payload, known = _payload_in(data), None if bytecode is None else _read(bytecode)
         words = token_words(payload, chain, known)
     except (MultisigError, ValueError) as error:
-        _fail(str(error) or "That is no hex.", "Give it as docs/tokens.md has it.")
+        fail(str(error) or "That is no hex.", "Give it as docs/tokens.md has it.")
     listed = () if known is None or isinstance(payload, Call) else tuple(listed_addresses(known, chain))
     if as_json:
         told = {
@@ -80,14 +82,14 @@ def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool
             "listed": listed,
             "hex": words.hex,
         }
-        click.echo(json.dumps(told))
+        put(json.dumps(told))
         return
-    click.echo(words.sentence)
+    say(words.sentence)
     for label, value in words.details:
-        click.echo(f"  {label}: {value}")
+        say(f"  {label}: {value}")
     for number, address in enumerate(listed, 1):
-        click.echo(f"  listed at first, {number} of {len(listed)}: {address}")
-    click.echo(f"  hex: {words.hex}")
+        say(f"  listed at first, {number} of {len(listed)}: {address}")
+    say(f"  hex: {words.hex}")
 
 
 @token.command("replay")
@@ -127,7 +129,7 @@ class _Replay:
 
     def extend(self, block: TokenBlock) -> BlockOutcome:
         if block.height <= self.height:
-            _fail(f"Block {block.height} comes after block {self.height}.", "Put the blocks in order.")
+            fail(f"Block {block.height} comes after block {self.height}.", "Put the blocks in order.")
         done = judge_block(block, self.state, self.codes.get, self.hash)
         self.state.apply(done.effects)
         self.hash, self.height = done.state, block.height
@@ -137,12 +139,12 @@ class _Replay:
 def _tell(done: BlockOutcome, *, as_json: bool) -> None:
     if as_json:
         outcomes = [_plain(outcome) for outcome in done.outcomes]
-        click.echo(json.dumps({"height": done.height, "state": done.state.hex(), "outcomes": outcomes}))
+        put(json.dumps({"height": done.height, "state": done.state.hex(), "outcomes": outcomes}))
         return
-    click.echo(f"{done.height} {done.state.hex()}")
+    say(f"{done.height} {done.state.hex()}")
     for outcome in done.outcomes:
         effect = outcome.failure or ("done" if outcome.known else "unknown: its bytecode was not given")
-        click.echo(f"  {outcome.txid} {_function(outcome) or 'unreadable'}: {effect}")
+        say(f"  {outcome.txid} {_function(outcome) or 'unreadable'}: {effect}")
 
 
 def _conclude(replay: _Replay, *, as_json: bool) -> None:
@@ -150,11 +152,11 @@ def _conclude(replay: _Replay, *, as_json: bool) -> None:
     cells = sorted(replay.state.cells.items())
     if as_json:
         rows = [_cell(*key, value) for key, value in cells]
-        click.echo(json.dumps({"state": replay.hash.hex(), "cells": rows}))
+        put(json.dumps({"state": replay.hash.hex(), "cells": rows}))
         return
     for (contract_id, cell, holder), value in cells:
         name = f"{cell.name.lower()} {holder.hex()}".strip()
-        click.echo(f"{contract_id} {name}: {value.hex() if isinstance(value, bytes) else value}")
+        say(f"{contract_id} {name}: {value.hex() if isinstance(value, bytes) else value}")
 
 
 def _cell(contract_id: str, cell: Cell, holder: bytes, value: int | bytes) -> dict[str, Any]:
@@ -202,7 +204,7 @@ def _block_of(line: str, number: int) -> TokenBlock:
         found = tuple(map(_transaction_of, told["transactions"]))
         return TokenBlock(_height_of(told["height"]), _hash_of(told["hash"])[::-1], found)
     except (ValueError, KeyError, TypeError, RecursionError):
-        _fail(f"Line {number} is no block.", "custody token replay --help says what a line looks like.")
+        fail(f"Line {number} is no block.", "custody token replay --help says what a line looks like.")
 
 
 def _transaction_of(told: dict[str, Any]) -> TokenTransaction:
@@ -233,9 +235,4 @@ def _read(path: Path) -> Bytecode:
             # One byte more than there may be: a file that never ends is refused as too long.
             return parse_bytecode(file.read(MAX_BYTECODE_BYTES + 1))
     except (OSError, MultisigError) as error:
-        _fail(f"{path} is no bytecode: {error}", "Save the member bytecode of GET contract as it is.")
-
-
-def _fail(sentence: str, hint: str) -> NoReturn:
-    click.echo(f"{sentence}\n{hint}", err=True)
-    raise click.exceptions.Exit(1)
+        fail(f"{path} is no bytecode: {error}", "Save the member bytecode of GET contract as it is.")

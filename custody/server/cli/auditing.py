@@ -1,11 +1,9 @@
 """``custody audit``: checks the audit log, signs checkpoints of it, and exports it for an auditor to check
 elsewhere.
 
-Exit codes: 0 everything agrees, 1 something is wrong and named (or cannot be done), 2 the command was not
-understood.
+Exit status: 0 everything agrees, 11 something is wrong and named; the others as docs/cli.md has them.
 """
 
-import json
 import re
 import sys
 import time
@@ -16,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.server.cli.common import fail, json_option, platform_at, refusals, state_option
+from custody.cli.common import fail, json_option
+from custody.server.cli.common import platform_at, refusals, state_option
+from custody.terminal import Exit, answer, aside, put, say
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -68,15 +68,11 @@ def verify_command(
         seconds = time.perf_counter() - started
     if as_json:
         findings = [vars(finding) for finding in report.findings]
-        click.echo(
-            json.dumps(
-                {**vars(report), "findings": findings, "whole": not findings, "seconds": round(seconds, 3)}
-            )
-        )
+        answer({**vars(report), "findings": findings, "whole": not findings, "seconds": round(seconds, 3)})
     else:
         _tell(report)
     if report.findings:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(Exit.AUDIT)
 
 
 @audit.command("checkpoint")
@@ -96,23 +92,28 @@ def checkpoint_command(state: Path, as_json: bool) -> None:
             fail(str(error), error.hint)
     if as_json:
         line = None if made is None else made.checkpoint.model_dump()
-        click.echo(json.dumps({"file": str(own.path), "checkpoint": line, "digest": made and made.digest}))
+        answer({"file": str(own.path), "checkpoint": line, "digest": made and made.digest})
     elif made is None:
-        click.echo("Nothing was recorded since the last checkpoint.")
+        say("Nothing was recorded since the last checkpoint.")
     else:
-        click.echo(f"Checkpoint {made.checkpoint.number} is in {own.path}.")
-        click.echo(f"Its digest, to be kept elsewhere: {made.digest}")
+        say(f"Checkpoint {made.checkpoint.number} is in {own.path}.")
+        say(f"Its digest, to be kept elsewhere: {made.digest}")
 
 
 @audit.command("public-key")
 @state_option
-def public_key_command(state: Path) -> None:
+@json_option
+def public_key_command(state: Path, as_json: bool) -> None:
     """Prints the keys that sign the checkpoints, the one in use first: for --public-key, on another
     machine.
     """
     with refusals(), platform_at(state) as platform:
-        for key in platform.background.checkpoints.public_keys():
-            click.echo(key)
+        keys = list(platform.background.checkpoints.public_keys())
+    if as_json:
+        answer({"public_keys": keys})
+        return
+    for key in keys:
+        put(key)
 
 
 @audit.command("export")
@@ -133,6 +134,7 @@ def export_command(state: Path, chain: str) -> None:
             fail(
                 f"There is no chain {chain}.",
                 "Name platform, organisation:ID or workspace:ID, with an id that exists.",
+                Exit.NOT_DECIDED,
             )
         with closing(chained_rows(db, AuditEvent.chain_id == chain)) as rows:
             for line in write_csv(rows):
@@ -154,7 +156,11 @@ def verify_export_command(
     from custody.server.service.audit.verification import marks_of, read_file
 
     if bool(checkpoints) != bool(public_key):
-        fail("Checkpoints are believed by their key alone.", "Give --checkpoints and --public-key together.")
+        fail(
+            "Checkpoints are believed by their key alone.",
+            "Give --checkpoints and --public-key together.",
+            Exit.USAGE,
+        )
     seen = Seen()
     with refusals():
         trusted = _trusted(tuple, public_key)
@@ -173,13 +179,13 @@ def verify_export_command(
                 f"{file}: {error}", "Check the file that the platform gave, not one that a spreadsheet saved."
             )
     if as_json:
-        click.echo(json.dumps({**vars(seen), "fault": fault and vars(fault), "whole": fault is None}))
+        answer({**vars(seen), "fault": fault and vars(fault), "whole": fault is None})
     elif fault is not None:
-        click.echo(f"{fault.chain_id}, row {fault.position}: {fault.sentence}", err=True)
+        aside(f"{fault.chain_id}, row {fault.position}: {fault.sentence}")
     else:
         _tell_export(seen)
     if fault is not None:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(Exit.AUDIT)
 
 
 def _is_there(db: "Session", chain: str) -> bool:
@@ -194,34 +200,31 @@ def _is_there(db: "Session", chain: str) -> bool:
 def _tell(report: "Report") -> None:
     for finding in report.findings:
         place = f", {finding.unit} {finding.place}" if finding.place else ""
-        click.echo(f"{finding.where}{place}: {finding.sentence}", err=True)
+        aside(f"{finding.where}{place}: {finding.sentence}")
     if report.findings:
         return
-    click.echo("Every audit chain is whole.")
-    click.echo(f"{report.rows} rows in {report.chains} chains, {report.checkpoints} checkpoints.")
+    say("Every audit chain is whole.")
+    say(f"{report.rows} rows in {report.chains} chains, {report.checkpoints} checkpoints.")
     if not report.checkpoints:
-        click.echo(
+        aside(
             "No checkpoint was given: that nobody rewrote a chain from its start, or cut its end, is not "
-            "shown.",
-            err=True,
+            "shown."
         )
 
 
 def _tell_export(seen: "Seen") -> None:
     if not seen.rows:
-        click.echo("The export holds no rows.")
+        say("The export holds no rows.")
         return
     gaps = f", with {seen.gaps} gaps where a filter left rows out" if seen.gaps else ""
-    click.echo(
+    say(
         f"{seen.rows} rows of {seen.chain_id}, from {seen.first} to {seen.last}{gaps}: each as it was "
         "recorded."
     )
     if seen.confirmed:
-        click.echo(f"{seen.confirmed} of them are confirmed by checkpoints.")
+        say(f"{seen.confirmed} of them are confirmed by checkpoints.")
     else:
-        click.echo(
-            "No checkpoint confirms a row: the file agrees with itself, which a forger can arrange.", err=True
-        )
+        aside("No checkpoint confirms a row: the file agrees with itself, which a forger can arrange.")
 
 
 def _files(own: "Checkpoints", given: tuple[Path, ...]) -> tuple[Path, ...]:

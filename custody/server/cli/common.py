@@ -1,13 +1,16 @@
 """What the commands share: the state folder, refusals as words, passwords that are no arguments."""
 
-import getpass
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from custody.cli.common import Stop, fail
+from custody.terminal import Exit
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
@@ -25,7 +28,6 @@ state_option = click.option(
     help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL names "
     "another.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
 # As the API's ids have it (`custody.schemas.common`); a test compares them.
 MAX_INT64 = 2**63 - 1
 
@@ -77,6 +79,7 @@ def _settings_of(state: Path, *, new: bool = False, **changes: Any) -> "Settings
             f"There is no platform in {state}.",
             "Check --state or CUSTODY_STATE, and CUSTODY_DATABASE_URL where its database is elsewhere; "
             "custody serve and custody admin bootstrap make a new one.",
+            Exit.STATE,
         )
     return settings
 
@@ -88,15 +91,16 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except CustodyError as error:
-        fail(error.detail, _hint(error))
+        raise Stop(error.detail, _hint(error), _status(error), code=error.code) from None
     except Misconfigured as error:
-        fail(str(error), error.hint)
+        fail(str(error), error.hint, Exit.STATE)
     except OSError as error:
         fail(
             f"{error.filename or 'A file'} cannot be used: {error.strerror}.",
             "Check its name."
             if isinstance(error, FileNotFoundError)
             else "Name a folder that you may write.",
+            Exit.STATE,
         )
 
 
@@ -114,21 +118,21 @@ def _hint(error: "CustodyError") -> str:
     return hints.get(type(error), error.hint)
 
 
-def fail(sentence: str, hint: str) -> NoReturn:
-    click.echo(f"{sentence}\n{hint}", err=True)
-    raise click.exceptions.Exit(1)
+def _status(error: "CustodyError") -> Exit:
+    from custody.server.domain import errors as e
+
+    if isinstance(error, e.Invalid):
+        return Exit.USAGE
+    is_away = isinstance(error, e.ChainUnavailable | e.PolicyUnavailable | e.DatabaseUnavailable)
+    return Exit.PLATFORM if is_away else Exit.NOT_DECIDED
 
 
-def read_secret(question: str) -> str:
-    """Never an argument, as a password."""
-    return getpass.getpass(question) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+def plain_values(value: Any) -> Any:
+    """As JSON has them: moments as the API writes them."""
+    from custody.schemas.common import format_time
 
-
-def read_password() -> str:
-    """Never an argument: those are seen by every program on the machine (P49)."""
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\r\n")
-    password = getpass.getpass("Password: ")
-    if getpass.getpass("The same again: ") != password:
-        fail("The two passwords differ.", "Run the command again.")
-    return password
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, dict):
+        return {name: plain_values(inner) for name, inner in value.items()}
+    return [plain_values(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,14 +1,17 @@
 """``custody admin jobs``: what the workers have before them, what was given up, and what to do about it."""
 
-import json
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from custody.server.cli.common import MAX_INT64, fail, json_option, platform_at, refusals, state_option
+from custody.cli.common import fail, json_option
+from custody.server.cli.common import MAX_INT64, plain_values, platform_at, refusals, state_option
+from custody.terminal import Exit, answer, say, table
+
+if TYPE_CHECKING:
+    from custody.server.service.operations.jobs import JobLine
 
 
 @click.group("jobs", invoke_without_command=True)
@@ -24,37 +27,43 @@ def jobs_command(context: click.Context, state: Path | None, after: int, as_json
     """
     if context.invoked_subcommand is not None:
         return
-    from custody.server.service.operations.jobs import MAX_JOBS, in_words, summary
+    from custody.server.service.operations.jobs import MAX_JOBS, row_of, summary
 
     if state is None:
-        fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.")
+        fail("No state folder is named.", "Add --state, or set CUSTODY_STATE.", Exit.USAGE)
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
         figures = platform.jobs.figures(db)
         lines = platform.jobs.troubled(db, after=after)
     if as_json:
-        click.echo(
-            _json({"kinds": [asdict(each) for each in figures], "jobs": [asdict(each) for each in lines]})
-        )
+        answer(plain_values({"kinds": [asdict(each) for each in figures], "jobs": _plain(lines)}))
         return
-    click.echo(summary(figures))
-    for line in lines:
-        click.echo(in_words(line))
+    say(summary(figures))
+    if lines:
+        table(("ID", "STATE", "JOB", "TRIED", "LAST ERROR"), [row_of(line) for line in lines])
     if len(lines) == MAX_JOBS:
-        click.echo(f"There may be more: go on with --after {lines[-1].id}.")
+        say(f"There may be more: go on with --after {lines[-1].id}.")
 
 
 @jobs_command.command("retry")
 @state_option
 @click.argument("job", required=False, type=click.IntRange(min=1, max=MAX_INT64), help="The job's id.")
 @click.option("--kind", help="All that were given up of this kind, instead of one.")
-def retry_command(state: Path, job: int | None, kind: str | None) -> None:
+@json_option
+def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool) -> None:
     """Tries a job again, at once, and as if it had never failed."""
     if (job is None) == (kind is None):
-        fail("Name either a job or a kind.", "Like custody admin jobs retry 17, or retry --kind mail.")
+        fail(
+            "Name either a job or a kind.",
+            "Like custody admin jobs retry 17, or retry --kind mail.",
+            Exit.USAGE,
+        )
     with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
         lines = [platform.jobs.retry(db, job)] if job else platform.jobs.retry_kind(db, kind or "")
+    if as_json:
+        answer(_plain(lines))
+        return
     for line in lines:
-        click.echo(f"Job {line.id} ({line.kind} of {line.subject}) is due now.")
+        say(f"Job {line.id} ({line.kind} of {line.subject}) is due now.")
 
 
 @jobs_command.command("discard")
@@ -62,16 +71,17 @@ def retry_command(state: Path, job: int | None, kind: str | None) -> None:
     "job", type=click.IntRange(min=1, max=MAX_INT64), help="The job's id, as listed by custody admin jobs."
 )
 @state_option
-def discard_command(job: int, state: Path) -> None:
+@json_option
+def discard_command(job: int, state: Path, as_json: bool) -> None:
     """Throws a job away that will never work. The audit log keeps its name."""
     with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
         line = platform.jobs.discard(db, job)
-    click.echo(f"Job {line.id} ({line.kind} of {line.subject}) is discarded.")
+    if as_json:
+        (discarded,) = _plain([line])
+        answer(discarded)
+        return
+    say(f"Job {line.id} ({line.kind} of {line.subject}) is discarded.")
 
 
-def _json(value: Any) -> str:
-    from custody.schemas.common import format_time
-
-    return json.dumps(
-        value, default=lambda each: format_time(each) if isinstance(each, datetime) else str(each)
-    )
+def _plain(lines: "list[JobLine]") -> Any:
+    return plain_values([asdict(line) for line in lines])

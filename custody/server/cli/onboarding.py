@@ -1,13 +1,14 @@
 """``custody admin requests``, ``approve`` and ``reject``: deciding about requests for organisations."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
+from custody.cli.common import json_option
 from custody.server.cli.admin import CHAINS
-from custody.server.cli.common import MAX_INT64, json_option, platform_at, refusals, state_option
+from custody.server.cli.common import MAX_INT64, platform_at, refusals, state_option
+from custody.terminal import answer, say, table
 from multisig import Network
 
 if TYPE_CHECKING:
@@ -40,15 +41,14 @@ def requests_command(state: Path, status: str | None, after: int, as_json: bool)
     with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
         page = platform.services.onboarding.page_for_operator(db, query)
     if as_json:
-        click.echo(json.dumps([item.model_dump(mode="json", by_alias=True) for item in page.items]))
-        return
-    for item in page.items:
-        click.echo(
-            f"{item.uid}: {item.status}, {item.org_name} with {item.workspace_name} on {item.network}, "
-            f"asked by {item.requester_email}"
-        )
-    if page.has_more:
-        click.echo(f"There are more: go on with --after {page.items[-1].uid}.")
+        answer(page.items)
+    elif page.items:
+        header = ("UID", "STATUS", "ORGANISATION", "WORKSPACE", "NETWORK", "ASKED BY")
+        table(header, [_row(item) for item in page.items])
+    else:
+        say("No requests.")
+    if page.has_more and not as_json:
+        say(f"There are more: go on with --after {page.items[-1].uid}.")
 
 
 @click.command("approve")
@@ -62,12 +62,11 @@ def requests_command(state: Path, status: str | None, after: int, as_json: bool)
 def approve_command(uid: int, state: Path, note: str | None, chain: str | None, as_json: bool) -> None:
     """Founds the organisation and its workspace; the requester becomes the administrator."""
     decided = _decide(state, uid, "approve", note, None if chain is None else Network(chain))
-    click.echo(
-        _json(decided)
-        if as_json
-        else f"Request {uid} is approved: {decided.requester_email} runs organisation "
-        f"{decided.created_org_uid.value}."
-    )
+    if as_json:
+        answer(decided)
+        return
+    organisation = decided.created_org_uid.value
+    say(f"Request {uid} is approved: {decided.requester_email} runs organisation {organisation}.")
 
 
 @click.command("reject")
@@ -78,11 +77,10 @@ def approve_command(uid: int, state: Path, note: str | None, chain: str | None, 
 def reject_command(uid: int, state: Path, note: str | None, as_json: bool) -> None:
     """Rejects the request; the requester is told, with the note."""
     decided = _decide(state, uid, "reject", note, None)
-    click.echo(
-        _json(decided)
-        if as_json
-        else f"Request {uid} is rejected, and {decided.requester_email} will be told."
-    )
+    if as_json:
+        answer(decided)
+        return
+    say(f"Request {uid} is rejected, and {decided.requester_email} will be told.")
 
 
 def _decide(
@@ -108,5 +106,5 @@ def _review(decision: Literal["approve", "reject"], note: str | None) -> "Review
         raise Invalid("A note has at most 1000 characters.") from None
 
 
-def _json(decided: "OnboardingRequest") -> str:
-    return decided.model_dump_json(by_alias=True)
+def _row(item: "OnboardingRequest") -> tuple[str, ...]:
+    return str(item.uid), item.status, item.org_name, item.workspace_name, item.network, item.requester_email

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.server.cli.common import fail, json_option, platform_at, refusals, state_option, store_at
+from custody.cli.common import fail, json_option
+from custody.server.cli.common import platform_at, refusals, state_option, store_at
+from custody.terminal import Exit, answer, put, say
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
@@ -58,7 +60,7 @@ def serve_command(
     def announce(address: Address) -> None:
         if port_file is not None:
             write_port_file(port_file, address)
-        click.echo(f"Serving on {address.url}")
+        say(f"Serving on {address.url}")
 
     with refusals(), platform_at(state, new=True, is_server=True, with_workers=workers) as platform:
         background = platform.background
@@ -69,6 +71,7 @@ def serve_command(
 
         with _its_only_process(platform, state), _metrics(platform, metrics):
             listener = bind(Address.parse(listen), behind_proxy=behind_proxy)
+            platform.asgi.state.behind_proxy = behind_proxy
             serve(
                 platform.asgi,
                 listener,
@@ -116,7 +119,7 @@ def _work(platform: "Platform") -> None:
 
     told = Event()
     with first_signal(told.set), platform.background.running():
-        click.echo("Working")
+        say("Working")
         while not (told.wait(1) or platform.background.is_outdated):
             pass
 
@@ -130,7 +133,7 @@ def _work_in_sight(platform: "Platform", address: "Address", port_file: Path | N
     def announce(found: "Address") -> None:
         if port_file is not None:
             write_port_file(port_file, found)
-        click.echo(f"Working, in sight on {found.url}")
+        say(f"Working, in sight on {found.url}")
 
     serve(
         build_worker_asgi(platform.services, background.lifespan),
@@ -168,7 +171,7 @@ def _metrics(platform: "Platform", address: str | None) -> Iterator[None]:
     meters = platform.services.store.meters
     meters.watch_process()
     with serving_metrics(Address.parse(address), meters.registry) as found:
-        click.echo(f"Metrics on {found.url}/metrics")
+        say(f"Metrics on {found.url}/metrics")
         yield
 
 
@@ -185,7 +188,7 @@ def openapi_command() -> None:
         tempfile.TemporaryDirectory() as folder,
         platform_at(Path(folder), new=True, database_url=None) as platform,
     ):
-        click.echo(json.dumps(platform.asgi.openapi(), indent=2))
+        put(json.dumps(platform.asgi.openapi(), indent=2))
 
 
 @click.command("mine")
@@ -195,8 +198,11 @@ def openapi_command() -> None:
 def mine_command(count: int, state: Path, as_json: bool) -> None:
     """Mines blocks on the embedded chain of the server that runs on this state folder."""
     with refusals(), _operator_at(state) as operator:
-        answer = operator.mine(count)
-    click.echo(json.dumps(answer) if as_json else f"Block {answer['height']}: {answer['block_hash']}")
+        mined = operator.mine(count)
+    if as_json:
+        answer(mined)
+        return
+    say(f"Block {mined['height']}: {mined['block_hash']}")
 
 
 @click.command("fund")
@@ -207,8 +213,11 @@ def mine_command(count: int, state: Path, as_json: bool) -> None:
 def fund_command(address: str, amount_btc: str, state: Path, as_json: bool) -> None:
     """Pays from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
     with refusals(), _operator_at(state) as operator:
-        answer = operator.fund(address, amount_btc)
-    click.echo(json.dumps(answer) if as_json else answer["txid"])
+        paid = operator.fund(address, amount_btc)
+    if as_json:
+        answer(paid)
+        return
+    say(paid["txid"])
 
 
 @contextmanager
@@ -225,6 +234,7 @@ def _operator_at(state: Path) -> "Iterator[Operator]":
             fail(
                 f"No server with an embedded chain is running on {state}.",
                 "Start custody serve on it; a chain with a node of its own is not ours to mine.",
+                Exit.NOT_RUNNING,
             )
         yield Operator(store, utc_now, token_bytes)
 

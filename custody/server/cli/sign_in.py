@@ -4,7 +4,9 @@ from pathlib import Path
 
 import click
 
+from custody.cli.common import json_option
 from custody.server.cli.common import platform_at, refusals, state_option
+from custody.terminal import answer, say
 
 # As `custody.server.service.secrets.Purpose`, without loading it; a test compares them.
 PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook")
@@ -13,7 +15,8 @@ PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook")
 @click.command("reset-two-factor")
 @click.argument("email", help="The person's e-mail address.")
 @state_option
-def reset_two_factor_command(email: str, state: Path) -> None:
+@json_option
+def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     """Sets an account back to mailed codes, where its owner lost authenticator and recovery codes.
 
     Make sure that it is the owner who asks: from then on the mailbox and the password open the account.
@@ -21,9 +24,10 @@ def reset_two_factor_command(email: str, state: Path) -> None:
     address = email.strip().lower()
     with refusals(), platform_at(state) as platform:
         platform.services.account.two_factor.reset(address)
-    click.echo(
-        f"{address} signs in with mailed codes now; the authenticator and its recovery codes are forgotten."
-    )
+    if as_json:
+        answer({"email": address, "method": "email"})
+        return
+    say(f"{address} signs in with mailed codes now; the authenticator and its recovery codes are forgotten.")
 
 
 @click.command("rotate-secret")
@@ -35,7 +39,8 @@ def reset_two_factor_command(email: str, state: Path) -> None:
     is_flag=True,
     help="Make no new one: forget the older ones, which nobody uses any more.",
 )
-def rotate_secret_command(purpose: str, state: Path, finish: bool) -> None:
+@json_option
+def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool) -> None:
     """Makes a new secret of the platform's own, while servers run.
 
     Older ones go on reading what was made with them, until --finish. Secrets of authenticators and webhooks
@@ -47,9 +52,10 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool) -> None:
     with refusals(), platform_at(state) as platform:
         rotation = platform.services.account.rotation
         done = rotation.finish(secret) if finish else rotation.rotate(secret)
+    if as_json:
+        answer(done)
+        return
     what = {Purpose.TOTP: "accounts", Purpose.WEBHOOK: "webhooks"}.get(secret)
     sealed = f" {done.reencrypted} {what} were encrypted anew." if what else ""
     said = "No new" if finish else "A new"
-    click.echo(
-        f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}."
-    )
+    say(f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}.")

@@ -1,16 +1,17 @@
 """``custody status``: what an operator asks first."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from custody._version import __version__
-from custody.server.cli.common import json_option, platform_at, refusals, state_option
+from custody.cli.common import json_option
+from custody.server.cli.common import plain_values, platform_at, refusals, state_option
+from custody.terminal import answer, say
 
 if TYPE_CHECKING:
     from custody.server.service.operations.status import Status
@@ -28,20 +29,10 @@ def status_command(state: Path, as_json: bool) -> None:
         now = utc_now()
         status = read_status(platform.services.store, now)
     if as_json:
-        click.echo(json.dumps({"version": __version__, **_plain(asdict(status))}))
+        answer({"version": __version__, **plain_values(asdict(status))})
         return
     for line in _lines(status, now):
-        click.echo(line)
-
-
-def _plain(value: Any) -> Any:
-    from custody.schemas.common import format_time
-
-    if isinstance(value, datetime):
-        return format_time(value)
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+        say(line)
 
 
 def _lines(status: "Status", now: datetime) -> Iterator[str]:

@@ -2,10 +2,12 @@
 
 CustodyError
 ├── Unauthenticated · TokenExpired · OtpInvalid · WebhookRefused
-├── PermissionDenied · NotOrgMember · NotASigner · KeyIsRevoked · RoleLimitExceeded · VaultLimitExceeded
+├── PermissionDenied · NotOrgMember · NotASigner · MakerMayNotApprove · KeyIsRevoked · RoleLimitExceeded ·
+│   VaultLimitExceeded · NotInAddressBook
 ├── NotFound
-├── StateConflict · LastAdmin · VaultsLeftShort · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted ·
-│   DeploymentNotConfirmed · AlreadyPaused · NotPaused · CallNotStalled · IdempotencyInProgress
+├── StateConflict · VaultFrozen · SecondPersonNeeded · LastAdmin · VaultsLeftShort · LockedFunds ·
+│   KeyAlreadyActive · KeyAccountsExhausted · DeploymentNotConfirmed · AlreadyPaused · NotPaused ·
+│   CallNotStalled · IdempotencyInProgress
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing (TokenCoinUnconfirmed) ·
 │   PsbtDiffers · SignatureInvalid · WalletAddressMismatch · IdempotencyKeyReused
 └── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable (Outdated) · OutcomeUnknown ·
@@ -113,6 +115,16 @@ class VaultLimitExceeded(CustodyError):
     hint = "Send less, or ask an administrator to raise the vault's limit."
 
 
+class NotInAddressBook(CustodyError):
+    code = ErrorCode.NOT_IN_ADDRESS_BOOK
+    hint = "Pay an address of the address book, or have this one entered there first."
+
+
+class MakerMayNotApprove(CustodyError):
+    code = ErrorCode.NOT_A_SIGNER
+    hint = "Another signer of the vault has to approve it."
+
+
 class NotFound(CustodyError):
     code = ErrorCode.NOT_FOUND
     hint = "Check the id, and that it belongs to the workspace you name."
@@ -121,6 +133,16 @@ class NotFound(CustodyError):
 class StateConflict(CustodyError):
     code = ErrorCode.STATE_CONFLICT
     hint = "Read the current state again before trying anything else."
+
+
+class VaultFrozen(CustodyError):
+    code = ErrorCode.VAULT_FROZEN
+    hint = "Try again once it is unfrozen (POST /api/v1/unfreeze-vault, by two members)."
+
+
+class SecondPersonNeeded(CustodyError):
+    code = ErrorCode.SECOND_PERSON_NEEDED
+    hint = "Ask for it with POST /api/v1/request-change; another member confirms it."
 
 
 class LastAdmin(CustodyError):

@@ -51,7 +51,11 @@ def _amount(text: str, pointer: str) -> Sats:
 def merge_amount(recipient: Recipient, given: int | None, pointer: str) -> Sats:
     """The amount of a recipient: the link's or the request's, and the same where both name it."""
     if given is None and recipient.amount is None:
-        raise Invalid.at(pointer, "Each recipient needs an amount: in amounts_sats, or in its BIP-21 link.")
+        sentence = (
+            "Each recipient needs an amount: in amounts_sats, or in its BIP-21 link. "
+            "Only one recipient alone, of a new send, may go without: it is sent everything."
+        )
+        raise Invalid.at(pointer, sentence)
     if given is not None and recipient.amount is not None and given != recipient.amount:
         raise Invalid.at(pointer, "The link and amounts_sats name different amounts.")
     return Sats(given) if given is not None else recipient.amount or Sats(0)

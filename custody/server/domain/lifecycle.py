@@ -82,6 +82,9 @@ ENDED_UNSENT = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Sta
 REPLACEABLE = frozenset({Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING})
 # The final transaction is stored and must reach the network.
 TO_BROADCAST = frozenset({Status.SIGNED, Status.STALLED})
+# Its signatures are of use to its signers: it waits for more, or may have to reach the network, again after a
+# reorganisation.
+TO_FINISH = frozenset({Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.CONFIRMED})
 # The threshold was met: the final transaction exists, whatever became of it.
 FINALISED = frozenset(
     {Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.CONFIRMED, Status.REPLACED, Status.FAILED}

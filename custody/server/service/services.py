@@ -21,8 +21,10 @@ from custody.server.service.people.onboarding import Onboarding
 from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
+from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
+from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
@@ -85,10 +87,12 @@ class Services:
     changes: Changes
     following: Following
     readiness: Readiness
+    second_person: SecondPerson
     invitations: Invitations
     address_book: AddressBook
     onboarding: Onboarding
     vaults: Vaults
+    vault_controls: VaultControls
     limits: LimitAdministration
     proposals: Proposals
     replacing: Replacing

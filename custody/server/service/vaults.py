@@ -287,6 +287,7 @@ def _record(
         confirmed_sats=balance.confirmed,
         unconfirmed_sats=balance.unconfirmed,
         locked_sats=balance.locked,
+        is_frozen=vault.frozen_at is not None,
     )
 
 

@@ -34,11 +34,13 @@ from custody.server.domain.errors import (
     DeploymentNotConfirmed,
     InsufficientFunds,
     LockedFunds,
+    NotInAddressBook,
     NotPaused,
     PolicyUnavailable,
     RoleLimitExceeded,
     StateConflict,
     TokenCoinMissing,
+    VaultFrozen,
     VaultLimitExceeded,
     WrongNetworkAddress,
 )
@@ -48,7 +50,7 @@ from custody.server.service.tokens.index_reading import balances_in, workspace_w
 from custody.server.service.tokens.records import call_page, contract_record, contracts_of_vault
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposals import RECHECK_SECONDS
-from custody.server.web.vaults import VAULT_VIEWERS
+from custody.server.web.vaults import VAULT_READERS, VAULT_VIEWERS
 from multisig.tokens import Function
 
 _CALLS = TypeAdapter(list[ContractCall])
@@ -59,9 +61,11 @@ PAYING = (
     ChainUnavailable,
     InsufficientFunds,
     LockedFunds,
+    NotInAddressBook,
     PolicyUnavailable,
     RoleLimitExceeded,
     TokenCoinMissing,
+    VaultFrozen,
     VaultLimitExceeded,
 )
 RULES = (DeploymentNotConfirmed, StateConflict, WrongNetworkAddress)
@@ -176,7 +180,7 @@ ENDPOINTS = (
         "GET", "/api/v1/contracts", contracts, list[Contract], VAULT_VIEWERS, Unit.READ, VaultTokensQuery,
     ),
     Endpoint(
-        "GET", "/api/v1/contract-calls", contract_calls, list[ContractCall], VAULT_VIEWERS, Unit.READ,
+        "GET", "/api/v1/contract-calls", contract_calls, list[ContractCall], VAULT_READERS, Unit.READ,
         ContractCallsQuery,
     ),
     Endpoint(

@@ -126,7 +126,9 @@ def _with_cookie(request: Request, response: Response, tokens: Tokens) -> Respon
 
 
 def _is_secure(request: Request) -> bool:
-    """True except on loopback http, where a browser would never return a Secure cookie."""
+    """True except on loopback http without a proxy, where a browser would never return a Secure cookie."""
+    if request.app.state.behind_proxy:
+        return True
     return not (request.url.scheme == "http" and request.url.hostname in LOOPBACK)
 
 

@@ -27,6 +27,7 @@ from custody.schemas.proposals import (
 )
 from custody.schemas.queries import PsbtQuery
 from custody.schemas.users import PermissionName
+from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
     ChainUnavailable,
     CustodyError,
@@ -36,11 +37,13 @@ from custody.server.domain.errors import (
     LockedFunds,
     NotASigner,
     NotFound,
+    NotInAddressBook,
     PolicyUnavailable,
     PsbtDiffers,
     RoleLimitExceeded,
     SignatureInvalid,
     StateConflict,
+    VaultFrozen,
     VaultLimitExceeded,
     WalletAddressMismatch,
     WrongNetworkAddress,
@@ -196,7 +199,9 @@ class _Seen:
 
 
 async def psbt(call: Call[PsbtQuery]) -> Response:
-    """One proposal, or a workspace's. ``If-None-Match`` with ``Prefer: wait=SECONDS`` waits for a change."""
+    """One proposal, or a workspace's. ``If-None-Match`` with ``Prefer: wait=SECONDS`` waits for a change. The PSBT carries the
+    signatures that were given for the vault's signers alone, while it may still be finished; others read it unsigned.
+    """  # noqa: E501
     deadline = time.monotonic() + _wait_seconds(call.request)
     answer, seen = await run_in_threadpool(_look_at, call)
     while answer.status_code == HTTPStatus.NOT_MODIFIED and await _has_moved(call, seen, deadline):
@@ -262,12 +267,15 @@ def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
             access = call.enter(db, query.workspace_id)
             awaiting = call.caller.user_id if query.awaiting else None
             wanted = Filter(query.status, awaiting, query.after, query.limit)
-            return _shown_page(query, proposals.page(db, access, wanted)), _seen(db, query.workspace_id)
+            return _shown_page(query, proposals.page(db, call.caller, access, wanted)), _seen(
+                db, query.workspace_id
+            )
         found = proposals.find(db, query.psbt_id)
         if query.workspace_id not in {None, found.workspace_id}:
             raise no_such_proposal()
-        _enter_workspace_of(call, db, found.workspace_id)
-        shown = _Shown(proposals.record(db, found).model_dump_json(by_alias=True).encode(), {})
+        access = _enter_workspace_of(call, db, found.workspace_id)
+        record = proposals.record(db, call.caller, access, found)
+        shown = _Shown(record.model_dump_json(by_alias=True).encode(), {})
         return shown, _seen(db, found.workspace_id)
 
 
@@ -276,10 +284,10 @@ def _seen(db: Session, workspace_id: int) -> _Seen:
     return _Seen(workspace_id, read_revision(db, workspace_id))
 
 
-def _enter_workspace_of(call: Call[PsbtQuery], db: Session, workspace_id: int) -> None:
+def _enter_workspace_of(call: Call[PsbtQuery], db: Session, workspace_id: int) -> WorkspaceAccess:
     """Another tenant's proposal is answered exactly as one that does not exist (P24)."""
     try:
-        call.enter(db, workspace_id)
+        return call.enter(db, workspace_id)
     except NotFound:
         raise no_such_proposal() from None
 
@@ -315,8 +323,8 @@ ENDPOINTS = (
         frozenset({PermissionName.MANAGE_WORKSPACE}), Unit.WRITE, CreatePsbtRequest, creates=True,
         prepares=_draft_psbt,
         refuses=(
-            ChainUnavailable, Dust, InsufficientFunds, LockedFunds, PolicyUnavailable, RoleLimitExceeded,
-            StateConflict, VaultLimitExceeded, WrongNetworkAddress,
+            ChainUnavailable, Dust, InsufficientFunds, LockedFunds, NotInAddressBook, PolicyUnavailable,
+            RoleLimitExceeded, StateConflict, VaultFrozen, VaultLimitExceeded, WrongNetworkAddress,
         ),
     ),
     Endpoint(
@@ -329,7 +337,11 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/sign-psbt", sign_psbt, SignPsbtResponse, SIGNERS, Unit.OWN, SignPsbtRequest,
-        carries_psbt=True, refuses=(KeyIsRevoked, NotASigner, PsbtDiffers, SignatureInvalid, StateConflict),
+        carries_psbt=True,
+        refuses=(
+            KeyIsRevoked, NotASigner, NotInAddressBook, PsbtDiffers, SignatureInvalid, StateConflict,
+            VaultFrozen,
+        ),
     ),
     Endpoint(
         "POST", "/api/v1/forward-to-vault", forward_to_vault, CreatePsbtResponse,

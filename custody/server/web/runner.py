@@ -15,8 +15,10 @@ from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
     CustodyError,
     KeyIsRevoked,
+    MakerMayNotApprove,
     NotASigner,
     NotFound,
+    NotInAddressBook,
     NotOrgMember,
     PermissionDenied,
     RoleLimitExceeded,
@@ -29,7 +31,16 @@ from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, services_of
 from custody.server.web.problems import trace_id_of
 
 # Attempts without the right to: recorded, unlike mistakes.
-REFUSALS = (PermissionDenied, NotOrgMember, NotASigner, KeyIsRevoked, RoleLimitExceeded, VaultLimitExceeded)
+REFUSALS = (
+    PermissionDenied,
+    NotOrgMember,
+    NotASigner,
+    MakerMayNotApprove,
+    KeyIsRevoked,
+    RoleLimitExceeded,
+    VaultLimitExceeded,
+    NotInAddressBook,
+)
 Handler = Callable[[Call[Any]], Any]
 
 
@@ -127,7 +138,10 @@ class Runner:
             # A change may have waited seconds for its turn: a session that was ended since then changes
             # nothing.
             require_session(db, call.caller)
-        return replace(call, maybe_db=db, maybe_access=self._enter(call, db))
+        access = self._enter(call, db)
+        if self._endpoint.needs_second_person and access is not None:
+            call.services.second_person.require_off(db, access.organisation_id)
+        return replace(call, maybe_db=db, maybe_access=access)
 
     def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
         if isinstance(self._endpoint.needs, Auth):

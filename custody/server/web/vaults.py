@@ -25,7 +25,16 @@ from custody.schemas.limits import (
 )
 from custody.schemas.queries import ProfileQuery, WorkspaceQuery
 from custody.schemas.users import PermissionName
-from custody.schemas.vaults import CreateWalletRequest, Vault, VaultExport, VaultExportQuery
+from custody.schemas.vaults import (
+    CreateWalletRequest,
+    FreezeVaultRequest,
+    UnfreezeVaultRequest,
+    UpdateVaultControlsRequest,
+    Vault,
+    VaultControls,
+    VaultExport,
+    VaultExportQuery,
+)
 from custody.server.domain.errors import (
     KeyAccountsExhausted,
     KeyAlreadyActive,
@@ -41,6 +50,7 @@ from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 
 ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
 VAULT_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
+APPROVERS = frozenset({PermissionName.PAYMENT_APPROVE})
 VAULT_VIEWERS = frozenset(
     {PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES}
 )
@@ -94,6 +104,31 @@ def list_wallets(call: Call[WorkspaceQuery]) -> list[Vault]:
 def vault_export(call: Call[VaultExportQuery]) -> VaultExport:
     """The vault as other wallets import it: its descriptor with checksum and key origins, or a record of BIP-129 (BSMS)."""  # noqa: E501
     return exported(vault_in(call.db, call.access, call.body.vault_id), call.body)
+
+
+def vault_controls(call: Call[VaultQuery]) -> VaultControls:
+    """What bounds the vault beside its limits, whether it is frozen, and what a freeze holds up."""
+    return call.services.vault_controls.of_vault(call.db, call.access, call.body.vault_id)
+
+
+def update_vault_controls(call: Call[UpdateVaultControlsRequest]) -> VaultControls:
+    """Binds the vault to the address book, and says whether a signer may approve what they proposed. Counts for the next
+    proposal, and for the next approval of those that wait.
+    """  # noqa: E501
+    return call.services.vault_controls.replace(call.db, call.caller, call.access, call.body)
+
+
+def freeze_vault(call: Call[FreezeVaultRequest]) -> VaultControls:
+    """Freezes the vault at once: nothing is proposed, approved or sent until two members unfreeze it. What met its
+    threshold waits as STALLED; what is on the network stays there. Of a frozen vault it takes back the first word for
+    unfreezing it.
+    """  # noqa: E501
+    return call.services.vault_controls.freeze(call.db, call.caller, call.access, call.body)
+
+
+def unfreeze_vault(call: Call[UnfreezeVaultRequest]) -> VaultControls:
+    """The first member asks, and another one within a day unfreezes. Then what waits is sent, and may be approved."""  # noqa: E501
+    return call.services.vault_controls.unfreeze(call.db, call.caller, call.access, call.body)
 
 
 def update_role_policies(call: Call[UpdateRolePoliciesRequest]) -> RoleLimit:
@@ -154,14 +189,30 @@ ENDPOINTS = (
         Unit.WRITE, CreateWalletRequest, creates=True, refuses=(KeyAccountsExhausted, StateConflict),
     ),
     Endpoint(
-        "GET", "/api/v1/list-wallets", list_wallets, list[Vault], VAULT_VIEWERS, Unit.READ, WorkspaceQuery,
+        "GET", "/api/v1/list-wallets", list_wallets, list[Vault], VAULT_READERS, Unit.READ, WorkspaceQuery,
     ),
     Endpoint(
         "GET", "/api/v1/vault-export", vault_export, VaultExport, VAULT_VIEWERS, Unit.READ, VaultExportQuery,
     ),
     Endpoint(
+        "GET", "/api/v1/vault-controls", vault_controls, VaultControls, VAULT_READERS, Unit.READ, VaultQuery,
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-vault-controls", update_vault_controls, VaultControls, VAULT_MANAGERS,
+        Unit.WRITE, UpdateVaultControlsRequest,
+        needs_second_person=True,
+    ),
+    Endpoint(
+        "POST", "/api/v1/freeze-vault", freeze_vault, VaultControls, APPROVERS, Unit.WRITE,
+        FreezeVaultRequest,
+    ),
+    Endpoint(
+        "POST", "/api/v1/unfreeze-vault", unfreeze_vault, VaultControls, APPROVERS, Unit.WRITE,
+        UnfreezeVaultRequest, refuses=(StateConflict,),
+    ),
+    Endpoint(
         "POST", "/api/v1/update-role-policies", update_role_policies, RoleLimit, ROLE_MANAGERS, Unit.WRITE,
-        UpdateRolePoliciesRequest, refuses=(PolicyUnavailable,),
+        UpdateRolePoliciesRequest, needs_second_person=True, refuses=(PolicyUnavailable,),
     ),
     Endpoint(
         "GET", "/api/v1/get-role-limit", get_role_limit, RoleLimit, ROLE_MANAGERS, Unit.READ, RoleQuery,
@@ -177,7 +228,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/update-vault", update_vault, VaultLimits, VAULT_MANAGERS, Unit.WRITE,
-        UpdateVaultRequest, refuses=(PolicyUnavailable,),
+        UpdateVaultRequest, needs_second_person=True, refuses=(PolicyUnavailable,),
     ),
     Endpoint(
         "GET", "/api/v1/get-vault-limits", get_vault_limits, VaultLimits | LimitError, VAULT_READERS,

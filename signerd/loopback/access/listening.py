@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from custody.private_files import PRIVATE_FILE
 from signerd.endpoint import IPV4, require_own_socket, socket_path
 from signerd.errors import SocketUnusable, UnsafeFolder
-from signerd.journal.storage import PRIVATE_FILE, make_private
+from signerd.journal.storage import make_private
 from signerd.loopback.access.peers import Whose, teller
 
 # sockaddr_un's sun_path is 108 bytes on Linux and 104 on macOS, with its closing zero.

@@ -87,8 +87,8 @@ def _refused(error: EntryRefused) -> Response:
     # The templates' engine is imported when it is first needed.
     from signerd.loopback.page import rendering
 
-    told = problem(error)
-    html = rendering.render("problem_bare.html", problem=told, title=told["title"], here="")
+    # With the form: a slip of the hand is typed again while the code is good.
+    html = rendering.render("enter.html", problem=problem(error))
     return rendering.answer(html, HTTPStatus(status_of(error)))
 
 

@@ -105,7 +105,11 @@ def said_words(asked: PageRequest, subject: str, after: int) -> tuple[Words, ...
 def saying(asked: PageRequest, subject: str) -> dict[str, Any]:
     """What a page needs that has the part in it."""
     after = asked.service.feed.last
-    return {"said_part": said_part(subject, after), "said": said_words(asked, subject, after)}
+    return {
+        "said_part": said_part(subject, after),
+        "said": said_words(asked, subject, after),
+        "subject": subject,
+    }
 
 
 async def said(asked: PageRequest) -> Response:

@@ -51,6 +51,11 @@ def address(text: str) -> Markup:
     return _groups(text, ADDRESS_GROUP, "address")
 
 
+def screen_figure(text: str) -> Markup:
+    """What a device's screen says: addresses and data in groups, amounts with their unit as they are."""
+    return escape(plain(text)) if " " in text else address(text)
+
+
 def hexadecimal(text: str) -> Markup:
     """A hash, a key, a script: the whole of it."""
     return _groups(text, HASH_GROUP, "hex")
@@ -92,6 +97,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "sats_words": sats_words,
         "address": address,
         "hexadecimal": hexadecimal,
+        "screen_figure": screen_figure,
         "fee_rate": fee_rate,
         "moment": moment,
         "count": count,
@@ -193,13 +199,13 @@ def _coins(money: MoneyView) -> tuple[Flow, ...]:
 
 def _outputs(money: MoneyView, whose: str) -> tuple[Flow, ...]:
     return (
-        *(Flow("pay", p.amount_sats, "Pays", _lines(p.address)) for p in money.payments),
+        *(Flow("pay", p.amount_sats, "Pays", _lines(p.on_screen)) for p in money.payments),
         *(
             Flow(
                 "back",
                 c.amount_sats,
                 f"Back to {whose}",
-                ((place_words(c.chain, c.index),), *_lines(c.address)),
+                ((place_words(c.chain, c.index),), *_lines(c.on_screen)),
             )
             for c in money.change
         ),

@@ -15,10 +15,8 @@ from signerd.feed import Line
 from signerd.loopback.page import rendering
 from signerd.loopback.page.picture import Picture, picture_of
 from signerd.loopback.page.rendering import Live, PageRequest, Row, shaped
-from signerd.shapes import CheckView, MoneyView, ProposalView
+from signerd.shapes import CheckView, MoneyView, ProposalLine, ProposalView
 
-# Of the newest lines about a proposal, as many as tell what the device did from its first prompt on.
-MOST_LINES = 12
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing", "verifying"})
 # From the yes to the chain, as four steps, each with the states that it stands for while it lasts.
 STEPS = (
@@ -55,6 +53,8 @@ class Share:
     per_mille: int
     address: str | None = None
     script: str | None = None
+    on_screen: str | None = None
+    label: str | None = None
     note: str = ""
 
 
@@ -104,7 +104,9 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
 
     return (
         *(
-            Share("pay", "Pays", p.amount_sats, part(p.amount_sats), p.address, p.script)
+            Share(
+                "pay", "Pays", p.amount_sats, part(p.amount_sats), p.address, p.script, p.on_screen, p.label
+            )
             for p in money.payments
         ),
         *(
@@ -114,6 +116,7 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
                 c.amount_sats,
                 part(c.amount_sats),
                 c.address,
+                on_screen=c.on_screen,
                 note=f"derived again here, {place_words(c.chain, c.index)}",
             )
             for c in money.change
@@ -135,14 +138,17 @@ def stages(state: str, *, brought: bool = False) -> tuple[Stage, ...]:
     )
 
 
-def device_words(state: str, lines: Sequence[Line]) -> tuple[str, ...]:
-    """What was said about it while a device worked, oldest first; nothing for a proposal on which
-    none works.
+def status_line(view: ProposalLine, lines: Sequence[Line]) -> str:
+    """The one sentence below the state: what the device is at, or else why the proposal stands there.
+
+    ``lines``: the feed's about it, oldest first. What was said in an earlier state is over.
     """
-    if state not in ON_THE_WAY | DELIVERED | {"interrupted"}:
-        return ()
-    told = [plain(line.text) for line in lines if line.kind in {"progress", "attention", "alarm"}]
-    return tuple(told[-MOST_LINES:])
+    if view.state in {"signing", "verifying"}:
+        after = max((n for n, line in enumerate(lines, 1) if line.kind == "state"), default=0)
+        told = [plain(line.text) for line in lines[after:] if line.kind == "progress"]
+        if told:
+            return told[-1]
+    return "" if view.reason == view.alarm else view.reason
 
 
 def _standing_part(psbt_id: str) -> Live:
@@ -161,7 +167,7 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
     return {
         "shown": shown(view),
         "stages": stages(view.state, brought=view.brought_by is not None),
-        "device_words": device_words(view.state, lines),
+        "status_line": status_line(view, lines),
         "changed": changed,
         "standing_part": _standing_part(view.psbt_id),
         "review_part": _review_part(view, changed=changed),
@@ -170,9 +176,7 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
 
 async def proposal(asked: PageRequest) -> Response:
     view = await asked.service.proposal(asked.path_id("psbt_id"))
-    return await asked.page(
-        "proposals/proposal.html", title=f"Proposal {view.psbt_id}", here="/", **_parts(asked, view)
-    )
+    return await asked.page("proposals/proposal.html", title=view.title, here="/", **_parts(asked, view))
 
 
 async def standing(asked: PageRequest) -> Response:

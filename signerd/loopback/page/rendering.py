@@ -243,7 +243,7 @@ def _enter(asked: PageRequest, error: SignerdError) -> Response:
         headers = LEFT if asked.request.method == "GET" else IN_PLACE
         told = problem(NotPaired("this page is not open any more, and nothing was done", hint=ENTER_AGAIN))
         return answer(render("problem.html", problem=told), status_of(error), headers)
-    return answer(render("enter.html"), status_of(error))
+    return answer(render("enter.html", problem=None), status_of(error))
 
 
 STATIC = Path(__file__).parent / "static"

@@ -91,7 +91,7 @@ def test_a_problem_document_becomes_an_error_with_its_code():
     handler, _ = scripted(httpx.Response(403, json=PROBLEM))
     with pytest.raises(ApiError, match="not yours") as caught:
         client(handler).user_info()
-    assert caught.value.problem.code == "PERMISSION_DENIED"
+    assert caught.value.code == caught.value.problem.code == "PERMISSION_DENIED"
 
 
 def test_an_answer_of_something_else_is_refused():

@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 import custody.client
 from custody.schemas.common import MAX_INT64, Few, Int64, Request
 from custody.schemas.errors import MAX_TOLD, FieldError, Problem
+from custody.schemas.proposals import CreatePsbtRequest
 from signerd.account import wire
 
 # A webhook's delivery is no answer: it is read by its receiver, when its signature is good.
@@ -137,3 +138,24 @@ def test_a_refusal_is_cut_and_read_however_long_it_is() -> None:
     )
     assert {len(text) for text in (told.title, told.detail, told.instance)} == {MAX_TOLD}
     assert told.errors == [FieldError(pointer=long, code=long, detail=long)]
+
+
+def _asked(number: str) -> CreatePsbtRequest:
+    body = (
+        '{"wallet_id": "v", "tx_type": "send", "recipients": ["x"], "workspace_id": %s, "amounts_sats": [%s]}'
+    )
+    return CreatePsbtRequest.model_validate(json.loads(body % (number, number)))
+
+
+@pytest.mark.parametrize("number", ["1000.0", "1e3", "1000"])
+def test_a_whole_number_may_be_written_with_a_point(number: str) -> None:
+    """As JSON Schema has it, and the OpenAPI document with it."""
+    asked = _asked(number)
+    assert (asked.workspace_id, asked.amounts_sats) == (1000, [1000])
+
+
+@pytest.mark.parametrize("number", ["1000.5", "true", "9007199254740992.0", "1e400", '"1000"'])
+def test_nothing_else_is_taken_for_one(number: str) -> None:
+    """From 2**53 on a number with a point may not be the one that was written."""
+    with pytest.raises(ValidationError, match=r"whole number|int"):
+        _asked(number)

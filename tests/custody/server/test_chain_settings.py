@@ -7,6 +7,7 @@ from custody.server.app import open_platform
 from custody.server.cli import app
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.settings import Settings
+from custody.terminal import Exit
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig
 
 REGTEST = "CUSTODY_CHAIN_REGTEST"
@@ -65,7 +66,7 @@ def test_where_nothing_is_set_the_chain_is_embedded(tmp_path):
 def test_a_slip_of_the_pen_is_told_before_anything_is_opened(tmp_path, monkeypatch):
     monkeypatch.setenv("CUSTODY_CHAIN_MAINET", "bitcoind:http://127.0.0.1:8332")
     result = CliRunner().invoke(app, ["serve", "--state", str(tmp_path / "new"), "--listen", "127.0.0.1:0"])
-    assert result.exit_code == 1
+    assert result.exit_code == Exit.STATE
     assert "CUSTODY_CHAIN_MAINET is not a setting" in result.stderr
     assert "docs/operating/chain.md" in result.stderr
     assert not (tmp_path / "new").exists()

@@ -15,12 +15,13 @@ import structlog
 from click.testing import CliRunner, Result
 from sqlalchemy import select
 
-from custody.server.cli import app
+from custody.cli.program import app
 from custody.server.listen import only_server
 from custody.server.locking import is_served
 from custody.server.service.operations.regtest import TIMEOUT_SECONDS
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent
+from custody.terminal import Exit
 from tests.support.platform import plain_vault
 
 PASSWORD = "correct horse battery"
@@ -96,13 +97,13 @@ def test_the_state_is_the_owners_alone(tmp_path: Path) -> None:
 def test_only_one_server_runs_on_a_state_folder(tmp_path: Path) -> None:
     with only_server(tmp_path):
         second = custody("serve", "--state", str(tmp_path), "--listen", "127.0.0.1:0")
-    assert second.exit_code == 1
+    assert second.exit_code == Exit.STATE
     assert "Another server is running" in second.stderr
 
 
 def test_an_address_that_cannot_be_served_on_is_explained(tmp_path: Path) -> None:
     answer = custody("serve", "--state", str(tmp_path), "--listen", "0.0.0.0:0")
-    assert answer.exit_code == 1
+    assert answer.exit_code == Exit.STATE
     assert "can be reached from other machines" in answer.stderr
     assert "--behind-proxy" in answer.stderr
 
@@ -120,10 +121,10 @@ def test_what_cannot_be_bootstrapped_is_explained(
     tmp_path: Path, arguments: list[str], password: str, sentence: str
 ) -> None:
     answer = custody(*BOOTSTRAP, "--state", str(tmp_path), *arguments, answer=f"{password}\n")
-    assert answer.exit_code == 1
+    assert answer.exit_code == Exit.USAGE
     assert sentence in answer.stderr
     assert custody("admin", "add-member", "--state", str(tmp_path), "--workspace-id", "1", "--email", "b@c.d",
-                   answer=f"{PASSWORD}\n").exit_code == 1  # fmt: skip
+                   answer=f"{PASSWORD}\n").exit_code == Exit.NOT_DECIDED  # fmt: skip
 
 
 def test_a_chain_without_a_backend_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +143,7 @@ def test_what_testnet_means_is_one_thing(tmp_path: Path) -> None:
         "admin", "bootstrap", "--state", str(tmp_path), "--organisation", "B", "--workspace", "M", "--chain",
         "signet", "--email", "alice@example.org",
     )  # fmt: skip
-    assert other.exit_code == 1
+    assert other.exit_code == Exit.NOT_DECIDED
     assert "testnet means regtest" in other.stderr
 
 
@@ -173,7 +174,7 @@ def test_a_mistyped_folder_is_no_platform_whose_log_is_whole(tmp_path: Path) -> 
     make = ("admin", "make-operator", "alice@example.org")
     for command in (("audit", "verify"), ("admin", "requests"), make):
         refused = custody(*command, "--state", str(tmp_path / "typo"))
-        assert refused.exit_code == 1
+        assert refused.exit_code == Exit.STATE
         assert "There is no platform in" in refused.output
     assert list(tmp_path.iterdir()) == []
 
@@ -181,7 +182,7 @@ def test_a_mistyped_folder_is_no_platform_whose_log_is_whole(tmp_path: Path) -> 
 def test_advice_is_for_a_person_at_a_command_line(tmp_path: Path) -> None:
     assert bootstrap(tmp_path).exit_code == 0
     unknown = custody("admin", "reset-two-factor", "nobody@example.org", "--state", str(tmp_path))
-    assert unknown.exit_code == 1
+    assert unknown.exit_code == Exit.NOT_DECIDED
     assert "workspace you name" not in unknown.output
     assert "--state" in unknown.output
 
@@ -200,7 +201,7 @@ def test_prints_the_openapi_document() -> None:
 def test_a_state_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     refused = custody("serve", "--state", str(tmp_path / "file" / "state"), "--listen", "127.0.0.1:0")
-    assert refused.exit_code == 1
+    assert refused.exit_code == Exit.STATE
     assert "cannot be used" in refused.output
     assert "Traceback" not in refused.output
 
@@ -208,7 +209,7 @@ def test_a_state_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [["serve", "--no-workers", "--listen", "127.0.0.1:0"], ["worker"]])
 def test_the_embedded_chain_is_one_process_alone(tmp_path: Path, command: list[str]) -> None:
     answer = custody(*command, "--state", str(tmp_path))
-    assert answer.exit_code == 1
+    assert answer.exit_code == Exit.STATE
     assert "The embedded chain lives in the one process" in answer.stderr
     assert "docs/operating/scale.md" in answer.stderr
 
@@ -220,7 +221,7 @@ def test_without_a_server_the_chains_commands_say_so_at_once(tmp_path: Path, com
     bootstrap(tmp_path)
     started = time.monotonic()
     answer = custody(*command, "--state", str(tmp_path))
-    assert answer.exit_code == 1
+    assert answer.exit_code == Exit.NOT_RUNNING
     assert "No server with an embedded chain is running" in answer.stderr
     assert time.monotonic() - started < TIMEOUT_SECONDS / 2
     with only_server(tmp_path):

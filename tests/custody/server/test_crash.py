@@ -22,7 +22,13 @@ from tests.support.platform_crash import STORIES, Databases, look, play
 ROOT = Path(__file__).parents[3]
 TIMEOUT_SECONDS = 1200
 # How many steps further each kill is, so that one falls into each turn.
-PLAYED = (("payment", "sqlite", 29), ("payment", "postgresql", 29), ("bump", "sqlite", 33))
+PLAYED = (
+    ("payment", "sqlite", 29),
+    ("payment", "postgresql", 29),
+    ("bump", "sqlite", 33),
+    ("unfreeze", "sqlite", 11),
+    ("change", "sqlite", 9),
+)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from custody.server.chain.core import Password
 from custody.server.cli import app
 from custody.server.settings import CREDENTIALS_DIR, Settings
+from custody.terminal import Exit
 
 URL = "postgresql://custody:hunter2@127.0.0.1/custody"
 
@@ -51,6 +52,6 @@ def test_a_folder_that_is_not_there_begins_no_empty_platform(
     monkeypatch.setenv(CREDENTIALS_DIR, str(tmp_path / "missing"))
     state = tmp_path / "state"
     answer = CliRunner().invoke(app, [command, "--state", str(state)])
-    assert answer.exit_code == 1
+    assert answer.exit_code == Exit.STATE
     assert "missing cannot be used: Not a directory." in answer.stderr
     assert not state.exists()

@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from custody.server.cli import app
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import User
+from custody.terminal import Exit
 from tests.support.platform import PASSWORD
 
 BOOTSTRAP = ("admin", "bootstrap", "--organisation", "Acme", "--workspace", "Main", "--chain", "regtest",
@@ -55,7 +56,7 @@ def test_one_that_cannot_be_used_is_said_without_its_password(
 ) -> None:
     """P49."""
     refused = custody(*BOOTSTRAP, tmp_path / "state", url=url, answer=f"{PASSWORD}\n")
-    assert refused.exit_code == 1
+    assert refused.exit_code == Exit.STATE
     assert sentence in refused.output
     assert "hunter2" not in refused.output
     assert "Traceback" not in refused.output

@@ -164,6 +164,67 @@ def test_one_idempotency_key_with_two_bodies_has_the_effect_of_one(pair: Pair) -
     assert pair.count(Proposal) == 1
 
 
+def test_p56_a_change_is_confirmed_once_or_declined(pair: Pair) -> None:
+    """Two administrators at two processes: one word counts."""
+    desk = pair.desk
+    desk.world.member(desk.workspace_id, DORA, "Administrator")
+    dora = desk.world.as_user(DORA)
+    rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator"}
+    ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
+    body = {"workspace_id": 1, "role_id": SIGNER_ROLE, "new_transaction_limit": "5", "cycle_period": "M"}
+    asked = {"workspace_id": 1, "path": "/api/v1/update-role-policies", "body": body | {"cycle_day": 1}}
+    for other in ("confirm", "decline"):
+        change = {
+            "workspace_id": 1,
+            "change_id": ok(desk.admin.post("/api/v1/request-change", asked))["change_id"],
+        }
+        before = desk.world.audit_actions("workspace:1")
+        answers = pair.at_once(
+            lambda change=change: dora.post("/api/v1/confirm-change", change),
+            lambda change=change, other=other: pair.elsewhere(dora).post(f"/api/v1/{other}-change", change),
+        )
+        assert sorted(answer.status_code for answer in answers) == [200, 409]
+        said = desk.world.audit_actions("workspace:1")[len(before) :]
+        assert said in (["ROLE_POLICY_REPLACED", "CHANGE_CONFIRMED"], ["CHANGE_DECLINED"])
+
+
+def test_p53_a_freeze_and_the_last_approval(pair: Pair) -> None:
+    """Whoever is first: no worker sends anything after the freeze was answered."""
+    desk = pair.desk
+    desk.deposit(500_000)
+    psbt_id = ok(desk.propose(100_000))["psbt_id"]
+    desk.approve("alice", psbt_id)
+    signed = desk.signed("bob", psbt_id)
+    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    carol = pair.elsewhere(desk.signers["carol"])
+    approval, freeze = pair.at_once(
+        lambda: desk.submit("bob", psbt_id, signed), lambda: carol.post("/api/v1/freeze-vault", place)
+    )
+    met = [psbt_id] if approval.status_code == 200 else []
+    assert ok(freeze)["is_frozen"]
+    assert met or refused(approval, 409, "VAULT_FROZEN")
+    assert ok(carol.get("/api/v1/vault-controls", **place))["waiting_psbt_ids"] == met
+    desk.settle()
+    record = desk.proposal(psbt_id)
+    assert record["status"] == ("STALLED" if met else "PENDING")
+    assert desk.chain.transaction(record["txid_expected"]) is None
+
+
+def test_p53_two_who_unfreeze_at_once_are_two(pair: Pair) -> None:
+    desk = pair.desk
+    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    ok(desk.signers["carol"].post("/api/v1/freeze-vault", place))
+    alice = desk.signers["alice"]
+    for answer in pair.each_at_once(lambda person: person.post("/api/v1/unfreeze-vault", place), alice):
+        assert ok(answer)["is_frozen"], "the same person twice is one"
+    ok(desk.signers["carol"].post("/api/v1/freeze-vault", place))
+    bob = pair.elsewhere(desk.signers["bob"])
+    answers = pair.at_once(
+        lambda: alice.post("/api/v1/unfreeze-vault", place), lambda: bob.post("/api/v1/unfreeze-vault", place)
+    )
+    assert sorted(ok(answer)["is_frozen"] for answer in answers) == [False, True]
+
+
 def test_p16_a_coin_is_in_one_of_two_proposals(pair: Pair) -> None:
     pair.desk.deposit(500_000)
     assert codes(pair.each_at_once(create(pair, 100_000), pair.desk.admin)) == ["LOCKED_FUNDS", "ok"]

@@ -9,7 +9,8 @@ from custody.server.web.routes import ENDPOINTS
 from tests.custody.spec import contract
 from tests.custody.spec.reading import Specification
 from tests.custody.spec.staging import Stage
-from tests.support.platform import As
+from tests.support.custody import ok
+from tests.support.platform import As, register_key, seed
 
 # Of a workspace: the rest are one's own things, and sign-in.
 ROWS = tuple(row for row in ENDPOINTS if not isinstance(row.needs, Auth))
@@ -40,7 +41,8 @@ def _needs(row: Endpoint) -> set[str] | str:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.path)
 def test_each_permission_alone_lets_in(row: Endpoint, stage: Stage) -> None:
     for permission in sorted(row.permissions) or [None]:
-        stage.gives(frozenset({permission} if permission else ()))
+        alone = frozenset({permission} if permission else ())
+        stage.gives(EVERY_PERMISSION if row.path in contract.OWNERS else alone)
         # The handler may refuse what was asked; that the shape was right, the next test shows.
         answer = stage.asks(stage.tester, row, permission or PermissionName.VIEW_LOGS)
         assert answer.status_code not in {401, 429, 500, 503}, answer.text
@@ -77,6 +79,20 @@ def test_another_tenant_finds_nothing(row: Endpoint, stage: Stage) -> None:
 def test_without_a_token_nobody_is_asked_further(row: Endpoint, stage: Stage) -> None:
     answer = stage.asks(As(stage.desk.world.http, {}), row)
     assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
+
+
+def test_who_may_only_initiate_payments_can_forward(stage: Stage) -> None:
+    """From the list of vaults to the proposal's record, by the calls that the specification names."""
+    stage.gives(frozenset({PermissionName.PAYMENT_INIT}))
+    desk, tester, device = stage.desk, stage.tester, seed(99)
+    ok(register_key(tester, device))
+    address = ok(tester.get("/api/v1/signing-profile-address", network="testnet"))["wallet_address"]
+    desk.deposit(100_000, to=address)
+    vault, *_ = ok(tester.get("/api/v1/list-wallets", workspace_id=1))
+    body = {"workspace_id": 1, "vault_id": vault["id"], "network": "testnet", "fee_sats": 1_000}
+    made = ok(tester.post("/api/v1/forward-to-vault", body | {"sweep": True, "wallet_address": address}))
+    assert ok(tester.get("/api/v1/psbt", psbt_id=made["psbt_id"]))["amounts_sats"] == [99_000]
+    assert ok(tester.get("/api/v1/contract-calls", workspace_id=1, vault_id=vault["id"])) == []
 
 
 def test_a_permission_that_was_taken_away_counts_at_once(stage: Stage) -> None:

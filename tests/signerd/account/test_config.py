@@ -7,7 +7,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from multisig import Network
+from multisig import Network, decode_address
 from signerd.account.config import (
     MAX_CONFIG_BYTES,
     find_config,
@@ -27,6 +27,10 @@ network = "regtest"
 [platform]
 url = "http://127.0.0.1:8080"
 """
+
+
+ACME = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
+MAINNET = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -94,12 +98,24 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         ('rules = "rules.toml"\n' + SMALL, 1, "whole path"),
         ('[platform]\nurl = "https://x.example"\n', None, "network"),
         (SMALL + "[unheard]\nof = 1\n", 5, "unheard"),
+        (SMALL + f'[addresses]\nAcme = "{ACME[:-1]}"\n', 5, '"Acme": '),
+        (SMALL + f'[addresses]\nAcme = "{MAINNET}"\n', 5, '"Acme": '),
+        (SMALL + f'[addresses]\nAcme = "{ACME}"\nBank = "{ACME}"\n', 5, '"Bank" and "Acme" are one address'),
+        (SMALL + f'[addresses]\nAcme = "{ACME}"\nACME = "{ACME}"\n', 5, "no other name"),
+        (SMALL + f'[addresses]\n"A\\u202e" = "{ACME}"\n', 5, "cannot be seen"),
+        (SMALL + f'[addresses]\n"{"A" * 41}" = "{ACME}"\n', 5, "has not 1 to 40 characters"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int | None, what: str) -> None:
     with pytest.raises(ConfigInvalid, match=what) as refused:
         load_config(write(tmp_path, text))
     assert line is None or f"line {line}" in str(refused.value)
+
+
+def test_the_address_book_names_output_scripts(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, SMALL + f'[addresses]\n" The bank " = "{ACME.upper()}"\n'))
+    assert config.labels == {decode_address(ACME, Network.REGTEST): "The bank"}
+    assert load_config(write(tmp_path, SMALL)).labels == {}
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"# x\n" * 100_000])

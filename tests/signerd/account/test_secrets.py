@@ -13,8 +13,9 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends import fail, null
 
-from signerd import runtime
-from signerd.account import keyring_child, secrets
+from custody import children
+from custody.session_store import keyring_child
+from custody.session_store import stores as secrets
 from signerd.account.secrets import FileStore, KeyringStore, credential_passphrase
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 
@@ -72,9 +73,9 @@ def test_a_save_starts_one_program_once_the_passphrase_is_proven(
     verbs: list[str] = []
     sealing = secrets._sealing
 
-    def counted(verb: str, **given: bytes) -> bytes | None:
+    def counted(errors: secrets.Errors, verb: str, **given: bytes) -> bytes | None:
         verbs.append(verb)
-        return sealing(verb, **given)
+        return sealing(errors, verb, **given)
 
     monkeypatch.setattr(secrets, "_sealing", counted)
     one = store(tmp_path)
@@ -127,7 +128,7 @@ def test_a_file_that_cannot_be_removed_is_said(tmp_path):
 
 
 def test_a_program_that_does_not_start_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(runtime.sys, "executable", str(tmp_path / "none"))
+    monkeypatch.setattr(children.sys, "executable", str(tmp_path / "none"))
     for kept in (store(tmp_path), KeyringStore("state", 1.0)):
         with pytest.raises(NoSecretStore, match="no program can be started"):
             kept.save("x")
@@ -212,7 +213,7 @@ def test_a_keyring_that_waits_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_p
     waiting = tmp_path / "waiting"
     waiting.write_text("#!/bin/sh\nexec sleep 30\n")
     waiting.chmod(0o700)
-    monkeypatch.setattr(runtime.sys, "executable", str(waiting))
+    monkeypatch.setattr(children.sys, "executable", str(waiting))
     with pytest.raises(KeyringTimedOut):
         KeyringStore("state", 0.2).save("x")
 
@@ -221,7 +222,7 @@ def test_a_child_that_fails_or_takes_too_long_is_said_and_loses_nothing(tmp_path
     kept = store(tmp_path, "phrase")
     kept.save("kept")
     with monkeypatch.context() as broken:
-        broken.setattr(runtime.sys, "executable", "/bin/false")
+        broken.setattr(children.sys, "executable", "/bin/false")
         with pytest.raises(SecretsLocked, match="cannot be used"):
             kept.save("another")
     with monkeypatch.context() as slow:

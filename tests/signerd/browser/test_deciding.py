@@ -9,7 +9,9 @@ from dataclasses import replace
 from playwright.sync_api import Page, expect
 
 from custody.schemas.proposals import ProposalStatus
+from firmware_bridge import RefusedByPerson
 from signerd.core.states import State
+from tests.support.browser import NARROW, WIDE
 from tests.support.desk import snapshot_of, spend
 
 FOCUSED = """(() => {
@@ -57,8 +59,10 @@ def test_what_the_drawing_says_the_table_says_and_the_transaction_pays(desk):
     money = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1").money
     assert money is not None
     for output in (*money.payments, *money.change):
-        assert output.address in squeezed(drawn.text_content() or "")
-        assert output.address in squeezed(listed.inner_text())
+        # As the device writes it comes first.
+        assert output.on_screen in squeezed(drawn.text_content() or "")
+        shown = squeezed(listed.inner_text())
+        assert shown.index(output.on_screen) < shown.index(output.address)
     paid = sorted(
         f"{sats / 1e8:.8f}"
         for sats in (*(one.amount_sats for one in (*money.payments, *money.change)), money.fee_sats)
@@ -66,18 +70,47 @@ def test_what_the_drawing_says_the_table_says_and_the_transaction_pays(desk):
     assert amounts(listed.locator("tbody").inner_text()) == paid
     right = " ".join(drawn.locator("g.pay, g.back, g.fee").all_text_contents())
     assert amounts(right) == paid
-    page.set_viewport_size({"width": 375, "height": 812})
+    page.set_viewport_size(NARROW)
     expect(drawn).to_be_hidden()
     assert amounts(listed.locator("tbody").inner_text()) == paid
-    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def expect_the_decision_in_view(page: Page) -> None:
+    """At both ends of the page, on a telephone and on a screen: nobody looks for the way to say no."""
+    for size in (NARROW, WIDE):
+        page.set_viewport_size(size)
+        for place in (0, 100_000):
+            page.evaluate(f"window.scrollTo(0, {place})")
+            for decision in (page.get_by_role("button", name="Approve on"), page.locator("summary.danger")):
+                expect(decision).to_be_in_viewport(ratio=1)
+                x, y, width, height = (decision.bounding_box() or {}).values()
+                middle = f"document.elementFromPoint({x + width / 2}, {y + height / 2})"
+                assert decision.evaluate(f"button => button.contains({middle})"), "nothing lies over it"
 
 
 def test_approved_it_is_followed_to_the_block_without_a_reload(desk):
-    gate = hold_the_device(desk)
     page = desk.page("/")
     page.get_by_role("link", name="Proposal p-1").click()
+    title = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1").title
+    assert title.startswith("Pay 0.0005 BTC to ")
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    expect_the_decision_in_view(page)
+    desk.outer.bridge.failures.append(RefusedByPerson())
+    page.get_by_role("button", name="Approve on Regtest").click()
+    expect(page.locator("#standing")).to_contain_text("refused on the device")
+    gate = hold_the_device(desk)
     page.get_by_role("button", name="Approve on Regtest").click()
     expect(page.locator(".device-now")).to_be_visible()
+    view = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1")
+    (paid,) = view.money.payments
+    total = f"{(paid.amount_sats + view.money.fee_sats) / 1e8:.8f}".rstrip("0")
+    screens = [squeezed(text) for text in page.locator(".screens li").all_inner_texts()]
+    assert [paid.on_screen in screen for screen in screens] == [True, False]
+    assert f"Total{total}TEST" in screens[1]
+    # The refusal is over, and the device's words stand in one place.
+    expect(page.get_by_text("refused on the device")).to_have_count(0)
+    expect(page.get_by_text("Confirm the transaction.")).to_have_count(1)
     expect(page.locator("#standing")).to_contain_text("Confirm the transaction.")
     assert "Your device signs" in stage(page)
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
@@ -93,6 +126,10 @@ def test_approved_it_is_followed_to_the_block_without_a_reload(desk):
             expect(page.locator(".stages [aria-current=step]")).to_contain_text(now)
     expect(page.locator("#standing-title")).to_have_text("Confirmed")
     expect(page.locator(".stages .done")).to_have_count(6)
+    main = page.locator("main").inner_text()
+    assert "refused" not in main
+    assert "Confirm the transaction." not in main
+    expect(page.locator(".decide")).to_have_count(0)
     assert page.evaluate("window.same")
     assert len(desk.outer.platform.signatures("p-1")) == 1
 
@@ -112,7 +149,7 @@ def test_with_the_keyboard_alone_from_the_list_to_the_signature(desk):
 
     tab_to("Skip to the content")
     page.keyboard.press("Enter")
-    tab_to("Proposal p-1")
+    tab_to("proposal p-1")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{desk.origin}/proposals/p-1")
     tab_to("Approve on Regtest")
@@ -208,8 +245,16 @@ def test_three_windows_agree_without_a_reload(desk):
 
 def test_what_happens_leaves_alone_what_a_person_fills_in(desk):
     page = desk.page("/proposals/p-1")
+    page.locator("summary.danger").click()
     page.get_by_label("Why").fill("half a sent")
     with page.expect_response(lambda answer: "/standing" in answer.url):
-        desk.daemon.feed("p-1", "attention", "Something happened.")
+        desk.daemon.feed("p-9", "attention", "Something happened.")
     expect(page.locator("#heard")).to_have_text("Something happened.")
+    page.evaluate(
+        "document.querySelector('#review').setAttribute('hx-get', '/proposals/p-1/review?shown=0&seen=0')"
+    )
+    page.evaluate("htmx.process(document.querySelector('#review'))")
+    desk.daemon.feed("p-1", "info", "It is made anew.")
+    expect(page.get_by_role("alert")).to_be_visible()
     expect(page.get_by_label("Why")).to_have_value("half a sent")
+    expect(page.get_by_label("Why")).to_be_visible()

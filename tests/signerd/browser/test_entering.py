@@ -52,7 +52,8 @@ def test_a_person_who_types_the_code_is_in_and_a_wrong_one_is_told(desk):
     page.get_by_label("Code").fill("00000-00000")
     page.get_by_role("button", name="Enter").click()
     expect(page.get_by_role("alert")).to_contain_text("this code is not good")
-    page.goto(desk.origin)
+    # It is typed again where it was typed.
+    expect(page.get_by_label("Code")).to_be_focused()
     page.get_by_label("Code").fill(new_code(desk.daemon).lower())
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Proposals")).to_be_visible()

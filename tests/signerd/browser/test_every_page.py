@@ -47,7 +47,7 @@ def read_keys(page: Page) -> None:
 
 
 def unfold(page: Page) -> None:
-    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    page.evaluate("document.querySelectorAll('details:not(.decline)').forEach(one => one.open = true)")
 
 
 def at_device(page: Page) -> None:
@@ -80,12 +80,14 @@ PAGES = (
     Shown("vaults", "/vaults"),
     Shown("vault", f"/vaults/{VAULT_ID}", unfold),
     Shown("vault-pin", f"/vaults/{VAULT_ID}/pin", unfold),
+    Shown("receive", f"/vaults/{VAULT_ID}/receive"),
     Shown("addresses", f"/vaults/{VAULT_ID}/addresses"),
     Shown("tokens", f"/vaults/{VAULT_ID}/tokens"),
     Shown("profile", "/profile/addresses"),
     Shown("apps", "/apps"),
     Shown("history", "/history", is_read),
     Shown("settings", "/settings"),
+    Shown("settings-edit", "/settings/edit"),
     Shown("help", "/help"),
     Shown("nowhere", "/nowhere"),
     Shown("device-unlock", "/devices/{device}/unlock", asks_pin),
@@ -98,10 +100,12 @@ PARTS = (
     "/standing",
     "/review",
     "/apps/",
-    "/settings/",
+    "/settings/account",
     "/verdict",
     "/unlocking",
     "/enrolment",
+    "/payments",
+    "/balance",
     # Kept by the browser, and looked at below.
     "/kit",
 )
@@ -199,7 +203,7 @@ async def _accept(service, asked) -> None:
 def judge(page: Page, name: str) -> list[str]:
     """At both widths, light and dark; colours are all that the dark changes."""
     found = []
-    for width, size in (("1440", WIDE), ("375", NARROW)):
+    for width, size in (("1280", WIDE), ("360", NARROW)):
         page.set_viewport_size(size)
         for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
             page.emulate_media(color_scheme=scheme)

@@ -91,7 +91,7 @@ def test_terms_are_shown():
 
 def test_an_alarm_and_a_reason_are_both_on_top():
     lines = text_of(snapshot_of(spend()), reason="It was interrupted.", alarm="ALARM: altered.").splitlines()
-    assert lines[3:5] == ["  It was interrupted.", "  ALARM: altered."]
+    assert lines[4:6] == ["  It was interrupted.", "  ALARM: altered."]
     once = text_of(snapshot_of(spend()), reason="ALARM: altered.", alarm="ALARM: altered.")
     assert once.count("ALARM: altered.") == 1
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from custody.private_files import write_private
 from signerd.core.audit import Note, first_fault
 from signerd.errors import (
     AlreadyConfigured,
@@ -27,7 +28,6 @@ from signerd.journal.storage import (
     StateFolder,
     open_journal,
     start_over,
-    write_private,
 )
 from tests.signerd.journal.test_journal import NOW, open_one
 

@@ -34,6 +34,9 @@ from tests.support.patience import PATIENCE
 pytestmark = pytest.mark.anyio
 
 
+TITLES = {"8bdd": "Pay 0.1234 BTC to Acme"}.get
+
+
 class Desk:
     """The desktop and the clock of one notifier; every wait is let go by hand."""
 
@@ -59,7 +62,7 @@ class Desk:
         self.go.release()
 
     def notifier(self):
-        return Notifier(self.feed, details=False, show=self.show, sleep=self.sleep)
+        return Notifier(self.feed, None, show=self.show, sleep=self.sleep)
 
 
 async def running(desk):
@@ -136,7 +139,7 @@ async def test_what_nobody_need_know_costs_no_pause():
 @pytest.mark.parametrize(("mode", "more"), [("off", 0), ("plain", 1), ("details", 1)])
 async def test_switched_off_nothing_runs(mode, more):
     before = len(asyncio.all_tasks())
-    async with notifying(Feed(), mode):
+    async with notifying(Feed(), mode, TITLES):
         assert len(asyncio.all_tasks()) == before + more
     assert len(asyncio.all_tasks()) == before
 
@@ -282,12 +285,12 @@ def test_the_states_that_are_told_are_states(word):
 
 
 def test_a_burst_of_a_thousand_proposals_is_one_notice_that_counts_them():
-    notice = notice_of([line(f"p-{n}", "ask") for n in range(1000)], details=False)
+    notice = notice_of([line(f"p-{n}", "ask") for n in range(1000)], None)
     assert (notice.title, notice.body) == ("1000 payments wait for your decision.", "")
 
 
 def test_what_happens_twice_to_one_is_told_once():
-    notice = notice_of([line("p-1", "ask"), line("p-1", "ask")], details=False)
+    notice = notice_of([line("p-1", "ask"), line("p-1", "ask")], None)
     assert notice.title == "A payment waits for your decision."
 
 
@@ -297,7 +300,7 @@ def test_the_most_pressing_is_the_title():
         line("p-2", "alarm", "Two payments spend one coin."),
         line("p-3", "state", "refused"),
     ]
-    notice = notice_of(lines, details=False)
+    notice = notice_of(lines, None)
     assert notice.title == "signerd warns you."
     assert notice.body == "A payment waits for your decision. A payment was refused by a check."
     assert notice.urgent
@@ -305,24 +308,36 @@ def test_the_most_pressing_is_the_title():
 
 def test_l6_of_many_the_most_pressing_is_named_first_where_the_end_is_cut():
     lines = [*(line(f"p-{n}", "ask") for n in range(100)), line("vault-9", "alarm")]
-    notice = notice_of(lines, details=True)
+    notice = notice_of(lines, TITLES)
     assert notice.body.startswith("100 payments wait for your decision. vault-9, p-0, p-1")
     assert notice.body.endswith("…")
 
 
+def test_a_proposal_is_named_by_its_title_and_only_where_details_are_asked_for():
+    for kind, text in (("ask", WAITS), ("state", "broadcast"), ("state", "refused")):
+        assert notice_of([line("8bdd", kind, text)], TITLES).body == "Pay 0.1234 BTC to Acme"
+        assert notice_of([line("8bdd", kind, text)], None).body == ""
+    screen = f"{WAITS} Your device shows the first 31 bytes."
+    assert notice_of([line("8bdd", "ask", screen)], TITLES).body.endswith(
+        "Pay 0.1234 BTC to Acme. Your device shows the first 31 bytes."
+    )
+    both = notice_of([line("8bdd", "ask", WAITS), line("vault-9", "alarm", "x")], TITLES)
+    assert both.body.endswith("vault-9, Pay 0.1234 BTC to Acme")
+
+
 def test_nothing_for_the_person_is_no_notice():
-    assert notice_of([line("p-1", "progress"), line("p-1", "state", "signed")], details=False) is None
+    assert notice_of([line("p-1", "progress"), line("p-1", "state", "signed")], None) is None
 
 
 def test_l8_a_lock_screen_learns_neither_amounts_nor_names():
     words = "Pay 12.5 BTC to Evil"
     for kind in ("ask", "alarm", "question"):
-        notice = notice_of([line("tb1-12.5-BTC", kind, words)], details=False)
+        notice = notice_of([line("tb1-12.5-BTC", kind, words)], None)
         assert "12.5" not in notice.title + notice.body
 
 
 def test_l8_details_carry_no_markup_and_no_control_characters():
-    notice = notice_of([line("p-1", "alarm", "<b>Pay</b> &amp;\x1b[2J\u202eTSR " + "x" * 500)], details=True)
+    notice = notice_of([line("p-1", "alarm", "<b>Pay</b> &amp;\x1b[2J\u202eTSR " + "x" * 500)], TITLES)
     assert not {"<", ">", "&", "\x1b", "\u202e"} & set(notice.body)
     assert len(notice.body) <= LONGEST_DETAIL
     assert "Pay" in notice.body
@@ -330,6 +345,6 @@ def test_l8_details_carry_no_markup_and_no_control_characters():
 
 def test_s28_what_the_device_will_not_show_is_told_without_what_it_is():
     asked = line("p-1", "ask", f"{WAITS} Your Trezor One shows the first 31 of the 59 bytes.")
-    assert notice_of([asked], details=False).body == NOT_ON_SCREEN
-    assert "31 of the 59" in notice_of([asked], details=True).body
-    assert notice_of([line("p-1", "ask", WAITS)], details=False).body == ""
+    assert notice_of([asked], None).body == NOT_ON_SCREEN
+    assert "31 of the 59" in notice_of([asked], TITLES).body
+    assert notice_of([line("p-1", "ask", WAITS)], None).body == ""

@@ -100,7 +100,9 @@ TEXTS: Mapping[Template, Text] = {
         made=frozenset({"code"}),
     ),
     Template.WELCOME: Text(
-        "Your custody account", "Your account is ready. An administrator can now add you to a workspace.\n"
+        "Your custody account",
+        "Your account is ready, and belongs to no organisation yet. To join one, have an administrator "
+        "invite this address;\nto found one, send a request for it.\n",
     ),
     Template.ALREADY_REGISTERED: Text(
         "You already have an account",

@@ -47,10 +47,10 @@ class Broadcaster:
             proposal = db.get_one(Proposal, task.subject)
             chain = db.get_one(Vault, proposal.vault_id).chain
             status, raw = Status(proposal.status), proposal.final_tx
-            is_taken_back = taken_back_by(db, proposal) is not None
+            is_withheld = _withheld(db, proposal) is not None
         if raw is None or status not in TO_BROADCAST | {Status.BROADCASTING}:
             return lambda _db: Done()
-        if is_taken_back:
+        if is_withheld:
             return lambda db: self._withhold(db, task.subject)
         outcome = self._send(chain, Transaction.parse(raw))
         self._store.meters.broadcasts.labels(chain, _in_a_word(outcome)).inc()
@@ -63,16 +63,14 @@ class Broadcaster:
             return error
 
     def _withhold(self, db: Session, proposal_id: str) -> Verdict:
-        """A newer version takes its coins back: until that is done or given up, the platform does not send
-        this one.
-        """
+        """Until that is over, the platform does not send it."""
         proposal = db.get_one(Proposal, proposal_id, with_for_update=True)
-        back = taken_back_by(db, proposal)
-        if back is None:
-            return Again("It is not taken back any more.")
-        reason = f"It is being taken back by {back.id}."
+        withheld = _withheld(db, proposal)
+        if withheld is None:
+            return Again("It is not withheld any more.")
+        code, reason = withheld
         if Status(proposal.status) in TO_BROADCAST:
-            self._stall(db, proposal, "taken-back", reason)
+            self._stall(db, proposal, code, reason)
         return Again(reason)
 
     def _record(self, db: Session, proposal_id: str, outcome: Outcome | ChainUnavailable) -> Verdict:
@@ -159,6 +157,16 @@ class Broadcaster:
         self._audit.record(
             db, PLATFORM, Category.CHAIN, action, f"proposal {proposal.id}, {what}", access=access
         )
+
+
+def _withheld(db: Session, proposal: Proposal) -> tuple[str, str] | None:
+    """Why the platform does not send it now, as a code and in words: its vault is frozen, or a newer version
+    takes its coins back. A forward spends a member's own coins, which no vault's freeze concerns.
+    """
+    if proposal.profile_key_id is None and db.get_one(Vault, proposal.vault_id).frozen_at is not None:
+        return "vault-frozen", "Its vault is frozen."
+    back = taken_back_by(db, proposal)
+    return None if back is None else ("taken-back", f"It is being taken back by {back.id}.")
 
 
 def _in_a_word(outcome: Outcome | ChainUnavailable) -> str:

@@ -6,12 +6,14 @@ that made them and the other versions of the proposal tell where its transaction
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import structlog
 from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.proposals import TxType
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.domain.audit import Category
 from custody.server.domain.lifecycle import ENDED, Event, Observation, events_for
@@ -20,9 +22,18 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.lifecycle import Lifecycle, age_in_family, newer_than
 from custody.server.service.network.snapshot import Snapshot
+from custody.server.service.proposals.families import TOKEN_KINDS
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import PLATFORM, place_of
-from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
+from custody.server.store.models import (
+    ChainBlock,
+    ChainCoin,
+    CoinLock,
+    Proposal,
+    ProposalInput,
+    TokenBlock,
+    Vault,
+)
 from custody.server.store.store import chunks
 from multisig import Psbt, Transaction
 
@@ -46,12 +57,14 @@ class Sightings:
         *,
         reorganised: bool,
         finals: Mapping[str, Transaction],
-    ) -> None:
+    ) -> bool:
         """After the coins were brought to the snapshot: every proposal whose coins may have changed.
 
-        ``finals``: transactions that the chain shows and the platform did not have, by txid.
+        ``finals``: transactions that the chain shows and the platform did not have, by txid. Returns whether
+        all is settled: a mined transaction of a token's waits until the index of tokens has read its block.
         """
-        self._settle_all(db, chain, affected(db, chain, snapshot, reorganised=reorganised), snapshot, finals)
+        proposals = affected(db, chain, snapshot, reorganised=reorganised)
+        return self._settle_all(db, chain, proposals, snapshot, finals)
 
     def _settle_all(
         self,
@@ -60,16 +73,18 @@ class Sightings:
         proposals: Sequence[Proposal],
         snapshot: Snapshot,
         finals: Mapping[str, Transaction],
-    ) -> None:
+    ) -> bool:
+        is_settled = True
         coins = coins_by_proposal(db, chain, [proposal.id for proposal in proposals])
         for proposal in proposals:
             if proposal.final_tx is None and proposal.txid_expected in finals:
                 _keep_final(proposal, finals[proposal.txid_expected])
             had_ended = Status(proposal.status) in ENDED
-            self._settle(db, chain, proposal, coins[proposal.id], snapshot)
+            is_settled &= self._settle(db, chain, proposal, coins[proposal.id], snapshot)
             if had_ended is not (Status(proposal.status) in ENDED):
                 # Whether it can be mined decides about what spends its change.
-                self._settle_all(db, chain, children_of(db, proposal), snapshot, finals)
+                is_settled &= self._settle_all(db, chain, children_of(db, proposal), snapshot, finals)
+        return is_settled
 
     def _settle(
         self,
@@ -78,15 +93,20 @@ class Sightings:
         proposal: Proposal,
         coins: Sequence[ChainCoin | None],
         snapshot: Snapshot,
-    ) -> None:
+    ) -> bool:
+        """False where its transaction is mined, and the index of tokens has not read the block."""
         observation = observe(db, proposal, coins, snapshot.hash_at)
         events = events_for(Status(proposal.status), observation)
+        block = _block_of(db, chain, coins, snapshot)
+        is_settled = Event.MINED not in events or _is_judged(db, chain, proposal, block)
+        if not is_settled:
+            events = tuple(event for event in events if event is not Event.MINED)
         if Event.REOPENED in events and observation in UNSEEN and not _may_reopen(db, chain, proposal):
-            return
+            return True
         if Event.RELEASED in events and not proposal.keeps_coins:
-            return
+            return True
         for event in events:
-            self._happen(db, proposal, event, coins, snapshot)
+            self._happen(db, proposal, event, coins, block)
         if observation in SEEN and proposal.failure_code is not None:
             proposal.failure_code = proposal.failure_reason = None
             self._lifecycle.touch(db, proposal)
@@ -97,6 +117,7 @@ class Sightings:
         ):
             # Evicted, or its block is gone: nodes forget, we do not.
             enqueue(db, BROADCAST, proposal.id, self._clock())
+        return is_settled
 
     def _happen(
         self,
@@ -104,13 +125,11 @@ class Sightings:
         proposal: Proposal,
         event: Event,
         coins: Sequence[ChainCoin | None],
-        snapshot: Snapshot,
+        block: "_Block",
     ) -> None:
         match event:
             case Event.MINED:
-                height = next((coin.spent_height for coin in coins if coin is not None), None)
-                proposal.block_height = height
-                proposal.block_hash = None if height is None else snapshot.hash_at.get(height)
+                proposal.block_height, proposal.block_hash = block
             case Event.REORGANISED:
                 proposal.block_height = proposal.block_hash = None
             case Event.REACHED_NETWORK | Event.REOPENED:
@@ -137,6 +156,34 @@ class Sightings:
             f"proposal {proposal.id}, {event.value}",
             access=place_of(db, proposal.workspace_id),
         )
+
+
+class _Block(NamedTuple):
+    """The block that spends a proposal's coins, as far as it is known."""
+
+    height: int | None
+    hash: str | None
+
+
+def _block_of(db: Session, chain: str, coins: Sequence[ChainCoin | None], snapshot: Snapshot) -> _Block:
+    """A snapshot names the blocks that are new to it. What waited for the index of tokens is in an older
+    one.
+    """
+    height = next((coin.spent_height for coin in coins if coin is not None), None)
+    if height is None or height in snapshot.hash_at:
+        return _Block(height, None if height is None else snapshot.hash_at[height])
+    seen = db.get(ChainBlock, (chain, height)) or db.get(TokenBlock, (chain, height))
+    return _Block(height, None if seen is None else seen.block_hash)
+
+
+def _is_judged(db: Session, chain: str, proposal: Proposal, block: _Block) -> bool:
+    """Of a token's transaction: whether the index of tokens has read the block. Then it is confirmed
+    everywhere at once: in its proposal, in the token's or the call's record, and for the calls that follow.
+    """
+    if TxType(proposal.tx_type) not in TOKEN_KINDS:
+        return True
+    read = db.get(TokenBlock, (chain, block.height))
+    return read is not None and read.block_hash == block.hash
 
 
 def _may_reopen(db: Session, chain: str, proposal: Proposal) -> bool:

@@ -58,6 +58,7 @@ class Watcher:
         self._coins = Coins(chain, clock, deposits)
         self._scanned: frozenset[bytes] = frozenset()
         self._seen: object = None
+        self._settled = True
         self._held: Held | None = None
         self._clock = clock
         self._stuck = False
@@ -77,6 +78,9 @@ class Watcher:
             # Another process has followed the chain since, perhaps through another node: what looks the same
             # may have changed.
             self._held, self._scanned, self._seen = held, frozenset(), None
+        if not self._settled:
+            # What waits for the index of tokens is looked at again, though the chain be the same.
+            self._seen = None
         self._market.refresh(self._chain)
         try:
             changed = self._read_on()
@@ -160,10 +164,11 @@ class Watcher:
                 self._held.require(db)
             self._coins.apply(db, snapshot, transactions)
             self._store_blocks(db, snapshot)
-            self._sightings.apply(db, self._chain, snapshot, reorganised=reorganised, finals=finals)
+            settled = self._sightings.apply(db, self._chain, snapshot, reorganised=reorganised, finals=finals)
             if snapshot.blocks or reorganised:
                 self._changes.moved_by_block(db, self._chain)
             self._changes.after_commit(db)
+        self._settled = settled
         self._tell_blocks(known, snapshot, reorganised=reorganised)
 
     def _store_blocks(self, db: Session, snapshot: Snapshot) -> None:

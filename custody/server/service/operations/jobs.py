@@ -196,15 +196,10 @@ def _line(job: Job, state: State) -> JobLine:
     )
 
 
-def in_words(line: JobLine) -> str:
-    """For a person at a command line."""
-    tried = (
-        "never tried"
-        if not line.attempts
-        else f"tried {line.attempts} time{'s' if line.attempts > 1 else ''}"
-    )
-    why = f": {line.error}" if line.error else ""
-    return f"{line.id}: {line.state}, {line.kind} of {line.subject}, {tried}{why}"
+def row_of(line: JobLine) -> tuple[str, ...]:
+    """For a person's table: id, state, job, how often it was tried, the last error."""
+    tried = f"{line.attempts} time{'' if line.attempts == 1 else 's'}"
+    return str(line.id), line.state, f"{line.kind} of {line.subject}", tried, line.error or ""
 
 
 def summary(figures: Sequence[KindFigures]) -> str:

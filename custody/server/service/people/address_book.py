@@ -108,5 +108,6 @@ def _record(entry: AddressBookEntry, network: str) -> wire.WhitelistAddress:
         name=entry.name,
         address=entry.address,
         network=cast("ApiNetwork", network),
+        created_by=str(entry.created_by),
         created_at=entry.created_at,
     )

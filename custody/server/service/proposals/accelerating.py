@@ -21,6 +21,7 @@ from custody.server.domain.selection import RandomSource, Selection, choose_lock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import (
     Utxo,
     coins_to_spend,
@@ -78,7 +79,7 @@ class Accelerating:
         ChainUnavailable.
         """
         assert request.accelerates_psbt_id is not None, "whoever calls this asks for a child"
-        vault = vault_in(db, access, request.wallet_id)
+        vault = vault_to_spend(db, access, request.wallet_id)
         parent = find_proposal(db, access, vault, request.accelerates_psbt_id, "accelerates_psbt_id")
         coin = _free_change(db, vault, parent)
         quote = self._market.quote(vault.chain)

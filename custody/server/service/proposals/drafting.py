@@ -24,6 +24,7 @@ from custody.server.domain.selection import (
     Selection,
     Tier,
     choose_locktime,
+    largest_first,
     other_locktimes,
     select_fewest,
     select_from,
@@ -187,6 +188,34 @@ class Drafter:
                 raise Invalid.at("/amounts_sats", sentence, error.code) from error
         return draft.distinct(db, quote.tip.height) if distinct else draft
 
+    def sweep(
+        self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote, *, distinct: bool
+    ) -> tuple[Intent, Draft]:
+        """All that can be spent, less the fee, with the intent whose amount that is. Of more coins than a
+        transaction takes the largest; a coin that costs more than it holds stays, and so does the one for the
+        vault's tokens.
+
+        Raises LockedFunds, InsufficientFunds, Dust, Invalid.
+        """
+        plan = plan_of(policy_of(vault), intent, rate)
+        source = VaultCoins(vault.id, quote.tip.height)
+        kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
+        coins = largest_first(_without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan)))[:MAX_INPUTS]
+        if not coins:
+            raise _nothing_to_sweep(db, source, plan, kept)
+        fee = plan.fee(len(coins), with_change=False)
+        whole = intent.of_everything(Sats(sum(coin.amount for coin in coins) - fee))
+        selection = Selection(tuple(coins), Sats(0), fee)
+        try:
+            draft = self._build(db, vault, whole, plan, quote, selection, kept)
+        except PsbtTooLarge as error:
+            sentence = (
+                f"All {len(coins)} coins and the transactions that made them are more than a device takes: "
+                f"{error} Send an amount instead."
+            )
+            raise Invalid.at("/recipients/0", sentence, error.code) from error
+        return whole, draft.distinct(db, quote.tip.height) if distinct else draft
+
     def _build(
         self,
         db: Session,
@@ -250,11 +279,15 @@ def _try_to_choose(
 ) -> _Choice | None:
     for tier in Tier:
         for pool in source.pools(db, tier, plan):
-            ours = pool if kept is None else [utxo for utxo in pool if BY_PLACE(utxo) != BY_PLACE(kept)]
+            ours = _without(kept, pool)
             selection = select_from(ours, plan, rng)
             if selection is not None:
                 return ours, selection
     return None
+
+
+def _without(kept: Utxo | None, pool: list[Utxo]) -> list[Utxo]:
+    return pool if kept is None else [utxo for utxo in pool if BY_PLACE(utxo) != BY_PLACE(kept)]
 
 
 def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
@@ -297,6 +330,17 @@ def _too_little(db: Session, source: VaultCoins, plan: Plan) -> LockedFunds | In
         f"{plan.target} sat and the fee are more than one transaction can bring together of the {spendable} "
         "sat that can be "
         f"spent: it takes {MAX_INPUTS} coins at most, and none that costs more than it holds."
+    )
+
+
+def _nothing_to_sweep(
+    db: Session, source: VaultCoins, plan: Plan, kept: Utxo | None
+) -> LockedFunds | InsufficientFunds:
+    if _without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)):
+        return LockedFunds("Every coin that could be sent is held by other proposals.")
+    return InsufficientFunds(
+        "The vault has no coin to send: unconfirmed deposits wait, coins below their own fee and the coin "
+        "for its tokens stay."
     )
 
 

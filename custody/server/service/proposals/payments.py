@@ -1,6 +1,6 @@
 """What a send request asks for, checked: output scripts and amounts, OP_RETURN data, the rate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from custody.schemas.proposals import CreatePsbtRequest
@@ -33,10 +33,13 @@ class Payment:
 
 @dataclass(frozen=True)
 class Intent:
-    """What a send puts into its outputs."""
+    """What a send puts into its outputs. ``sweeps``: its one payment is of everything; the coins decide its
+    amount.
+    """
 
     payments: tuple[Payment, ...] = ()
     op_return: bytes | None = None
+    sweeps: bool = False
 
     @property
     def outputs(self) -> tuple[TxOut, ...]:
@@ -48,9 +51,22 @@ class Intent:
     def total(self) -> Sats:
         return Sats(sum(payment.output.amount for payment in self.payments))
 
+    def of_everything(self, amount: Sats) -> "Intent":
+        """The same, of a sweep whose coins are known. Raises Dust."""
+        (payment,) = self.payments
+        _require_no_dust(payment.output.script_pubkey, amount, "/recipients/0")
+        return replace(self, payments=(replace(payment, output=replace(payment.output, amount=amount)),))
 
-def read_intent(request: CreatePsbtRequest, network: Network) -> Intent:
-    """Raises Invalid, WrongNetworkAddress (P28), Dust (P29)."""
+
+def read_intent(request: CreatePsbtRequest, network: Network, *, may_sweep: bool = False) -> Intent:
+    """One recipient without any amount is sent everything, where ``may_sweep``.
+
+    Raises Invalid, WrongNetworkAddress (P28), Dust (P29).
+    """
+    if may_sweep and _names_no_amount(request):
+        address = parse_recipient(request.recipients[0], "/recipients/0").address
+        output = TxOut(Sats(0), _script(address, network, "/recipients/0"))
+        return Intent((Payment(address, output),), _data(request), sweeps=True)
     payments = tuple(_payment(request, place, network) for place in range(len(request.recipients)))
     scripts = [payment.output.script_pubkey for payment in payments]
     for place, script in enumerate(scripts):
@@ -60,8 +76,17 @@ def read_intent(request: CreatePsbtRequest, network: Network) -> Intent:
             )
     if sum(payment.output.amount for payment in payments) > MAX_MONEY:
         raise Invalid.at("/amounts_sats", "The amounts are more than 21 million bitcoin together.")
-    data = None if request.op_return is None else parse_op_return(request.op_return)
-    return Intent(payments, data)
+    return Intent(payments, _data(request))
+
+
+def _names_no_amount(request: CreatePsbtRequest) -> bool:
+    if request.amounts_sats is not None or len(request.recipients) != 1:
+        return False
+    return parse_recipient(request.recipients[0], "/recipients/0").amount is None
+
+
+def _data(request: CreatePsbtRequest) -> bytes | None:
+    return None if request.op_return is None else parse_op_return(request.op_return)
 
 
 def _payment(request: CreatePsbtRequest, place: int, network: Network) -> Payment:
@@ -70,11 +95,15 @@ def _payment(request: CreatePsbtRequest, place: int, network: Network) -> Paymen
     given = None if request.amounts_sats is None else request.amounts_sats[place]
     amount = merge_amount(recipient, given, pointer)
     script = _script(recipient.address, network, pointer)
+    _require_no_dust(script, amount, f"/amounts_sats/{place}")
+    return Payment(recipient.address, TxOut(amount, script))
+
+
+def _require_no_dust(script: bytes, amount: Sats, pointer: str) -> None:
     threshold = dust_threshold(script)
     if amount < threshold:
         sentence = f"{amount} sat is dust: this kind of address takes {threshold} sat at least."
-        raise Dust.at(f"/amounts_sats/{place}", sentence, "dust")
-    return Payment(recipient.address, TxOut(amount, script))
+        raise Dust.at(pointer, sentence, "dust")
 
 
 def _script(address: str, network: Network, pointer: str) -> bytes:

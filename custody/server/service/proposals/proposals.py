@@ -14,10 +14,12 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
-from custody.server.service.proposals.records import proposal_records
+from custody.server.service.proposals.records import Reader, proposal_records
+from custody.server.service.proposals.signing import APPROVER
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
@@ -90,7 +92,7 @@ class Proposals:
         tries: int = 0,
     ) -> Prepared:
         """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for
-        it.
+        it. A sweep is measured by the limits when it is stored.
 
         ``tries``: how often a draft was outdated when it was to be stored. Only from the second try on is it
         checked that no proposal has this transaction: hardly ever one has, and the database stores none
@@ -100,11 +102,14 @@ class Proposals:
         Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded,
         InsufficientFunds, LockedFunds, PolicyUnavailable, ChainUnavailable.
         """
-        vault = vault_in(db, access, request.wallet_id)
-        intent = read_intent(request, Network(vault.chain))
+        vault = vault_to_spend(db, access, request.wallet_id)
+        intent = read_intent(request, Network(vault.chain), may_sweep=True)
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
         derive_ahead(vault)
+        if intent.sweeps:
+            intent, draft = self._drafter.sweep(db, vault, intent, rate, quote, distinct=tries > 0)
+            return Prepared(intent, draft, _paid_elsewhere(db, vault, intent))
         try:
             draft = self._drafter.draft(db, vault, intent, rate, quote, distinct=tries > 0)
         except CustodyError:
@@ -173,10 +178,13 @@ class Proposals:
             raise no_such_proposal()
         return proposal
 
-    def record(self, db: Session, proposal: Proposal) -> wire.Proposal:
-        return proposal_records(db, [proposal])[0]
+    def record(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal
+    ) -> wire.Proposal:
+        """A proposal of the workspace that `access` is of, as the caller may see it."""
+        return proposal_records(db, [proposal], _reader(caller, access))[0]
 
-    def page(self, db: Session, access: WorkspaceAccess, wanted: Filter) -> Page:
+    def page(self, db: Session, caller: Caller, access: WorkspaceAccess, wanted: Filter) -> Page:
         """Raises Invalid where `after` is no proposal of the workspace."""
         query = _matching(access, wanted)
         counted = query.with_only_columns(Proposal.id).limit(MAX_COUNTED + 1).subquery()
@@ -187,8 +195,12 @@ class Proposals:
             )
         query = query.order_by(Proposal.created_at, Proposal.id).limit(wanted.limit + 1)
         found: Sequence[Proposal] = db.scalars(query).all()
-        items = proposal_records(db, found[: wanted.limit])
+        items = proposal_records(db, found[: wanted.limit], _reader(caller, access))
         return Page(items, min(total, MAX_COUNTED), total <= MAX_COUNTED, has_more=len(found) > wanted.limit)
+
+
+def _reader(caller: Caller, access: WorkspaceAccess) -> Reader:
+    return Reader(caller.user_id, access.holds_any(APPROVER))
 
 
 def no_such_proposal() -> NotFound:

@@ -1,6 +1,8 @@
 """Stored proposals as the specification's record, for many at once.
 
 What a proposal does to tokens is decoded from the very bytes that are signed; sends cost no query for it.
+Partial signatures are for those who may sign it, as long as it may still be finished; anybody else reads the
+unsigned PSBT (P52).
 """
 
 from base64 import b64encode
@@ -14,16 +16,19 @@ from sqlalchemy import BindParameter, Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
-from custody.schemas.proposals import DecodedCall, TxType
+from custody.schemas.proposals import DecodedCall, ProposalStatus, TxType
+from custody.server.domain.lifecycle import TO_FINISH
 from custody.server.service.proposals.families import may_be_replaced
 from custody.server.store.models import (
     ChainBlock,
     Contract,
     ContractCall,
     Decision,
+    Key,
     Proposal,
     ProposalInput,
     Signature,
+    User,
     Vault,
     VaultSigner,
 )
@@ -45,6 +50,21 @@ class Signer(NamedTuple):
 
     key_id: str
     user_id: int
+    is_lost: bool = False
+
+
+class Reader(NamedTuple):
+    """Whom a record is for. ``may_approve``: their role in its workspace carries PAYMENT_APPROVE."""
+
+    user_id: int
+    may_approve: bool
+
+
+class Counts(NamedTuple):
+    """How many signatures the input with the fewest has, and the one with the most."""
+
+    least: int = 0
+    most: int = 0
 
 
 DecisionWord = Literal["approve", "reject"]
@@ -63,36 +83,60 @@ class ProposedCall:
 NO_TOKEN: Final = ProposedCall()
 
 
-def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Proposal]:
-    """In the order given."""
+def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader) -> list[wire.Proposal]:
+    """In the order given, each as `reader` may see it."""
     ids = [proposal.id for proposal in proposals]
     vault_signers = _vault_signers(db, {proposal.vault_id for proposal in proposals})
     decisions = _decisions(db, ids)
-    collected = collected_signatures(db, ids)
+    counts = _counts(db, ids)
     tips = _tips(db, {proposal.vault_id for proposal in proposals})
     of_tokens = proposed_calls(db, proposals)
-    return [
-        _record(
-            proposal,
-            [
-                _signer(signer, decisions[proposal.id].get(signer.key_id))
-                for signer in _signers_of(proposal, vault_signers)
-            ],
-            collected[proposal.id],
-            tips.get(proposal.vault_id, 0),
-            of_tokens.get(proposal.id, NO_TOKEN),
+    names = _names(db, {proposal.created_by for proposal in proposals})
+    records = []
+    for proposal in proposals:
+        signers, counted = _signers_of(proposal, vault_signers), counts[proposal.id]
+        with_signatures = counted.most == 0 or _gets_signatures(proposal, signers, reader)
+        records.append(
+            _record(
+                proposal,
+                proposal.psbt if with_signatures else _unsigned(proposal.psbt),
+                [_signer(signer, decisions[proposal.id].get(signer.key_id)) for signer in signers],
+                counted.least,
+                tips.get(proposal.vault_id, 0),
+                of_tokens.get(proposal.id, NO_TOKEN),
+                names.get(proposal.created_by),
+            )
         )
-        for proposal in proposals
-    ]
+    return records
+
+
+def _gets_signatures(proposal: Proposal, signers: Sequence[Signer], reader: Reader) -> bool:
+    """The platform finalises. Beside it, whoever may sign has a use for what others signed; nobody has one
+    for the signatures of what has ended, or is being replaced.
+    """
+    if ProposalStatus(proposal.status) not in TO_FINISH or proposal.replaced_by_id is not None:
+        return False
+    is_forward = proposal.profile_key_id is not None
+    return (is_forward or reader.may_approve) and any(
+        signer.user_id == reader.user_id and not signer.is_lost for signer in signers
+    )
+
+
+def _unsigned(psbt: bytes) -> bytes:
+    return Psbt.parse(psbt).without_signatures().to_bytes()
 
 
 def collected_signatures(db: Session, proposal_ids: Iterable[str]) -> dict[str, int]:
     """By the proposal's id: the number of signatures that every input has at least."""
-    found = db.execute(_COLLECTED, {"ids": list(proposal_ids)})
-    return {proposal_id: int(least) for proposal_id, least in found}
+    return {proposal_id: counted.least for proposal_id, counted in _counts(db, proposal_ids).items()}
 
 
-def _least_of_inputs() -> Select[str, int]:
+def _counts(db: Session, proposal_ids: Iterable[str]) -> dict[str, Counts]:
+    found = db.execute(_COUNTED, {"ids": list(proposal_ids)})
+    return {proposal_id: Counts(int(least), int(most)) for proposal_id, least, most in found}
+
+
+def _over_inputs() -> Select[str, int, int]:
     per_input = (
         select(ProposalInput.proposal_id, func.count(Signature.public_key).label("signatures"))
         .outerjoin(
@@ -104,17 +148,21 @@ def _least_of_inputs() -> Select[str, int]:
         .group_by(ProposalInput.proposal_id, ProposalInput.input_index)
         .subquery()
     )
-    return select(per_input.c.proposal_id, func.min(per_input.c.signatures)).group_by(per_input.c.proposal_id)
+    counted = per_input.c.signatures
+    least_and_most = func.min(counted), func.max(counted)
+    return select(per_input.c.proposal_id, *least_and_most).group_by(per_input.c.proposal_id)
 
 
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
-_COLLECTED = _least_of_inputs()
+_COUNTED = _over_inputs()
 _VAULT_SIGNERS = (
-    select(VaultSigner)
+    select(VaultSigner.vault_id, VaultSigner.key_id, VaultSigner.user_id, Key.revoked_reason)
+    .join(Key, Key.id == VaultSigner.key_id)
     .where(VaultSigner.vault_id.in_(_IDS))
     .order_by(VaultSigner.vault_id, VaultSigner.key_index)
 )
 _DECISIONS = select(Decision).where(Decision.proposal_id.in_(_IDS))
+_NAMES = select(User.id, User.first_name, User.surname, User.email).where(User.id.in_(_IDS))
 _TIPS = (
     select(Vault.id, func.max(ChainBlock.height))
     .join(ChainBlock, ChainBlock.chain == Vault.chain)
@@ -123,18 +171,18 @@ _TIPS = (
 )
 
 
-def _vault_signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[VaultSigner]]:
-    found: dict[str, list[VaultSigner]] = defaultdict(list)
-    for signer in db.scalars(_VAULT_SIGNERS, {"ids": list(vault_ids)}):
-        found[signer.vault_id].append(signer)
+def _vault_signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[Signer]]:
+    found: dict[str, list[Signer]] = defaultdict(list)
+    for vault_id, key_id, user_id, revoked in db.execute(_VAULT_SIGNERS, {"ids": list(vault_ids)}):
+        found[vault_id].append(Signer(key_id, user_id, revoked == "lost"))
     return found
 
 
-def _signers_of(proposal: Proposal, vault_signers: Mapping[str, Sequence[VaultSigner]]) -> list[Signer]:
+def _signers_of(proposal: Proposal, vault_signers: Mapping[str, list[Signer]]) -> list[Signer]:
     """A forward has one signer, its owner."""
     if proposal.profile_key_id is not None:
         return [Signer(proposal.profile_key_id, proposal.created_by)]
-    return [Signer(signer.key_id, signer.user_id) for signer in vault_signers[proposal.vault_id]]
+    return vault_signers[proposal.vault_id]
 
 
 def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, Decision]]:
@@ -147,6 +195,15 @@ def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, 
 def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
     found = db.execute(_TIPS, {"ids": list(vault_ids)})
     return {vault_id: int(height) for vault_id, height in found}
+
+
+def _names(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
+    """Who made a proposal, as the others know them: the name, else the e-mail address."""
+    found = db.execute(_NAMES, {"ids": list(user_ids)})
+    return {
+        user_id: " ".join(part for part in (first, surname) if part) or email
+        for user_id, first, surname, email in found
+    }
 
 
 def _signer(signer: Signer, decision: Decision | None) -> wire.ProposalSigner:
@@ -169,10 +226,12 @@ def rate_text(rate: FeeRate) -> str:
 
 def _record(
     proposal: Proposal,
+    psbt: bytes,
     signers: list[wire.ProposalSigner],
     collected: int,
     tip_height: int,
     of_token: ProposedCall,
+    name: str | None,
 ) -> wire.Proposal:
     height = proposal.block_height
     return wire.Proposal(
@@ -185,8 +244,9 @@ def _record(
         call_uid=of_token.call_uid,
         decoded_call=of_token.decoded,
         created_by=str(proposal.created_by),
+        created_by_name=name,
         description=proposal.description,
-        psbt_base64=b64encode(proposal.psbt).decode(),
+        psbt_base64=b64encode(psbt).decode(),
         txid=proposal.txid,
         txid_expected=proposal.txid_expected,
         recipients=proposal.recipients,

@@ -35,6 +35,7 @@ from custody.server.service.backends import Market
 from custody.server.service.lifecycle import settle_family
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.usage import moved_by_family
+from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import (
     Utxo,
     VaultCoins,
@@ -99,7 +100,7 @@ class Replacing:
         that is too low or too high); InsufficientFunds (the change does not pay for it, nor do the vault's
         other coins); ChainUnavailable.
         """
-        vault = vault_in(db, access, request.wallet_id)
+        vault = vault_to_spend(db, access, request.wallet_id)
         original = _original(db, access, vault, request)
         require_replaceable(db, original, cancel=request.cancel)
         family = family_of(db, original, vault)

@@ -24,10 +24,11 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.keys.profiles import profile_policy
 from custody.server.service.lifecycle import Lifecycle, require_newest
+from custody.server.service.proposals.bounds import require_listed, require_other_maker, require_thawed
 from custody.server.service.proposals.records import collected_signatures
 from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.changes import Outdated
-from custody.server.service.stored_vaults import policy_from
+from custody.server.service.stored_vaults import policy_of
 from custody.server.service.webhook_events import event_data
 from custody.server.store.models import (
     Decision,
@@ -62,6 +63,8 @@ class Signer:
     is_active: bool
     revoked_reason: str | None
     fingerprint: Fingerprint
+    # The vault whose coins it spends; None for a forward.
+    vault: Vault | None = None
 
     @property
     def status(self) -> Status:
@@ -102,7 +105,8 @@ class Signing:
 
         Raises Outdated where the proposal has other signatures by now than those that it was verified beside.
         Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or
-        a newer version takes its place). Then nothing is kept.
+        a newer version takes its place); VaultFrozen; MakerMayNotApprove; NotInAddressBook. Then nothing is
+        kept.
         """
         signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
         if verified is None:
@@ -123,6 +127,7 @@ class Signing:
             return self._too_late(db, signer)
         require_newest(db, proposal)
         self._require_time_left(proposal)
+        _require_bounds(db, signer)
         self._keep(db, signer, verified)
         told = event_data(proposal, user_id=caller.user_id, is_complete=progress.is_complete)
         what = _described(signer, progress)
@@ -217,6 +222,17 @@ class Signing:
         )
 
 
+def _require_bounds(db: Session, signer: Signer) -> None:
+    """What was decided about the vault since it was proposed counts too. Raises VaultFrozen,
+    MakerMayNotApprove, NotInAddressBook.
+    """
+    if signer.vault is None:
+        return
+    require_thawed(signer.vault)
+    require_other_maker(db, signer.vault, signer.proposal, signer.user_id)
+    require_listed(db, signer.vault, signer.proposal.psbt)
+
+
 def _collected(db: Session, proposal: Proposal) -> int:
     """The number of signatures that every input has, as stored."""
     return collected_signatures(db, [proposal.id])[proposal.id]
@@ -270,15 +286,16 @@ def _vault_signer(db: Session, caller: Caller, proposal: Proposal) -> Signer:
     ).one_or_none()
     if found is None:
         raise NotASigner("You are not a signer of this vault.")
-    fingerprint, key_id, status, revoked_reason, descriptor, chain = found
+    fingerprint, key_id, status, revoked_reason, vault = found
     return Signer(
         proposal,
-        policy_from(descriptor, chain),
+        policy_of(vault),
         caller.user_id,
         key_id,
         status == ACTIVE,
         revoked_reason,
         Fingerprint.from_hex(fingerprint),
+        vault,
     )
 
 
@@ -288,8 +305,7 @@ _VAULT_SIGNER = (
         Key.id,
         Key.status,
         Key.revoked_reason,
-        Vault.descriptor,
-        Vault.chain,
+        Vault,
     )
     .join(Key, Key.id == VaultSigner.key_id)
     .join(Vault, Vault.id == VaultSigner.vault_id)

@@ -12,6 +12,7 @@ from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.proposals.bounds import require_listed, require_thawed
 from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes, Outdated
@@ -45,9 +46,12 @@ class Terms:
 
 
 def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
-    """The stored proposal, PENDING. The caller locks its coins. Raises Outdated where its transaction is
-    another proposal's.
+    """The stored proposal, PENDING. The caller locks its coins.
+
+    Raises Outdated where its transaction is another proposal's; VaultFrozen, NotInAddressBook.
     """
+    require_thawed(vault)
+    require_listed(db, vault, draft.raw)
     proposal = Proposal(
         id=terms.id,
         family_id=terms.family_id,

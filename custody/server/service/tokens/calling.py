@@ -24,10 +24,10 @@ from custody.server.service.backends import Market
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.limits.limits import Movement
 from custody.server.service.limits.usage import FOR_ROLE, FOR_VAULT, movement_of
+from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes, Outdated
-from custody.server.service.stored_vaults import vault_in
 from custody.server.service.token_status import token_families
 from custody.server.service.tokens.arguments import (
     PlannedCall,
@@ -152,7 +152,7 @@ class Calling:
 
 
 def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: Function | None) -> _Case:
-    vault = vault_in(db, access, request.wallet_id)
+    vault = vault_to_spend(db, access, request.wallet_id)
     contract = contract_in(db, access, request.contract_uid)
     planned = _planned(request, listing, Network(vault.chain))
     _require_permission(access, planned.function)

@@ -16,6 +16,7 @@ from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.limits.limits import Movement
+from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import address_script, vault_in
@@ -60,7 +61,7 @@ class TokenCreating:
 
         Raises NotFound (vault); Invalid; TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable.
         """
-        vault = vault_in(db, access, request.vault_id)
+        vault = vault_to_spend(db, access, request.vault_id)
         bytecode = bytecode_of(db, access, vault, request)
         quote = self._market.quote(vault.chain)
         rate = quote.rates[request.priority or STANDARD_PRIORITY]

@@ -115,6 +115,16 @@ def owners_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[st
     return {contract_id: owner for contract_id, owner in db.execute(query) if owner is not None}
 
 
+def supplies_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, int]:
+    """What exists of each token that was started, in raw units, after the last block that was read."""
+    if not contract_ids:
+        return {}
+    of_these = TokenCell.contract_id.in_(contract_ids)
+    started = _numbers(db, of_these, *_at(chain, Cell.STARTED))
+    # A cell that is nought is not there.
+    return dict.fromkeys(started, 0) | _numbers(db, of_these, *_at(chain, Cell.SUPPLY))
+
+
 def listed_by(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, list[bytes]]:
     """The output scripts on each token's list, in the order of their bytes. The owner is not among them."""
     query = (
@@ -152,8 +162,7 @@ def balances_in(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wir
     script = decode_address(vault.address, Network(vault.chain))
     held, owned = holdings_of(db, vault.chain, script), owned_by(db, vault.chain, script)
     contracts = contracts_by_id(db, vault.chain, held.keys() | owned)
-    of_these = TokenCell.contract_id.in_(contracts.keys())
-    supplies = _numbers(db, of_these, *_at(vault.chain, Cell.SUPPLY)) if contracts else {}
+    supplies = supplies_of(db, vault.chain, contracts.keys())
     return [
         _balance(
             contract_id,

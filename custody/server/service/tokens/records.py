@@ -1,7 +1,7 @@
 """Tokens, and the calls on them, as the specification's records."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,6 +16,7 @@ from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
 from custody.server.service.stored_vaults import vault_in
 from custody.server.service.token_status import TokenFamily, token_families
+from custody.server.service.tokens.index_reading import supplies_of
 from custody.server.store.models import (
     Contract,
     ContractCall,
@@ -60,7 +61,8 @@ def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> 
     if vault_id is None:
         (record,) = contract_records(db, access.network, [contract])
     else:
-        record = _public(_contract_record(access.network, contract, family, []), vault_id)
+        supplies = supplies_of(db, contract.chain, _ids_of([family]))
+        record = _public(_contract_record(access.network, contract, family, [], supplies), vault_id)
     return record.model_copy(
         update={"bytecode": contract.bytecode.decode(), "deployment_hex": _deployment_hex(db, family)}
     )
@@ -86,15 +88,28 @@ def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -
         return []
     families = token_families(db, contracts[0].chain, [contract.deploy_family_id for contract in contracts])
     signers = _signers(db, contracts, families)
+    supplies = supplies_of(db, contracts[0].chain, _ids_of(families.values()))
     return [
-        _contract_record(network, contract, families[contract.deploy_family_id], signers[contract.uid])
+        _contract_record(
+            network, contract, families[contract.deploy_family_id], signers[contract.uid], supplies
+        )
         for contract in contracts
     ]
 
 
+def _ids_of(families: Iterable[TokenFamily]) -> list[str]:
+    """The contracts' ids on chain, of those that were broadcast."""
+    return [family.best.txid for family in families if family.best.txid is not None]
+
+
 def _contract_record(
-    network: str, contract: Contract, family: TokenFamily, signers: list[wire.ContractSigner]
+    network: str,
+    contract: Contract,
+    family: TokenFamily,
+    signers: list[wire.ContractSigner],
+    supplies: Mapping[str, int],
 ) -> wire.Contract:
+    """Before ``init`` the supply is the one that ``init`` makes."""
     is_broadcast = family.best.txid is not None
     return wire.Contract(
         contract_uid=contract.uid,
@@ -103,7 +118,7 @@ def _contract_record(
         symbol=contract.ticker,
         icon=contract.icon,
         decimals=contract.decimals,
-        total_supply=str(contract.total_supply),
+        total_supply=str(supplies.get(family.best.txid or "", contract.total_supply)),
         max_supply=str(contract.max_supply),
         status=contract_status(family.status),
         bytecode_hash=contract.bytecode_hash.hex() if is_broadcast else None,

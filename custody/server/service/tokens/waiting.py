@@ -12,7 +12,7 @@ from custody.schemas.proposals import TxType
 from custody.server.domain.lifecycle import ENDED
 from custody.server.service.stored_vaults import address_script
 from custody.server.service.tokens.arguments import PlannedCall, refusal
-from custody.server.service.tokens.index_reading import indexed_height, shared_height
+from custody.server.service.tokens.index_reading import indexed_height
 from custody.server.service.tokens.state import Cells, published_bytecode
 from custody.server.store.models import Contract, ContractCall, Proposal, TokenCell, Vault
 from custody.server.store.models import TokenTransaction as TokenRow
@@ -66,9 +66,7 @@ def simulation_of(db: Session, contract: Contract, workspace_id: int) -> Simulat
 
 
 def deployed_id(db: Session, contract: Contract) -> str | None:
-    """The contract's id on chain, once both the watcher and the index of tokens have its deployment in a
-    block.
-    """
+    """The contract's id on chain, once its deployment is confirmed."""
     query = (
         select(Proposal.txid_expected)
         .join(
@@ -91,16 +89,15 @@ def deployed_id(db: Session, contract: Contract) -> str | None:
 def _waiting(db: Session, contract: Contract, workspace_id: int) -> tuple[TokenTransaction, ...]:
     """One for each family: its versions carry the same call, and at most one of them is mined."""
     found: dict[int, TokenTransaction] = {}
-    shared = shared_height(db, contract.chain)
-    for uid, proposal, vault in db.execute(_waiting_calls(contract, workspace_id, shared)):
+    for uid, proposal, vault in db.execute(_waiting_calls(contract, workspace_id)):
         data = bytes.fromhex(proposal.op_return_hex or "")
         found.setdefault(uid, TokenTransaction(proposal.txid_expected, address_script(vault), data))
     return tuple(found.values())
 
 
-def _waiting_calls(contract: Contract, workspace_id: int, shared: int) -> Select[int, Proposal, Vault]:
-    """Calls that may still be mined, and those that were mined in a block that the index has not read: above
-    the last block that it shares with the watcher, which decides what is confirmed.
+def _waiting_calls(contract: Contract, workspace_id: int) -> Select[int, Proposal, Vault]:
+    """Calls that may still be mined, and those that were mined in a block that the index has not read: until
+    it has, they are not confirmed.
 
     Of other workspaces, those that have reached the network: before, no other workspace knows of them (P24),
     and they may never be sent.
@@ -109,7 +106,6 @@ def _waiting_calls(contract: Contract, workspace_id: int, shared: int) -> Select
     # Nested: as a join, SQLite would read all transactions of tokens on the chain for each call.
     in_index = exists().where(TokenRow.chain == contract.chain, TokenRow.txid == member.txid_expected)
     was_read = exists().where(member.family_id == ContractCall.family_id, in_index)
-    is_unread = and_(Proposal.status == Status.CONFIRMED.value, Proposal.block_height > shared)
     return (
         select(ContractCall.uid, Proposal, Vault)
         .join(Proposal, Proposal.family_id == ContractCall.family_id)
@@ -117,7 +113,7 @@ def _waiting_calls(contract: Contract, workspace_id: int, shared: int) -> Select
         .where(
             or_(Proposal.workspace_id == workspace_id, Proposal.txid.is_not(None)),
             Proposal.tx_type == TxType.CALL.value,
-            or_(Proposal.status.in_(_OPEN), Proposal.keeps_coins, is_unread),
+            or_(Proposal.status.in_(_OPEN), Proposal.keeps_coins),
             ContractCall.contract_uid == contract.uid,
             ~was_read,
         )

@@ -136,6 +136,15 @@ class Vault(Base):
     cycle_day: Mapped[int]
     # Whether the limit bounds the sum of a cycle, and not just each movement: set by an operator.
     is_per_cycle: Mapped[bool] = mapped_column(default=False)
+    # It pays the workspace's address book alone.
+    only_address_book: Mapped[bool] = mapped_column(default=False)
+    # Whether a signer may approve what they proposed.
+    maker_may_approve: Mapped[bool] = mapped_column(default=True)
+    frozen_at: Mapped[datetime | None]
+    frozen_by: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+    # Who asked first that it be unfrozen: another member has to agree.
+    unfreeze_asked_at: Mapped[datetime | None]
+    unfreeze_asked_by: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
     next_receive_index: Mapped[int]
     next_change_index: Mapped[int]
     created_at: Mapped[datetime]

@@ -51,12 +51,17 @@ document.addEventListener("DOMContentLoaded", () => {
     setTimeout(() => URL.revokeObjectURL(file.href), KEPT_MS);
   });
 
+  // What a part of the page tells by itself is not said twice; an alarm always is.
+  const isTold = (line) =>
+    line.kind !== "alarm" && [...document.querySelectorAll("[data-tells]")].some((part) => part.dataset.tells === line.subject);
+
   const heed = (line) => {
-    if (SPOKEN.has(line.kind)) {
+    if (SPOKEN.has(line.kind) && !isTold(line)) {
       heard.className = `heard ${line.kind}`;
+      heard.dataset.about = line.subject;
       heard.textContent = line.text;
-    } else if (line.kind === "state" && heard.classList.contains("progress")) {
-      // What the device showed is over; the state stands in its own place.
+    } else if (line.kind === "state" && heard.dataset.about === line.subject && !heard.classList.contains("alarm")) {
+      // What was said of it before is over; the state stands in its own place.
       heard.textContent = "";
     }
     happened();
@@ -131,6 +136,8 @@ document.addEventListener("DOMContentLoaded", () => {
   body.addEventListener("htmx:beforeRequest", (event) => {
     const { elt } = event.detail;
     if (elt.tagName !== "FORM") return;
+    // What was wrong with it before is over.
+    elt.querySelector(".problem")?.replaceChildren();
     sent = elt;
     answered = false;
   });
@@ -224,6 +231,18 @@ document.addEventListener("DOMContentLoaded", () => {
 
   document.body.addEventListener("reset", (event) => {
     if (event.target.querySelector("[data-places]")) setTimeout(() => say(event.target));
+  });
+
+  const COPIED_MS = 2000;
+  document.body.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button || button.dataset.words) return;
+    button.dataset.words = button.textContent;
+    button.textContent = await navigator.clipboard.writeText(button.dataset.copy).then(() => "Copied", () => "Not copied: mark it by hand");
+    setTimeout(() => {
+      button.textContent = button.dataset.words;
+      delete button.dataset.words;
+    }, COPIED_MS);
   });
 
   const PSBT = "psbt\xff";

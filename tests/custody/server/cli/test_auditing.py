@@ -11,6 +11,7 @@ from sqlalchemy import delete, update
 from custody.server.cli import app
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent, AuditHead
+from custody.terminal import Exit
 from tests.support.custody import ok
 from tests.support.platform import open_world
 
@@ -40,13 +41,13 @@ def export(state: Path) -> Path:
 @pytest.mark.parametrize("chain", ["workspace:9", "wrkspace:1", ""])
 def test_a_chain_that_is_not_there_is_no_empty_file(state: Path, chain: str) -> None:
     refused = audit("export", "--state", state, "--chain", chain)
-    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert (refused.exit_code, refused.stdout) == (Exit.NOT_DECIDED, "")
     assert f"There is no chain {chain}." in refused.stderr
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     refused = audit("verify-export", tmp_path / "export.csv")
-    assert refused.exit_code == 1
+    assert refused.exit_code == Exit.STATE
     assert "export.csv cannot be used" in refused.stderr
     assert "Check its name." in refused.stderr
 
@@ -90,7 +91,7 @@ class TestVerify:
         first = update(AuditEvent).where(AuditEvent.chain_id == "workspace:1", AuditEvent.position == 1)
         change(state, first.values(description="forged"))
         answer = audit("verify", "--state", state)
-        assert answer.exit_code == 1
+        assert answer.exit_code == Exit.AUDIT
         assert answer.stderr == "workspace:1, row 1: the row was altered\n"
         assert answer.stdout == ""
         report = json.loads(audit("verify", "--state", state, "--json").stdout)
@@ -102,7 +103,7 @@ class TestVerify:
     def test_a_key_of_ones_own_memory_is_all_that_is_believed(self, state: Path) -> None:
         audit("checkpoint", "--state", state)
         answer = audit("verify", "--state", state, "--public-key", "1" * 64)
-        assert answer.exit_code == 1
+        assert answer.exit_code == Exit.AUDIT
         assert "line 1: the line is signed by" in answer.stderr
 
     @pytest.mark.parametrize("key", ["", "xyz", "1" * 63, "A" * 64])
@@ -111,7 +112,7 @@ class TestVerify:
 
     def test_a_file_that_is_not_there_is_explained(self, state: Path) -> None:
         answer = audit("verify", "--state", state, "--checkpoints", state / "none.jsonl")
-        assert answer.exit_code == 1
+        assert answer.exit_code == Exit.STATE
         assert "none.jsonl cannot be used" in answer.stderr
 
     def test_a_checkpoint_is_refused_over_a_log_that_was_cut(self, state: Path) -> None:
@@ -153,14 +154,17 @@ class TestExport:
             "chain_id": "workspace:1", "rows": count, "first": 1, "last": count, "gaps": 0, "confirmed": 1,
             "fault": None, "whole": True,
         }  # fmt: skip
-        assert audit("verify-export", file, "--checkpoints", state / "audit-checkpoints.jsonl").exit_code == 1
+        assert (
+            audit("verify-export", file, "--checkpoints", state / "audit-checkpoints.jsonl").exit_code
+            == Exit.USAGE
+        )
         wrong = audit("verify-export", file, *given[:3], "2" * 64)
         assert (wrong.exit_code, "none of the keys" in wrong.stderr) == (1, True)
 
     def test_a_changed_cell_is_named(self, export: Path) -> None:
         export.write_bytes(export.read_bytes().replace(b"user 2", b"user 1"))
         answer = audit("verify-export", export)
-        assert answer.exit_code == 1
+        assert answer.exit_code == Exit.AUDIT
         assert answer.stderr == f"workspace:1, row {rows_in(export)}: the row was altered\n"
         report = json.loads(audit("verify-export", export, "--json").stdout)
         assert (report["whole"], report["fault"]["position"]) == (False, rows_in(export))

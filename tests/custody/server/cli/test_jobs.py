@@ -16,6 +16,7 @@ from custody.server.service.proposals.signing import BROADCAST
 from custody.server.settings import utc_now
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent, Job
+from custody.terminal import Exit
 
 ALICE = "alice@example.org"
 
@@ -89,8 +90,9 @@ def test_lists_every_state_with_the_last_error_and_nothing_that_is_carried(state
     assert told[0].startswith("broadcast: 1 due, 0 waiting, 0 leased, 0 dead, the oldest since 20")
     assert told[1].startswith("mail: 2 due, 1 waiting, 1 leased, 1 dead, the oldest since 20")
     assert told[2:] == [
-        "2: waiting, mail of waiting, tried 1 time: The mail server is away.",
-        f"{given_up}: dead, mail of dead, tried 12 times: No such mailbox.",
+        "ID  STATE    JOB              TRIED     LAST ERROR",
+        "2   waiting  mail of waiting  1 time    The mail server is away.",
+        f"{given_up}   dead     mail of dead     12 times  No such mailbox.",
     ]
     answer = json.loads(run(state, "--json").stdout)
     assert {kind["kind"]: kind["dead"] for kind in answer["kinds"]} == {BROADCAST: 0, MAIL: 1}
@@ -102,9 +104,11 @@ def test_lists_every_state_with_the_last_error_and_nothing_that_is_carried(state
 def test_a_job_is_tried_again_at_once_and_as_if_it_had_never_failed(state: Path, store: Store) -> None:
     job_id = dead(store, MAIL)
     assert run(state, "retry", str(job_id)).stdout == f"Job {job_id} (mail of a) is due now.\n"
+    (again,) = json.loads(run(state, "retry", str(job_id), "--json").stdout)
+    assert (again["id"], again["state"]) == (job_id, "due")
     found = job(store, job_id)
     assert (found.dead_at, found.failures, found.run_at <= utc_now()) == (None, 0, True)
-    assert actions(store) == [("JOB_RETRIED", f"job {job_id}, mail of a")]
+    assert actions(store) == [("JOB_RETRIED", f"job {job_id}, mail of a")] * 2
 
 
 def test_all_of_a_kind_are_tried_again(state: Path, store: Store) -> None:
@@ -114,7 +118,7 @@ def test_all_of_a_kind_are_tried_again(state: Path, store: Store) -> None:
     assert run(state, "retry", "--kind", MAIL).exit_code == 0
     assert [job(store, job_id).dead_at is None for job_id in ids] == [True, False, True], "b has a newer one"
     assert job(store, other).dead_at is not None
-    assert run(state, "retry", "--kind", "carrier-pigeon").exit_code == 1
+    assert run(state, "retry", "--kind", "carrier-pigeon").exit_code == Exit.USAGE
 
 
 def test_what_must_not_be_tried_again_is_refused(state: Path, store: Store) -> None:
@@ -127,19 +131,19 @@ def test_what_must_not_be_tried_again_is_refused(state: Path, store: Store) -> N
     }
     for job_id, sentence in cases.items():
         answer = run(state, "retry", str(job_id))
-        assert (answer.exit_code, sentence in answer.stderr) == (1, True), answer.stderr
-    assert run(state, "retry").exit_code == 1
-    assert run(state, "retry", "1", "--kind", MAIL).exit_code == 1
+        assert (answer.exit_code, sentence in answer.stderr) == (Exit.NOT_DECIDED, True), answer.stderr
+    assert run(state, "retry").exit_code == Exit.USAGE
+    assert run(state, "retry", "1", "--kind", MAIL).exit_code == Exit.USAGE
     assert actions(store) == []
 
 
 def test_a_job_is_thrown_away_and_the_audit_log_keeps_its_name(state: Path, store: Store) -> None:
     waiting, given_up = add(store, MAIL), dead(store, BROADCAST)
     for job_id in (waiting, given_up):
-        assert run(state, "discard", str(job_id)).exit_code == 0
+        assert json.loads(run(state, "discard", str(job_id), "--json").stdout)["id"] == job_id
         assert job(store, job_id) is None
     assert [action for action, _ in actions(store)] == ["JOB_DISCARDED", "JOB_DISCARDED"]
-    assert run(state, "discard", str(waiting)).exit_code == 1
+    assert run(state, "discard", str(waiting)).exit_code == Exit.NOT_DECIDED
 
 
 def test_a_signed_payment_that_waits_is_not_thrown_away(state: Path, store: Store) -> None:
@@ -154,4 +158,4 @@ def test_a_signed_payment_that_waits_is_not_thrown_away(state: Path, store: Stor
 
 def test_without_a_state_folder_it_says_so() -> None:
     answer = CliRunner().invoke(app, ["admin", "jobs"], env={"CUSTODY_STATE": ""})
-    assert answer.exit_code == 1
+    assert answer.exit_code == Exit.USAGE

@@ -11,6 +11,7 @@ from custody.server.cli import app
 from custody.server.domain.credentials import Caller
 from custody.server.domain.onboarding import RequestDecided
 from custody.server.service.sign_in.accounts import add_account
+from custody.terminal import Exit
 from tests.support.onboarding import REQUEST
 from tests.support.platform import open_world
 
@@ -41,25 +42,26 @@ def custody(state: Path, command: str, *arguments: str) -> Result:
 
 def test_lists_what_waits(state: Path) -> None:
     assert custody(state, "requests").stdout == (
-        f"1: pending, Prado & Filhas with Treasury on testnet, asked by {ASKER}\n"
-        f"2: pending, Another with Treasury on mainnet, asked by {ASKER}\n"
+        "UID  STATUS   ORGANISATION    WORKSPACE  NETWORK  ASKED BY\n"
+        f"1    pending  Prado & Filhas  Treasury   testnet  {ASKER}\n"
+        f"2    pending  Another         Treasury   mainnet  {ASKER}\n"
     )
     assert [row["uid"] for row in json.loads(custody(state, "requests", "--json").stdout)] == [1, 2]
-    assert custody(state, "requests", "--status", "approved").stdout == ""
-    assert custody(state, "requests", "--after", "1").stdout.startswith("2: ")
+    assert custody(state, "requests", "--status", "approved").stdout == "No requests.\n"
+    assert custody(state, "requests", "--after", "1").stdout.splitlines()[1].startswith("2 ")
 
 
 def test_the_first_approval_opens_the_network(state: Path) -> None:
     """From an empty database, nothing says yet which chain testnet is."""
     refused = custody(state, "approve", "1")
-    assert refused.exit_code == 1
+    assert refused.exit_code == Exit.NOT_DECIDED
     assert "is on testnet yet" in refused.stderr
     approved = custody(state, "approve", "1", "--chain", "regtest")
     assert approved.stdout == f"Request 1 is approved: {ASKER} runs organisation 1.\n"
     told = json.loads(custody(state, "approve", "2", "--note", "Welcome.", "--json").stdout)
     assert (told["was_created"], told["created_org_uid"]["Int64"]) == (True, 2)
     assert (told["approved_by_email"]["String"], told["review_note"]["String"]) == ("operator", "Welcome.")
-    assert custody(state, "requests", "--status", "pending").stdout == ""
+    assert custody(state, "requests", "--status", "pending").stdout == "No requests.\n"
     verified = CliRunner().invoke(app, ["audit", "verify", "--state", str(state)])
     assert verified.exit_code == 0, verified.output
 
@@ -68,8 +70,8 @@ def test_a_rejection_stands(state: Path) -> None:
     rejected = custody(state, "reject", "1", "--note", "Not yet.")
     assert rejected.stdout == f"Request 1 is rejected, and {ASKER} will be told.\n"
     again = custody(state, "approve", "1", "--chain", "regtest")
-    assert again.exit_code == 1
-    assert again.stderr == f"This request was rejected already.\n{RequestDecided.hint}\n"
+    assert again.exit_code == Exit.NOT_DECIDED
+    assert again.stderr == f"custody: This request was rejected already.\n  {RequestDecided.hint}\n"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,6 @@ def test_a_rejection_stands(state: Path) -> None:
 )
 def test_what_cannot_be_decided_is_explained(state: Path, arguments: list[str], sentence: str) -> None:
     refused = custody(state, *arguments)
-    assert refused.exit_code == 1
-    assert refused.stderr.startswith(sentence)
+    assert refused.exit_code in {Exit.NOT_DECIDED, Exit.USAGE}
+    assert refused.stderr.startswith(f"custody: {sentence}")
     assert "Traceback" not in refused.output

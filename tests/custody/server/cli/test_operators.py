@@ -1,5 +1,6 @@
 """``custody admin make-operator``."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from custody.server.cli import app
 from custody.server.store.models import User
+from custody.terminal import Exit
 from tests.support.platform import World, open_world
 
 ALICE = "alice@example.org"
@@ -33,6 +35,8 @@ def test_an_operator_is_made_and_unmade_by_command_alone(world: World, tmp_path:
     for _ in range(2):
         assert make_operator(tmp_path, "Alice@example.org").stdout.endswith("(user 1) is an operator.\n")
     assert is_operator(world)
+    told = make_operator(tmp_path, ALICE, "--json").stdout
+    assert json.loads(told) == {"user_id": 1, "is_operator": True}
     for _ in range(2):
         assert "no operator any more" in make_operator(tmp_path, ALICE, "--take-away").stdout
     assert not is_operator(world)
@@ -41,6 +45,6 @@ def test_an_operator_is_made_and_unmade_by_command_alone(world: World, tmp_path:
 
 def test_an_address_without_an_account_is_refused(world: World, tmp_path: Path) -> None:
     answer = make_operator(tmp_path, "nobody@example.org")
-    assert answer.exit_code == 1
+    assert answer.exit_code == Exit.NOT_DECIDED
     assert "no account for nobody@example.org" in answer.stderr
     assert not is_operator(world)

@@ -7,6 +7,7 @@ from click.testing import CliRunner, Result
 
 from custody.server.cli import app
 from custody.server.service.secrets import Purpose
+from custody.terminal import Exit
 from tests.support.accounts import CAROL, Phone, enrol, register, sign_in, validate
 from tests.support.platform import World, open_world
 
@@ -44,7 +45,7 @@ def test_a_lost_authenticator_is_set_back_to_mailed_codes(world: World, phone: P
 
 def test_an_address_without_an_account_is_refused(world: World, tmp_path: Path) -> None:
     answer = admin(tmp_path, "reset-two-factor", "nobody@example.org")
-    assert answer.exit_code == 1
+    assert answer.exit_code == Exit.NOT_DECIDED
     assert "nobody@example.org has no account." in answer.stderr
 
 
@@ -78,7 +79,7 @@ def test_old_webhook_secrets_go_when_told_and_checkpoints_never(world: World, tm
     finished = admin(tmp_path, "rotate-secret", "purchase-webhook", "--finish").stdout
     assert finished == "No new purchase-webhook secret. Old ones dropped: 1, still read: 0.\n"
     refused = admin(tmp_path, "rotate-secret", "checkpoint", "--finish")
-    assert refused.exit_code == 1
+    assert refused.exit_code == Exit.NOT_DECIDED
     assert "it stays" in refused.stderr
 
 
@@ -97,6 +98,6 @@ def test_mail_settings_that_do_not_go_together_are_explained(
     for name, value in settings.items():
         monkeypatch.setenv(f"CUSTODY_SMTP_{name}", value)
     answer = admin(tmp_path, "reset-two-factor", CAROL)
-    assert answer.exit_code == 1
+    assert answer.exit_code == Exit.STATE
     assert sentence in answer.stderr
     assert "Traceback" not in answer.output

@@ -40,7 +40,7 @@ def test_an_entry_is_kept_renamed_and_removed(alice: As, world: World) -> None:
     added = add(alice)
     created_at = START.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     first = {"uid": 1, "name": "Shop", "address": address("shop"), "network": "testnet"}
-    assert added.json() == {**first, "created_at": created_at}
+    assert added.json() == {**first, "created_by": "1", "created_at": created_at}
     assert book(alice) == [added.json()]
     assert change(alice, "rename", name="Café").json() == {**added.json(), "name": "Café"}
     assert [row["name"] for row in book(alice)] == ["Café"]

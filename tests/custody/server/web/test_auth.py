@@ -55,6 +55,18 @@ class TestLogin:
             answer = world.http.post(f"{url}/auth/login", json={"email": ALICE, "password": PASSWORD})
             assert "Secure" in answer.headers["set-cookie"], url
 
+    def test_the_refresh_cookie_is_secure_behind_a_proxy_that_tells_nothing(
+        self, world: World, alice: int, monkeypatch
+    ) -> None:
+        """It may ask by this machine's own address, and name no scheme."""
+        monkeypatch.setattr(world.platform.asgi.state, "behind_proxy", True)
+        answer = world.http.post("http://127.0.0.1/auth/login", json={"email": ALICE, "password": PASSWORD})
+        assert "Secure" in answer.headers["set-cookie"]
+        leave = world.http.post(
+            "http://127.0.0.1/auth/logout", headers={"Authorization": f"Bearer {answer.json()['token']}"}
+        )
+        assert "Secure" in leave.headers["set-cookie"]
+
     def test_an_unknown_account_costs_as_much_work(self, world: World, alice: int, monkeypatch) -> None:
         """P39, in time: both verify one Argon2id hash of the same parameters."""
         verified: list[str] = []
@@ -116,6 +128,7 @@ class TestRegister:
         self, world: World, careful: str
     ) -> None:
         started = world.login(careful).json()
+        assert (started["user_info"]["UUID"], started["user_info"]["Email"]) == (0, ""), "nobody yet"
         finished = validate(world, started["token_2fa"], world.mail.newest_code()).json()
         assert finished["user_info"]["DefaultOrg"] == 0
         assert finished["user_info"]["OrganisationsInfo"] == {"Organisations": []}

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from custody.schemas.users import PermissionName
 from custody.server.cli import app
 from custody.server.store.models import AuditEvent, Membership
+from custody.terminal import Exit
 from multisig import Psbt
 from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import As, register_key, seed
@@ -173,7 +174,7 @@ class TestApprovals:
         """Alice's device signed, perhaps by a thief's hand: two other signers must approve."""
         desk.approve("alice", psbt_id)
         ok(revoke(desk.signers["alice"], key_of(desk, "alice")))
-        shown = desk.proposal(psbt_id)
+        shown = desk.proposal(psbt_id, "bob")
         assert (shown["status"], shown["collected_signatures"]) == ("PENDING", 0)
         assert not any(signer["is_signed"] for signer in shown["signers"])
         assert not any(item.partial_signatures for item in Psbt.parse(shown["psbt_base64"]).inputs)
@@ -223,12 +224,12 @@ class TestOperator:
         assert first.exit_code == 0, first.output
         assert json.loads(first.stdout)["RevokedReason"]["String"] == "lost"
         short = self.run(state, "--key-id", carol, "--reason", "lost")
-        assert short.exit_code == 1
+        assert short.exit_code == Exit.NOT_DECIDED
         assert "'Treasury'" in short.stderr
         forced = self.run(state, "--key-id", carol, "--reason", "lost", "--force")
         assert forced.stdout == f"Key {carol} of user 4 is revoked: lost.\n"
         missing = self.run(state, "--key-id", "none", "--reason", "lost")
-        assert (missing.exit_code, "no such key" in missing.stderr) == (1, True)
+        assert (missing.exit_code, "no such key" in missing.stderr) == (Exit.NOT_DECIDED, True)
 
 
 class TestRaces:
@@ -249,7 +250,7 @@ class TestRaces:
             signing, losing = pool.submit(submit), pool.submit(lose)
             assert signing.result() in {200, 403}
             assert losing.result() == 200
-        shown = desk.proposal(psbt_id)
+        shown = desk.proposal(psbt_id, "bob")
         assert (shown["status"], shown["collected_signatures"]) == ("PENDING", 0)
         assert not any(item.partial_signatures for item in Psbt.parse(shown["psbt_base64"]).inputs)
 

@@ -13,6 +13,7 @@ from custody.schemas.purchases import PurchaseTransaction
 from custody.server.cli import app
 from custody.server.domain.purchases import webhook_key
 from custody.server.service.secrets import Purpose
+from custody.terminal import Exit
 from tests.support.custody import ok, refused
 from tests.support.databases import everything_stored
 from tests.support.platform import As, World, key_offer, open_world, register_key, seed
@@ -198,7 +199,7 @@ class TestSecret:
     def test_is_refused_where_it_cannot_be_one(self, tmp_path: Path, key: str) -> None:
         command = ["admin", "webhook-secret", "--set", "--state", str(tmp_path / "state")]
         answer = CliRunner().invoke(app, command, input=f"{key}\n")
-        assert answer.exit_code == 1
+        assert answer.exit_code == Exit.USAGE
         assert "That is no key" in answer.stderr
 
 

@@ -28,11 +28,11 @@ def money(coins, pays, back=(), *, fee=None, data=0):
         inputs=len(coins),
         total_in_sats=sum(coins),
         payments=tuple(
-            PaymentView(output_index=n, amount_sats=sats, address=ADDRESS, script="00")
+            PaymentView(output_index=n, amount_sats=sats, address=ADDRESS, script="00", on_screen=ADDRESS)
             for n, sats in enumerate(pays)
         ),
         change=tuple(
-            ChangeView(output_index=n, amount_sats=sats, address=ADDRESS, chain=1, index=n)
+            ChangeView(output_index=n, amount_sats=sats, address=ADDRESS, on_screen=ADDRESS, chain=1, index=n)
             for n, sats in enumerate(back)
         ),
         data=tuple(DataView(output_index=9, data="abcd", text=None) for _ in range(data)),

@@ -13,7 +13,7 @@ from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.core.tokens import Published
 from signerd.feed import Line
-from signerd.loopback.page.proposals import device_words, stages
+from signerd.loopback.page.proposals import stages, status_line
 from tests.support.bills import bill
 from tests.support.daemons import until_state
 from tests.support.desk import NETWORK, VAULT, snapshot_of, spend
@@ -85,7 +85,6 @@ async def test_a_yes_is_bound_to_what_was_shown_and_leads_to_the_device(desk):
     assert both.by_id("standing").attributes["hx-swap-oob"] == "true"
     assert not both.all("form", id="approve")
     await until_state(desk.daemon, "p-1", State.SUBMITTED)
-    assert "Confirm the transaction." in (await desk.page("/proposals/p-1")).by_id("standing").words
     assert len(desk.platform.signatures("p-1")) == 1
 
 
@@ -214,12 +213,19 @@ async def test_s13_of_what_was_brought_the_page_says_nothing_of_the_platforms(de
     assert "Signed, and ready for the program that brought it" in words
 
 
-def test_only_what_was_said_while_a_device_works_is_the_devices():
-    lines = [
-        Line(n, "p-1", kind, kind) for n, kind in enumerate(("ask", "state", "progress", "attention", "info"))
-    ]
-    assert device_words("signing", lines) == ("progress", "attention")
-    assert device_words("waiting-for-person", lines) == ()
+async def test_the_status_is_one_sentence_and_of_this_state(desk):
+    view = (await desk.daemon.proposal("p-1")).model_copy(update={"reason": "why it stands here"})
+
+    def told(state: str, *kinds: str) -> str:
+        lines = [Line(n, "p-1", kind, f"{kind} {n}") for n, kind in enumerate(kinds)]
+        return status_line(view.model_copy(update={"state": state}), lines)
+
+    assert told("signing", "state", "progress", "state", "attention", "state", "progress") == "progress 5"
+    # What the device said the first time is over.
+    assert told("signing", "progress", "state", "attention") == "why it stands here"
+    assert told("confirmed", "state", "attention", "progress") == "why it stands here"
+    alarmed = view.model_copy(update={"alarm": view.reason})
+    assert status_line(alarmed, []) == ""
 
 
 ICON = "https://evil.example/" + "x" * 400 + "?a=1&b='2'"

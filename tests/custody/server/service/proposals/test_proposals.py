@@ -101,7 +101,6 @@ class TestRefused:
 
     def test_what_cannot_be_asked_or_paid_leaves_nothing(self, funded):
         refused(funded.propose(recipients=[], amounts_sats=[]), 422, "VALIDATION")
-        refused(funded.propose(recipients=[SHOP], amounts_sats=None), 422, "VALIDATION")
         refused(funded.propose(10_000, fee_rate="2", priority="high"), 422, "VALIDATION")
         refused(funded.propose(700_000), 422, "INSUFFICIENT_FUNDS")
         (vault,) = funded.wallets()
@@ -136,6 +135,47 @@ class TestRefused:
         admin = funded.world.as_user("rival@example.org")
         rival = replace(funded, admin=admin, workspace_id=placed.workspace_id)
         refused(rival.propose(10_000), 404, "NOT_FOUND")
+
+
+class TestEverything:
+    """One recipient alone, and no amount: all that can be sent, less the fee."""
+
+    def test_the_vault_is_empty_afterwards(self, funded):
+        psbt = Psbt.parse(ok(funded.propose(recipients=[SHOP], amounts_sats=None))["psbt_base64"])
+        seen = inspect(psbt, funded.policy, network=Network.REGTEST)
+        assert (len(psbt.inputs), len(psbt.outputs), seen.change) == (3, 1, ())
+        assert seen.payments[0].amount == 700_000 - seen.fee
+        assert funded.wallets()[0]["locked_sats"] == 700_000
+
+    def test_the_record_says_how_much_that_is_and_data_may_go_with_it(self, funded):
+        link = f"bitcoin:{SHOP}?label=Shop"
+        created = ok(funded.propose(recipients=[link], amounts_sats=None, op_return="moved", fee_rate="2"))
+        record = funded.proposal(created["psbt_id"])
+        assert (record["recipients"], record["op_return"]) == ([SHOP], "0x" + b"moved".hex())
+        assert record["amounts_sats"] == [700_000 - record["fee_sats"]]
+
+    def test_what_others_hold_and_what_is_unconfirmed_stays(self, funded):
+        held = len(Psbt.parse(ok(funded.propose(1_000))["psbt_base64"]).inputs)
+        funded.deposit(50_000, blocks=0)
+        everything = ok(funded.propose(recipients=[SHOP], amounts_sats=None))
+        assert held + len(Psbt.parse(everything["psbt_base64"]).inputs) == 3
+        refused(funded.propose(recipients=[SHOP], amounts_sats=None), 409, "LOCKED_FUNDS")
+
+    def test_p19_the_limits_measure_it(self, desk):
+        desk.vault = ok(desk.create_vault("Limited", limit="0.001"))
+        desk.deposit(100_001, to=desk.vault["address"])
+        refused(desk.propose(recipients=[SHOP], amounts_sats=None), 403, "VAULT_LIMIT_EXCEEDED")
+
+    def test_nothing_and_less_than_dust_are_refused(self, desk):
+        refused(desk.propose(recipients=[SHOP], amounts_sats=None), 422, "INSUFFICIENT_FUNDS")
+        desk.deposit(500)
+        refused(desk.propose(recipients=[SHOP], amounts_sats=None, fee_rate="2"), 422, "DUST")
+
+    def test_only_one_recipient_alone_may_go_without_an_amount(self, funded):
+        link = f"bitcoin:{SHOP}?amount=0.001"
+        for recipients in ([SHOP, CAFE], [link, CAFE]):
+            problem = refused(funded.propose(recipients=recipients, amounts_sats=None), 422, "VALIDATION")
+            assert "needs an amount" in problem["errors"][0]["detail"]
 
 
 def test_p19_equal_to_the_limit_passes_and_one_satoshi_more_does_not(desk):

@@ -185,7 +185,7 @@ class TestKept:
             signed, 0, witness_utxo=TxOut(Sats(utxo.amount + 1), utxo.script_pubkey), non_witness_utxo=None
         )
         ok(funded.submit("alice", psbt_id, lying))
-        kept = Psbt.parse(funded.proposal(psbt_id)["psbt_base64"])
+        kept = Psbt.parse(funded.proposal(psbt_id, "bob")["psbt_base64"])
         assert kept.inputs[0].witness_utxo == utxo
         assert kept.inputs[0].non_witness_utxo == signed.inputs[0].non_witness_utxo
 

@@ -53,7 +53,8 @@ def test_the_signature_that_came_in_between_is_kept_beside_ours(funded, psbt_id,
     answer = ok(funded.submit("alice", psbt_id, bodies["alice"]))
     assert (answer["status"], answer["collected_signatures"]) == ("SIGNED", 2)
     assert len(verified) == 3, "ours, theirs, and ours again"
-    inputs = Psbt.parse(funded.proposal(psbt_id)["psbt_base64"]).inputs
+    (proposal,) = funded.rows(Proposal)
+    inputs = Psbt.parse(proposal.psbt).inputs
     assert all(len(item.partial_signatures) == 2 for item in inputs)
     assert count(funded, Signature) == 2 * len(inputs)
     assert count(funded, Job) == 1
@@ -103,7 +104,8 @@ def test_where_others_sign_before_each_turn_it_is_verified_in_the_turn(
     answer = ok(funded.submit("alice", psbt_id, alice))
     assert answer["status"] in {"PENDING", "SIGNED"}
     assert len(verified) == 4
-    kept = Psbt.parse(funded.proposal(psbt_id)["psbt_base64"])
+    (proposal,) = funded.rows(Proposal)
+    kept = Psbt.parse(proposal.psbt)
     assert all(
         kept.inputs[i].partial_signatures.items() >= item.partial_signatures.items()
         for i, item in enumerate(alice.inputs)

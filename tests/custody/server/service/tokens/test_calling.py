@@ -182,7 +182,7 @@ class TestInit:
         made = ok(tokens.create())
         tokens.finish(made["psbt_id"], blocks=0)
         tokens.desk.mine()
-        assert tokens.desk.proposal(made["psbt_id"])["status"] == "CONFIRMED"
+        assert tokens.desk.proposal(made["psbt_id"])["status"] == "BROADCASTING"
         refused(tokens.call(made["contract_uid"], "init"), 409, "DEPLOYMENT_NOT_CONFIRMED")
 
     def test_while_the_index_is_behind_the_chain(self, tokens):
@@ -235,7 +235,7 @@ class TestInit:
         tokens.desk.chain.mine(1, empty=True)
         tokens.look()
         tokens.desk.reorganise(1, 2, [payment])
-        assert tokens.desk.proposal(sent["psbt_id"])["status"] == "CONFIRMED"
+        assert tokens.desk.proposal(sent["psbt_id"])["status"] == "BROADCASTING"
         store = tokens.desk.world.platform.services.store
         with store.read() as db:
             (waiting,) = simulation_of(db, db.get_one(Contract, uid), tokens.desk.workspace_id).waiting

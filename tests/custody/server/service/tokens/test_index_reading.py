@@ -79,15 +79,34 @@ def test_p35_a_reorganisation_drops_a_confirmed_call_and_restores_the_balances(t
     assert tokens.balances() == before
 
 
-def test_p34_until_the_index_has_read_the_block_a_call_is_on_its_way(tokens):
-    token = tokens.started()
-    uid, psbt_id = tokens.call(token, "pause")
+def test_p34_a_tokens_transaction_is_confirmed_everywhere_at_once(tokens):
+    """When the index has read its block: in the proposal, in the token's record, and for ``init``."""
+
+    def seen(token):
+        answer = tokens.asking.call(token.uid, "init")
+        status = tokens.desk.proposal(token.psbt_id)["status"], tokens.contract(token)["status"]
+        return *status, answer.json().get("code", "proposed")
+
+    token = tokens.create()
+    tokens.asking.fund()
+    tokens.approve(token.psbt_id)
+    tokens.look()
+    tokens.desk.mine(2)
+    assert seen(token)[:2] == ("BROADCASTING", "BROADCASTING")
+    tokens.indexer.look()
+    assert seen(token) == ("BROADCASTING", "BROADCASTING", "DEPLOYMENT_NOT_CONFIRMED")
+    tokens.desk.watcher.look()
+    assert seen(token) == ("CONFIRMED", "CONFIRMED", "proposed")
+    record = tokens.desk.proposal(token.psbt_id)
+    block = tokens.desk.chain.block_at(record["block_height"])
+    assert (record["confirmations"], record["block_hash"]) == (2, block.hash)
+    uid, psbt_id = tokens.calls(token)[0]["UID"], tokens.calls(token)[0]["PsbtID"]
     tokens.approve(psbt_id)
     tokens.look()
     tokens.desk.mine()
-    assert tokens.desk.proposal(psbt_id)["status"] == "CONFIRMED"
-    assert [call["Status"] for call in tokens.calls(token) if call["UID"] == uid] == ["BROADCASTING"]
     tokens.indexer.look()
+    tokens.desk.watcher.look()
+    assert tokens.desk.proposal(psbt_id)["status"] == "CONFIRMED"
     assert [call["Status"] for call in tokens.calls(token) if call["UID"] == uid] == ["CONFIRMED"]
 
 
@@ -135,6 +154,20 @@ def test_what_a_vault_holds_and_owns(tokens):
     (held,) = tokens.balances()
     assert (held["balance"], held["owned"], held["contract_address"]) == ("100000", False, token.txid)
     assert (held["total_supply"], held["max_supply"], held["contract_uid"]) == ("100000", "500000", token.uid)
+
+
+def test_the_supply_is_one_figure_wherever_it_is_told(tokens):
+    token = tokens.create()
+    first = tokens.contract(token)["total_supply"]
+    tokens.carry_out(token.psbt_id)
+    tokens.carry_out(tokens.call(token, "init")[1])
+    tokens.carry_out(tokens.call(token, "mint", 40, token.code.owner_script)[1])
+    listed = tokens.read("contracts", vault_id=tokens.desk.vault["id"])
+    told = [each["total_supply"] for each in (tokens.contract(token), *listed, *tokens.balances())]
+    assert told == [str(int(first) + 40)] * 3
+    tokens.asking.limit("21000000")
+    tokens.carry_out(tokens.call(token, "burn", int(first) + 40, token.code.owner_script)[1])
+    assert [each["total_supply"] for each in (tokens.contract(token), *tokens.balances())] == ["0", "0"]
 
 
 def test_an_index_that_is_behind_tells_no_balance_and_no_list(tokens):

@@ -37,6 +37,13 @@ def test_other_coins_go_first_and_the_last_one_stays_unless_the_send_leaves_some
     ok(owner.call(1, "init"))
 
 
+def test_everything_is_sent_without_the_one_that_stays(owner):
+    psbt_id = ok(owner.desk.propose(recipients=[BOB], amounts_sats=None))["psbt_id"]
+    assert len(Psbt.parse(owner.desk.proposal(psbt_id)["psbt_base64"]).inputs) == 1
+    assert spends_at_address(owner, psbt_id) == 0
+    refused(owner.desk.propose(recipients=[BOB], amounts_sats=None), 409, "LOCKED_FUNDS")
+
+
 @pytest.mark.parametrize(("function", "amount"), [("transfer", [5]), ("transfer_ownership", [])])
 def test_who_was_paid_some_or_handed_one_by_another_vault_of_the_workspace_keeps_one_too(
     tokens, function, amount

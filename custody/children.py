@@ -1,0 +1,58 @@
+"""Children that end with their parent, however it ends.
+
+A program that is killed stops no children. So each child is given the read end of a pipe whose write end only
+its parent has: the kernel closes that end with the parent. The child then ends as by SIGTERM, or at once
+where it does not end in time. Linux's parent-death signal is no substitute: it is one system's, and is sent
+when the *thread* that started the child ends (prctl(2)). Device workers watch the channel to their bridge in
+the same way (``firmware_bridge.worker``).
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from functools import cache
+from typing import Final
+
+# From SIGTERM until the process exits without further clean-up.
+FAREWELL_SECONDS: Final = 10.0
+
+
+@cache
+def line() -> int:
+    """The read end for this program's children, to be passed on (``pass_fds``); the write end is never
+    written to, nor closed before the program ends.
+    """
+    read, _write = os.pipe()
+    return read
+
+
+def command(module: str, *arguments: str) -> list[str]:
+    """The command line of a child that runs ``module`` with our interpreter, and that gets ``line()``.
+
+    Nothing is imported from the folder that the program was started in (``-P``): another user may own it.
+    """
+    return [sys.executable, "-P", "-m", "custody.children", str(line()), module, *arguments]
+
+
+def _watch(end: int) -> None:
+    # Nothing is ever written: this returns when the other end is closed, also where that was before we began.
+    os.read(end, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(FAREWELL_SECONDS)
+    os._exit(1)
+
+
+def main() -> None:
+    """In the child: ``END MODULE ARGUMENTS``."""
+    import runpy
+
+    end, module = int(sys.argv[1]), sys.argv[2]
+    threading.Thread(target=_watch, args=(end,), name="lifeline", daemon=True).start()
+    sys.argv[:3] = [module]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

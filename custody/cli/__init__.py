@@ -1,0 +1,19 @@
+"""``custody``: the everyday commands of whoever spends from vaults, over the platform's API. The operators'
+commands are in ``custody.server.cli``, and loaded where one is named.
+"""
+
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """The ``custody`` program."""
+    try:
+        from custody.cli.program import program
+
+        program()
+    except KeyboardInterrupt:
+        # While the program was being loaded.
+        from custody.terminal import Exit
+
+        sys.exit(Exit.INTERRUPTED)

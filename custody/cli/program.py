@@ -1,0 +1,99 @@
+"""The program: its commands, and the one place where it ends with a status."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from custody.cli import auditing, limits, members, payments, proposals, sign_in, vaults
+from custody.cli.common import own_answers
+from custody.cli.desk import Desk, Outside
+from custody.terminal import Exit, put
+
+EPILOGUE = "Exit status: " + ", ".join(
+    f"{status.value} {status.name.lower().replace('_', ' ')}"
+    for status in Exit
+    if status not in {Exit.DEVICE, Exit.NOT_SIGNED}
+)
+# Named by its text: a command that asks the platform over its API does not load the platform.
+OPERATORS = "custody.server.cli"
+
+
+class WithOperators(click.Group):
+    """Its own commands, and those of the operators' group of the same name."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, cmd_name) or self._operators().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._operators().list_commands(ctx)})
+
+    def _operators(self) -> click.Group:
+        operators: click.Group = import_module(OPERATORS).app
+        return operators
+
+
+def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from custody._version import __version__
+
+        put(f"custody {__version__}")
+        context.exit()
+
+
+@click.group(cls=WithOperators, epilog=EPILOGUE, context_settings={"show_default": True})
+@click.option(
+    "--session",
+    type=click.Path(path_type=Path),
+    envvar="CUSTODY_SESSION",
+    metavar="DIR",
+    help="The folder of the sign-in, for those who use the platform; default: the desktop's own.",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version)
+@click.pass_context
+def app(context: click.Context, session: Path | None) -> None:
+    """Spend from an organisation's vaults, and run the platform that keeps them."""
+    outside = context.obj if isinstance(context.obj, Outside) else Outside()
+    context.obj = Desk(None if session is None else session.absolute(), own_answers(), outside)
+
+
+class AuditWithOperators(WithOperators):
+    def _operators(self) -> click.Group:
+        found = super()._operators().commands["audit"]
+        assert isinstance(found, click.Group)
+        return found
+
+
+@app.group("audit", cls=AuditWithOperators)
+def audit() -> None:
+    """The audit log: of a workspace for its members, of the whole platform for its operator."""
+
+
+audit.add_command(auditing.tail_command)
+for command in (
+    sign_in.login_command,
+    sign_in.logout_command,
+    sign_in.whoami_command,
+    vaults.vault,
+    payments.propose_command,
+    proposals.proposals_command,
+    proposals.approve_status_command,
+    members.member,
+    limits.limit,
+):
+    app.add_command(command)
+
+
+def program() -> NoReturn:
+    """Run with the process's arguments and end the process."""
+    try:
+        status = app.main(prog_name="custody", standalone_mode=False)
+    except click.Abort:
+        # Ctrl-C, or a question that was left.
+        sys.exit(Exit.INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    sys.exit(status if isinstance(status, int) else Exit.OK)

@@ -1,0 +1,89 @@
+"""What bounds a vault beside its limits: it is frozen, pays the address book alone, or is approved by others
+than those who propose.
+
+Checked where a proposal is stored, and again where it is approved: what changed since then counts.
+"""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.domain.errors import MakerMayNotApprove, NotInAddressBook, VaultFrozen
+from custody.server.service.stored_vaults import vault_in
+from custody.server.store.models import AddressBookEntry, Proposal, Vault, WatchedScript
+from multisig import Network, Psbt, encode_address
+from multisig.tokens import Call, Function, token_of_script
+
+# What gives away tokens, or the right to make them. To burn, a vault names itself; a token's own list is no
+# payment.
+_GIVES = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
+
+
+def vault_to_spend(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
+    """Raises NotFound, VaultFrozen."""
+    vault = vault_in(db, access, vault_id)
+    require_thawed(vault)
+    return vault
+
+
+def require_thawed(vault: Vault) -> None:
+    """Raises VaultFrozen."""
+    if vault.frozen_at is not None:
+        raise VaultFrozen(
+            f"The vault {vault.name} is frozen: nothing is proposed, approved or sent until two members with "
+            "PAYMENT_APPROVE unfreeze it."
+        )
+
+
+def require_listed(db: Session, vault: Vault, psbt: bytes) -> None:
+    """What leaves a vault that is bound to the address book goes to an entry of it, as the bytes that
+    are signed have it. The vault itself needs none.
+
+    Raises NotInAddressBook, which names the addresses.
+    """
+    if not vault.only_address_book:
+        return
+    network = Network(vault.chain)
+    scripts = _destinations(psbt)
+    own = select(WatchedScript.script_pubkey).where(
+        WatchedScript.chain == vault.chain,
+        WatchedScript.script_pubkey.in_(scripts),
+        WatchedScript.vault_id == vault.id,
+    )
+    scripts -= set(db.scalars(own))
+    addresses = {encode_address(script, network) or f"script {script.hex()}" for script in scripts}
+    query = select(AddressBookEntry.address).where(
+        AddressBookEntry.workspace_id == vault.workspace_id, AddressBookEntry.address.in_(addresses)
+    )
+    elsewhere = addresses - set(db.scalars(query))
+    if elsewhere:
+        raise NotInAddressBook(
+            f"The vault {vault.name} pays addresses of the workspace's address book alone. Not in it: "
+            f"{', '.join(sorted(elsewhere))}."
+        )
+
+
+def _destinations(psbt: bytes) -> set[bytes]:
+    """Of bitcoin and of tokens."""
+    found: set[bytes] = set()
+    for output in Psbt.parse(psbt).outputs:
+        payload = token_of_script(output.script_pubkey)
+        if isinstance(payload, Call) and payload.function in _GIVES and payload.address is not None:
+            found.add(payload.address)
+        elif output.amount:
+            found.add(output.script_pubkey)
+    return found
+
+
+def require_other_maker(db: Session, vault: Vault, proposal: Proposal, user_id: int) -> None:
+    """Where the vault asks for it, nobody approves what they proposed, nor any version of it.
+
+    Raises MakerMayNotApprove.
+    """
+    if vault.maker_may_approve:
+        return
+    made = select(Proposal.id).where(Proposal.family_id == proposal.family_id, Proposal.created_by == user_id)
+    if db.scalars(made.limit(1)).first() is not None:
+        raise MakerMayNotApprove(
+            f"You proposed this payment, or a version of it. In the vault {vault.name} others approve it."
+        )

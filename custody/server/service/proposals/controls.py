@@ -1,0 +1,147 @@
+"""A vault's controls: bound to the address book, approved by others than its makers, frozen.
+
+One member with PAYMENT_APPROVE freezes at once; two unfreeze, one after the other. A freeze stops what the
+platform does: it takes no proposal and no approval, and sends nothing. What is on the network it cannot call
+back.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas import vaults as wire
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.users import PermissionName
+from custody.server.domain.audit import Category
+from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.errors import StateConflict
+from custody.server.domain.lifecycle import TO_BROADCAST
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.proposals.signing import BROADCAST
+from custody.server.service.requests.changes import Changes
+from custody.server.service.stored_vaults import vault_in
+from custody.server.store.models import Membership, Proposal, RolePermission, Vault
+
+# How long the first member's word waits for the second's.
+UNFREEZE_LIFETIME: Final = timedelta(hours=24)
+MAX_SHOWN: Final = 100
+
+
+class VaultControls:
+    def __init__(self, clock: Clock, audit: AuditLog, changes: Changes) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._changes = changes
+
+    def of_vault(self, db: Session, access: WorkspaceAccess, vault_id: str) -> wire.VaultControls:
+        """Raises NotFound."""
+        return self._shown(db, vault_in(db, access, vault_id))
+
+    def replace(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateVaultControlsRequest
+    ) -> wire.VaultControls:
+        """Counts for the next proposal, and for the next approval of those that wait. Raises NotFound."""
+        vault = vault_in(db, access, request.vault_id)
+        vault.only_address_book = request.only_address_book
+        vault.maker_may_approve = request.maker_may_approve
+        where = "the address book alone" if vault.only_address_book else "any address"
+        who = "makers may approve" if vault.maker_may_approve else "makers may not approve"
+        self._record(db, caller, access, vault, "VAULT_CONTROLS_REPLACED", f"pays {where}, {who}")
+        return self._shown(db, vault)
+
+    def freeze(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.FreezeVaultRequest
+    ) -> wire.VaultControls:
+        """At once, by one. Of a frozen vault it takes back the first word for unfreezing. Raises NotFound."""
+        vault = vault_in(db, access, request.vault_id)
+        if vault.frozen_at is not None and vault.unfreeze_asked_by is None:
+            return self._shown(db, vault)
+        if vault.frozen_at is None:
+            vault.frozen_at, vault.frozen_by = self._clock(), caller.user_id
+        vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
+        said = "no reason given" if request.reason is None else f"reason: {request.reason}"
+        self._record(db, caller, access, vault, "VAULT_FROZEN", said)
+        return self._shown(db, vault)
+
+    def unfreeze(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UnfreezeVaultRequest
+    ) -> wire.VaultControls:
+        """The first member asks, another one within a day unfreezes. Raises NotFound, StateConflict."""
+        vault = vault_in(db, access, request.vault_id)
+        if vault.frozen_at is None:
+            raise StateConflict("The vault is not frozen.")
+        asked_by = self._asked_by(db, vault)
+        if asked_by is None:
+            vault.unfreeze_asked_at, vault.unfreeze_asked_by = self._clock(), caller.user_id
+            self._record(db, caller, access, vault, "VAULT_UNFREEZE_ASKED", "another member has to agree")
+        elif asked_by != caller.user_id:
+            self._unfreeze(db, vault)
+            self._record(db, caller, access, vault, "VAULT_UNFROZEN", f"asked by user {asked_by}")
+        return self._shown(db, vault)
+
+    def _asked_by(self, db: Session, vault: Vault) -> int | None:
+        """Who asked, where that still counts: within the day, of a member who still may."""
+        if vault.unfreeze_asked_at is None or self._clock() >= vault.unfreeze_asked_at + UNFREEZE_LIFETIME:
+            return None
+        may = (
+            select(Membership.user_id)
+            .join(RolePermission, RolePermission.role_id == Membership.role_id)
+            .where(
+                Membership.workspace_id == vault.workspace_id,
+                Membership.user_id == vault.unfreeze_asked_by,
+                RolePermission.permission == PermissionName.PAYMENT_APPROVE.value,
+            )
+        )
+        return db.scalars(may).first()
+
+    def _unfreeze(self, db: Session, vault: Vault) -> None:
+        vault.frozen_at = vault.frozen_by = vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
+        for proposal_id in _ids(db, vault, *TO_BROADCAST):
+            enqueue(db, BROADCAST, proposal_id, self._clock())
+
+    def _record(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        vault: Vault,
+        action: str,
+        said: str,
+    ) -> None:
+        vault.updated_at = self._clock()
+        db.flush()
+        self._audit.record(db, caller, Category.VAULTS, action, f"vault {vault.id}, {said}", access=access)
+        self._changes.moved(db, vault.workspace_id)
+
+    def _shown(self, db: Session, vault: Vault) -> wire.VaultControls:
+        asked_by = self._asked_by(db, vault)
+        return wire.VaultControls(
+            vault_id=vault.id,
+            only_address_book=vault.only_address_book,
+            maker_may_approve=vault.maker_may_approve,
+            is_frozen=vault.frozen_at is not None,
+            frozen_at=vault.frozen_at,
+            frozen_by=_text(vault.frozen_by),
+            unfreeze_asked_at=None if asked_by is None else vault.unfreeze_asked_at,
+            unfreeze_asked_by=_text(asked_by),
+            waiting_psbt_ids=_ids(db, vault, *TO_BROADCAST)[:MAX_SHOWN],
+            on_network_psbt_ids=_ids(db, vault, Status.BROADCASTING)[:MAX_SHOWN],
+        )
+
+
+def _ids(db: Session, vault: Vault, *statuses: Status) -> list[str]:
+    """The vault's own movements in one of these, the oldest first. Forwards spend other coins."""
+    query = select(Proposal.id).where(
+        Proposal.vault_id == vault.id,
+        Proposal.profile_key_id.is_(None),
+        Proposal.status.in_([status.value for status in statuses]),
+    )
+    return list(db.scalars(query.order_by(Proposal.created_at, Proposal.id)))
+
+
+def _text(user_id: int | None) -> str | None:
+    return None if user_id is None else str(user_id)

@@ -1,0 +1,1 @@
+"""Where a program of ours keeps the session's secret: the desktop's keyring, or an encrypted file."""

@@ -1,0 +1,246 @@
+"""Where the session's secret is kept: never in plain text, and never where a library only pretends to keep
+it.
+
+Two stores with the same three calls. Each works in a child process that lives for one call and is ended at
+its deadline: a locked keyring may wait for a person, and the libraries of either would stay in a daemon's
+memory.
+
+``signerd`` and ``custody`` keep their sessions so, each under a name and with errors of its own.
+"""
+
+import base64
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from custody import children
+from custody.private_files import write_private
+from custody.session_store.sealing_child import NOT_OPENED
+
+Passphrase = Callable[[], str | None]
+
+SECRETS_FILE = "secrets.json"
+# RFC 9106, section 4, second recommended option: 64 MiB, three passes, four lanes.
+ARGON2_MEMORY_KIB = 64 * 1024
+ARGON2_PASSES = 3
+ARGON2_LANES = 4
+# The key derivation takes a second on a slow machine.
+SEALING_SECONDS = 60.0
+_HEADER = {"version": 1, "kdf": "argon2id", "memory_kib": ARGON2_MEMORY_KIB, "passes": ARGON2_PASSES}
+
+
+class Trouble(Protocol):
+    """An error of the program's: a sentence, and what to do where its own hint does not fit."""
+
+    def __call__(self, sentence: str, *, hint: str | None = None) -> Exception: ...
+
+
+class Errors(NamedTuple):
+    """What a program raises: no store can be used; what is stored cannot be opened; no answer in time."""
+
+    unusable: Trouble
+    locked: Trouble
+    late: Trouble
+
+
+class SecretStore(Protocol):
+    """Keeps one short text. ``mode`` says how, for the status page.
+
+    Each call raises one of the program's ``Errors``.
+    """
+
+    mode: str
+
+    def load(self) -> str | None: ...
+
+    def save(self, secret: str) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+@dataclass
+class KeyringStore:
+    """The desktop's keyring, under ``service`` (the program) and ``account`` (its folder: two of one person
+    do not share a session).
+    """
+
+    service: ClassVar[str]
+    errors: ClassVar[Errors]
+    account: str
+    seconds: float
+    mode: str = "keyring"
+
+    def load(self) -> str | None:
+        answer = self._ask("get")
+        return None if answer == "" else answer
+
+    def save(self, secret: str) -> None:
+        self._ask("set", secret)
+
+    def clear(self) -> None:
+        self._ask("delete")
+
+    def _ask(self, verb: str, secret: str = "") -> str:
+        try:
+            child = "custody.session_store.keyring_child"
+            done = _run(self.errors, self.seconds, secret, child, verb, self.service, self.account)
+        except subprocess.TimeoutExpired:
+            raise self.errors.late(f"the keyring did not answer in {self.seconds:.0f} seconds") from None
+        if done.returncode != 0:
+            raise self.errors.unusable(f"the desktop's keyring cannot be used: {_last_line(done.stderr)}")
+        return done.stdout
+
+
+@dataclass
+class FileStore:
+    """A file of the program's folder, AES-256-GCM under a key that Argon2id derives from a passphrase.
+
+    The key is derived once and kept in memory; the passphrase is not.
+    """
+
+    errors: ClassVar[Errors]
+    path: Path
+    passphrase: Passphrase = field(repr=False)
+    mode: str = "encrypted file"
+    _key: bytes | None = field(default=None, repr=False)
+    _salt: bytes = field(default=b"", repr=False)
+
+    def load(self) -> str | None:
+        stored = self._read()
+        if stored is None:
+            return None
+        opened = _sealing(
+            self.errors,
+            "open",
+            key=self._key_for(base64.b64decode(stored["salt"])),
+            nonce=base64.b64decode(stored["nonce"]),
+            secret=base64.b64decode(stored["secret"]),
+            about=_aad(stored["salt"]),
+        )
+        if opened is None:
+            self._key = None
+            raise self.errors.locked(f"the passphrase does not open {self.path}, or the file was changed")
+        return opened.decode()
+
+    def save(self, secret: str) -> None:
+        stored = self._read()
+        salt = os.urandom(16) if stored is None else base64.b64decode(stored["salt"])
+        if stored is not None and not self._has_key_for(salt):
+            self.load()  # A mistyped passphrase must not lock out the right one.
+        key = self._key_for(salt)
+        nonce, told = os.urandom(12), _text(salt)
+        sealed = _sealing(self.errors, "seal", key=key, nonce=nonce, secret=secret.encode(), about=_aad(told))
+        assert sealed is not None
+        content = {**_HEADER, "salt": told, "nonce": _text(nonce), "secret": _text(sealed)}
+        with self._written():
+            write_private(self.path, json.dumps(content, indent=1).encode())
+
+    def clear(self) -> None:
+        with self._written():
+            self.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """Raises ``unusable`` where the disk is full, or lets nothing be written."""
+        try:
+            yield
+        except OSError as error:
+            hint = "Make room on the disk, or let the program write there: it is tried again."
+            raise self.errors.unusable(
+                f"{self.path} cannot be written: {error.strerror}", hint=hint
+            ) from error
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            stored: dict[str, Any] = json.loads(self.path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise self.errors.locked(f"{self.path} cannot be read: {error}") from error
+        if not isinstance(stored, dict) or {k: stored.get(k) for k in _HEADER} != _HEADER:
+            raise self.errors.locked(f"{self.path} was not written by this version")
+        if not all(isinstance(stored.get(name), str) for name in ("salt", "nonce", "secret")):
+            raise self.errors.locked(f"{self.path} is not whole")
+        return stored
+
+    def _has_key_for(self, salt: bytes) -> bool:
+        """It was derived here, and has opened or sealed the file."""
+        return self._key is not None and self._salt == salt
+
+    def _key_for(self, salt: bytes) -> bytes:
+        if not self._has_key_for(salt):
+            given = self.passphrase()
+            if not given:
+                raise self.errors.locked("the secrets file needs its passphrase")
+            cost = f"{ARGON2_MEMORY_KIB} {ARGON2_PASSES} {ARGON2_LANES}".encode()
+            self._key = _sealing(self.errors, "derive", passphrase=given.encode(), salt=salt, cost=cost)
+            self._salt = salt
+        assert self._key is not None
+        return self._key
+
+
+def _sealing(errors: Errors, verb: str, **given: bytes) -> bytes | None:
+    """A step of ``sealing_child``; None where it does not open. Raises ``locked`` where the child itself
+    fails.
+    """
+    asked = json.dumps({name: _text(value) for name, value in given.items()})
+    try:
+        done = _run(errors, SEALING_SECONDS, asked, "custody.session_store.sealing_child", verb)
+    except subprocess.TimeoutExpired:
+        raise errors.locked(f"the secrets file was not ready in {SEALING_SECONDS:.0f} seconds") from None
+    if done.returncode == NOT_OPENED:
+        return None
+    if done.returncode != 0:
+        raise errors.locked(f"the secrets file cannot be used: {_last_line(done.stderr)}")
+    return base64.b64decode(done.stdout)
+
+
+def _run(
+    errors: Errors, seconds: float, given: str, module: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """A child with ``given`` on its stdin. Raises subprocess.TimeoutExpired, and ``unusable`` where no
+    program starts.
+    """
+    try:
+        return subprocess.run(  # noqa: S603 - our own interpreter and module
+            children.command(module, *arguments),
+            pass_fds=(children.line(),),
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except OSError as error:
+        hint = "Close programs until the machine has room again, then try again."
+        raise errors.unusable(f"no program can be started: {error.strerror}", hint=hint) from error
+
+
+def credential(folder: str | None, name: str) -> str | None:
+    """What systemd hands over (``LoadCredential=NAME``), where it does; ``folder`` is the value of
+    CREDENTIALS_DIRECTORY.
+    """
+    if not folder:
+        return None
+    try:
+        return (Path(folder) / name).read_text().rstrip("\r\n")
+    except FileNotFoundError:
+        return None
+
+
+def _aad(salt: str) -> bytes:
+    return json.dumps({**_HEADER, "salt": salt}, sort_keys=True).encode()
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "no reason given"

@@ -1,0 +1,178 @@
+"""What our programs share at a terminal: questions to the person, answers to their programs, and the exit
+statuses, which scripts may rely on.
+
+Passwords, codes and passphrases come from a terminal or from standard input, one line for each: a command
+line is in the process list and in the shell's history. A daemon asks for a passphrase when it starts: no
+library is needed for that.
+"""
+
+import getpass
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from custody.text import plain
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from pydantic import BaseModel
+
+    Answer = BaseModel | DataclassInstance
+
+# What is asked to sign in to the platform.
+EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
+
+
+class Answers(Protocol):
+    """Each raises the program's error where no answer comes."""
+
+    def line(self, question: str) -> str: ...
+
+    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
+        """``fresh``: a typing error would lock its owner out, or open another wallet. ``empty``:
+        nothing is an answer, too.
+        """
+        ...
+
+    def yes(self, question: str) -> bool: ...
+
+
+class Person:
+    """A person at a terminal. Questions go to standard error: standard output is the command's answer."""
+
+    def line(self, question: str) -> str:
+        import click
+
+        return str(click.prompt(question, err=True))
+
+    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
+        while True:
+            given = getpass.getpass(f"{question}: ", sys.stderr)
+            if not given and not empty:
+                continue
+            if not fresh or getpass.getpass("Repeat for confirmation: ", sys.stderr) == given:
+                return given
+            print("These were two different ones.", file=sys.stderr)
+
+    def yes(self, question: str) -> bool:
+        import click
+
+        return click.confirm(question, default=False, err=True)
+
+
+@dataclass(frozen=True)
+class Script:
+    """Standard input that is no terminal. ``missing``: the error for an answer that does not come."""
+
+    missing: Callable[[str], Exception]
+
+    def line(self, question: str) -> str:
+        given = sys.stdin.readline()
+        if not given:
+            raise self.missing(f"no answer to the question: {question}")
+        return given.rstrip("\r\n")
+
+    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:  # noqa: ARG002 - a pipe makes no typing errors
+        return self.line(question)
+
+    def yes(self, question: str) -> bool:
+        return self.line(question).strip().lower() in {"y", "yes"}
+
+
+def answers(missing: Callable[[str], Exception]) -> Answers:
+    """``missing``: what is raised with a sentence where no answer comes."""
+    return Person() if sys.stdin.isatty() else Script(missing)
+
+
+class Exit(IntEnum):
+    """What a command's status says, in each of our programs."""
+
+    OK = 0
+    """Done. ``approve``: the platform has the signature."""
+    FAILED = 1
+    """Something went wrong that has no status of its own, or a question was left with Ctrl-C or Ctrl-D."""
+    USAGE = 2
+    """The command was not given as it must be, or an answer that it needs is missing."""
+    NOT_RUNNING = 3
+    """No daemon answers; for ``custody``, no server runs."""
+    SIGNED_OUT = 4
+    """No account is signed in to the platform, signing in failed, or the secret of the session
+    cannot be had.
+    """
+    DEVICE = 5
+    """A device is missing, not ready, or failed."""
+    PLATFORM = 6
+    """The platform is out of reach, or said no."""
+    NOT_DECIDED = 7
+    """What was asked cannot be decided as things stand: refused by a check, changed since it was shown,
+    unknown.
+    """
+    DECLINED = 8
+    """The person answered no. Nothing was changed."""
+    NOT_SIGNED = 9
+    """It was approved, and then not signed or not taken; the reason is shown."""
+    STATE = 10
+    """The state folder, the journal or the configuration cannot be used."""
+    AUDIT = 11
+    """The chain of decisions is not whole."""
+    INTERRUPTED = 130
+    """Ctrl-C while something was under way."""
+
+
+_GAP = "  "
+
+
+def put(text: str, *, err: bool = False) -> None:
+    """A line as it is, at once: a reader of a log or a pipe does not wait for a buffer."""
+    print(text, file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def say(text: str = "") -> None:
+    """Lines of ours that may carry words of others: each line is cleaned, the line breaks stay."""
+    put("\n".join(plain(line) for line in text.split("\n")))
+
+
+def aside(text: str) -> None:
+    """To standard error: what happens meanwhile, where standard output is for the answer."""
+    put("\n".join(plain(line) for line in text.split("\n")), err=True)
+
+
+def answer(value: "Answer | Sequence[Answer] | dict[str, Any]") -> None:
+    """As JSON, in ASCII: no control character from outside gets to a terminal."""
+    put(json.dumps(_ready(value), indent=2))
+
+
+def _ready(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _ready(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_ready(item) for item in value]
+    if hasattr(value, "as_json"):
+        return value.as_json()
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True)
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as they must be; the last one runs free."""
+    cells = [list(header), *([plain(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
+    for line in cells:
+        padded = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        put(_GAP.join(padded).rstrip())
+
+
+def tell(program: str, code: str, sentence: str, hint: str, status: Exit, *, as_json: bool) -> Exit:
+    """What is wrong and what to do, on standard error; the status to end with."""
+    if as_json:
+        told = {"code": code, "sentence": plain(sentence), "hint": plain(hint), "status": status}
+        put(json.dumps({"error": told}), err=True)
+        return status
+    aside(f"{program}: {sentence.rstrip('.')}.")
+    if hint:
+        aside(f"  {hint}")
+    return status

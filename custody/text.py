@@ -1,0 +1,46 @@
+"""Text made safe to show, and amounts as people read them: in every program of ours."""
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+SATS_PER_BTC: Final = 100_000_000
+# The platform's bound on a description; what is longer is cut, and says so.
+LONGEST_TEXT: Final = 1_000
+# Control, format (bidirectional overrides, zero-width), surrogate, private and unassigned characters, line
+# breaks.
+_HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+# So many characters of an id a person tells apart; where two begin alike, more are shown.
+SHORT_ID: Final = 8
+
+
+def plain(text: str) -> str:
+    """Text without anything that moves a terminal's cursor or reorders what is read (L8)."""
+    shown = "".join("·" if unicodedata.category(char) in _HIDDEN_CATEGORIES else char for char in text)
+    return shown if len(shown) <= LONGEST_TEXT else f"{shown[:LONGEST_TEXT]}… (cut)"
+
+
+def amount(value: int) -> str:
+    """Both units, so that neither can be mistaken for the other: ``0.00012345 BTC (12,345 sats)``.
+
+    Takes any whole number: a hostile PSBT's fee may be negative, and is shown as it is.
+    """
+    whole, fraction = divmod(abs(value), SATS_PER_BTC)
+    return f"{'-' if value < 0 else ''}{whole}.{fraction:08d} BTC ({value:,} sats)"
+
+
+def said(error: Exception) -> str:
+    """An error's sentence as the end of one of ours, with one full stop."""
+    return plain(str(error)).rstrip(".") + "."
+
+
+def short_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Each id of a list in so few characters that no two of them are the same: 8, or more where they begin
+    alike. Any of them names its proposal in a command.
+    """
+    unique = set(ids)
+    length = SHORT_ID
+    while len({one[:length] for one in unique}) < len(unique):
+        length += 1
+    return {one: one[:length] for one in unique}

@@ -1,0 +1,140 @@
+"""What a device shows of a payment before its person says yes, and on which screen.
+
+Only what the person compares: amounts, addresses and data. The rows follow the transcripts of
+``device_simulators.transcripts``, to which the tests hold them; of a maker that is not here nothing is known.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from firmware_bridge.model import Family
+from multisig import Network, NetworkKind
+
+_SATS_PER_BTC: Final = 100_000_000
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One thing to compare. ``label``: what it is, in our words; ``value``: what the screen says."""
+
+    label: str
+    value: str
+
+
+Screen = tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Output:
+    """``address``: as devices write it. ``data``: hex of an OP_RETURN, in the place of an address."""
+
+    sats: int
+    address: str = ""
+    data: str = ""
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What leaves the policy is ``outputs``, in the transaction's order; what comes back to it is
+    ``change``.
+    """
+
+    outputs: Sequence[Output]
+    change: Sequence[Output]
+    fee: int
+
+    @property
+    def paid(self) -> int:
+        return sum(output.sats for output in self.outputs)
+
+    @property
+    def back(self) -> int:
+        return sum(output.sats for output in self.change)
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one maker's devices tell a payment.
+
+    ``unit``: of every test network; mainnet's is BTC. ``trimmed``: without zeros at the end. ``apart``: each
+    output has a screen of its own, and so have the figures of ``last``. ``first``, ``last``: what stands
+    before and after the outputs, by the names in ``_sums``; ``to_itself``: the same before a payment that
+    leaves nothing.
+    """
+
+    unit: str
+    trimmed: bool
+    apart: bool
+    first: tuple[str, ...] = ()
+    to_itself: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    change: bool = False
+    amount_of_data: bool = True
+    before_data: str = ""
+
+
+STYLES: Final[Mapping[Family, Style]] = MappingProxyType(
+    {
+        Family.TREZOR: Style(
+            "TEST", trimmed=True, apart=True, last=("Total", "Fee in it"), amount_of_data=False
+        ),
+        Family.COLDCARD: Style(
+            "XTN",
+            trimmed=False,
+            apart=False,
+            first=("Sent in all", "Network fee"),
+            to_itself=("Moved within the wallet", "Network fee"),
+            change=True,
+        ),
+        Family.LEDGER: Style(
+            "TEST", trimmed=True, apart=False, to_itself=("Nothing",), last=("Network fee",), before_data="0x"
+        ),
+    }
+)
+
+
+def payment_screens(family: Family, network: Network, payment: Payment) -> tuple[Screen, ...]:
+    """In the device's order; empty where the maker's screens are not known."""
+    style = STYLES.get(family)
+    if style is None:
+        return ()
+    sums = _sums(style, network, payment)
+    first = style.first if payment.outputs else style.to_itself
+    outputs = [_output(style, network, output) for output in payment.outputs]
+    back = [_output(style, network, output, "Comes back") for output in payment.change if style.change]
+    last = tuple(sums[name] for name in style.last)
+    before = tuple(sums[name] for name in first)
+    if style.apart:
+        return tuple(screen for screen in (before, *outputs, *back, last) if screen)
+    return (tuple(figure for screen in (before, *outputs, *back, last) for figure in screen),)
+
+
+def _sums(style: Style, network: Network, payment: Payment) -> dict[str, Figure]:
+    told = {
+        "Sent in all": payment.paid,
+        "Moved within the wallet": payment.back,
+        "Network fee": payment.fee,
+        "Total": payment.paid + payment.fee,
+        "Fee in it": payment.fee,
+        "Nothing": 0,
+    }
+    found = {name: Figure(name, _amount(style, network, sats)) for name, sats in told.items()}
+    return {**found, "Nothing": Figure("Amount", f"{found['Nothing'].value} (self-transfer)")}
+
+
+def _output(style: Style, network: Network, output: Output, amount: str = "Amount") -> Screen:
+    figure = Figure(amount, _amount(style, network, output.sats))
+    if not output.data:
+        return figure, Figure("To", output.address)
+    data = Figure("Data", f"{style.before_data}{output.data}")
+    return (figure, data) if style.amount_of_data else (data,)
+
+
+def _amount(style: Style, network: Network, sats: int) -> str:
+    whole, rest = divmod(sats, _SATS_PER_BTC)
+    text = f"{whole}.{rest:08d}"
+    if style.trimmed:
+        text = text.rstrip("0").rstrip(".")
+    return f"{text} {'BTC' if network.kind is NetworkKind.MAINNET else style.unit}"

@@ -1,0 +1,151 @@
+"""What a person may type where a command takes an id: the id, the beginning of it, or a name.
+
+Names are labels. Most of them the platform chose, or a device, or an app: a name only finds an id, which is
+said before anything is done, and it lowers no check. An id that is whole always means itself, whatever
+bears its letters as a name.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from custody import naming
+from custody.naming import Candidate
+from signerd.cli.terminal import aside
+from signerd.errors import InvalidRequest, NoSuchDevice, NotPinned, UnknownApp, UnknownProposal, UnknownVault
+
+if TYPE_CHECKING:
+    from signerd.client import DaemonClient
+    from signerd.core.values import Pin
+    from signerd.shapes import DeviceView, ProposalLine, ProposalView, VaultView
+
+# What may be an id; as the platform and this daemon make them, whole: nothing has to be looked up.
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
+_WHOLE = re.compile(r"[0-9a-f]{32}", re.ASCII)
+
+
+def named(given: str, candidates: Iterable[Candidate], kind: str) -> Candidate | None:
+    """The one that is meant; None where none is. Raises InvalidRequest where several could be."""
+    try:
+        return naming.named(given, candidates, kind)
+    except naming.Ambiguous as error:
+        raise InvalidRequest(str(error), hint=error.hint) from None
+
+
+def _said(given: str, found: Candidate, kind: str) -> str:
+    """The id; where it was not typed whole, it is said first."""
+    if given != found.id:
+        aside(f"'{given}' is the {kind} {found.id}: {found.words}")
+    return found.id
+
+
+# --- proposals ----------------------------------------------------------------------------------------------
+
+
+def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) -> "ProposalView":
+    """Of those that are open first, else of those that have ended. A name is the person's own of somebody
+    whom it pays.
+
+    ``unseen``: nobody looks at what is shown (``--yes``), so that the id must be whole: the platform makes
+    the ids, and may make one that begins alike.
+
+    Raises:
+        InvalidRequest, UnknownProposal.
+    """
+    if _ID.fullmatch(given):
+        with contextlib.suppress(UnknownProposal):
+            return daemon.proposal(given)
+    found = _proposal(daemon, given, ended=False) or _proposal(daemon, given, ended=True)
+    if found is None:
+        raise UnknownProposal(
+            f"there is no proposal '{given}' here", hint="`signerd proposals --all` lists them."
+        )
+    if unseen:
+        raise InvalidRequest(
+            "with --yes a proposal is named by its whole id, because nobody looks at what it shows",
+            hint=f"'{given}' is {found.id}: {found.words}",
+        )
+    return daemon.proposal(_said(given, found, "proposal"))
+
+
+def _proposal(daemon: "DaemonClient", given: str, *, ended: bool) -> Candidate | None:
+    return named(given, map(_of_proposal, daemon.proposals(ended=ended)), "proposal")
+
+
+def _of_proposal(line: "ProposalLine") -> Candidate:
+    return Candidate(line.psbt_id, tuple(line.labels), line.title)
+
+
+# --- vaults -------------------------------------------------------------------------------------------------
+
+
+def vault_named(daemon: "DaemonClient", given: str) -> "VaultView":
+    """By its id, its verification code, or the name that it was pinned under or that the platform gives it.
+
+    Raises:
+        InvalidRequest (two vaults bear the name: their codes tell them apart), UnknownVault.
+    """
+    found = {vault.vault_id: vault for vault in daemon.vaults()}
+    one = named(given, map(_of_vault, found.values()), "vault")
+    if one is None:
+        raise UnknownVault(f"the platform has shown no vault '{given}'")
+    return found[_said(given, one, "vault")]
+
+
+def vault_id(daemon: "DaemonClient", given: str) -> str:
+    """The same, where no more than the id is needed."""
+    return given if _WHOLE.fullmatch(given) else vault_named(daemon, given).vault_id
+
+
+def pin_named(pins: Iterable["Pin"], given: str) -> "Pin":
+    """The same among the pinned ones, without a daemon. Raises InvalidRequest, NotPinned."""
+    found = {pin.vault_id: pin for pin in pins}
+    one = named(
+        given,
+        (_vault(pin.vault_id, (pin.name,), pin.vault.verification_code) for pin in found.values()),
+        "vault",
+    )
+    if one is None:
+        raise NotPinned(f"no vault '{given}' is pinned here")
+    return found[_said(given, one, "vault")]
+
+
+def _of_vault(vault: "VaultView") -> Candidate:
+    names = (vault.name, *([vault.renamed] if vault.renamed else []))
+    return _vault(vault.vault_id, names, vault.verification_code)
+
+
+def _vault(given_id: str, names: tuple[str, ...], code: str | None) -> Candidate:
+    words = f"'{names[0]}', verification code {code or 'not known'}"
+    return Candidate(given_id, (*names, *([code] if code else [])), words)
+
+
+# --- devices and apps ---------------------------------------------------------------------------------------
+
+
+def device_named(found: Iterable["DeviceView"], given: str) -> "DeviceView":
+    """By its id, the name that it gives itself, its model or its fingerprint. Raises InvalidRequest,
+    NoSuchDevice.
+    """
+    devices = {device.id: device for device in found}
+    one = named(given, map(_of_device, devices.values()), "device")
+    if one is None:
+        raise NoSuchDevice(f"there is no device '{given}'")
+    return devices[_said(given, one, "device")]
+
+
+def _of_device(device: "DeviceView") -> Candidate:
+    names = (device.label, device.model, device.fingerprint)
+    words = f"{device.model}, fingerprint {device.fingerprint or 'not known'}"
+    return Candidate(device.id, tuple(name for name in names if name), words)
+
+
+def app_id(daemon: "DaemonClient", given: str) -> str:
+    """By its id or its name, of those that are not revoked. Raises InvalidRequest, UnknownApp."""
+    live = [app for app in daemon.apps() if app.state == "live" or app.id == given]
+    candidates = (Candidate(app.id, (app.name,), f"'{app.name}'") for app in live)
+    one = named(given, candidates, "app")
+    if one is None:
+        raise UnknownApp(f"no app '{given}' is paired")
+    return _said(given, one, "app")

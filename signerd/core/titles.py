@@ -1,0 +1,174 @@
+"""A proposal's title: in one line what it does, as its bytes and the pinned vault prove it.
+
+Names of addresses are the person's own (``[addresses]`` of the configuration). What the platform alone says
+of a proposal, its memo and who made it, is no part of a title: it is bounded here, and shown as its word.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from custody.schemas.proposals import TxType
+from multisig import Inspection, Network
+from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, format_units
+from signerd.core.checks.case import Outcome
+from signerd.core.review import Review
+from signerd.core.screens import on_screen
+from signerd.core.text import SATS_PER_BTC, plain, short_id
+
+Labels = Mapping[bytes, str]
+"""The person's own names of addresses, by output script."""
+
+NOT_JUDGED = "Not judged: where its money goes is not known"
+UNKNOWN_TOKEN = "tokens that this machine does not know"  # noqa: S105 - a token of value, not of access
+# The platform's words beside a title: one line of a list, and a name in it.
+LONGEST_MEMO = 100
+LONGEST_NAME = 40
+# Of an address, as devices write it, both ends: the first names its network and kind. It is for
+# recognising, never for comparing.
+_HEAD, _TAIL = 10, 6
+
+_CALLS = {
+    Function.INIT: "Start {token}",
+    Function.TRANSFER: "Send {amount} to {who}",
+    Function.MINT: "Create {amount} for {who}",
+    Function.BURN: "Destroy {amount} held by {who}",
+    Function.PAUSE: "Stop all transfers of {token}",
+    Function.UNPAUSE: "Allow transfers of {token} again",
+    Function.TRANSFER_OWNERSHIP: "Hand control of {token} over to {who}",
+    Function.ENABLE_WHITELIST: "Let only listed addresses receive {token}",
+    Function.DISABLE_WHITELIST: "Let any address receive {token}",
+    Function.ADD_TO_WHITELIST: "Let {who} receive {token}",
+    Function.REMOVE_FROM_WHITELIST: "No longer let {who} receive {token}",
+}
+
+
+def title_of(found: Review, labels: Labels) -> str:
+    """``Pay 0.1234 BTC to Acme``. ``NOT_JUDGED`` where nothing was proven of it."""
+    inspection = found.inspection
+    if inspection is None:
+        return NOT_JUDGED
+    replaced = _replaced(found)
+    if replaced is not None and not inspection.payments and not inspection.op_returns:
+        return f"Take {replaced} back: {_back(inspection)} return"
+    what = "; ".join(_what(found, inspection, labels))
+    return what if replaced is None else f"{what}, at a higher fee than {replaced}"
+
+
+def paid_in_short(sats: int | None) -> str:
+    """Of an imported PSBT in a list, which is not judged again: ``Pay 0.1234 BTC``."""
+    if sats is None:
+        return NOT_JUDGED
+    return f"Pay {btc(sats)}" if sats else "Pay nobody"
+
+
+def labels_paid(found: Review, labels: Labels) -> tuple[str, ...]:
+    """The person's own names of those whom it pays, or to whom a call of a token bears; each once."""
+    if found.inspection is None:
+        return ()
+    payload = _payload(found.inspection)
+    holder = payload.address if isinstance(payload, Call) else None
+    scripts = [paid.script_pubkey for paid in found.inspection.payments]
+    scripts += [] if holder is None else [holder]
+    return tuple(dict.fromkeys(labels[script] for script in scripts if script in labels))
+
+
+def _replaced(found: Review) -> str | None:
+    """The proposal that it takes the place of, where the check has found out that it does."""
+    for verdict in found.verdicts:
+        if verdict.name == "replacement" and "replaced_fee_sats" in verdict.figures:
+            return short_id(str(verdict.figures["replaces"]))
+    return None
+
+
+def _what(found: Review, inspection: Inspection, labels: Labels) -> Iterator[str]:
+    payload = _payload(inspection)
+    if payload is not None:
+        yield _token(payload, found.token, inspection.network, labels)
+    if inspection.payments:
+        yield _payment(found, inspection, labels)
+    elif payload is None and inspection.op_returns:
+        size = sum(len(output.data) for output in inspection.op_returns)
+        yield f"Publish {size} bytes of data, and pay nobody"
+    elif payload is None:
+        whose = "your own profile" if found.snapshot.is_of_profile else "the vault"
+        yield f"Pay nobody: {_back(inspection)} stay in {whose}"
+
+
+def _payload(inspection: Inspection) -> Payload | None:
+    output = inspection.token_output
+    return None if output is None else output.token
+
+
+def _payment(found: Review, inspection: Inspection, labels: Labels) -> str:
+    total = btc(sum(int(paid.amount) for paid in inspection.payments))
+    if _goes_into_the_vault(found) and found.pin is not None:
+        return f"Move {total} from your profile into '{_bounded(found.pin.name, LONGEST_NAME)}'"
+    first, *others = dict.fromkeys(paid.script_pubkey for paid in inspection.payments)
+    who = _who(first, inspection.network, labels)
+    if others:
+        who += " and one other" if len(others) == 1 else f" and {len(others)} others"
+    return f"Pay {total} to {who}"
+
+
+def _goes_into_the_vault(found: Review) -> bool:
+    return found.snapshot.kind is TxType.FORWARD and any(
+        verdict.name == "forward-destination" and verdict.outcome is Outcome.ALLOW
+        for verdict in found.verdicts
+    )
+
+
+def _back(inspection: Inspection) -> str:
+    return btc(sum(int(change.amount) for change in inspection.change))
+
+
+def _token(payload: Payload, token: Bytecode | None, network: Network, labels: Labels) -> str:
+    """A ticker may be "BTC": the word "tokens" never leaves its side. Without the proven token there is no
+    ticker, and amounts are raw units.
+    """
+    if isinstance(payload, Deploy):
+        first = format_units(payload.total_supply, payload.decimals)
+        return f"Make a new token: {first} {payload.ticker} tokens at first"
+    name = UNKNOWN_TOKEN if token is None else f"{token.ticker} tokens"
+    amount = ""
+    if payload.amount is not None and token is not None:
+        amount = f"{format_units(payload.amount, token.decimals)} {name}"
+    elif payload.amount is not None:
+        amount = f"{payload.amount} raw units of {name}"
+    who = "" if payload.address is None else _who(payload.address, network, labels)
+    return _CALLS[payload.function].format(token=name, amount=amount, who=who)
+
+
+def _who(script: bytes, network: Network, labels: Labels) -> str:
+    if script in labels:
+        return labels[script]
+    address = on_screen(script, network)
+    return "a script that has no address" if address is None else short_address(address)
+
+
+def btc(sats: int) -> str:
+    """``0.1234 BTC``: without the zeros at the end. The exact amount in both units stands in the review."""
+    whole, fraction = divmod(sats, SATS_PER_BTC)
+    return f"{whole}.{fraction:08d}".rstrip("0").rstrip(".") + " BTC"
+
+
+def short_address(address: str) -> str:
+    return address if len(address) <= _HEAD + _TAIL else f"{address[:_HEAD]}…{address[-_TAIL:]}"
+
+
+def memo_of(description: str) -> str:
+    """The platform's description of a proposal as one line of a list."""
+    return _bounded(description, LONGEST_MEMO)
+
+
+def proposer_of(name: str, number: str, *, brought: bool = False) -> str:
+    """Who made it, by the platform's word: the name that it gives, else the number of the account.
+
+    ``brought``: ``number`` is the name of what imported it.
+    """
+    unnamed = number if brought else f"user {number}"
+    return _bounded(name, LONGEST_NAME) or _bounded(unnamed, LONGEST_NAME)
+
+
+def _bounded(text: str, longest: int) -> str:
+    """One line, without what moves a cursor or reorders what is read."""
+    shown = plain(" ".join(text.split()))
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"

@@ -1,0 +1,43 @@
+"""What the signer's device shows of a proposal, screen by screen, to be compared with it."""
+
+from firmware_bridge import Device
+from firmware_bridge.screens import Output, Payment, Screen, payment_screens
+from multisig import Inspection
+from signerd.core.screens import address_on_screen
+from signerd.core.text import plain
+from signerd.daemon.devices import screen_of
+from signerd.shapes import FigureView, ScreenView
+
+
+def device_screens(device: Device, inspection: Inspection) -> tuple[ScreenView, ...]:
+    """Empty where the screens of the device's maker are not known."""
+    found = payment_screens(device.family, inspection.network, _as_told(device, inspection))
+    return tuple(_view(screen) for screen in found)
+
+
+def _view(screen: Screen) -> ScreenView:
+    return ScreenView(figures=tuple(FigureView(label=one.label, value=plain(one.value)) for one in screen))
+
+
+def _as_told(device: Device, inspection: Inspection) -> Payment:
+    network = inspection.network
+    outputs = {
+        paid.output_index: Output(
+            int(paid.amount),
+            "a script without an address"
+            if paid.address is None
+            else address_on_screen(paid.address, network),
+        )
+        for paid in inspection.payments
+    }
+    for data in inspection.op_returns:
+        outputs[data.output_index] = Output(0, data=_data(device, data.data))
+    back = [Output(int(one.amount), address_on_screen(one.address, network)) for one in inspection.change]
+    return Payment([outputs[index] for index in sorted(outputs)], back, int(inspection.fee))
+
+
+def _data(device: Device, data: bytes) -> str:
+    """What a screen leaves out ends in dots; of a device that is not known it may be less than here."""
+    screen = screen_of(device)
+    size = len(data) if screen.whole is None else screen.shown(len(data))
+    return data[:size].hex() + ("" if size == len(data) else "…")

@@ -1,0 +1,51 @@
+"""What is told of a device's screens is what its transcript shows: each figure on its screen, in order."""
+
+import re
+
+import pytest
+
+from device_simulators.transcripts import load_all
+from firmware_bridge import Family
+from firmware_bridge.screens import Output, Payment, payment_screens
+from multisig import Network
+
+# As device_simulators/conformance/payments.py makes them; change is the last.
+PAYEE, SECOND, DATA = "{payee}", "{payee2}", "{data}"
+FEE = 1_000
+
+
+def payment(*outputs: Output, coin: int = 100_000) -> Payment:
+    back = coin - FEE - sum(output.sats for output in outputs)
+    return Payment(outputs, (Output(back, "{change}"),), FEE)
+
+
+SITUATIONS = {
+    "sign-1": payment(Output(50_000, PAYEE)),
+    "sign-two-payments": payment(Output(50_000, PAYEE), Output(20_000, SECOND)),
+    "sign-self": payment(),
+    "op-return-20": payment(Output(50_000, PAYEE), Output(0, data=DATA)),
+}
+# An amount with its unit, or what stands for an address or for data.
+FIGURES = re.compile(r"\d[\d.]* (?:BTC|TEST|XTN)(?: \(self-transfer\))?|(?:0x)?\{\w+\}")
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("transcript", load_all(), ids=lambda one: one.name)
+def test_each_figure_stands_on_the_screen_that_the_transcript_has_it_on(transcript, situation):
+    entry = transcript.entries[situation]
+    shown = [" ".join(screen.lines) for screen in entry.screens if not screen.notice]
+    told = payment_screens(transcript.family, Network.REGTEST, SITUATIONS[situation])
+    expected = [
+        [figure for figure in FIGURES.findall(words.replace("{DATA}", DATA)) if figure != "{name}"]
+        for words in shown
+    ]
+    assert [[figure.value for figure in screen] for screen in told] == expected
+
+
+def test_of_a_maker_whose_screens_nobody_compared_nothing_is_told():
+    assert payment_screens(Family.JADE, Network.REGTEST, SITUATIONS["sign-1"]) == ()
+
+
+def test_mainnet_has_a_unit_of_its_own():
+    (figure, _to), _total = payment_screens(Family.TREZOR, Network.MAINNET, SITUATIONS["sign-1"])
+    assert figure.value == "0.0005 BTC"

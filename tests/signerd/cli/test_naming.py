@@ -1,0 +1,146 @@
+"""An id, the beginning of one, or a name: what is meant is one thing, and is said; what could be two is
+refused with both. No name stands in for an id that is whole (S16).
+"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from custody.naming import LEAST, MOST_LISTED, Candidate
+from multisig import encode_address
+from signerd.cli.naming import named, pin_named
+from signerd.cli.terminal import Exit
+from signerd.core.screens import on_screen
+from signerd.errors import InvalidRequest, NotPinned
+from tests.support.command import signerd
+from tests.support.daemons import make_config
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of
+from tests.support.payments import spend_of
+from tests.support.served import make_outer, served_daemon
+from tests.support.wallets import ALICE, BOB, MALLORY, make_vault, pay
+
+CODE = VAULT.verification_code
+FIRST = Candidate("8bdd1234", ("Cold reserve", "AAAA-BBBB"), "first")
+SECOND = Candidate("8bdd9999", ("Hot", "cold reserve", "AAAA-CCCC"), "second")
+# It bears the id and the code of the first as its names.
+MIMIC = Candidate("ffff0000", ("8bdd1234", "AAAA-BBBB"), "mimic")
+ALL = (FIRST, SECOND, MIMIC)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("8bdd1234", FIRST),
+        ("8bdd12", FIRST),
+        ("8BDD9", SECOND),
+        ("hot", SECOND),
+        (" Hot ", SECOND),
+        ("AAAA-CCCC", SECOND),
+        ("ffff", MIMIC),
+        ("8bd", None),
+        ("Cold", None),
+        ("", None),
+        (" ", None),
+    ],
+)
+def test_one_thing_is_meant_or_none(given, meant):
+    assert named(given, ALL, "vault") is meant
+
+
+@pytest.mark.parametrize(
+    ("given", "could_be"),
+    [("8bdd", (FIRST, SECOND)), ("COLD RESERVE", (FIRST, SECOND)), ("aaaa-bbbb", (FIRST, MIMIC))],
+)
+def test_what_could_be_several_is_refused_with_all_of_them(given, could_be):
+    with pytest.raises(InvalidRequest) as refused:
+        named(given, ALL, "vault")
+    assert str(refused.value) == f"'{given}' could be any of {len(could_be)} vaults"
+    assert all(f"{one.id}  {one.words}" in refused.value.hint for one in could_be)
+
+
+def test_a_long_list_of_candidates_ends():
+    many = [Candidate(f"8bdd{number:04}", ("Acme",), "") for number in range(MOST_LISTED + 3)]
+    with pytest.raises(InvalidRequest) as refused:
+        named("acme", many, "proposal")
+    assert refused.value.hint.endswith("and 3 more")
+
+
+@given(
+    st.lists(st.text("0123456789abcdef", min_size=8, max_size=8), min_size=1, max_size=6, unique=True),
+    st.lists(st.text("0123456789abcdef", min_size=4, max_size=8), min_size=6, max_size=6),
+)
+def test_a_whole_id_means_itself_whatever_others_are_called(ids, names):
+    candidates = [Candidate(one, (name, ids[0]), "") for one, name in zip(ids, names, strict=False)]
+    for one in candidates:
+        assert named(one.id, candidates, "vault") is one
+        assert named(one.id[: LEAST - 1], candidates, "vault") is None
+
+
+def test_two_pinned_vaults_of_one_name_are_told_apart_by_their_codes():
+    other = replace(make_pin(make_vault((ALICE, BOB, MALLORY))), vault_id="vault-2")
+    pins = (make_pin(), other)
+    with pytest.raises(InvalidRequest) as refused:
+        pin_named(pins, "Treasury")
+    assert CODE in refused.value.hint
+    assert other.vault.verification_code in refused.value.hint
+    assert pin_named(pins, CODE.lower()) is pins[0]
+    with pytest.raises(NotPinned):
+        pin_named(pins, "Reserve")
+
+
+SHOP = pay(1, "shop").script_pubkey
+ACME = encode_address(SHOP, NETWORK)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    outer = make_outer(tmp_path)
+    outer.platform.proposals = {
+        "8bdd1234": snapshot_of(spend_of((1,), (("shop", 50_000),)), "8bdd1234"),
+        "8bee5678": snapshot_of(spend_of((2,), (("other", 40_000),)), "8bee5678"),
+    }
+    with served_daemon(tmp_path / "s", outer, config=make_config(addresses={"Acme": ACME})) as daemon:
+        daemon.until(lambda: len(tuple(daemon.service.journal.records())) == 2)
+        yield daemon
+
+
+@pytest.mark.parametrize("given", ["8bdd1234", "8bdd", "acme"])
+def test_a_proposal_is_shown_by_its_id_its_beginning_or_whom_it_pays_and_said(desk, given):
+    shown = signerd("show", given, state=desk.state)
+    assert shown.out.startswith("Pay 0.0005 BTC to Acme\nProposal 8bdd1234 ")
+    assert f" to {on_screen(SHOP, NETWORK)} (Acme)\n" in shown.out
+    said = "" if given == "8bdd1234" else f"'{given}' is the proposal 8bdd1234: Pay 0.0005 BTC to Acme\n"
+    assert shown.err == said
+    assert "8bdd1234  Pay 0.0005 BTC to Acme\n" in signerd("proposals", state=desk.state).out
+
+
+def test_nobody_looks_with_yes_so_that_the_id_is_whole(desk):
+    for words in ("8bdd", "Acme"):
+        refused = signerd("approve", words, "--yes", state=desk.state)
+        assert (refused.status, refused.out) == (Exit.USAGE, "")
+        assert "whole id" in refused.err
+        assert "8bdd1234" in refused.err
+    assert signerd("approve", "8bdd1234", "--yes", state=desk.state).status == Exit.OK
+
+
+def test_what_has_ended_is_found_where_nothing_open_is_meant(desk):
+    assert signerd("reject", "acme", state=desk.state).out == "Proposal 8bdd1234: declined.\n"
+    assert "State: declined" in signerd("show", "8bdd", state=desk.state).out
+
+
+def test_a_vault_is_named_and_its_id_and_code_are_said_and_pinning_asks_for_the_code_all_the_same(desk):
+    named_so = signerd("addresses", "treasury", state=desk.state)
+    assert named_so.err == f"'treasury' is the vault {VAULT_ID}: 'Treasury', verification code {CODE}\n"
+    assert named_so.out == signerd("addresses", VAULT_ID, state=desk.state).out
+    wrong = signerd("unpin", "Treasury", state=desk.state, typed="AAAA-BBBB\n")
+    assert wrong.status == Exit.NOT_DECIDED
+    assert signerd("addresses", "Hot", state=desk.state).status == Exit.NOT_DECIDED
+
+
+def test_a_device_is_named_by_its_fingerprint(desk):
+    fingerprint = str(own_keys()[0].key.fingerprint)
+    [device] = signerd("devices", "--json", state=desk.state).json
+    shown = signerd("devices", "identify", fingerprint, "--json", state=desk.state)
+    assert shown.json["device_id"] == device["id"]

@@ -1,0 +1,177 @@
+"""A title says what the bytes prove, in one line; names are the person's own, and nothing of the platform's
+words gets into it (L8, S13).
+"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from multisig.tokens import Function
+from signerd.core.review import Review, review
+from signerd.core.screens import on_screen
+from signerd.core.text import plain, short_ids
+from signerd.core.titles import (
+    LONGEST_MEMO,
+    NOT_JUDGED,
+    btc,
+    labels_paid,
+    memo_of,
+    paid_in_short,
+    proposer_of,
+    short_address,
+    title_of,
+)
+from tests.support.desk import NETWORK, make_pin, review_context, snapshot_of
+from tests.support.payments import SHOP, forward_of, forward_psbt, neighbour_of, shop, spend_of, with_profile
+from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
+from tests.support.wallets import foreign_script, pay
+
+ACME = {pay(1, "shop").script_pubkey: "Acme"}
+TREASURY = {HOLDER: "Treasurer"}
+FIRST = neighbour_of(shop((1,), psbt_id="8bdd12345678"))
+UNKNOWN = "tokens that this machine does not know"
+
+
+def found(snapshot, **around) -> Review:
+    return review(snapshot, review_context(**around))
+
+
+def bumped(psbt, **says) -> Review:
+    return found(snapshot_of(psbt, "p-2", replaces="8bdd12345678", **says), neighbours=(FIRST,))
+
+
+def short(script: bytes) -> str:
+    return short_address(on_screen(script, NETWORK) or "")
+
+
+SHOPS = short(pay(1, "shop").script_pubkey)
+TWO = spend_of((1,), (("shop", 5_000), ("other", 6_000)))
+THREE = spend_of((1,), (("shop", 5_000), ("other", 6_000), ("third", 7_000), ("shop", 2_000)))
+
+
+@pytest.mark.parametrize(
+    ("seen", "labels", "title"),
+    [
+        (found(shop((1,))), ACME, "Pay 0.0005 BTC to Acme"),
+        (found(shop((1,))), {}, f"Pay 0.0005 BTC to {SHOPS}"),
+        (found(snapshot_of(TWO)), ACME, "Pay 0.00011 BTC to Acme and one other"),
+        (found(snapshot_of(THREE)), ACME, "Pay 0.0002 BTC to Acme and 2 others"),
+        (found(snapshot_of(spend_of((1,), ()))), ACME, "Pay nobody: 0.00099 BTC stay in the vault"),
+        (
+            found(snapshot_of(spend_of((1,), (), data=b"hello"))),
+            ACME,
+            "Publish 5 bytes of data, and pay nobody",
+        ),
+        (
+            bumped(spend_of((1,), SHOP, 2_000)),
+            ACME,
+            "Pay 0.0005 BTC to Acme, at a higher fee than 8bdd1234",
+        ),
+        (bumped(spend_of((1,), (), 2_000)), ACME, "Take 8bdd1234 back: 0.00098 BTC return"),
+        # It says that it replaces, and stops nothing: the check refuses it, and no title repeats it.
+        (bumped(spend_of((2,), (), 2_000)), ACME, "Pay nobody: 0.00098 BTC stay in the vault"),
+        (
+            review(forward_of(forward_psbt()), with_profile()),
+            ACME,
+            "Move 0.0006 BTC from your profile into 'Treasury'",
+        ),
+        # It says that it is a forward, and pays somebody else.
+        (
+            review(forward_of(forward_psbt(to=foreign_script("thief"))), with_profile()),
+            {},
+            f"Pay 0.0006 BTC to {short(foreign_script('thief'))}",
+        ),
+        (found(shop((1,)), pin=None), ACME, NOT_JUDGED),
+        (found(snapshot_of(b"no PSBT")), ACME, NOT_JUDGED),
+    ],
+)
+def test_it_says_what_the_bytes_prove(seen, labels, title):
+    assert title_of(seen, labels) == title
+
+
+@pytest.mark.parametrize("proven", [True, False])
+@pytest.mark.parametrize(
+    ("function", "title"),
+    [
+        (Function.INIT, "Start {token}"),
+        (Function.TRANSFER, "Send {amount} to Treasurer"),
+        (Function.MINT, "Create {amount} for Treasurer"),
+        (Function.BURN, "Destroy {amount} held by Treasurer"),
+        (Function.PAUSE, "Stop all transfers of {token}"),
+        (Function.UNPAUSE, "Allow transfers of {token} again"),
+        (Function.TRANSFER_OWNERSHIP, "Hand control of {token} over to Treasurer"),
+        (Function.ENABLE_WHITELIST, "Let only listed addresses receive {token}"),
+        (Function.DISABLE_WHITELIST, "Let any address receive {token}"),
+        (Function.ADD_TO_WHITELIST, "Let Treasurer receive {token}"),
+        (Function.REMOVE_FROM_WHITELIST, "No longer let Treasurer receive {token}"),
+    ],
+)
+def test_a_tokens_call_is_named_in_its_own_decimals_only_where_its_bytes_are_proven(function, title, proven):
+    seen = found(token_snapshot(call(function)), token=GOLD if proven else None)
+    told = (
+        {"token": "GOLD tokens", "amount": "12.50 GOLD tokens"}
+        if proven
+        else {"token": UNKNOWN, "amount": f"1250 raw units of {UNKNOWN}"}
+    )
+    assert title_of(seen, TREASURY) == title.format(**told)
+    assert labels_paid(seen, TREASURY) == (("Treasurer",) if function.takes_address else ())
+
+
+def test_a_deployment_tells_the_supply_that_its_own_bytes_have():
+    seen = found(token_snapshot(GOLD.deployment))
+    assert title_of(seen, {}) == "Make a new token: 1000.00 GOLD tokens at first"
+
+
+def test_a_label_is_told_once_and_only_of_whom_it_pays():
+    assert labels_paid(found(snapshot_of(THREE)), {**ACME, HOLDER: "Treasurer"}) == ("Acme",)
+    assert labels_paid(found(shop((1,)), pin=None), ACME) == ()
+
+
+@settings(max_examples=10)
+@given(description=st.text(), name=st.text(), number=st.text())
+def test_l8_nothing_that_the_platform_says_alone_gets_into_a_title_and_its_words_are_one_tame_line(
+    description, name, number
+):
+    lies = {"description": description, "created_by_name": name, "created_by": number}
+    assert title_of(found(shop((1,), **lies)), {}) == f"Pay 0.0005 BTC to {SHOPS}"
+    for shown, most in ((memo_of(description), LONGEST_MEMO), (proposer_of(name, number), 40)):
+        assert plain(shown) == shown
+        assert "\n" not in shown
+        assert len(shown) <= most
+
+
+def test_l8_the_name_of_a_vault_is_bounded_and_tame():
+    pin = replace(make_pin(), name="T\x1b[2J\u202e" + "y" * 200)
+    shown = title_of(review(forward_of(forward_psbt()), with_profile(pin=pin)), {})
+    assert plain(shown) == shown
+    assert len(shown) < 100
+
+
+def test_who_made_it_is_the_name_that_the_platform_gives_else_a_number():
+    assert proposer_of("Ada  Lovelace\n", "7") == "Ada Lovelace"
+    assert proposer_of(" ", "7") == "user 7"
+    assert proposer_of("", "Sparrow", brought=True) == "Sparrow"
+
+
+@given(st.integers(0, 21_000_000 * 100_000_000))
+def test_an_amount_in_short_is_the_amount(sats):
+    figures, unit = btc(sats).split(" ")
+    whole, _, fraction = figures.partition(".")
+    assert (int(whole) * 100_000_000 + int(fraction.ljust(8, "0")), unit) == (sats, "BTC")
+
+
+def test_what_is_listed_without_being_judged_again_is_named_by_its_figure():
+    assert [paid_in_short(sats) for sats in (12_340_000, 0, None)] == [
+        "Pay 0.1234 BTC",
+        "Pay nobody",
+        NOT_JUDGED,
+    ]
+
+
+@given(st.lists(st.text("0123456789abcdef", min_size=9, max_size=32), unique=True))
+def test_no_two_ids_of_a_list_are_shortened_to_the_same(ids):
+    told = short_ids(ids)
+    assert len(set(told.values())) == len(ids)
+    assert all(one.startswith(shown) and len(shown) >= 8 for one, shown in told.items())
