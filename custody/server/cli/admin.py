@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.cli.common import json_option
-from custody.server.cli.common import own_answers, platform_at, refusals, state_option
+from custody.cli.common import json_option, own_answers
+from custody.server.cli.common import platform_at, refusals, state_option
 from custody.terminal import answer, aside, put, say
 from multisig import Network
 

@@ -1,10 +1,5 @@
 """``custody`` speaks as ``signerd`` does: every command answers a program, too, and none draws boxes."""
 
-import os
-import signal
-import subprocess
-import sys
-
 import click
 import pytest
 from click.testing import CliRunner
@@ -48,21 +43,3 @@ def test_an_error_is_one_json_value_where_one_was_asked_for(tmp_path):
     plain = CliRunner().invoke(app, ["status", "--state", str(tmp_path / "typo")]).stderr
     assert plain.startswith("custody: There is no platform in")
     assert plain.splitlines()[1].startswith("  Check --state")
-
-
-def test_ctrl_c_ends_at_once_with_130():
-    """While standard input is waited for, as a person would leave it."""
-    program = subprocess.Popen(
-        [sys.executable, "-c", "from custody.cli import main; main()", "token", "replay", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with program:
-        program.stdin.write('{"height": 1, "hash": "' + "00" * 32 + '", "transactions": []}\n')
-        program.stdin.flush()
-        assert program.stdout.readline().startswith("1 ")
-        os.kill(program.pid, signal.SIGINT)
-        assert program.wait(300) == Exit.INTERRUPTED
-        assert "Traceback" not in program.stderr.read()
