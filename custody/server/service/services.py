@@ -21,6 +21,7 @@ from custody.server.service.people.onboarding import Onboarding
 from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
+from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
 from custody.server.service.proposals.controls import VaultControls
@@ -86,6 +87,7 @@ class Services:
     changes: Changes
     following: Following
     readiness: Readiness
+    second_person: SecondPerson
     invitations: Invitations
     address_book: AddressBook
     onboarding: Onboarding

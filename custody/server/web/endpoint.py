@@ -46,6 +46,9 @@ class Endpoint:
     ``Unit.WRITE`` only. ``carries_psbt``: the body may be as large as a PSBT. ``workspace_field``: the
     specification's name for ``workspace_id`` in this endpoint.
 
+    ``needs_second_person``: where the organisation has the rule, it is asked for and confirmed instead
+    (`web/changes.py`).
+
     ``prepares``: for ``Unit.WRITE``, slow work that only reads. It runs in a snapshot before the writers'
     lock is taken, after the caller's check. The handler gets its result as ``call.prepared``, and raises
     Outdated where that no longer holds.
@@ -66,6 +69,7 @@ class Endpoint:
     creates: bool = False
     carries_psbt: bool = False
     workspace_field: str = "workspace_id"
+    needs_second_person: bool = False
     prepares: Callable[["Call[Any]"], Any] | None = None
     refuses: tuple[type[CustodyError], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)

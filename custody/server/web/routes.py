@@ -27,10 +27,11 @@ from custody.server.domain.errors import (
     NotFound,
     PermissionDenied,
     RateLimited,
+    SecondPersonNeeded,
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.web import asset_tokens, auth, joining, people, proposals, vaults, workspace
+from custody.server.web import asset_tokens, auth, changes, joining, people, proposals, vaults, workspace
 from custody.server.web.endpoint import Auth, Endpoint, services_of
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.runner import REFUSALS, Runner
@@ -45,6 +46,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *proposals.ENDPOINTS,
     *asset_tokens.ENDPOINTS,
     *workspace.ENDPOINTS,
+    *changes.ENDPOINTS,
 )
 
 # A longer token is none of ours: refuse it before it is hashed.
@@ -216,6 +218,8 @@ def _codes(endpoint: Endpoint) -> set[ErrorCode]:
         errors += [Unauthenticated, TokenExpired, RateLimited]
     if not isinstance(endpoint.needs, Auth):
         errors += [NotFound, PermissionDenied]
+    if endpoint.needs_second_person:
+        errors.append(SecondPersonNeeded)
     if endpoint.path_ids:
         errors += [NotFound, Invalid]
     if endpoint.creates:

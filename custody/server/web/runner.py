@@ -138,7 +138,10 @@ class Runner:
             # A change may have waited seconds for its turn: a session that was ended since then changes
             # nothing.
             require_session(db, call.caller)
-        return replace(call, maybe_db=db, maybe_access=self._enter(call, db))
+        access = self._enter(call, db)
+        if self._endpoint.needs_second_person and access is not None:
+            call.services.second_person.require_off(db, access.organisation_id)
+        return replace(call, maybe_db=db, maybe_access=access)
 
     def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
         if isinstance(self._endpoint.needs, Auth):
