@@ -51,6 +51,7 @@ class Maker:
     device has one session, which a new connection takes away from the last one. `counts_tries`: a secret that
     the device refused must not be sent again. `keeps_session`: what `unlock` returned stays valid without
     power. `refuses_address`: the person can refuse an address on the device; if not, on the computer.
+    `knows_regtest`: they write its addresses in its own form, where the others use testnet's.
     `hints`: what to do after an outcome (by its code), if not `BridgeError.hint`.
     """
 
@@ -66,6 +67,7 @@ class Maker:
     keeps_session: bool = False
     hints: Mapping[str, str] = field(default_factory=dict)
     refuses_address: bool = True
+    knows_regtest: bool = False
 
 
 MAKERS: Mapping[Family, Maker] = MappingProxyType(
@@ -245,6 +247,8 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
         Family.JADE: Maker(
             "Jade",
             udev_rules="20-jade.rules",
+            # HWI names it "localtest", which the firmware's network.c has with the prefix "bcrt".
+            knows_regtest=True,
             cable_only=False,
             # MULTISIG_NAME_MAX_LEN of the firmware.
             max_name=15,

@@ -1,4 +1,4 @@
-"""What a device shows of a payment before its person says yes: in which form, and on which screen.
+"""What a device shows of a payment before its person says yes, screen by screen.
 
 Only what the person compares: amounts, addresses and data. The rows follow the transcripts of
 ``device_simulators.transcripts``, to which the tests hold them; of a maker that is not here nothing is known.
@@ -10,16 +10,9 @@ from types import MappingProxyType
 from typing import Final
 
 from firmware_bridge.model import Family
-from multisig import Network, NetworkKind, decode_address, encode_address
+from multisig import Network, NetworkKind
 
 _SATS_PER_BTC: Final = 100_000_000
-
-
-def address_on_screen(address: str, network: Network) -> str:
-    """The address as devices write it: none of them knows regtest's own form. Raises MultisigError."""
-    if network is not Network.REGTEST:
-        return address
-    return encode_address(decode_address(address, network), Network.TESTNET4) or address
 
 
 @dataclass(frozen=True)

@@ -283,7 +283,7 @@ class ConfigError(SignerdError):
 
 class ConfigMissing(ConfigError):
     code = "config-missing"
-    default_hint = "Name the platform once: `signerd login --platform URL --network NAME`."
+    default_hint = "Name the platform once: `signerd setup --platform URL --network NAME`."
 
 
 class ConfigInvalid(ConfigError):
@@ -318,7 +318,10 @@ class SecretsError(SignerdError):
 
 class NoSecretStore(SecretsError):
     code = "no-secret-store"
-    default_hint = 'Set [secrets] store to "file" and give a passphrase, or unlock the desktop\'s keyring.'
+    default_hint = (
+        "Unlock the desktop's keyring; or keep the session in a file under a passphrase: `--secrets file` at "
+        'the first sign-in, [secrets] store = "file" in config.toml later.'
+    )
 
 
 class SecretsLocked(SecretsError):

@@ -1,15 +1,20 @@
 """login, logout: through the daemon where it runs, else directly on the held state folder."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from signerd.cli.desk import Desk, json_option, pass_desk
-from signerd.cli.terminal import Answers, answer, say
+from signerd.cli.terminal import Answers, answer, aside, say
+from signerd.errors import AnswerMissing, SignInFailed
 
 if TYPE_CHECKING:
     from signerd.account.config import Config
     from signerd.shapes import SignedIn
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
 
@@ -19,23 +24,36 @@ NETWORKS = ("mainnet", "testnet4", "signet", "regtest")
 STORES = ("keyring", "file")
 
 
+# Two typing errors; then the person starts anew.
+TRIES = 3
+
+_SETTINGS = (
+    click.option("--platform", metavar="URL", help="The platform."),
+    click.option("--network", type=click.Choice(NETWORKS), help="Mainnet where not given."),
+    click.option("--device", multiple=True, metavar="ENDPOINT", help="A device that is no USB device."),
+    click.option("--label", help="The name of your device."),
+    click.option(
+        "--secrets",
+        type=click.Choice(STORES),
+        help="Where the session's secret is kept; the keyring where not given.",
+    ),
+)
+
+
+def settings(command: F) -> F:
+    """What the first sign-in writes down, and a later one must agree with."""
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
 @pass_desk
-@click.option("--platform", metavar="URL", help="The platform; written down the first time.")
-@click.option("--network", default="mainnet", type=click.Choice(NETWORKS), help="With --platform.")
-@click.option(
-    "--device", multiple=True, metavar="ENDPOINT", help="With --platform: a device that is no USB device."
-)
-@click.option("--label", help="With --platform: the name of your device.")
-@click.option(
-    "--secrets",
-    type=click.Choice(STORES),
-    help="With --platform: where the session's secret is kept; the keyring where not given.",
-)
+@settings
 @json_option
 def login(
     desk: Desk,
     platform: str | None,
-    network: str,
+    network: str | None,
     device: tuple[str, ...],
     label: str | None,
     secrets: str | None,
@@ -45,58 +63,100 @@ def login(
 
     Asks for the e-mail address, the password and, where the platform wants one, the one-time code; first for
     the passphrase of the secrets file where there is one. They are typed, or read from standard input one a
-    line.
+    line. The first time --platform is needed. The options are written down with the first success; where one
+    says something else later, it is refused and nothing is asked.
     """
-    config, write = None, None
-    if platform is not None:
-        from signerd.cli.foreground import Setup, config_for
-
-        config, write = config_for(desk.state, Setup(platform, network, device, label, secrets))
-    if device:
-        from signerd.account.config import find_config, load_config
-        from signerd.cli.foreground import require_endpoints
-
-        require_endpoints(config or load_config(find_config(desk.state)), desk.state, device)
-    done = _through_daemon(desk) if desk.running() else _directly(desk, config)
-    if write is not None:
-        write()
+    config, write = configured(desk, platform, network, device, label, secrets)
+    done = signed_in(desk, config)
+    write()
     if as_json:
         answer(done)
     else:
-        say(f"Signed in as {done.email}. The session is kept in: {done.secrets}.")
+        say(signed_in_words(done))
+
+
+def signed_in_words(done: "SignedIn") -> str:
+    return f"Signed in as {done.email}. The session is kept in: {done.secrets}."
+
+
+def configured(
+    desk: Desk,
+    platform: str | None,
+    network: str | None,
+    device: tuple[str, ...],
+    label: str | None,
+    secrets: str | None,
+) -> "tuple[Config | None, Callable[[], None]]":
+    """The configuration to sign in with (None: the one that stands), and what writes it down after that.
+
+    Raises:
+        As ``foreground.config_for``: one that stands says something else.
+    """
+    if platform is None and not (network or device or label or secrets):
+        return None, lambda: None
+    from signerd.cli.foreground import Setup, config_for, require_endpoints
+
+    config, write = config_for(desk.state, Setup(platform, network, device, label, secrets))
+    if device:
+        require_endpoints(config, desk.state, device)
+    return config, write
+
+
+def signed_in(desk: Desk, config: "Config | None") -> "SignedIn":
+    """Raises SignInFailed, AnswerMissing; leaves of PlatformError, SecretsError, JournalError."""
+    return _through_daemon(desk) if desk.running() else _directly(desk, config)
 
 
 def _through_daemon(desk: Desk) -> "SignedIn":
     with desk.daemon() as daemon:
         done = daemon.sign_in(*_credentials(desk.answers))
-        return daemon.confirm_sign_in(desk.answers.line(CODE)) if done.code_needed else done
+        return _confirmed(desk.answers, daemon.confirm_sign_in) if done.code_needed else done
 
 
 def _credentials(answers: Answers) -> tuple[str, str]:
     return answers.line(EMAIL).strip(), answers.secret(PASSWORD)
 
 
+def _confirmed(answers: Answers, confirm: Callable[[str], T]) -> T:
+    """A wrong code is asked for again: the password was right. Raises SignInFailed, AnswerMissing."""
+    failed: SignInFailed | None = None
+    for _slip in range(TRIES):
+        if failed is not None:
+            aside(f"  {str(failed).rstrip('.')}. Once more, with the code alone:")
+        try:
+            code = answers.line(CODE).strip()
+        except AnswerMissing:
+            raise failed or AnswerMissing(f"no answer to the question: {CODE}") from None
+        try:
+            return confirm(code)
+        except SignInFailed as error:
+            failed = error
+    assert failed is not None, "each try ends so"
+    raise failed
+
+
 def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
+    """Questions are asked while no loop runs: Ctrl-C ends them at once."""
     import asyncio
 
     from signerd.account.config import find_config, load_config
-    from signerd.app import Outside, open_account, open_journal
+    from signerd.app import Outside, make_account, open_journal
     from signerd.cli.foreground import opened_store
     from signerd.core.audit import Note
     from signerd.journal.storage import StateFolder
     from signerd.shapes import SignedIn
 
-    async def sign_in(config: "Config") -> SignedIn:
-        async with open_account(config, store) as account:
-            if not await account.login(*_credentials(desk.answers)):
-                await account.confirm(desk.answers.line(CODE).strip())
-            return SignedIn(email=account.email or "", code_needed=False, secrets=account.mode)
-
-    with StateFolder.hold(desk.state):
+    with StateFolder.hold(desk.state), asyncio.Runner() as runner:
         config = config or load_config(find_config(desk.state))
         store = opened_store(config, desk.state, desk.answers)
+        account = make_account(config, store, Outside())
+        try:
+            if not runner.run(account.login(*_credentials(desk.answers))):
+                _confirmed(desk.answers, lambda code: runner.run(account.confirm(code)))
+            done = SignedIn(email=account.email or "", code_needed=False, secrets=account.mode)
+        finally:
+            runner.run(account.close())
         # A sign-in that fails makes no journal: a backup can still be restored here.
-        done = asyncio.run(sign_in(config))
         with open_journal(config, desk.state, Outside()) as journal:
             journal.note(Note("signed-in", done.email))
     return done

@@ -70,18 +70,18 @@ def doctor(desk: Desk, as_json: bool) -> None:
     from signerd.doctor.examining import examine
     from signerd.doctor.finding import Outcome, Patient
 
-    patient = Patient(desk.state, Path("/"), os.environ, time.time, _status(desk))
+    patient = Patient(desk.state, Path("/"), os.environ, time.time, status_if_running(desk))
     found = examine(patient, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
     if as_json:
         answer({name: _value(finding) for name, finding in found.items()})
     else:
         for name, finding in found.items():
-            _show(name, finding)
+            say(finding_text(name, finding))
     troubled = any(finding.outcome is Outcome.TROUBLE for finding in found.values())
     raise click.exceptions.Exit(Exit.FAILED if troubled else Exit.OK)
 
 
-def _status(desk: Desk) -> "Status | None":
+def status_if_running(desk: Desk) -> "Status | None":
     from signerd.errors import SignerdError
 
     try:
@@ -100,11 +100,10 @@ def _value(finding: "Finding") -> dict[str, str]:
     }
 
 
-def _show(name: str, finding: "Finding") -> None:
-    say(f"{_MARKS[finding.outcome]:<8} {name:<14} {finding.found}")
-    for text in (finding.why, f"→ {finding.do}" if finding.do else ""):
-        if text and finding.outcome != "well":
-            say(f"{'':<24}{text}")
+def finding_text(name: str, finding: "Finding") -> str:
+    more = (finding.why, f"→ {finding.do}" if finding.do else "")
+    told = [] if finding.outcome == "well" else [f"{'':<24}{text}" for text in more if text]
+    return "\n".join([f"{_MARKS[finding.outcome]:<8} {name:<14} {finding.found}", *told])
 
 
 @click.group()

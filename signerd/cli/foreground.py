@@ -105,17 +105,19 @@ _OF_ALL = (
 
 @dataclass(frozen=True)
 class Setup:
-    """What ``login --platform`` is told. What is None was not given."""
+    """What ``login`` and ``setup`` are told. What is None was not given."""
 
-    platform: str
-    network: str
+    platform: str | None
+    network: str | None = None
     endpoints: tuple[str, ...] = ()
     label: str | None = None
     secrets: str | None = None
 
     def text(self) -> str:
-        """As ``config.toml`` says it."""
-        lines = [f"network = {_quoted(self.network)}"]
+        """As ``config.toml`` says it. Raises ConfigMissing where no platform was given."""
+        if self.platform is None:
+            raise ConfigMissing("there is no configuration yet, and no --platform was given")
+        lines = [f"network = {_quoted(self.network or 'mainnet')}"]
         if self.label is not None:
             lines.append(f"label = {_quoted(self.label)}")
         lines += ["", "[platform]", f"url = {_quoted(self.platform)}"]
@@ -127,7 +129,8 @@ class Setup:
 
     def require_same(self, known: Config, path: Path, state: Path) -> None:
         """Raises AlreadyConfigured: the configuration that stands there says something else."""
-        if (known.platform.url, str(known.network)) != (self.platform, self.network):
+        of_platform = self.platform in {None, known.platform.url}
+        if not of_platform or self.network not in {None, str(known.network)}:
             raise AlreadyConfigured(
                 f"{path} names {known.platform.url} on {known.network}",
                 hint=None if path == state / FILE else _OF_ALL,
@@ -156,10 +159,10 @@ def config_for(state: Path, setup: Setup) -> tuple[Config, Callable[[], None]]:
         the writing, where one was made meanwhile. Leaves of JournalError: the folder cannot be used.
     """
     make_private(state)
-    path, text = state / FILE, setup.text()
     known = _standing(state, setup)
     if known is not None:
         return known, lambda: None
+    path, text = state / FILE, setup.text()
 
     def write() -> None:
         if _standing(state, setup) is None:

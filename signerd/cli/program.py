@@ -19,6 +19,7 @@ from signerd.cli import (
     proposals,
     rules,
     service,
+    setup,
     udev,
     vaults,
 )
@@ -56,6 +57,7 @@ def app(context: click.Context, state: Path | None) -> None:
 for command in (
     daemon.run,
     daemon.status,
+    setup.setup,
     account.login,
     account.logout,
     devices.register,

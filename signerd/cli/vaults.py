@@ -10,6 +10,7 @@ from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.naming import vault_named
 from signerd.cli.terminal import answer, aside, say
 from signerd.core.states import network_words
+from signerd.core.text import WHY_ELSEWHERE, as_compared
 from signerd.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def _standing(vault: "VaultView") -> str:
 def _figures(vault: "VaultView") -> list[str]:
     lines = []
     if vault.first_address is not None:
-        lines.append(f"  first address      {vault.first_address}")
+        lines.append(f"  first address      {vault.first_on_screen or vault.first_address}")
+        if vault.first_on_screen not in {None, vault.first_address}:
+            lines.append(f"                     {vault.first_address} elsewhere: {WHY_ELSEWHERE}")
         lines.append(f"  verification code  {vault.verification_code}")
     if vault.account is not None:
         lines.append(f"  your key           account {vault.account}")
@@ -318,8 +321,7 @@ def _page_text(page: "AddressPage") -> str:
 
 
 def _shown_text(shown: "AddressShown") -> str:
-    form = "" if shown.on_screen == shown.address else f" (on its screen: {shown.on_screen})"
-    return f"Your device shows the same address: {shown.address}{form}."
+    return f"Your device shows the same address: {as_compared(shown.on_screen, shown.address)}."
 
 
 @pass_desk

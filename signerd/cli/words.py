@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signerd.core.states import ASKED, network_words, state_words
-from signerd.core.text import amount, place_words, short_ids
+from signerd.core.text import WHY_ELSEWHERE, amount, place_words, short_ids
 
 if TYPE_CHECKING:
     from signerd.shapes import (
@@ -105,19 +105,23 @@ def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
         return ["Where the money goes: NOT KNOWN. The transaction was not judged; the checks say why."]
     coins = "1 coin" if money.inputs == 1 else f"{money.inputs} coins"
     lines = ["Where the money goes (from the transaction itself)"]
-    lines += [
-        f"  pays   {amount(p.amount_sats)} to {p.address or f'script {p.script}'}{_label(p)}"
-        for p in money.payments
-    ]
-    lines += [
-        f"  back   {amount(c.amount_sats)} to {whose}, {c.address} ({place_words(c.chain, c.index)})"
-        for c in money.change
-    ]
+    for p in money.payments:
+        lines.append(f"  pays   {amount(p.amount_sats)} to {p.on_screen or f'script {p.script}'}{_label(p)}")
+        lines += _elsewhere(p.on_screen, p.address)
+    for c in money.change:
+        where = f"{c.on_screen} ({place_words(c.chain, c.index)})"
+        lines.append(f"  back   {amount(c.amount_sats)} to {whose}, {where}")
+        lines += _elsewhere(c.on_screen, c.address)
     lines += [line for output in money.data for line in _data(output)]
     lines.append(f"  fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB")
     lines.append(f"  takes  {amount(money.total_in_sats)} from {whose}, in {coins}")
     lines.append(f"  Transaction {money.txid}, {money.vsize} vB{_terms(money)}")
     return lines
+
+
+def _elsewhere(screen: str | None, address: str | None) -> list[str]:
+    """What a device writes stands first."""
+    return [] if screen == address else [f"         {address} elsewhere: {WHY_ELSEWHERE}"]
 
 
 def _label(payment: "PaymentView") -> str:

@@ -8,12 +8,32 @@ from typing import Any
 
 from custody.text import LONGEST_TEXT, SATS_PER_BTC, amount, plain, said
 
-__all__ = ["LONGEST_TEXT", "SATS_PER_BTC", "amount", "canonical", "line_of", "place_words", "plain", "said"]
+__all__ = [
+    "LONGEST_TEXT",
+    "SATS_PER_BTC",
+    "amount",
+    "as_compared",
+    "canonical",
+    "line_of",
+    "place_words",
+    "plain",
+    "said",
+    "short_id",
+    "short_ids",
+]
 
 
 def place_words(chain: int, index: int) -> str:
     """An address of ours by its chain (0 receive, 1 change) and index."""
     return f"{'change' if chain else 'receive'} address {index:,}"
+
+
+WHY_ELSEWHERE = "most devices write regtest's addresses in testnet's form"
+
+
+def as_compared(screen: str, address: str) -> str:
+    """An address in a sentence, first as the device writes it: ``tb1… (bcrt1… elsewhere: most …)``."""
+    return screen if screen == address else f"{screen} ({address} elsewhere: {WHY_ELSEWHERE})"
 
 
 # So many characters of an id a person tells apart; where two begin alike, more are shown.

@@ -7,10 +7,11 @@ of a proposal, its memo and who made it, is no part of a title: it is bounded he
 from collections.abc import Iterator, Mapping
 
 from custody.schemas.proposals import TxType
-from multisig import Inspection, Network, encode_address
+from multisig import Inspection, Network
 from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, format_units
 from signerd.core.checks.case import Outcome
 from signerd.core.review import Review
+from signerd.core.screens import on_screen
 from signerd.core.text import SATS_PER_BTC, plain, short_id
 
 Labels = Mapping[bytes, str]
@@ -21,7 +22,8 @@ UNKNOWN_TOKEN = "tokens that this machine does not know"  # noqa: S105 - a token
 # The platform's words beside a title: one line of a list, and a name in it.
 LONGEST_MEMO = 100
 LONGEST_NAME = 40
-# Of an address both ends: the first names its network and kind. It is for recognising, never for comparing.
+# Of an address, as devices write it, both ends: the first names its network and kind. It is for
+# recognising, never for comparing.
 _HEAD, _TAIL = 10, 6
 
 _CALLS = {
@@ -138,7 +140,7 @@ def _token(payload: Payload, token: Bytecode | None, network: Network, labels: L
 def _who(script: bytes, network: Network, labels: Labels) -> str:
     if script in labels:
         return labels[script]
-    address = encode_address(script, network)
+    address = on_screen(script, network)
     return "a script that has no address" if address is None else short_address(address)
 
 

@@ -20,8 +20,8 @@ class Imported:
     """Who imported a PSBT that the platform knows nothing of. ``app_id`` None: the person did.
 
     ``by``: as the person is told. ``expires_at``: Unix seconds, after which the person is no longer asked
-    about it. ``paid``, ``fee``: satoshis, as it was judged when it came, for lists: its bytes stay as they
-    are.
+    about it. ``paid``, ``fee`` (satoshis), ``title`` (without the person's own names): as it was judged when
+    it came, for lists: its bytes stay as they are.
     """
 
     by: str
@@ -29,6 +29,7 @@ class Imported:
     expires_at: int
     paid: int | None = None
     fee: int | None = None
+    title: str | None = None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from signerd.account.vaults import pinnable
 from signerd.core.events import Effect
 from signerd.core.text import said
 from signerd.daemon.devices import FIRST
-from signerd.daemon.vaults import on_screen
+from signerd.daemon.vaults import written_on
 from signerd.daemon.views import airgap_preview
 from signerd.errors import AnswerRefused, RegistrationStale, SignedOut
 from signerd.journal import Journal
@@ -96,7 +96,7 @@ class AirgapSetup:
         return EnrolmentFile(
             vault_id=vault_id,
             network=str(self.journal.network),
-            first_address=on_screen(wanted.vault, FIRST),
+            first_address=written_on(wanted.vault, FIRST),
             file_name=name,
             text=text,
         )

@@ -29,7 +29,8 @@ from firmware_bridge.enrolment import fitting_name
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
 from signerd.core import events
 from signerd.core.events import SignOnDevice
-from signerd.core.text import plain, said
+from signerd.core.screens import on_screen
+from signerd.core.text import as_compared, plain, said
 from signerd.core.tokens import Screen
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
 from signerd.feed import unforeseen
@@ -247,7 +248,7 @@ class Devices:
         if shown.another:
             raise AddressDiffers(
                 f"ALARM: you say that the device shows another address as {place.words}; "
-                f"this machine derives {policy.address(place.chain, place.index)}",
+                f"this machine derives {_ours(policy, place)}",
                 hint=place.hint_where_it_differs,
             )
 
@@ -277,7 +278,7 @@ class Devices:
             )
             self.fault("device:after:show_address")
         except AddressMismatch as error:
-            ours, theirs = policy.address(place.chain, place.index), plain(error.detail or "another one")
+            ours, theirs = _ours(policy, place), plain(error.detail or "another one")
             raise AddressDiffers(
                 f"ALARM: the device shows {theirs} as {place.words}; this machine derives {ours}",
                 hint=place.hint_where_it_differs,
@@ -314,6 +315,13 @@ class Devices:
     async def cancel(self, device_id: str) -> None:
         """Give up what runs on the device, if anything does."""
         await self.bridge.cancel(device_id)
+
+
+def _ours(policy: Policy, place: Place) -> str:
+    ours = policy.address(place.chain, place.index)
+    return as_compared(
+        on_screen(policy.script_pubkey(place.chain, place.index), policy.network) or ours, ours
+    )
 
 
 def screen_of(device: Device) -> Screen:

@@ -18,7 +18,7 @@ from signerd.core import events
 from signerd.core.following import identity_of
 from signerd.core.review import Review, review
 from signerd.core.signing import LIVES_SECONDS, imported_snapshot, signing_of
-from signerd.core.titles import Labels
+from signerd.core.titles import Labels, title_of
 from signerd.core.values import Imported, Record, ReviewContext, Snapshot
 from signerd.daemon.proposal_views import ENDED, imported_line, psbt_review, refusal_words
 from signerd.daemon.runner import Runner
@@ -188,7 +188,8 @@ class ImportedPsbts:
             raise RefusedByChecks(f"it is not signed here. {told}", hint="Nobody was asked about it.")
         assert snapshot.brought is not None, "made so by this class"
         paid, fee = sum(int(one.amount) for one in found.inspection.payments), int(found.inspection.fee)
-        return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee))
+        title = title_of(found, {})
+        return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee, title=title))
 
     def _require_room(self, snapshot: Snapshot, caller: Caller) -> None:
         """L6. Raises TooManyBrought."""

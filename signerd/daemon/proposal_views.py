@@ -9,7 +9,6 @@ from typing import Any
 
 from custody.schemas.proposals import TxType
 from firmware_bridge import Device
-from firmware_bridge.screens import address_on_screen
 from multisig import (
     RECEIVE,
     Change,
@@ -18,12 +17,14 @@ from multisig import (
     Network,
     OpReturn,
     Payment,
+    decode_address,
 )
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.tokens import ListedAddress
 from signerd.core.review import Review
 from signerd.core.rules.values import RULE_NAMES
+from signerd.core.screens import on_screen
 from signerd.core.states import State
 from signerd.core.text import amount, plain
 from signerd.core.titles import Labels, labels_paid, memo_of, paid_in_short, proposer_of, title_of
@@ -81,9 +82,8 @@ def imported_proposal_line(record: Record, pin: Pin | None, network: Network) ->
     """
     brought = record.snapshot.brought
     assert brought is not None, "only imported PSBTs are shown so"
-    return ProposalLine(
-        **_line(record, pin, network, brought.paid, brought.fee), title=paid_in_short(brought.paid)
-    )
+    title = brought.title or paid_in_short(brought.paid)
+    return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee), title=title)
 
 
 def _judged_line(record: Record, review: Review, network: Network, labels: Labels) -> dict[str, Any]:
@@ -210,8 +210,8 @@ def _payment(payment: Payment, network: Network, labels: Labels) -> PaymentView:
         amount_sats=int(payment.amount),
         address=payment.address,
         script=payment.script_pubkey.hex(),
-        on_screen=None if payment.address is None else address_on_screen(payment.address, network),
         label=labels.get(payment.script_pubkey),
+        on_screen=on_screen(payment.script_pubkey, network),
     )
 
 
@@ -222,7 +222,7 @@ def _change(change: Change, network: Network) -> ChangeView:
         address=change.address,
         chain=change.chain,
         index=change.index,
-        on_screen=address_on_screen(change.address, network),
+        on_screen=_as_devices_write(change.address, network),
     )
 
 
@@ -387,8 +387,12 @@ def _return_notes(inspection: Inspection) -> tuple[str, ...]:
     """Devices know change by its chain; what returns to a receive address looks to them like a payment."""
     return tuple(
         f"Your device may show {amount(back.amount)} as a payment to "
-        f"{address_on_screen(back.address, inspection.network)}: "
+        f"{_as_devices_write(back.address, inspection.network)}: "
         "it is the vault's own address, to which what is left returns."
         for back in inspection.change
         if back.chain == RECEIVE
     )
+
+
+def _as_devices_write(address: str, network: Network) -> str:
+    return on_screen(decode_address(address, network), network) or address

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
-from firmware_bridge import Device, Progress
+from firmware_bridge import Device, Family, Progress
 from firmware_bridge.families import maker_of
-from firmware_bridge.screens import address_on_screen
 from multisig import CHANGE, MAX_INDEX, MultisigError, Network, Policy, Profile, Vault
 from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
 from signerd.account.follower import Follower
@@ -21,7 +20,8 @@ from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, req
 from signerd.callers import Caller
 from signerd.core.audit import Note
 from signerd.core.events import Effect
-from signerd.core.text import plain, said
+from signerd.core.screens import on_screen
+from signerd.core.text import as_compared, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by
 from signerd.daemon.devices import FIRST, Devices, Place
@@ -71,7 +71,7 @@ class Showing:
         Raises:
             AddressDiffers, journaled and told; AddressNotShown; DeviceFailed.
         """
-        screen = on_screen(policy, place)
+        screen = written_on(policy, place, device.family)
         self.feed.add(subject, "progress", _to_compare(device, policy, place, screen))
         try:
             await self.devices.show_address(
@@ -102,17 +102,20 @@ def _differs(policy: Policy, place: Place, device: str, subject: str, sentence: 
     return Note("address-differs", subject, facts)
 
 
-def on_screen(policy: Policy, place: Place) -> str:
-    """The address as devices write it."""
-    return address_on_screen(policy.address(place.chain, place.index), policy.network)
+def written_on(policy: Policy, place: Place, family: Family | None = None) -> str:
+    """How a device of this family, else most, writes the address."""
+    if family is not None and maker_of(family).knows_regtest:
+        return policy.address(place.chain, place.index)
+    address = on_screen(policy.script_pubkey(place.chain, place.index), policy.network)
+    assert address is not None, "P2WSH and P2WPKH have an address on every network"
+    return address
 
 
 def _to_compare(device: Device, policy: Policy, place: Place, screen: str) -> str:
     """What the person looks for on the device's screen."""
-    address = policy.address(place.chain, place.index)
-    form = "" if screen == address else f" (on {policy.network} {address}, a form that no device knows)"
+    address = as_compared(screen, policy.address(place.chain, place.index))
     otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
-    return f"Your device shows {place.words}. It must be {screen}{form}.{otherwise}"
+    return f"Your device shows {place.words}. It must be {address}.{otherwise}"
 
 
 PROFILE = "your profile"
@@ -208,9 +211,9 @@ async def _derived(policy: Policy, chain: int, start: int, count: int) -> tuple[
     """Fewer where the chain ends."""
     found = []
     for index in range(start, min(start + count, MAX_INDEX + 1)):
+        screen = on_screen(policy.script_pubkey(chain, index), policy.network)
         address = policy.address(chain, index)
-        screen = address_on_screen(address, policy.network)
-        found.append(AddressView(chain=chain, index=index, address=address, on_screen=screen))
+        found.append(AddressView(chain=chain, index=index, address=address, on_screen=screen or address))
         # Other requests are served between two of them.
         await asyncio.sleep(0)
     return tuple(found)
@@ -286,7 +289,9 @@ class Pinning:
         AddressDiffers.
         """
         if found == "another":
-            address = wanted.vault.address(FIRST.chain, FIRST.index)
+            address = as_compared(
+                written_on(wanted.vault, FIRST), wanted.vault.address(FIRST.chain, FIRST.index)
+            )
             sentence = (
                 f"ALARM: you say that the device shows another address as {FIRST.words}; "
                 f"this machine derives {address}"

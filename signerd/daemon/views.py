@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
-from firmware_bridge.screens import address_on_screen
-from multisig import Network, OriginKey, Vault
+from multisig import RECEIVE, Network, OriginKey, Vault
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
+from signerd.core.screens import on_screen
 from signerd.core.text import plain
 from signerd.core.values import OwnKey
 from signerd.shapes import (
@@ -172,7 +172,7 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
         cosigners=() if vault is None else tuple(_cosigner(key, seen.own) for key in vault.cosigners),
         changes=tuple(plain(sentence) for sentence in seen.changes),
         renamed=None if seen.renamed is None else plain(seen.renamed),
-        first_on_screen=None if first is None else address_on_screen(first, network),
+        first_on_screen=None if vault is None else on_screen(vault.script_pubkey(RECEIVE, 0), network),
     )
 
 

@@ -42,7 +42,7 @@ def of_error(error: SignerdError, why: str) -> Finding:
 @dataclass
 class Patient:
     """``root``: of the file system. ``now``: seconds of the clock that is looked at. ``status``: None where
-    no daemon answers.
+    no daemon answers. ``proposed``: a configuration that is not written down yet.
     """
 
     state: Path
@@ -50,11 +50,12 @@ class Patient:
     environment: Mapping[str, str] = field(repr=False)
     now: Callable[[], float]
     status: Status | None = None
+    proposed: Config | None = None
 
     @cached_property
     def config(self) -> Config:
         """Raises ConfigMissing, ConfigInvalid."""
-        return load_config(find_config(self.state))
+        return self.proposed or load_config(find_config(self.state))
 
 
 Look = Callable[[Patient], Finding]

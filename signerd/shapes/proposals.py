@@ -52,23 +52,23 @@ class CoinView(Answer):
 
 
 class PaymentView(Answer):
-    """``address`` is None where the script has none; ``on_screen`` is the same as devices write it; ``script`` is hex.
+    """``address`` is None where the script has none; ``script`` is hex. ``label``: the person's own name of it.
 
-    ``label``: the person's own name of it.
+    ``on_screen``: the address as devices write it, which is what a person compares there.
     """
 
     output_index: int
     amount_sats: int
     address: str | None
     script: str
-    on_screen: str | None = None
     label: str | None = None
+    on_screen: str | None = None
 
 
 class ChangeView(Answer):
     """Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change.
 
-    ``on_screen``: the address as devices write it.
+    ``on_screen``: as of a payment.
     """
 
     output_index: int
@@ -76,7 +76,7 @@ class ChangeView(Answer):
     address: str
     chain: int
     index: int
-    on_screen: str
+    on_screen: str = ""
 
 
 class ListedView(Answer):

@@ -172,7 +172,7 @@ class VaultView(Answer):
     of our own key in it. ``address_shown``: the device has shown the same first address. ``changes``: in what the platform
     has shown the pinned vault otherwise, until the person has looked and unpinned it. ``renamed``: what the platform calls
     the pinned vault now, where that is another name. ``cosigners`` is empty for an app that may not read keys.
-    ``first_on_screen``: the first address as devices write it.
+    ``first_on_screen``: the first address as devices write it, which is what a person compares there.
     """
 
     vault_id: str
@@ -322,12 +322,12 @@ class AccountRequest(Request):
 
 
 class AddressView(Answer):
-    """``chain``: 0 for receiving, 1 for change. ``on_screen``: the address as devices write it."""
+    """``chain``: 0 for receiving, 1 for change. ``on_screen``: as devices write it, to be compared there."""
 
     chain: int
     index: int
     address: str
-    on_screen: str
+    on_screen: str = ""
 
 
 class AddressPage(Answer):
@@ -364,7 +364,7 @@ class ShowAddressRequest(Request):
 class AddressShown(Answer):
     """The device has shown this address, which is the one that this machine derives.
 
-    ``on_screen``: as devices write it; none of them knows regtest's own form.
+    ``on_screen``: as this device writes it; most know no form of regtest's own.
     """
 
     network: str

@@ -299,7 +299,7 @@ def test_a_configuration_that_cannot_be_is_not_written(state, options):
 def test_without_a_configuration_the_error_says_how_to_get_one(state):
     ended = signerd("login", state=state, typed="a\nb\n")
     assert ended.status == Exit.STATE
-    assert "signerd login --platform URL" in ended.err
+    assert "signerd setup --platform URL" in ended.err
 
 
 def test_l12_no_session_is_put_into_an_open_folder(state):

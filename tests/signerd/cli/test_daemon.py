@@ -145,7 +145,7 @@ def test_run_needs_a_configuration(state, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(state / "nothing"))
     ended = signerd("run", state=state)
     assert ended.status == Exit.STATE
-    assert "signerd login --platform" in ended.err
+    assert "signerd setup --platform" in ended.err
 
 
 def test_a_mistake_in_the_configuration_is_named_with_its_line(state):

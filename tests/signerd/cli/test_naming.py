@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from multisig import encode_address
 from signerd.cli.naming import LEAST, MOST_LISTED, Candidate, named, pin_named
 from signerd.cli.terminal import Exit
+from signerd.core.screens import on_screen
 from signerd.errors import InvalidRequest, NotPinned
 from tests.support.command import signerd
 from tests.support.daemons import make_config
@@ -88,7 +89,8 @@ def test_two_pinned_vaults_of_one_name_are_told_apart_by_their_codes():
         pin_named(pins, "Reserve")
 
 
-ACME = encode_address(pay(1, "shop").script_pubkey, NETWORK)
+SHOP = pay(1, "shop").script_pubkey
+ACME = encode_address(SHOP, NETWORK)
 
 
 @pytest.fixture
@@ -107,7 +109,7 @@ def desk(tmp_path):
 def test_a_proposal_is_shown_by_its_id_its_beginning_or_whom_it_pays_and_said(desk, given):
     shown = signerd("show", given, state=desk.state)
     assert shown.out.startswith("Pay 0.0005 BTC to Acme\nProposal 8bdd1234 ")
-    assert f" to {ACME} (Acme)\n" in shown.out
+    assert f" to {on_screen(SHOP, NETWORK)} (Acme)\n" in shown.out
     said = "" if given == "8bdd1234" else f"'{given}' is the proposal 8bdd1234: Pay 0.0005 BTC to Acme\n"
     assert shown.err == said
     assert "8bdd1234  Pay 0.0005 BTC to Acme\n" in signerd("proposals", state=desk.state).out

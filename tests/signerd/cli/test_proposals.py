@@ -54,7 +54,7 @@ def test_the_list_shows_titles_and_the_network_and_what_the_platform_says_and_on
     view = shown(desk.state)
     assert ended.status == Exit.OK
     assert "waits for your decision" in ended.out
-    assert ended.out.startswith("REGTEST: test coins, no real bitcoin\n\np-1  Pay 0.0005 BTC to bcrt1q")
+    assert ended.out.startswith("REGTEST: test coins, no real bitcoin\n\np-1  Pay 0.0005 BTC to tb1q")
     assert f"fee {amount(view.fee_sats or 0)}\n" in ended.out
     assert 'the platform says: by user 2 on 2026-01-02 03:04:05 UTC, "Invoice 7"' in ended.out
     [line] = signerd("proposals", "--json", state=desk.state).json
@@ -73,7 +73,7 @@ def test_a_tokens_call_is_listed_by_what_it_does(desk, outer):
     await_proposal(desk, "t-1")
     rows = signerd("proposals", state=desk.state).out.splitlines()
     [row] = [row for row in rows if row.startswith("t-1 ")]
-    assert row.startswith("t-1  Send 12.50 GOLD tokens to bcrt1q")
+    assert row.startswith("t-1  Send 12.50 GOLD tokens to tb1q")
 
 
 # --- show ---------------------------------------------------------------------------------------------------
@@ -84,9 +84,11 @@ def test_show_says_where_the_money_goes_and_each_check_in_a_sentence(desk):
     money = view.money
     assert money is not None
     for payment in money.payments:
-        assert f"pays   {amount(payment.amount_sats)} to {payment.address}" in text
+        assert payment.on_screen.startswith("tb1q")
+        assert f"pays   {amount(payment.amount_sats)} to {payment.on_screen}\n" in text
+        assert f"         {payment.address} elsewhere: most devices write regtest's addresses" in text
     for change in money.change:
-        where = f"{change.address} ({'change' if change.chain else 'receive'} address {change.index})"
+        where = f"{change.on_screen} ({'change' if change.chain else 'receive'} address {change.index})"
         assert f"back   {amount(change.amount_sats)} to the vault, {where}" in text
     assert f"fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB" in text
     assert f"takes  {amount(money.total_in_sats)}" in text

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multisig import encode_address
 from multisig.tokens import Function
 from signerd.core.review import Review, review
+from signerd.core.screens import on_screen
 from signerd.core.text import plain, short_ids
 from signerd.core.titles import (
     LONGEST_MEMO,
@@ -43,7 +43,7 @@ def bumped(psbt, **says) -> Review:
 
 
 def short(script: bytes) -> str:
-    return short_address(encode_address(script, NETWORK) or "")
+    return short_address(on_screen(script, NETWORK) or "")
 
 
 SHOPS = short(pay(1, "shop").script_pubkey)

@@ -1,0 +1,102 @@
+"""setup: what signing in needs is looked at first, then the person is asked; and what comes next.
+
+A password that is typed and then lost to a locked keyring, or a device that cannot be opened on the day of
+the first payment, is found here.
+"""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from signerd.cli.account import configured, settings, signed_in, signed_in_words
+from signerd.cli.daemon import finding_text, status_if_running
+from signerd.cli.desk import Desk, json_option, pass_desk
+from signerd.cli.terminal import Exit, answer, aside, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from signerd.account.config import Config
+    from signerd.doctor.finding import Finding
+
+PLATFORM = "Address of the platform (https://…)"
+# In the doctor's words; trouble with one of them ends the setup, with this status.
+NEEDED = {
+    "libraries": Exit.DEVICE,
+    "permissions": Exit.DEVICE,
+    "secrets": Exit.SIGNED_OUT,
+    "platform": Exit.PLATFORM,
+    "clock": Exit.PLATFORM,
+}
+
+
+@pass_desk
+@settings
+@json_option
+def setup(
+    desk: Desk,
+    platform: str | None,
+    network: str | None,
+    device: tuple[str, ...],
+    label: str | None,
+    secrets: str | None,
+    as_json: bool,
+) -> None:
+    """Begin here: look at the keyring, the devices' permissions and the platform, then sign in.
+
+    Nothing is written before the first success, and no password is asked for while something is in the way.
+    """
+    tell = aside if as_json else say
+    if platform is None and not _is_configured(desk):
+        platform = desk.answers.line(PLATFORM).strip()
+    config, write = configured(desk, platform, network, device, label, secrets)
+    found = _examined(desk, config)
+    for name, finding in found.items():
+        tell(finding_text(name, finding))
+    status = _in_the_way(found)
+    if status is not None:
+        tell("\nMend what is marked TROUBLE, then run `signerd setup` again. Nothing was asked.")
+        raise click.exceptions.Exit(status)
+    done = signed_in(desk, config)
+    write()
+    if as_json:
+        answer(done)
+    else:
+        say(f"{signed_in_words(done)}\n{_next(desk)}")
+
+
+def _is_configured(desk: Desk) -> bool:
+    from signerd.account.config import find_config
+    from signerd.errors import ConfigMissing
+
+    try:
+        find_config(desk.state)
+    except ConfigMissing:
+        return False
+    return True
+
+
+def _examined(desk: Desk, config: "Config | None") -> "Mapping[str, Finding]":
+    from signerd.doctor.examining import CHECKS, examine
+    from signerd.doctor.finding import Patient
+
+    patient = Patient(desk.state, Path("/"), os.environ, time.time, status_if_running(desk), config)
+    checks = [check for check in CHECKS if check.name in NEEDED]
+    return examine(patient, checks, waiting=lambda names: aside(f"Still looking: {', '.join(names)}…"))
+
+
+def _in_the_way(found: "Mapping[str, Finding]") -> Exit | None:
+    """The status of the first trouble. What could not be looked at is none."""
+    return next((NEEDED[name] for name, finding in found.items() if finding.outcome == "trouble"), None)
+
+
+def _next(desk: Desk) -> str:
+    run = "" if desk.running() else "  signerd run                       in a window of its own\n"
+    return (
+        f"Next, with your device connected:\n{run}"
+        "  signerd register                  gives the platform your device's public keys\n"
+        "  signerd vaults, signerd pin NAME  once the vault is made: compare it with the other signers"
+    )

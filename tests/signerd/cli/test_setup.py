@@ -1,0 +1,150 @@
+"""setup: nothing is asked while something is in the way, nothing is written before the first success, and a
+wrong code is asked for again.
+"""
+
+import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from signerd import app
+from signerd.account.config import load_config
+from signerd.cli.terminal import Exit
+from tests.support.command import signerd
+from tests.support.daemons import hurried_sleep
+from tests.support.fake_platform import EMAIL, OTP, PASSWORD
+from tests.support.served import make_outer, served_daemon
+
+CREDENTIALS = f"phrase\n{EMAIL}\n{PASSWORD}\n"
+
+
+class _Answering(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(404)
+        self.end_headers()
+
+    def log_message(self, *_args):
+        pass
+
+
+@contextmanager
+def answering():
+    """What the platform's address is: something answers there, with the time."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def url():
+    with answering() as found:
+        yield found
+
+
+@pytest.fixture
+def outer(tmp_path, monkeypatch):
+    """The scripted platform behind the real client; what signs in without a daemon reaches it."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    found = make_outer(tmp_path)
+    outside = partial(app.Outside, transport=found.platform.transport, sleep=hurried_sleep)
+    monkeypatch.setattr(app, "Outside", outside)
+    return found
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "s"
+
+
+def options(url: str, secrets: str = "file") -> list[str]:
+    return ["--platform", url, "--network", "regtest", "--secrets", secrets]
+
+
+def test_what_is_needed_is_looked_at_then_the_person_is_asked_and_told_what_comes_next(state, outer, url):
+    ended = signerd("setup", *options(url), state=state, typed=CREDENTIALS)
+    assert ended.status == Exit.OK, ended.err
+    for name in ("libraries", "permissions", "secrets", "platform", "clock"):
+        assert f" {name} " in ended.out
+    assert f"Signed in as {EMAIL}" in ended.out
+    assert "signerd run" in ended.out
+    assert load_config(state / "config.toml").secrets.store == "file"
+
+
+def test_without_an_address_it_is_asked_for_and_later_not_again(state, outer, url):
+    first = ["--network", "regtest", "--secrets", "file"]
+    assert signerd("setup", *first, state=state, typed=f"{url}\n{CREDENTIALS}").status == Exit.OK
+    assert load_config(state / "config.toml").platform.url == url
+    assert signerd("setup", "--json", state=state, typed=CREDENTIALS).json["email"] == EMAIL
+
+
+@pytest.mark.parametrize(
+    ("where", "secrets", "told", "status"),
+    [
+        ("http://127.0.0.1:9", "file", "TROUBLE  platform", Exit.PLATFORM),
+        (None, "keyring", "--secrets file", Exit.SIGNED_OUT),
+    ],
+    ids=["no platform", "no keyring"],
+)
+def test_with_trouble_nothing_is_asked_and_nothing_is_written(
+    state, outer, url, monkeypatch, where, secrets, told, status
+):
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    ended = signerd("setup", *options(where or url, secrets), state=state, typed="")
+    assert ended.status == status
+    assert told in ended.out
+    assert "Nothing was asked" in ended.out
+    assert outer.platform.requests == []
+    assert not (state / "config.toml").exists()
+
+
+def test_an_address_that_cannot_be_is_refused_before_anything_is_looked_at(state, outer):
+    ended = signerd("setup", *options("ftp://x"), "--json", state=state, typed="")
+    assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-invalid")
+
+
+@pytest.mark.parametrize("command", ["login", "setup"])
+def test_a_wrong_code_is_asked_for_again_and_a_failure_leaves_nothing(state, outer, url, command):
+    outer.platform.two_factor = True
+    wrong = signerd(
+        command, *options(url), state=state, typed=f"{CREDENTIALS}000000\n111111\n222222\n{OTP}\n"
+    )
+    assert wrong.status == Exit.SIGNED_OUT
+    assert wrong.err.count("OTP_INVALID") == 3
+    assert not (state / "config.toml").exists()
+    right = signerd(command, *options(url), state=state, typed=f"{CREDENTIALS}000000\n{OTP}\n")
+    assert right.status == Exit.OK, right.err
+    assert [path for _verb, path in outer.platform.requests].count("/auth/login") == 2
+
+
+def test_through_a_daemon_too(state, outer):
+    outer.platform.two_factor = True
+    with served_daemon(state, outer, prepared=False, sign_in=False):
+        typed = f"{EMAIL}\n{PASSWORD}\n000000\n{OTP}\n"
+        assert signerd("login", state=state, typed=typed).status == Exit.OK
+        typed = f"{EMAIL}\n{PASSWORD}\n000000\n"
+        assert signerd("login", state=state, typed=typed).status == Exit.SIGNED_OUT
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (["--secrets", "keyring"], "keeps the session's secret in: file, and not in: keyring"),
+        (["--label", "Desk"], "calls your device 'signing device', and not 'Desk'"),
+        (["--network", "signet"], "on regtest"),
+    ],
+)
+@pytest.mark.parametrize("command", ["login", "setup"])
+def test_what_is_given_later_without_the_platform_is_refused_in_words_where_it_differs(
+    state, outer, url, command, option, told
+):
+    assert signerd("login", *options(url), state=state, typed=CREDENTIALS).status == Exit.OK
+    outer.platform.requests.clear()
+    ended = signerd(command, *option, state=state, typed=CREDENTIALS)
+    assert ended.status == Exit.STATE
+    assert told in ended.err
+    assert outer.platform.requests == []
