@@ -1,4 +1,4 @@
-"""What a device shows of a payment before its person says yes, screen by screen.
+"""What a device shows of a payment before its person says yes, and on which screen.
 
 Only what the person compares: amounts, addresses and data. The rows follow the transcripts of
 ``device_simulators.transcripts``, to which the tests hold them; of a maker that is not here nothing is known.

@@ -392,9 +392,7 @@ class LoopbackError(SignerdError):
 
 class InvalidRequest(LoopbackError):
     code = "invalid-request"
-    default_hint = (
-        "Correct what the sentence names; `signerd COMMAND --help` and docs/apps.md say what is taken."
-    )
+    default_hint = "Correct what the sentence names; `signerd COMMAND --help` says what a command takes."
 
 
 class RequestTooLarge(LoopbackError):
@@ -424,7 +422,7 @@ class NotAllowed(LoopbackError):
 
 class NoSuchRoute(LoopbackError):
     code = "no-such-route"
-    default_hint = "The interface is described at /v1/openapi.json."
+    default_hint = "Another version of signerd may be running: end it and start this one."
 
 
 class TooManyStreams(LoopbackError):

@@ -14,7 +14,7 @@ from signerd.account.platform import Platform
 from signerd.account.vaults import seen_vault
 from signerd.account.wire import Workspace
 from signerd.core.places import GAP
-from signerd.core.screens import on_screen
+from signerd.core.screens import address_on_screen
 from signerd.core.text import said
 from signerd.errors import NotPinned, PlatformError, PlatformUnreachable, SignedOut, UnknownVault
 from signerd.journal import Journal
@@ -59,7 +59,7 @@ class Funds:
                 chain=RECEIVE,
                 index=index,
                 address=address,
-                on_screen=on_screen(pin.vault.script_pubkey(RECEIVE, index), pin.vault.network) or address,
+                on_screen=address_on_screen(address, pin.vault.network),
             ),
             note=note,
         )

@@ -17,14 +17,13 @@ from multisig import (
     Network,
     OpReturn,
     Payment,
-    decode_address,
 )
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.tokens import ListedAddress
 from signerd.core.review import Review
 from signerd.core.rules.values import RULE_NAMES
-from signerd.core.screens import on_screen
+from signerd.core.screens import address_on_screen, on_screen
 from signerd.core.states import State
 from signerd.core.text import amount, plain
 from signerd.core.titles import Labels, labels_paid, memo_of, paid_in_short, proposer_of, title_of
@@ -222,7 +221,7 @@ def _change(change: Change, network: Network) -> ChangeView:
         address=change.address,
         chain=change.chain,
         index=change.index,
-        on_screen=_as_devices_write(change.address, network),
+        on_screen=address_on_screen(change.address, network),
     )
 
 
@@ -387,12 +386,8 @@ def _return_notes(inspection: Inspection) -> tuple[str, ...]:
     """Devices know change by its chain; what returns to a receive address looks to them like a payment."""
     return tuple(
         f"Your device may show {amount(back.amount)} as a payment to "
-        f"{_as_devices_write(back.address, inspection.network)}: "
+        f"{address_on_screen(back.address, inspection.network)}: "
         "it is the vault's own address, to which what is left returns."
         for back in inspection.change
         if back.chain == RECEIVE
     )
-
-
-def _as_devices_write(address: str, network: Network) -> str:
-    return on_screen(decode_address(address, network), network) or address

@@ -2,8 +2,8 @@
 
 from firmware_bridge import Device
 from firmware_bridge.screens import Output, Payment, Screen, payment_screens
-from multisig import Inspection, Network, decode_address
-from signerd.core.screens import on_screen
+from multisig import Inspection
+from signerd.core.screens import address_on_screen
 from signerd.core.text import plain
 from signerd.daemon.devices import screen_of
 from signerd.shapes import FigureView, ScreenView
@@ -24,18 +24,16 @@ def _as_told(device: Device, inspection: Inspection) -> Payment:
     outputs = {
         paid.output_index: Output(
             int(paid.amount),
-            on_screen(paid.script_pubkey, network) or "a script without an address",
+            "a script without an address"
+            if paid.address is None
+            else address_on_screen(paid.address, network),
         )
         for paid in inspection.payments
     }
     for data in inspection.op_returns:
         outputs[data.output_index] = Output(0, data=_data(device, data.data))
-    back = [Output(int(one.amount), _as_written(one.address, network)) for one in inspection.change]
+    back = [Output(int(one.amount), address_on_screen(one.address, network)) for one in inspection.change]
     return Payment([outputs[index] for index in sorted(outputs)], back, int(inspection.fee))
-
-
-def _as_written(address: str, network: Network) -> str:
-    return on_screen(decode_address(address, network), network) or address
 
 
 def _data(device: Device, data: bytes) -> str:

@@ -61,8 +61,8 @@ class PaymentView(Answer):
     amount_sats: int
     address: str | None
     script: str
-    label: str | None = None
     on_screen: str | None = None
+    label: str | None = None
 
 
 class ChangeView(Answer):
@@ -76,7 +76,7 @@ class ChangeView(Answer):
     address: str
     chain: int
     index: int
-    on_screen: str = ""
+    on_screen: str
 
 
 class ListedView(Answer):

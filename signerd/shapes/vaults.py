@@ -327,7 +327,7 @@ class AddressView(Answer):
     chain: int
     index: int
     address: str
-    on_screen: str = ""
+    on_screen: str
 
 
 class AddressPage(Answer):
