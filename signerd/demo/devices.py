@@ -40,7 +40,6 @@ class DemoDevice:
 
     def __post_init__(self) -> None:
         self.stand = Stand(self.title, f"fingerprint {self.fingerprint}", self._press)
-        self.desk.add(self.stand)
 
     def watch(self, lines: AsyncIterator[str]) -> None:
         """Follow what the device says, for as long as it runs."""
@@ -80,7 +79,9 @@ class DemoDevice:
 async def start_device(
     programs: Programs, family: str, title: str, listen: str, seed_file: Path, desk: Desk, finger: Finger
 ) -> DemoDevice:
-    """Start a virtual device. Its prompts are on ``desk``, and are answered with ``finger``."""
+    """Start a virtual device. ``finger`` answers its prompts, and so does whoever presses on ``desk``, where
+    its stand is to be added.
+    """
     args = ["device", "virtual", family, "--listen", listen, "--network", str(NETWORK)]
     args += ["--seed-file", str(seed_file), "--json"]
     program = await programs.start(title, "signerd", args)

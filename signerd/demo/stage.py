@@ -73,6 +73,8 @@ async def set_up(demo: Demo) -> None:
     )
     server = await start_platform(demo)
     devices = await side_by_side(*(_device(demo, name, maker) for name, maker in SIGNERS))
+    for device in devices:
+        demo.desk.add(device.stand)
     await served(demo, server)
     demo.tell("An organisation with a workspace, and a signerd for each device")
     accounts = [new_account(name) for name, _ in SIGNERS]

@@ -18,7 +18,6 @@ import click
 from custody.client import AsyncClient, ClientError
 from custody.schemas.proposals import CreatePsbtRequest, Proposal, ProposalStatus
 from custody.schemas.vaults import CreateWalletRequest, Vault
-from device_simulators.page import serving
 from multisig import encode_address, format_btc, p2wpkh, sats
 from signerd.demo.asking import Left, decided, explore, insisted
 from signerd.demo.devices import NETWORK
@@ -79,6 +78,9 @@ async def _run(demo: Demo) -> str:
         stack.push_async_callback(_end, demo)
         if demo.auto:
             return await _unattended(demo, stack)
+        # Where a script presses the buttons, no web server is loaded for them.
+        from device_simulators.page.serve import serving
+
         demo.devices_url = await stack.enter_async_context(serving(demo.desk))
         demo.tell(f"The screens and buttons of the virtual devices: {demo.devices_url}")
         demo.tell(

@@ -139,8 +139,8 @@ class Terminal:
         try:
             descriptor = sys.stdin.fileno()
             loop.add_reader(descriptor, self._read, descriptor)
-        except (OSError, ValueError, AttributeError):
-            # A file, or nothing at all.
+        except (OSError, ValueError, AttributeError, NotImplementedError):
+            # A file, nothing at all, or Windows.
             self._end()
             yield
             return

@@ -14,8 +14,8 @@ from playwright.sync_api import Page, expect
 
 from device_simulators.cli import _screen
 from device_simulators.errors import NoSuchPrompt
-from device_simulators.page import Desk, Screen, Stand, serving
-from device_simulators.page.serve import MAX_BODY_BYTES, MAX_STREAMS
+from device_simulators.page import Desk, Screen, Stand
+from device_simulators.page.serve import MAX_BODY_BYTES, MAX_STREAMS, serving
 from device_simulators.panel import Happening, PanelEvent, Prompt
 from tests.support.browser import NARROW, WIDE, Complaints, draw, launched, require_chromium, violations
 from tests.support.patience import PATIENCE
