@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     Answer = BaseModel | DataclassInstance
 
+# What is asked to sign in to the platform.
+EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
+
 
 class Answers(Protocol):
     """Each raises the program's error where no answer comes."""
@@ -142,14 +145,16 @@ def answer(value: "Answer | Sequence[Answer] | dict[str, Any]") -> None:
     put(json.dumps(_ready(value), indent=2))
 
 
-def _ready(value: "Answer | Sequence[Answer] | dict[str, Any]") -> Any:
+def _ready(value: Any) -> Any:
     if isinstance(value, dict):
-        return value
-    if isinstance(value, Sequence):
+        return {name: _ready(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
         return [_ready(item) for item in value]
-    if is_dataclass(value):
-        return asdict(value)
-    return value.as_json() if hasattr(value, "as_json") else value.model_dump(mode="json", by_alias=True)
+    if hasattr(value, "as_json"):
+        return value.as_json()
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True)
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

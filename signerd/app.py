@@ -104,9 +104,14 @@ def open_journal(config: Config, state: Path, outside: Outside) -> Journal:
 
 @contextlib.asynccontextmanager
 async def open_daemon(
-    config: Config, state: Path, store: SecretStore, outside: Outside | None = None
+    config: Config,
+    state: Path,
+    store: SecretStore,
+    outside: Outside | None = None,
+    config_file: Path | None = None,
 ) -> AsyncIterator[Daemon]:
     """A daemon over a held state folder, signed in where it was; its tasks run beside the body.
+    ``config_file``: what ``config`` was read from, to be changed on the page.
 
     Raises leaves of JournalError and SecretsError; RulesInvalid: a daemon does not start without the rules
     that the person wrote.
@@ -122,9 +127,9 @@ async def open_daemon(
         bridge = around.bridge
         if bridge is None:
             bridge = await stack.enter_async_context(_bridge(config, state))
-        yield await stack.enter_async_context(
-            _wire(config, state, journal, account, bridge, around).running()
-        )
+        daemon = _wire(config, state, journal, account, bridge, around)
+        daemon.config_file = config_file
+        yield await stack.enter_async_context(daemon.running())
 
 
 def _bridge(config: Config, state: Path) -> Bridge:

@@ -291,6 +291,20 @@ class ConfigInvalid(ConfigError):
     default_hint = "Correct the line and start again."
 
 
+class SettingsChanged(ConfigError):
+    code = "settings-changed"
+    default_hint = "Load the page again, and change what stands there now."
+
+
+class LooserSettings(ConfigError):
+    """The change lets pass what was stopped or asked about before, and the person has not said that they want
+    that.
+    """
+
+    code = "looser-settings"
+    default_hint = "Say that you want it, and send it again."
+
+
 class RulesInvalid(ConfigError):
     code = "rules-invalid"
     default_hint = (
@@ -378,9 +392,7 @@ class LoopbackError(SignerdError):
 
 class InvalidRequest(LoopbackError):
     code = "invalid-request"
-    default_hint = (
-        "Correct what the sentence names; `signerd COMMAND --help` and docs/apps.md say what is taken."
-    )
+    default_hint = "Correct what the sentence names; `signerd COMMAND --help` says what a command takes."
 
 
 class RequestTooLarge(LoopbackError):
@@ -410,7 +422,7 @@ class NotAllowed(LoopbackError):
 
 class NoSuchRoute(LoopbackError):
     code = "no-such-route"
-    default_hint = "The interface is described at /v1/openapi.json."
+    default_hint = "Another version of signerd may be running: end it and start this one."
 
 
 class TooManyStreams(LoopbackError):

@@ -52,6 +52,8 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.ConfigMissing: HTTPStatus.SERVICE_UNAVAILABLE,
         e.ConfigInvalid: HTTPStatus.SERVICE_UNAVAILABLE,
         e.RulesInvalid: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.SettingsChanged: HTTPStatus.CONFLICT,
+        e.LooserSettings: HTTPStatus.CONFLICT,
         e.NoSecretStore: HTTPStatus.SERVICE_UNAVAILABLE,
         e.SecretsLocked: HTTPStatus.SERVICE_UNAVAILABLE,
         e.KeyringTimedOut: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -97,20 +97,24 @@ def wire(body: BaseModel) -> dict[str, Any]:
     return shown
 
 
+_NO_ADDRESS = "this is no address of a platform: write it like https://custody.example"
+
+
 def check_url(url: str) -> httpx.URL:
     """Refuse to send secrets in the clear.
 
     Raises:
         InsecureUrl: for anything but https, or http to this same machine.
     """
-    parts = urlsplit(url)
-    if parts.scheme == "https" and parts.hostname:
-        return httpx.URL(url)
-    if parts.scheme == "http" and parts.hostname in LOOPBACK_HOSTS:
-        return httpx.URL(url)
-    raise InsecureUrl(
-        f"{parts.scheme or 'no scheme'}://{parts.hostname or '?'} would send secrets in the clear"
-    )
+    try:
+        parts, parsed = urlsplit(url), httpx.URL(url)
+    except (ValueError, httpx.InvalidURL):
+        raise InsecureUrl(_NO_ADDRESS) from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or any(map(str.isspace, url)):
+        raise InsecureUrl(_NO_ADDRESS)
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
+        raise InsecureUrl(f"http://{parts.hostname} would send secrets in the clear: write https://")
+    return parsed
 
 
 @dataclass(frozen=True)

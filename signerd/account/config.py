@@ -323,7 +323,9 @@ def load_rules(path: Path, network: Network) -> WrittenRules:
         with path.open("rb") as file:
             content = file.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
-        raise RulesInvalid(f"{path} cannot be read: {error.strerror}") from error
+        raise RulesInvalid(
+            f"{path} cannot be read: {error.strerror}", hint="Name a file that is there."
+        ) from error
     if len(content) > MAX_CONFIG_BYTES:
         raise RulesInvalid(f"{path} is too long for rules")
     try:

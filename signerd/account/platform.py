@@ -245,6 +245,16 @@ class Platform:
         return published_of(await self._client.contract(workspace.id, contract_uid))
 
     @translated
+    async def vault(self, workspace: Workspace, vault_id: str) -> Vault:
+        """Raises PlatformAnswersWrongly where it lists none of this id that can be read."""
+        query = {"workspace_id": workspace.id}
+        listed = await self._listed("/api/v1/list-wallets", query, "id", Vault, _same)
+        for found in listed.items:
+            if found.id == vault_id:
+                return found
+        raise PlatformAnswersWrongly("the platform lists no such vault, or one that cannot be read")
+
+    @translated
     async def token_balances(self, workspace: Workspace, vault_id: str) -> Listed[TokenBalance]:
         query = {"workspace_id": workspace.id, "vault_id": vault_id}
         return await self._listed("/api/v1/get-tokens", query, "contract_uid", TokenBalance, _same)

@@ -24,6 +24,7 @@ from custody.client.flow import Core, call
 from custody.exchange import Plan, Reply, Request
 from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import Int64, TextId
+from custody.schemas.faults import fault_place, fault_words
 from custody.schemas.proposals import DecodedCall, Proposal
 from custody.schemas.users import WorkspaceInfo
 from custody.schemas.vaults import Vault as VaultShape
@@ -240,8 +241,7 @@ def _why(error: Exception) -> str:
         _log.error("an entry of the platform's could not be taken", exc_info=error)
         return UNFORESEEN
     first = error.errors(include_url=False, include_input=False)[0]
-    place = "/".join(str(part) for part in first["loc"])
-    return plain(f"{place or 'the entry'}: {first['msg']}.")
+    return plain(f"{fault_place(first) or 'the entry'} {fault_words(first)}.")
 
 
 # Each is followed by a task of its own, with a request that waits.

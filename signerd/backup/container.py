@@ -17,6 +17,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from custody.private_files import PRIVATE_FILE
+from custody.schemas.faults import fault_place, fault_words
 from multisig import Network
 from signerd.account.config import FILE, MAX_CONFIG_BYTES, RULES_FILE
 from signerd.errors import BackupUnreadable
@@ -141,5 +142,5 @@ def _manifest(data: bytes) -> Manifest:
         return Manifest.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise BackupUnreadable(f"the backup's {MANIFEST} cannot be read: {place}: {first['msg']}") from None
+        told = f"{fault_place(first)} {fault_words(first)}".strip()
+        raise BackupUnreadable(f"the backup's {MANIFEST} cannot be read: {told}") from None

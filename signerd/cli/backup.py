@@ -1,5 +1,6 @@
 """backup, restore."""
 
+from os.path import lexists
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,12 @@ def backup(desk: Desk, file: Path, recipient: str | None, as_json: bool) -> None
     from datetime import UTC, datetime
 
     from signerd.backup.writing import back_up
+    from signerd.errors import BackupNotMade
 
+    if lexists(file):
+        raise BackupNotMade(f"{file} is there already", hint="Nothing was asked and nothing was overwritten.")
+    if not file.parent.is_dir():
+        raise BackupNotMade(f"{file.parent} is no folder", hint="Nothing was asked.")
     passphrase = None
     if recipient is None:
         passphrase = desk.answers.secret("Choose a passphrase for the backup", fresh=True)

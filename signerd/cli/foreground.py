@@ -8,20 +8,24 @@ import contextlib
 import json
 import os
 import signal
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from custody.private_files import write_private
-from signerd.account.config import FILE, Config, find_config, load_config, read_config
+from custody.schemas.faults import fault_words
+from signerd.account.config import FILE, Config, find_config, load_config
 from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
 from signerd.app import open_daemon, secret_store
 from signerd.backup.schedule import backing_up
 from signerd.cli.terminal import Answers, put, say
 from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
-from signerd.errors import AlreadyConfigured, ConfigMissing
+from signerd.errors import AlreadyConfigured, ConfigInvalid, ConfigMissing
 from signerd.feed import Line
 from signerd.journal.storage import StateFolder, make_private
 from signerd.loopback.serve import serving
@@ -49,7 +53,7 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supe
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     port = config.loopback.port_to_serve()
     async with (
-        open_daemon(config, state, store) as daemon,
+        open_daemon(config, state, store, config_file=find_config(state)) as daemon,
         serving(daemon, state, port=port, handed=supervisor.listening) as socket,
     ):
         log("signerd", "state", f"serves {socket}, {network_words(str(config.network))}")
@@ -168,7 +172,29 @@ def config_for(state: Path, setup: Setup) -> tuple[Config, Callable[[], None]]:
         if _standing(state, setup) is None:
             write_private(path, text.encode())
 
-    return read_config(path, text), write
+    return _proposed(text), write
+
+
+# Under which option a mistake of the file-to-be was given.
+_OPTIONS = {
+    "devices": "--device",
+    "label": "--label",
+    "network": "--network",
+    "platform": "--platform",
+    "secrets": "--secrets",
+}
+
+
+def _proposed(text: str) -> Config:
+    """Raises ConfigInvalid, by the option."""
+    try:
+        return Config.model_validate(tomllib.loads(text))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        option = _OPTIONS[str(first["loc"][0])]
+        raise ConfigInvalid(
+            f"{option}: {fault_words(first)}", hint="Nothing was asked and nothing was written."
+        ) from None
 
 
 def _standing(state: Path, setup: Setup) -> Config | None:

@@ -184,6 +184,8 @@ def reject(desk: Desk, psbt_id: str, reason: str, as_json: bool) -> None:
 
 STANDARD = "-"
 MAGIC = b"psbt\xff"
+# The same in base64, but for the bits that the next byte shares.
+MAGIC_TEXT = b"cHNidP"
 
 
 @pass_desk
@@ -279,11 +281,14 @@ def _read_psbt(file: str) -> str:
     raw = _bytes(file)
     if raw.startswith(MAGIC):
         return b64encode(raw).decode("ascii")
-    try:
-        # As programs and mails break it.
-        return "".join(raw.decode("ascii").split())
-    except UnicodeDecodeError:
-        raise InvalidRequest(f"{file} holds no PSBT, neither binary nor base64") from None
+    # As programs and mails break it.
+    text = b"".join(raw.split())
+    if not text.startswith(MAGIC_TEXT) or not text.isascii():
+        raise InvalidRequest(
+            f"{file} holds no PSBT, neither binary nor base64",
+            hint="Export it from your wallet as a PSBT (BIP-174, version 0).",
+        )
+    return text.decode("ascii")
 
 
 def _bytes(file: str) -> bytes:
@@ -297,7 +302,7 @@ def _bytes(file: str) -> bytes:
             with Path(file).open("rb") as opened:
                 raw = opened.read(MAX_PSBT_BODY + 1)
     except OSError as error:
-        raise InvalidRequest(f"{file} cannot be read: {error.strerror}") from None
+        raise InvalidRequest(f"{file} cannot be read: {error.strerror}", hint="Give another file.") from None
     if len(raw) > MAX_PSBT_BODY:
         raise InvalidRequest(f"{file} is larger than any PSBT that is read here")
     return raw

@@ -258,6 +258,8 @@ def _text(data: bytes) -> str:
 
 
 OF_PROFILE = "profile"
+# As the daemon bounds it.
+MAX_SHOWN = 1_000_000
 
 
 @pass_desk
@@ -268,7 +270,10 @@ OF_PROFILE = "profile"
 @click.option("--count", default=10, type=click.IntRange(min=1, max=50))
 @click.option("--change", is_flag=True, help="Those for change.")
 @click.option(
-    "--show", type=click.IntRange(min=0), metavar="N", help="Have your device show this one instead."
+    "--show",
+    type=click.IntRange(min=0, max=MAX_SHOWN),
+    metavar="N",
+    help="Have your device show this one instead.",
 )
 @json_option
 def addresses(

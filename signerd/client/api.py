@@ -140,6 +140,11 @@ class Api(PairingCalls):
     def vault_tokens(vault_id: str) -> CallArguments:
         return CallArguments({"vault_id": vault_id})
 
+    @row(calls.VAULT_FUNDS)
+    @staticmethod
+    def vault_funds(vault_id: str) -> CallArguments:
+        return CallArguments({"vault_id": vault_id})
+
     @row(calls.PREVIEW_PIN)
     @staticmethod
     def preview_pin(vault_id: str, brought: "shapes.BroughtQuorum | None" = None) -> CallArguments:

@@ -247,7 +247,7 @@ class ImportedPsbts:
         """
         found = self.journal.imported.find(psbt_id)
         if found is None or not (_is_person(caller) or _app_of(found) == caller.app_id):
-            hint = "`GET /v1/psbts` lists them."
+            hint = "Each app is shown its own; `signerd proposals` lists what waits for you."
             raise UnknownProposal(f"there is no brought PSBT '{psbt_id}' here", hint=hint)
         return found
 
@@ -292,9 +292,9 @@ def decoded_psbt(text: str) -> bytes:
     try:
         raw = base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise InvalidRequest("body.psbt: this is no base64") from None
+        raise InvalidRequest("this is no PSBT in base64") from None
     if base64.b64encode(raw).decode("ascii") != text:
-        raise InvalidRequest("body.psbt: this is no base64 as it is written")
+        raise InvalidRequest("this is no PSBT in base64 as it is written: it would decode to other text")
     return raw
 
 

@@ -89,13 +89,14 @@ class Runner:
             tasks.create_task(self._supervisor.supervise(DEVICES, "Looking for devices", watch))
             tasks.create_task(self._supervisor.supervise(DEVICES, "Listening to devices", self._hear_devices))
             tasks.create_task(self._match_devices())
-            if self.journal.rules.hang_on_time:
-                tasks.create_task(self._notice_time())
+            tasks.create_task(self._notice_time())
 
     async def _notice_time(self) -> None:
         """What a rule refused at night may be allowed in the morning, without any event."""
         while True:
             await self._sleep(TIME_PASSES_SECONDS)
+            if not self.journal.rules.hang_on_time:
+                continue
             for psbt_id in self.journal.ids(RECONSIDERED):
                 # Other requests are served between two of them.
                 if self.journal.is_reconsidered(psbt_id):

@@ -39,6 +39,8 @@ from signerd.daemon.airgap import Airgap
 from signerd.daemon.airgap_setup import AirgapSetup
 from signerd.daemon.device_actions import Handling, Unlocking
 from signerd.daemon.devices import Devices
+from signerd.daemon.editing import Editing
+from signerd.daemon.funds import Funds
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.proposal_views import (
     ENDED,
@@ -103,6 +105,8 @@ class Daemon:
     apps: PairedApps
     imported: ImportedPsbts
     page_address: PageAddress = field(default_factory=PageAddress, kw_only=True)
+    # What ``config`` was read from; None where it came from no file.
+    config_file: Path | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -418,6 +422,26 @@ class Daemon:
     @property
     def settings(self) -> Settings:
         return Settings(self.state, self.config, self.account, self.journal)
+
+    @property
+    def editing(self) -> Editing:
+        return Editing(
+            self.state,
+            self.config,
+            self.config_file,
+            self.journal,
+            self.runner,
+            self.feed,
+            self._take_config,
+        )
+
+    def _take_config(self, config: Config) -> None:
+        self.config = config
+        self.imported.labels = config.labels
+
+    @property
+    def funds(self) -> Funds:
+        return Funds(self.journal, self.platform, self.follower)
 
     @property
     def tokens(self) -> Holdings:

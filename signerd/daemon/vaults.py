@@ -17,7 +17,6 @@ from multisig.tokens import Bytecode, Call, Function, format_units, token_amount
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
 from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, require_code, seen_vault, unpin
-from signerd.account.wire import Workspace
 from signerd.callers import Caller
 from signerd.core.audit import Note
 from signerd.core.events import Effect
@@ -26,6 +25,7 @@ from signerd.core.text import as_compared, plain, said
 from signerd.core.values import Pin
 from signerd.daemon.device_actions import Prompts, asked_by
 from signerd.daemon.devices import FIRST, Devices, Place
+from signerd.daemon.funds import LONGEST_SECONDS, workspace_of
 from signerd.daemon.views import account_keys
 from signerd.errors import (
     AddressDiffers,
@@ -35,7 +35,6 @@ from signerd.errors import (
     NotPinned,
     PlatformAnswersWrongly,
     PlatformUnreachable,
-    UnknownVault,
     VaultDiffers,
 )
 from signerd.feed import Feed
@@ -333,8 +332,6 @@ def _source(brought: Quorum | None) -> Source:
     return Source.RECORD if brought is None else brought.source
 
 
-# A person looks at a page: they do not wait longer.
-LONGEST_SECONDS = 10.0
 MOST_TOKENS = 100
 MOST_CALLS = 20
 
@@ -349,7 +346,7 @@ class Holdings:
 
     async def of_vault(self, vault_id: str) -> VaultTokens:
         """Raises UnknownVault, SignedOut, and leaves of PlatformError."""
-        workspace = self._workspace(vault_id)
+        workspace = workspace_of(self.journal, self.follower, vault_id)
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
                 balances = await self.platform.token_balances(workspace, vault_id)
@@ -367,15 +364,6 @@ class Holdings:
             or len(balances.items) > MOST_TOKENS
             or len(calls.items) > MOST_CALLS,
         )
-
-    def _workspace(self, vault_id: str) -> Workspace:
-        claim = self.journal.claim(vault_id)
-        if claim is None:
-            raise UnknownVault(f"the platform has shown no vault '{plain(vault_id)}'")
-        for workspace in self.follower.state.workspaces:
-            if workspace.id == claim.workspace_id:
-                return workspace
-        raise PlatformUnreachable("the platform has not told of this vault's workspace yet")
 
     def _holding(self, balance: TokenBalance) -> HoldingView:
         known = self._proven(balance.contract_address)

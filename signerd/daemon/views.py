@@ -42,6 +42,9 @@ ADVICE = {
 }
 
 UNKNOWN_FIRMWARE = "Its firmware's version is not known here: whether that has a known flaw cannot be said."
+EMULATOR = (
+    "It is a program and no device: its keys are as safe as the machine that it runs on. For trying out."
+)
 FROM_FILES = (
     "These keys came as files, which a card or another computer may have changed: compare each with your "
     "device. Its signed message proves the first one alone."
@@ -127,7 +130,8 @@ def _firmware(device: Device) -> str | None:
 
 
 def _advisories(device: Device) -> tuple[AdvisoryView, ...]:
-    return tuple(_advisory(flaw) for flaw in known_flaws(device))
+    """Flaws of hardware: an emulator is told of as what it is."""
+    return () if device.emulator else tuple(_advisory(flaw) for flaw in known_flaws(device))
 
 
 def _advisory(flaw: Advisory) -> AdvisoryView:
@@ -144,6 +148,8 @@ def _more_accounts(known: int, offered: int) -> tuple[str, ...]:
 
 def _notes(device: Device) -> tuple[str, ...]:
     """What no list of flaws can say (S20, S22)."""
+    if device.emulator:
+        return (EMULATOR,)
     said = ((not firmware_known(device), UNKNOWN_FIRMWARE), (not has_anti_exfil(device), UNPROVEN_NONCES))
     return tuple(note for applies, note in said if applies)
 

@@ -8,6 +8,7 @@ returns.
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from multisig import RECEIVE, Vault
 from signerd.core.engine import decide
 from signerd.core.events import (
     Answered,
@@ -22,7 +23,7 @@ from signerd.core.events import (
     due_effects,
 )
 from signerd.core.following import receive
-from signerd.core.places import policy_code
+from signerd.core.places import NEW_POLICY, policy_code
 from signerd.core.recalling import own_signature
 from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM
@@ -324,6 +325,11 @@ class Journal(KeysAndVaults):
             return pin.vault.verification_code
         kept, claim = rows.read_quorum(self._db, snapshot.psbt_id), self._vaults.claim(snapshot.vault_id)
         return rows.code_of(claim.descriptor, self.network) if kept is None and claim is not None else kept
+
+    def next_receive_index(self, vault: Vault) -> int:
+        """The receive address after the last one that a transaction signed here used."""
+        code = policy_code(vault)
+        return self._places.of((code,)).get(code, NEW_POLICY)[RECEIVE][0][1] + 1
 
     def review_context(self, snapshot: Snapshot) -> ReviewContext:
         """What this machine knows that bears on a proposal."""

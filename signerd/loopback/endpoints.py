@@ -194,6 +194,10 @@ async def tokens(service: Service, vault_id: PathId) -> shapes.VaultTokens:
     return await service.tokens.of_vault(vault_id)
 
 
+async def funds(service: Service, vault_id: PathId) -> shapes.VaultFunds:
+    return await service.funds.of_vault(vault_id)
+
+
 # --- accounts and addresses of this signer, and their addresses on the device's screen ----------------------
 
 QueryChain = Annotated[shapes.Chain, In.QUERY]
@@ -478,6 +482,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(calls.ANSWER_QUESTION, answer_question),
     Route(calls.VAULTS, vaults),
     Route(calls.VAULT_TOKENS, tokens),
+    Route(calls.VAULT_FUNDS, funds),
     Route(calls.PREVIEW_PIN, preview_pin),
     Route(calls.PIN, pin),
     Route(calls.ENROLMENT, enrolment),

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         PairingRequest,
         Reason,
         Request,
+        SettingsChange,
+        SettingsFile,
         SettingsView,
         SignedIn,
         SignInRequest,
@@ -92,6 +94,7 @@ if TYPE_CHECKING:
         TokenCallView,
         UnlockStep,
         UnpinRequest,
+        VaultFunds,
         VaultTokens,
         VaultView,
     )
@@ -172,6 +175,8 @@ __all__ = [
     "RejectRequest",
     "Request",
     "ScreenView",
+    "SettingsChange",
+    "SettingsFile",
     "SettingsView",
     "ShowAddressRequest",
     "SignInRequest",
@@ -181,6 +186,7 @@ __all__ = [
     "TokenView",
     "UnlockStep",
     "UnpinRequest",
+    "VaultFunds",
     "VaultTokens",
     "VaultView",
 ]

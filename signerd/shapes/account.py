@@ -122,6 +122,22 @@ class SettingsView(Answer):
     rules: tuple[str, ...]
 
 
+class SettingsFile(Answer):
+    """A file of settings as it stands on the disk; ``digest`` is the SHA-256 of its text, empty where there is none."""
+
+    name: str
+    path: str
+    text: str
+    digest: Digest
+
+
+class SettingsChange(Answer):
+    """What a change would do. ``looser``: what it lets pass that was stopped or asked about before, each in a sentence."""
+
+    name: str
+    looser: tuple[str, ...]
+
+
 class AuditReport(Answer):
     """``fault`` is None where every entry follows from the one before; else ``at`` is the place of the first fault.
 

@@ -193,6 +193,13 @@ VAULT_TOKENS: Final = Call(
     Right.PERSON,
     "What the platform says of a vault's tokens and calls",
 )
+VAULT_FUNDS: Final = Call(
+    "GET",
+    "/vaults/{vault_id}/funds",
+    lambda: shapes.VaultFunds,
+    Right.PERSON,
+    "What the platform says that a vault holds, and the next address to be paid to",
+)
 PREVIEW_PIN: Final = Call(
     "POST",
     "/vaults/{vault_id}/pin/preview",

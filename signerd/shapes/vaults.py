@@ -340,6 +340,22 @@ class AddressPage(Answer):
     fault: str | None = None
 
 
+class VaultFunds(Answer):
+    """What the platform says that a pinned vault holds, each None where it could not be asked, and where to be paid next.
+
+    ``unconfirmed_sats``: on their way to the vault or within it; ``locked_sats``: in proposals that are not decided. ``fresh``: the
+    first receive address of which no use is known, derived here; those below it were used, or given out. ``note``: what to know first.
+    """
+
+    vault_id: str
+    network: str
+    confirmed_sats: int | None
+    unconfirmed_sats: int | None
+    locked_sats: int | None
+    fresh: AddressView
+    note: str | None = None
+
+
 class ShowAddressRequest(Request):
     chain: Chain = RECEIVE
     index: Index = 0

@@ -163,7 +163,7 @@ async def test_s21_without_the_guard_he_reads_along(entry, folder, monkeypatch):
 
 def of(entry) -> Device:
     endpoint = Endpoint(Family(entry.family), "udp:127.0.0.1:1")
-    return replace(Device.at(endpoint, "Any model"), firmware=entry.version)
+    return replace(Device.at(endpoint, "Any model"), firmware=entry.version, emulator=False)
 
 
 OFFER = Offer(NETWORK, tuple(ALICE.vault_key(account) for account in range(8)), ALICE.profile().key)

@@ -49,6 +49,8 @@ class FakeBridge:
     firmware: str | None = None
     model: str = "Fake device"
     endpoint: str = "trezor:udp:127.0.0.1:1"
+    # At an address, as an emulator is; what is said of hardware alone is said where this is false.
+    emulator: bool = True
     alter: Callable[[Psbt], Psbt] = field(default=lambda psbt: psbt)
     # What it wants to know before it is unlocked, and the answer that it takes.
     secrets: dict[Question, str | None] = field(default_factory=dict)
@@ -67,6 +69,7 @@ class FakeBridge:
             state=self.state,
             fingerprint=self.signer.fingerprint,
             firmware=self.firmware,
+            emulator=self.emulator,
         )
 
     def becomes(self, state: DeviceState) -> None:

@@ -93,6 +93,8 @@ class FakePlatform:
     published: dict[int, Published] = field(default_factory=dict)
     holdings: list[Any] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)
+    next_address: str = ""
+    confirmed_sats: int = 0
 
     def __post_init__(self) -> None:
         issued = self.folder / "issued"
@@ -228,8 +230,8 @@ class FakePlatform:
             "signers": [],
             "descriptor": self.vault.descriptor,
             "chain": "regtest",
-            "receive_address": self.vault.address(0, 0),
-            "confirmed_sats": 0,
+            "receive_address": self.next_address or self.vault.address(0, 0),
+            "confirmed_sats": self.confirmed_sats,
             "unconfirmed_sats": 0,
             "locked_sats": 0,
         }

@@ -54,6 +54,7 @@ class Share:
     address: str | None = None
     script: str | None = None
     on_screen: str | None = None
+    label: str | None = None
     note: str = ""
 
 
@@ -103,7 +104,9 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
 
     return (
         *(
-            Share("pay", "Pays", p.amount_sats, part(p.amount_sats), p.address, p.script, p.on_screen)
+            Share(
+                "pay", "Pays", p.amount_sats, part(p.amount_sats), p.address, p.script, p.on_screen, p.label
+            )
             for p in money.payments
         ),
         *(
@@ -173,9 +176,7 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
 
 async def proposal(asked: PageRequest) -> Response:
     view = await asked.service.proposal(asked.path_id("psbt_id"))
-    return await asked.page(
-        "proposals/proposal.html", title=f"Proposal {view.psbt_id}", here="/", **_parts(asked, view)
-    )
+    return await asked.page("proposals/proposal.html", title=view.title, here="/", **_parts(asked, view))
 
 
 async def standing(asked: PageRequest) -> Response:

@@ -2,7 +2,8 @@
 ending it.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
@@ -11,10 +12,10 @@ from starlette.responses import Response
 
 from signerd import shapes
 from signerd.callers import RIGHT_WORDS, granted
-from signerd.errors import InvalidRequest
+from signerd.errors import ConfigInvalid, InvalidRequest, RulesInvalid
 from signerd.loopback.endpoints import USUAL_ENTRIES
 from signerd.loopback.page import rendering
-from signerd.loopback.page.rendering import Live, PageRequest, Row, shaped
+from signerd.loopback.page.rendering import Fields, Live, PageRequest, Row, shaped
 from signerd.shapes.account import MAX_DAYS
 from signerd.shapes.calls import DAYS
 
@@ -33,6 +34,56 @@ async def settings(asked: PageRequest) -> Response:
         account_part=ACCOUNT,
         code_for=None,
     )
+
+
+async def edit(asked: PageRequest) -> Response:
+    return await asked.page(
+        "settings/edit.html",
+        title="Change the settings",
+        here="/settings",
+        files=asked.service.editing.files(),
+    )
+
+
+# What a form may carry past the guard (64 KiB, and what is no letter or figure costs three bytes there).
+MAX_SETTINGS_TEXT = 20_000
+
+
+def _edited(fields: Fields) -> tuple[str, str, str]:
+    """The file's name, the text, the digest of what was changed. Raises InvalidRequest."""
+    text = fields.one("text")
+    if len(text) > MAX_SETTINGS_TEXT:
+        raise InvalidRequest(
+            f"the page takes up to {MAX_SETTINGS_TEXT:,} characters", hint="Change the file itself."
+        )
+    return fields.one("name"), text, fields.one("digest")
+
+
+@contextlib.contextmanager
+def _mistakes_of_the_form() -> Iterator[None]:
+    """What stops a daemon from starting is here a slip in what was typed. Raises InvalidRequest."""
+    try:
+        yield
+    except (ConfigInvalid, RulesInvalid) as error:
+        raise InvalidRequest(str(error), hint="Nothing was written. Correct it and look again.") from error
+
+
+async def preview_edit(asked: PageRequest) -> Response:
+    """The same reading as at the start; a mistake is told with its line, and nothing is written."""
+    name, text, digest = _edited(await asked.fields())
+    with _mistakes_of_the_form():
+        change = asked.service.editing.preview(name, text, digest)
+    html = rendering.render("settings/confirm.html", change=change, text=text, digest=digest)
+    return rendering.answer(html)
+
+
+async def save_edit(asked: PageRequest) -> Response:
+    fields = await asked.fields()
+    name, text, digest = _edited(fields)
+    with _mistakes_of_the_form():
+        asked.service.editing.change(name, text, digest, looser=fields.ticked("looser"))
+    shown = await asked.service.settings.shown()
+    return rendering.answer(rendering.render("settings/changed.html", name=name, settings=shown))
 
 
 async def account(asked: PageRequest) -> Response:
@@ -106,6 +157,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "signed-out": "Signed out",
         "origin-let-in": "A web page was let in to ask",
         "decline-delivered": "The platform was told of the no",
+        "settings-changed": "Settings were changed",
     }
 )
 
@@ -147,6 +199,9 @@ async def verdict(asked: PageRequest) -> Response:
 
 ROWS = (
     Row("GET", "/settings", settings),
+    Row("GET", "/settings/edit", edit),
+    Row("POST", "/settings/edit/preview", preview_edit),
+    Row("POST", "/settings/edit", save_edit),
     Row("GET", "/settings/account", account),
     Row("POST", "/settings/sign-in", sign_in),
     Row("POST", "/settings/code", confirm),

@@ -83,7 +83,54 @@ async def vault(asked: PageRequest) -> Response:
         here="/vaults",
         part=vault_part(found.view.vault_id),
         vault=found,
+        **await _paid(asked, found.view.vault_id),
     )
+
+
+# As many as a person looks through; the journal keeps all of them.
+MOST_PAYMENTS = 50
+
+
+async def _paid(asked: PageRequest, vault_id: str) -> dict[str, Any]:
+    """What was proposed from the vault, as this machine knows it, the newest first."""
+    found = [line for line in await asked.service.proposals(ended=True) if line.vault_id == vault_id][::-1]
+    return {
+        "lines": found[:MOST_PAYMENTS],
+        "more": max(len(found) - MOST_PAYMENTS, 0),
+        "payments_part": Live("payments", "vaults/payments.html", f"/vaults/{vault_id}/payments"),
+    }
+
+
+async def payments(asked: PageRequest) -> Response:
+    found = await _paid(asked, asked.path_id("vault_id"))
+    return asked.part(found["payments_part"], **found)
+
+
+async def balance(asked: PageRequest) -> Response:
+    """The platform is asked, which may take a while: the browser asks for it by itself."""
+    funds = await asked.service.funds.of_vault(asked.path_id("vault_id"))
+    return html(render("vaults/balance.html", funds=funds))
+
+
+async def receive(asked: PageRequest) -> Response:
+    view = await vault_of(asked)
+    funds = await asked.service.funds.of_vault(view.vault_id)
+    return await asked.page(
+        "vaults/receive.html",
+        title=f"Receive to {view.name}",
+        here="/vaults",
+        vault=view,
+        funds=funds,
+        picture=_picture(funds.fresh.address),
+        **saying(asked, view.vault_id),
+    )
+
+
+def _picture(address: str) -> str:
+    # What draws codes is needed by few.
+    from firmware_bridge.airgap import draw
+
+    return f"data:image/svg+xml;base64,{b64encode(draw(address)).decode('ascii')}"
 
 
 async def vault_standing(asked: PageRequest) -> Response:
@@ -216,6 +263,9 @@ ROWS = (
     Row("GET", "/vaults/{vault_id}", vault),
     Row("GET", "/vaults/{vault_id}/standing", vault_standing),
     Row("POST", "/vaults/{vault_id}/unpin", unpin),
+    Row("GET", "/vaults/{vault_id}/payments", payments),
+    Row("GET", "/vaults/{vault_id}/balance", balance),
+    Row("GET", "/vaults/{vault_id}/receive", receive),
     Row("GET", "/vaults/{vault_id}/tokens", tokens),
     Row("GET", "/vaults/{vault_id}/kit", kit),
     Row("GET", "/vaults/{vault_id}/pin", wizard),
@@ -244,7 +294,8 @@ def _place(asked: PageRequest) -> _Place:
 async def of_vault(asked: PageRequest) -> Response:
     vault_id, place = asked.path_id("vault_id"), _place(asked)
     page = await asked.service.addresses.of_vault(vault_id, place.chain, place.start, COUNT)
-    return await _shown(asked, page, place, f"/vaults/{vault_id}", vault_id)
+    fresh = (await asked.service.funds.of_vault(vault_id)).fresh.index
+    return await _shown(asked, page, place, f"/vaults/{vault_id}", vault_id, fresh)
 
 
 async def of_profile(asked: PageRequest) -> Response:
@@ -257,7 +308,10 @@ async def of_profile(asked: PageRequest) -> Response:
     return await _shown(asked, page, place, "/profile", subject)
 
 
-async def _shown(asked: PageRequest, page: AddressPage, place: _Place, base: str, subject: str) -> Response:
+async def _shown(
+    asked: PageRequest, page: AddressPage, place: _Place, base: str, subject: str, fresh: int | None = None
+) -> Response:
+    """``fresh``: the receive address to be paid to next, where that is known."""
     return await asked.page(
         "vaults/addresses.html",
         title=f"Addresses of {page.name}",
@@ -265,6 +319,7 @@ async def _shown(asked: PageRequest, page: AddressPage, place: _Place, base: str
         listed=page,
         place=place,
         base=base,
+        fresh=fresh,
         before=max(place.start - COUNT, 0),
         after=place.start + COUNT,
         full=len(page.addresses) == COUNT,

@@ -92,6 +92,9 @@ def expect_the_decision_in_view(page: Page) -> None:
 def test_approved_it_is_followed_to_the_block_without_a_reload(desk):
     page = desk.page("/")
     page.get_by_role("link", name="Proposal p-1").click()
+    title = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1").title
+    assert title.startswith("Pay 0.0005 BTC to ")
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
     expect_the_decision_in_view(page)
     desk.outer.bridge.failures.append(RefusedByPerson())
     page.get_by_role("button", name="Approve on Regtest").click()
@@ -146,7 +149,7 @@ def test_with_the_keyboard_alone_from_the_list_to_the_signature(desk):
 
     tab_to("Skip to the content")
     page.keyboard.press("Enter")
-    tab_to("Proposal p-1")
+    tab_to("proposal p-1")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{desk.origin}/proposals/p-1")
     tab_to("Approve on Regtest")

@@ -54,6 +54,7 @@ def test_no_device(tmp_path):
 
 
 def test_s22_a_device_is_listed_with_its_firmware_and_its_known_flaws(desk, outer):
+    outer.bridge.emulator = False
     assert "not known" in signerd("devices", state=desk.state).out
     outer.bridge.firmware = "2.5.0"
     ended = signerd("devices", state=desk.state)
@@ -65,6 +66,8 @@ def test_s22_a_device_is_listed_with_its_firmware_and_its_known_flaws(desk, oute
 
 
 def test_s20_s22_registering_says_what_is_known_of_the_firmware_before_it_asks(desk, outer):
+    outer.bridge.emulator = False
+
     def told() -> str:
         ended = signerd("register", state=desk.state, typed="n\n")
         assert ended.status == Exit.DECLINED

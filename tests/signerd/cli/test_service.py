@@ -86,7 +86,7 @@ def test_nothing_is_installed_before_the_first_login(home):
     (home / ".local/state/signerd/config.toml").unlink()
     ended = signerd("service", "install", "--json")
     assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-missing")
-    assert "signerd login" in ended.error["hint"]
+    assert "signerd setup" in ended.error["hint"]
     assert told(home) == []
 
 

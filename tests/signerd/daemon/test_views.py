@@ -20,6 +20,7 @@ from signerd.core.values import Decline, Record, Signature
 from signerd.daemon.proposal_views import ENDED, proposal_line, proposal_view
 from signerd.daemon.views import (
     ADVICE,
+    EMULATOR,
     UNKNOWN_FIRMWARE,
     UNPROVEN_NONCES,
     audit_report,
@@ -189,7 +190,9 @@ def test_l8_a_devices_own_words_are_tame():
 
 
 def test_s22_a_device_comes_with_its_firmware_and_what_is_wrong_with_it():
-    device = replace(Device.at(Endpoint.parse("coldcard:unix:/c"), "Coldcard Mk4"), firmware="5.6.0")
+    emulated = replace(Device.at(Endpoint.parse("coldcard:unix:/c"), "Coldcard Mk4"), firmware="5.6.0")
+    assert device_view(emulated).advisories == (), "what is known is of hardware"
+    device = replace(emulated, emulator=False)
     view = device_view(device)
     assert view.firmware == "5.6.0"
     worst, milder = view.advisories
@@ -212,8 +215,9 @@ def test_s22_a_device_comes_with_its_firmware_and_what_is_wrong_with_it():
 )
 def test_s20_s22_a_preview_says_what_no_list_of_flaws_can(endpoint, firmware, notes):
     offer = Offer(NETWORK, (ALICE.vault_key(),), ALICE.vault_key())
-    device = replace(Device.at(Endpoint.parse(endpoint), "M"), firmware=firmware)
-    assert preview_view(offer, device).notes == notes
+    emulated = replace(Device.at(Endpoint.parse(endpoint), "M"), firmware=firmware)
+    assert preview_view(offer, replace(emulated, emulator=False)).notes == notes
+    assert preview_view(offer, emulated).notes == (EMULATOR,)
 
 
 def test_a_preview_shows_every_key_that_would_be_registered():

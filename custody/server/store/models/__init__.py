@@ -33,7 +33,14 @@ from custody.server.store.models.people import (
     User,
     Workspace,
 )
-from custody.server.store.models.proposals import CoinLock, Decision, Proposal, ProposalInput, Signature
+from custody.server.store.models.proposals import (
+    UNUSUAL,
+    CoinLock,
+    Decision,
+    Proposal,
+    ProposalInput,
+    Signature,
+)
 from custody.server.store.models.tokens import (
     Contract,
     ContractCall,
@@ -56,6 +63,7 @@ from custody.server.store.models.vaults import (
 )
 
 __all__ = [
+    "UNUSUAL",
     "AccessToken",
     "AddressBookEntry",
     "Attempt",

@@ -136,6 +136,8 @@ document.addEventListener("DOMContentLoaded", () => {
   body.addEventListener("htmx:beforeRequest", (event) => {
     const { elt } = event.detail;
     if (elt.tagName !== "FORM") return;
+    // What was wrong with it before is over.
+    elt.querySelector(".problem")?.replaceChildren();
     sent = elt;
     answered = false;
   });
@@ -229,6 +231,18 @@ document.addEventListener("DOMContentLoaded", () => {
 
   document.body.addEventListener("reset", (event) => {
     if (event.target.querySelector("[data-places]")) setTimeout(() => say(event.target));
+  });
+
+  const COPIED_MS = 2000;
+  document.body.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button || button.dataset.words) return;
+    button.dataset.words = button.textContent;
+    button.textContent = await navigator.clipboard.writeText(button.dataset.copy).then(() => "Copied", () => "Not copied: mark it by hand");
+    setTimeout(() => {
+      button.textContent = button.dataset.words;
+      delete button.dataset.words;
+    }, COPIED_MS);
   });
 
   const PSBT = "psbt\xff";

@@ -60,7 +60,7 @@ async def test_each_device_stands_there_with_its_state_in_words_and_what_to_do(b
 
 
 async def test_s22_a_known_flaw_stands_out(browser, bridge):
-    bridge.firmware = "2.5.0"
+    bridge.firmware, bridge.emulator = "2.5.0", False
     assert "Stop using it: TREZOR-2.5.1-REPLACEMENT" in whole(await browser.get("/devices")).words
 
 
@@ -164,7 +164,7 @@ async def test_registering_shows_the_keys_and_is_bound_to_them(daemon, browser, 
     assert "Read its keys" in whole(await browser.get(f"/devices/{device}/register")).words
     html = whole(await browser.post(f"/devices/{device}/register/keys"))
     text = shown_words(html)
-    for words in (str(ALICE.fingerprint), "m/48h/1h/7h/2h", "m/84h/1h/0h", "do not prove"):
+    for words in (str(ALICE.fingerprint), "m/48h/1h/7h/2h", "m/84h/1h/0h", "It is a program and no device"):
         assert words in text
     digest = field_of(html, "digest")
     stale = await browser.post(f"/devices/{device}/register", data={"digest": "0" * 64})

@@ -7,6 +7,11 @@ revision = "0001"
 down_revision = None
 
 
+_UNUSUAL = (
+    "(replaces_id IS NOT NULL OR status IN ('CANCELLED', 'EXPIRED', 'FAILED', 'INVALIDATED', 'REJECTED'))"
+)
+
+
 def upgrade() -> None:
     op.create_table(
         "attempts",
@@ -861,6 +866,13 @@ def upgrade() -> None:
             batch_op.f("ix_proposals_status_proposals_expires_at"), ["status", "expires_at"], unique=False
         )
         batch_op.create_index(batch_op.f("ix_proposals_txid_expected"), ["txid_expected"], unique=True)
+        batch_op.create_index(
+            "ix_proposals_unusual",
+            ["vault_id", "created_at", "family_id"],
+            unique=False,
+            sqlite_where=sa.text(_UNUSUAL),
+            postgresql_where=sa.text(_UNUSUAL),
+        )
 
     op.create_table(
         "refresh_tokens",

@@ -1,0 +1,51 @@
+"""What a change of the rules or limits lets pass that was stopped or asked about before."""
+
+from collections.abc import Iterator
+
+from multisig import Network, format_btc
+from signerd.core.rules.values import (
+    AboveFeeRate,
+    AbovePerTransaction,
+    AboveWithin,
+    Action,
+    Rule,
+    Rules,
+    rule_words,
+)
+from signerd.core.values import Limits
+
+
+def looser_rules(old: Rules, new: Rules, network: Network) -> tuple[str, ...]:
+    """The old rules that no new one holds to as much, each in words."""
+    gone = (rule for rule in old.rules if not any(_covers(other, rule) for other in new.rules))
+    return tuple(f"It holds no more as it did: {rule_words(rule, network)}." for rule in gone)
+
+
+def _covers(new: Rule, old: Rule) -> bool:
+    same_reach = new.vault is None or (old.vault is not None and old.codes <= new.codes)
+    at_least = new.action is Action.REFUSE or old.action is Action.ASK
+    return same_reach and at_least and _stops_as_much(new, old)
+
+
+def _stops_as_much(new: Rule, old: Rule) -> bool:
+    match new.condition, old.condition:
+        case (AbovePerTransaction(now), AbovePerTransaction(before)):
+            return now <= before
+        case (AboveWithin(period, now), AboveWithin(same, before)) if period is same:
+            # What one vault spends alone is less than what all spend together.
+            return now <= before
+        case (AboveFeeRate(now), AboveFeeRate(before)):
+            return now <= before
+        case _:
+            return new.condition == old.condition
+
+
+def looser_limits(old: Limits, new: Limits) -> Iterator[str]:
+    if new.max_fee > old.max_fee:
+        yield f"The largest fee goes up from {format_btc(old.max_fee)} to {format_btc(new.max_fee)} BTC."
+    if new.max_fee_rate > old.max_fee_rate:
+        yield f"The highest fee rate goes up from {old.max_fee_rate} to {new.max_fee_rate}."
+    if new.max_fee_percent > old.max_fee_percent:
+        yield f"The largest share of a fee goes up from {old.max_fee_percent} % to {new.max_fee_percent} %."
+    if new.warn_fee_percent > old.warn_fee_percent:
+        yield f"You are warned above {new.warn_fee_percent} %, no longer above {old.warn_fee_percent} %."

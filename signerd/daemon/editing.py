@@ -1,0 +1,195 @@
+"""``config.toml`` and ``rules.toml`` changed while the daemon runs: read as at the start, compared in words,
+recorded, written, and from then on what proposals are judged by.
+
+Only what proposals are judged by and named by is taken up without a restart; a change of anything else is
+refused in words.
+"""
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from signerd.account.config import (
+    FILE,
+    MAX_CONFIG_BYTES,
+    RULES_FILE,
+    Config,
+    find_rules,
+    read_config,
+)
+from signerd.core.audit import Note
+from signerd.core.checks.table import CHECKS
+from signerd.core.loosening import looser_limits, looser_rules
+from signerd.core.rules.reading import written_rules
+from signerd.core.rules.values import Rules
+from signerd.core.text import plain
+from signerd.daemon.runner import Runner
+from signerd.errors import ConfigInvalid, LooserSettings, NoSuchRoute, RulesInvalid, SettingsChanged
+from signerd.feed import Feed
+from signerd.journal import Journal
+from signerd.shapes import SettingsChange, SettingsFile
+
+# Of config.toml; the rest is what the daemon was started with.
+EDITABLE = ("limits", "checks", "addresses", "label")
+# Under this subject the feed tells of it.
+SETTINGS = "settings"
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A text that was read and is sound."""
+
+    path: Path
+    text: str
+    looser: tuple[str, ...]
+    config: Config | None = None
+    rules: Rules | None = None
+
+
+@dataclass(frozen=True)
+class Editing:
+    """One loop uses it. ``take``: makes a configuration the daemon's own."""
+
+    state: Path
+    config: Config
+    config_file: Path | None
+    journal: Journal
+    runner: Runner
+    feed: Feed
+    take: Callable[[Config], None]
+
+    def files(self) -> tuple[SettingsFile, ...]:
+        names = (RULES_FILE,) if self.config_file is None else (FILE, RULES_FILE)
+        return tuple(self._file(name) for name in names)
+
+    def preview(self, name: str, text: str, digest: str) -> SettingsChange:
+        """What the text would change. Raises as ``change``, but never LooserSettings."""
+        draft = self._draft(name, text, digest)
+        return SettingsChange(name=name, looser=draft.looser)
+
+    def change(self, name: str, text: str, digest: str, *, looser: bool) -> SettingsFile:
+        """Record, write and take up. ``digest``: of the file that was changed; ``looser``: the person was
+        told what the change lets pass, and wants it.
+
+        Raises:
+            ConfigInvalid, RulesInvalid: with the line; or the file cannot be written.
+            SettingsChanged: the file is another one by now. LooserSettings: the person has not said so.
+        """
+        draft = self._draft(name, text, digest)
+        if draft.looser and not looser:
+            raise LooserSettings(" ".join(draft.looser))
+        with _staged(draft.path, draft.text) as put:
+            facts = {
+                "file": str(draft.path),
+                "looser": [plain(words) for words in draft.looser],
+                "sha256": _digest(draft.text),
+            }
+            self.journal.note(Note("settings-changed", name, facts))
+            put()
+        self._take(draft)
+        self.feed.add(SETTINGS, "attention", f"{name} was changed on the page, and counts from now on.")
+        return self._file(name)
+
+    def _take(self, draft: _Draft) -> None:
+        journal = self.journal
+        if draft.config is not None:
+            self.take(draft.config)
+            journal.limits = draft.config.signing_limits()
+            journal.lowered = frozenset(draft.config.checks.lowered)
+        if draft.rules is not None:
+            journal.rules = draft.rules
+        self.runner.perform(journal.reconsider())
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def _draft(self, name: str, text: str, digest: str) -> _Draft:
+        # Browsers send line ends of two characters.
+        text = text.replace("\r\n", "\n")
+        if self._file(name).digest != digest:
+            raise SettingsChanged(f"{name} is another one by now, and nothing was written")
+        return self._config(text) if name == FILE else self._rules(text)
+
+    def _config(self, text: str) -> _Draft:
+        running, path = self.config, self._path(FILE)
+        new = read_config(path, text)
+        kept = set(type(new).model_fields) - set(EDITABLE)
+        if new.model_dump(include=kept) != running.model_dump(include=kept):
+            raise ConfigInvalid(
+                f"here {', '.join(EDITABLE)} can be changed, and nothing else of {FILE}",
+                hint="Change the rest in the file itself, and start signerd again.",
+            )
+        added = sorted(set(new.checks.lowered) - self.journal.lowered)
+        lowered = (
+            f"The check '{name}' is lowered. It guards this: {CHECKS[name].sentence}" for name in added
+        )
+        looser = (*looser_limits(self.journal.limits, new.signing_limits()), *lowered)
+        return _Draft(path, text, looser, config=new)
+
+    def _rules(self, text: str) -> _Draft:
+        journal, path = self.journal, self._path(RULES_FILE)
+        if len(text.encode()) > MAX_CONFIG_BYTES:
+            raise RulesInvalid(f"{path} is too long for rules")
+        written = written_rules(text, journal.network, file=RULES_FILE)
+        rules = written.resolved(journal.pinned_codes())
+        return _Draft(path, text, looser_rules(journal.rules, rules, journal.network), rules=rules)
+
+    def _file(self, name: str) -> SettingsFile:
+        path = self._path(name)
+        try:
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigInvalid(f"{path} cannot be read: {error}") from error
+        return SettingsFile(name=name, path=str(path), text=text, digest=_digest(text))
+
+    def _path(self, name: str) -> Path:
+        """Of the file that counts: what a link leads to is written, and not the link."""
+        if name == FILE and self.config_file is not None:
+            return self.config_file.resolve()
+        if name == RULES_FILE:
+            found = find_rules(self.config, self.state)
+            return (found or self.state / RULES_FILE).resolve()
+        raise NoSuchRoute("there is no such file of settings")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def _staged(path: Path, text: str) -> "Iterator[Put]":
+    """The text beside the file: that it can be written is known before it is recorded.
+
+    Raises ConfigInvalid.
+    """
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
+        beside.unlink(missing_ok=True)
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        yield Put(beside, path)
+    except OSError as error:
+        raise ConfigInvalid(
+            f"{path} cannot be written: {error.strerror}", hint="Change it where it comes from."
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Put:
+    """Puts the staged file in the place of the other, whole or not at all."""
+
+    beside: Path
+    path: Path
+
+    def __call__(self) -> None:
+        self.beside.replace(self.path)

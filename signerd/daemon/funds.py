@@ -1,0 +1,97 @@
+"""What a pinned vault holds, by the platform's word, and which of its addresses is to be paid to next.
+
+Every address is derived here. The platform's word decides no more than which of them is told: one that it
+names, and that is none of the vault's next, is not shown.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from custody.schemas.vaults import Vault as VaultShape
+from multisig import MAX_INDEX, RECEIVE, Vault
+from signerd.account.follower import Follower
+from signerd.account.platform import Platform
+from signerd.account.vaults import seen_vault
+from signerd.account.wire import Workspace
+from signerd.core.places import GAP
+from signerd.core.screens import address_on_screen
+from signerd.core.text import said
+from signerd.errors import NotPinned, PlatformError, PlatformUnreachable, SignedOut, UnknownVault
+from signerd.journal import Journal
+from signerd.shapes import AddressView, VaultFunds
+
+# A person looks at a page: they do not wait longer.
+LONGEST_SECONDS = 10.0
+NOT_ASKED = "Which addresses are used is known from what was signed here alone, and nothing of the balance: "
+NOT_OURS = (
+    "The platform names an address as the next one to be paid to that is none of this vault's next "
+    f"{GAP:,}. Pay nothing to it, and ask the operator. What stands here was derived on this machine."
+)
+
+
+@dataclass(frozen=True)
+class Funds:
+    """Asks the platform each time, where it can be reached."""
+
+    journal: Journal
+    platform: Platform
+    follower: Follower
+
+    async def of_vault(self, vault_id: str) -> VaultFunds:
+        """Raises UnknownVault, NotPinned."""
+        pin = self.journal.pin(vault_id)
+        if pin is None:
+            seen_vault(self.journal, vault_id)
+            raise NotPinned("the vault is not pinned, so its addresses are not known to be right")
+        told, note = await self._told(vault_id)
+        index = self.journal.next_receive_index(pin.vault)
+        if told is not None:
+            found = await _index_of(pin.vault, told.receive_address, index)
+            index, note = (index, NOT_OURS) if found is None else (found, note)
+        address = pin.vault.address(RECEIVE, index)
+        return VaultFunds(
+            vault_id=vault_id,
+            network=str(self.journal.network),
+            confirmed_sats=None if told is None else told.confirmed_sats,
+            unconfirmed_sats=None if told is None else told.unconfirmed_sats,
+            locked_sats=None if told is None else told.locked_sats,
+            fresh=AddressView(
+                chain=RECEIVE,
+                index=index,
+                address=address,
+                on_screen=address_on_screen(address, pin.vault.network),
+            ),
+            note=note,
+        )
+
+    async def _told(self, vault_id: str) -> tuple[VaultShape | None, str | None]:
+        """The platform's word, or why there is none."""
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                return await self.platform.vault(self._workspace(vault_id), vault_id), None
+        except TimeoutError:
+            return None, f"{NOT_ASKED}the platform did not answer within {LONGEST_SECONDS:.0f} s."
+        except (PlatformError, SignedOut, UnknownVault) as error:
+            return None, NOT_ASKED + said(error)
+
+    def _workspace(self, vault_id: str) -> Workspace:
+        return workspace_of(self.journal, self.follower, vault_id)
+
+
+def workspace_of(journal: Journal, follower: Follower, vault_id: str) -> Workspace:
+    """Raises UnknownVault, PlatformUnreachable."""
+    claim = seen_vault(journal, vault_id)
+    for workspace in follower.state.workspaces:
+        if workspace.id == claim.workspace_id:
+            return workspace
+    raise PlatformUnreachable("the platform has not told of this vault's workspace yet")
+
+
+async def _index_of(vault: Vault, address: str, start: int) -> int | None:
+    """From ``start`` on, which is known to be unused; one below it was used since the platform looked."""
+    for index in range(min(start + GAP, MAX_INDEX + 1)):
+        if vault.address(RECEIVE, index) == address:
+            return max(index, start)
+        # Other requests are served between two of them.
+        await asyncio.sleep(0)
+    return None

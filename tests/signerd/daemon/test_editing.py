@@ -1,0 +1,102 @@
+"""Settings changed while the daemon runs: as the file is read, recorded first, and effective at once."""
+
+import pytest
+
+from signerd.core.states import State
+from signerd.errors import ConfigInvalid, LooserSettings, RulesInvalid, SettingsChanged
+from tests.support.daemons import daemon_at, until_state
+from tests.support.desk import NETWORK, snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import URL, FakePlatform
+
+pytestmark = pytest.mark.anyio
+
+CONFIG = f"""network = "{NETWORK}"
+[platform]
+url = "{URL}"
+long_poll_seconds = 0
+[devices]
+usb = false
+"""
+
+
+@pytest.fixture
+async def daemon(prepared, tmp_path):
+    (prepared / "config.toml").write_text(CONFIG)
+    (prepared / "rules.toml").write_text("# mine\n")
+    platform = FakePlatform(tmp_path, {"p-1": snapshot_of(spend())})
+    async with daemon_at(prepared, platform, FakeBridge()) as found:
+        found.config_file = prepared / "config.toml"
+        await until_state(found, "p-1", State.WAITING_PERSON)
+        yield found
+
+
+def change(daemon, name, text, **said):
+    files = {file.name: file for file in daemon.editing.files()}
+    return daemon.editing.change(name, text, files[name].digest, **{"looser": False, **said})
+
+
+async def test_a_rule_counts_at_once_and_is_asked_again_in_words_before_it_goes(daemon):
+    rule = '[refuse]\nabove_per_transaction = "0.0001 BTC"\n'
+    change(daemon, "rules.toml", rule)
+    await until_state(daemon, "p-1", State.REFUSED)
+    assert (daemon.state / "rules.toml").read_text() == rule
+    with pytest.raises(LooserSettings, match=r"0\.00010000 BTC"):
+        change(daemon, "rules.toml", "")
+    assert daemon.journal.record("p-1").state is State.REFUSED
+    change(daemon, "rules.toml", "", looser=True)
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    notes = [entry.note for entry in daemon.journal.audit() if entry.note.kind == "settings-changed"]
+    assert [(note.subject, len(note.facts["looser"])) for note in notes] == [
+        ("rules.toml", 0),
+        ("rules.toml", 1),
+    ]
+
+
+async def test_limits_and_names_count_at_once(daemon):
+    (paid,) = (await daemon.proposal("p-1")).money.payments
+    text = f'{CONFIG}[limits]\nmax_fee_btc = "0.000001"\n[addresses]\n"Acme" = "{paid.address}"\n'
+    change(daemon, "config.toml", text)
+    await until_state(daemon, "p-1", State.REFUSED)
+    assert (await daemon.proposal("p-1")).labels == ("Acme",)
+    looser = daemon.editing.preview("config.toml", CONFIG, daemon.editing.files()[0].digest).looser
+    assert looser == ("The largest fee goes up from 0.00000100 to 0.10000000 BTC.",)
+    lowered = daemon.editing.preview(
+        "config.toml", f'{text}[checks]\nlowered = ["fee-share"]\n', daemon.editing.files()[0].digest
+    )
+    assert "fee-share" in lowered.looser[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error", "words"),
+    [
+        ("rules.toml", "[refuse]\nabove = 1\n", RulesInvalid, "line 2"),
+        ("rules.toml", "[vaults.nobody.refuse]\nalways = true\n", RulesInvalid, "no vault was ever pinned"),
+        ("config.toml", CONFIG + "[limits]\nmax_fee_rate = -1\n", ConfigInvalid, "line 8"),
+        ("config.toml", CONFIG.replace("usb = false", "usb = true"), ConfigInvalid, "nothing else"),
+        ("config.toml", CONFIG.replace("regtest", "mainnet"), ConfigInvalid, "nothing else"),
+    ],
+)
+async def test_a_mistake_is_told_as_at_the_start_and_nothing_is_written_or_recorded(
+    daemon, name, text, error, words
+):
+    before = {file.name: file for file in daemon.editing.files()}
+    entries = daemon.journal.head()
+    with pytest.raises(error, match=words):
+        change(daemon, name, text, looser=True)
+    assert {file.name: file for file in daemon.editing.files()} == before
+    assert daemon.journal.head() == entries
+
+
+async def test_a_file_that_was_changed_meanwhile_or_cannot_be_written_is_left_alone(daemon):
+    rules = daemon.state / "rules.toml"
+    digest = daemon.editing.files()[1].digest
+    rules.write_text("# by hand\n")
+    with pytest.raises(SettingsChanged):
+        daemon.editing.change("rules.toml", "", digest, looser=True)
+    assert rules.read_text() == "# by hand\n"
+    entries = daemon.journal.head()
+    (daemon.state / ".rules.toml.new").mkdir()
+    with pytest.raises(ConfigInvalid, match="cannot be written"):
+        change(daemon, "rules.toml", "")
+    assert (rules.read_text(), daemon.journal.head()) == ("# by hand\n", entries)
