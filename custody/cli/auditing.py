@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from custody.cli.common import json_option
-from custody.cli.desk import Desk, pass_desk, place_of, workspace_option
+from custody.cli.desk import Desk, pass_desk
+from custody.cli.meant import place_of, workspace_option
 from custody.terminal import answer, put, table
 
 if TYPE_CHECKING:

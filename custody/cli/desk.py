@@ -1,11 +1,11 @@
-"""What an everyday command starts from: who asks, the connection to the platform, and the workspace that is
-meant.
+"""What an everyday command starts from: who asks, how questions are answered, and the connection to the
+platform.
 """
 
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,6 @@ from custody.cli.kept import (
     write_settings,
 )
 from custody.cli.refusals import refusals
-from custody.naming import Ambiguous, Candidate, named
 from custody.session_store.stores import credential
 from custody.terminal import CODE, PASSWORD, Answers, Exit, aside
 
@@ -51,18 +50,6 @@ class Outside:
     sleep: Callable[[float], None] = time.sleep
 
 
-@dataclass(frozen=True)
-class Place:
-    """A workspace of the caller's. ``network``: mainnet or testnet, as the API has it."""
-
-    org_id: int
-    workspace_id: int
-    name: str
-    organisation: str
-    network: str
-    role: str
-
-
 @dataclass
 class Desk:
     """``given``: the folder of the command line, else the desktop's own."""
@@ -86,16 +73,28 @@ class Desk:
         """Asks for the password and the code; how the session is kept. Nothing is written before the platform
         has taken them.
         """
+        from custody.client import ClientError
+
         settings = Settings(platform, email, store, None if ca_file is None else str(ca_file.absolute()))
         with refusals(), self._client(settings) as client:
             self._enter(client, email, self.answers.secret(PASSWORD))
             assert client.core.session is not None
-            kept = store_of(self.folder, store, self._new_passphrase)
-            with alone(self.folder):
-                kept.clear()
-                kept.save(as_secret(platform, client.core.session))
-                write_settings(self.folder, settings)
-        return kept.mode
+            try:
+                return self._keep(settings, client.core.session)
+            except Stop:
+                # Nobody would ever use it.
+                with suppress(ClientError):
+                    client.logout()
+                raise
+
+    def _keep(self, settings: Settings, session: "Session") -> str:
+        """In the place of what was kept before, whose passphrase may be forgotten."""
+        store = store_of(self.folder, settings.store, self._new_passphrase)
+        with alone(self.folder):
+            store.clear()
+            store.save(as_secret(settings.platform, session))
+            write_settings(self.folder, settings)
+        return store.mode
 
     def _enter(self, client: "Client", email: str, password: str) -> None:
         answer = client.login(email, password, device=DEVICE_NAME)
@@ -252,68 +251,3 @@ def _password_in(file: Path) -> str:
 
 
 pass_desk = click.make_pass_decorator(Desk)
-workspace_option = click.option(
-    "--workspace",
-    envvar="CUSTODY_WORKSPACE",
-    metavar="NAME",
-    help="Its name or id; default: the account's own default.",
-)
-
-
-# --- what is meant ------------------------------------------------------------------------------------------
-
-
-def chosen(given: str, candidates: Iterable[Candidate], kind: str, hint: str, *, unseen: bool = False) -> str:
-    """The id of what a person named. ``hint``: where they are found. ``unseen``: nobody looks at
-    what is shown (``--yes``), so that the beginning of an id is not enough.
-
-    Raises:
-        Stop: none is meant, or several are.
-    """
-    known = list(candidates)
-    try:
-        found = named(given, known, kind)
-    except Ambiguous as error:
-        raise Stop(str(error), error.hint, Exit.NOT_DECIDED) from None
-    if found is None:
-        fail(f"there is no {kind} '{given}'", hint, Exit.NOT_DECIDED)
-    is_whole = given == found.id or any(given.strip().casefold() == name.casefold() for name in found.names)
-    if unseen and not is_whole:
-        fail(
-            f"with --yes a {kind} is named by its whole id or name, because nobody looks at what is shown",
-            f"'{given}' is {found.id}: {found.words}",
-            Exit.USAGE,
-        )
-    return found.id
-
-
-def places(client: "Client") -> list[Place]:
-    """The caller's workspaces, the default one first."""
-    user = client.user_info()
-    found = [
-        Place(
-            one.org_id,
-            entry.workspace_info.uid,
-            entry.workspace_info.name,
-            one.org_name,
-            entry.workspace_info.net,
-            entry.role.name,
-        )
-        for one in user.organisations_info.organisations
-        for entry in one.workspaces.workspaces
-    ]
-    return sorted(found, key=lambda place: place.workspace_id != user.default_workspace)
-
-
-def place_of(client: "Client", given: str | None) -> Place:
-    """Raises Stop."""
-    known = places(client)
-    if not known:
-        fail("this account is in no workspace", "Ask an administrator for an invitation.", Exit.NOT_DECIDED)
-    if given is None:
-        return known[0]
-    candidates = [
-        Candidate(str(one.workspace_id), (one.name,), f"'{one.name}' of {one.organisation}") for one in known
-    ]
-    wanted = chosen(given, candidates, "workspace", "custody whoami lists them.")
-    return next(one for one in known if str(one.workspace_id) == wanted)

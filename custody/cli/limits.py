@@ -6,7 +6,8 @@ import click
 
 from custody.cli.amounts import Amount, in_btc
 from custody.cli.common import confirm, fail, json_option, yes_option
-from custody.cli.desk import Desk, Place, pass_desk, place_of, workspace_option
+from custody.cli.desk import Desk, pass_desk
+from custody.cli.meant import Place, place_of, workspace_option
 from custody.cli.members import role_of
 from custody.cli.vaults import CYCLES, vault_of
 from custody.terminal import Exit, answer, aside, say, table

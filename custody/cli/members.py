@@ -7,7 +7,8 @@ from uuid import uuid4
 import click
 
 from custody.cli.common import confirm, json_option, yes_option
-from custody.cli.desk import Desk, chosen, pass_desk, place_of, workspace_option
+from custody.cli.desk import Desk, pass_desk
+from custody.cli.meant import chosen, place_of, workspace_option
 from custody.naming import Candidate
 from custody.terminal import answer, aside, say, table
 

@@ -10,7 +10,7 @@ import click
 from custody.cli import auditing, limits, members, payments, proposals, sign_in, vaults
 from custody.cli.common import own_answers
 from custody.cli.desk import Desk, Outside
-from custody.terminal import Exit, put
+from custody.terminal import Exit, put, tell
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}"
@@ -96,4 +96,10 @@ def program() -> NoReturn:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("custody"):
+            raise
+        hint = "An operator installs it: docs/operating.md says how."
+        sentence = f"the platform's server is not installed here ({error.name} is missing)"
+        sys.exit(tell("custody", "not-installed", sentence, hint, Exit.FAILED, as_json="--json" in sys.argv))
     sys.exit(status if isinstance(status, int) else Exit.OK)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from custody.cli.common import json_option
-from custody.cli.desk import Desk, chosen, pass_desk, place_of, workspace_option
+from custody.cli.desk import Desk, pass_desk
+from custody.cli.meant import chosen, place_of, workspace_option
 from custody.cli.members import full_name
 from custody.naming import Candidate
 from custody.terminal import answer, aside, say, table

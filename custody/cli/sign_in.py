@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from custody.cli.common import fail, json_option
-from custody.cli.desk import Desk, is_service, pass_desk, places
+from custody.cli.desk import Desk, is_service, pass_desk
 from custody.cli.kept import read_settings
+from custody.cli.meant import places
 from custody.terminal import EMAIL, Exit, answer, say, table
 
 STORES = ("keyring", "file")

@@ -7,7 +7,8 @@ import click
 
 from custody.cli.amounts import Amount, in_btc
 from custody.cli.common import confirm, fail, json_option, yes_option
-from custody.cli.desk import Desk, chosen, pass_desk, place_of, workspace_option
+from custody.cli.desk import Desk, pass_desk
+from custody.cli.meant import chosen, place_of, workspace_option
 from custody.cli.members import candidates_of, full_name
 from custody.naming import Candidate
 from custody.terminal import Exit, answer, aside, say, table

@@ -34,7 +34,7 @@ from custody.server.domain.errors import (
 from custody.server.web import asset_tokens, auth, changes, joining, people, proposals, vaults, workspace
 from custody.server.web.endpoint import Auth, Endpoint, services_of
 from custody.server.web.problems import STATUS, trace_id_of
-from custody.server.web.runner import REFUSALS, Runner
+from custody.server.web.runner import REFUSALS, Runner, with_receipt
 
 # In the order of the OpenAPI document, which is frozen (tests/frozen).
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -112,7 +112,7 @@ def _answering(endpoint: Endpoint) -> Callable[..., Any]:
     async def awaited(request: Request, **given: Any) -> Response:
         call = runner.call(request, given)
         try:
-            return runner.answer(await endpoint.handler(call))
+            return with_receipt(call, runner.answer(await endpoint.handler(call)))
         except REFUSALS as error:
             await run_in_threadpool(runner.record_refusal, call, error)
             raise

@@ -1,5 +1,8 @@
 """``custody`` speaks as ``signerd`` does: every command answers a program, too, and none draws boxes."""
 
+import subprocess
+import sys
+
 import click
 import pytest
 from click.testing import CliRunner
@@ -43,3 +46,24 @@ def test_an_error_is_one_json_value_where_one_was_asked_for(tmp_path):
     plain = CliRunner().invoke(app, ["status", "--state", str(tmp_path / "typo")]).stderr
     assert plain.startswith("custody: There is no platform in")
     assert plain.splitlines()[1].startswith("  Check --state")
+
+
+def test_where_the_server_is_not_installed_an_operators_command_says_so(tmp_path):
+    """As with the desktop's libraries alone; its help comes all the same."""
+    program = "import sys; sys.modules['structlog'] = None\nfrom custody.cli import main\nmain()"
+    words = ["status", "--state", str(tmp_path)]
+    told, helped = (
+        subprocess.run(
+            [sys.executable, "-c", program, *words, *more],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        for more in ([], ["--help"])
+    )
+    assert told.returncode == Exit.FAILED
+    assert told.stderr.startswith(
+        "custody: the platform's server is not installed here (structlog is missing)"
+    )
+    assert helped.returncode == Exit.OK

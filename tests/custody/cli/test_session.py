@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from custody.cli.common import Stop
 from custody.cli.desk import Desk
 from custody.session_store import stores
 from custody.terminal import Exit, Script
@@ -16,6 +17,7 @@ from tests.custody.cli.conftest import PLATFORM
 from tests.support.accounts import enrol, register
 from tests.support.accounts import sign_in as enter
 from tests.support.platform import PASSWORD
+from tests.support.sdk import sdk
 
 ADMIN, EVE, PASSPHRASE = "admin@example.org", "eve@example.org", "open sesame"
 PROGRAM = """
@@ -96,6 +98,19 @@ def test_nothing_is_written_before_the_platform_has_taken_the_password(desk, cus
     assert refused.stderr.startswith("custody: ")
     assert not folder.exists()
     assert custody("login").exit_code == Exit.USAGE
+
+
+def test_a_session_that_cannot_be_kept_is_ended_at_the_platform(desk, custody, folder, monkeypatch):
+    def no_keyring(*_):
+        raise Stop("this desktop has no keyring", status=Exit.SIGNED_OUT)
+
+    monkeypatch.setattr("custody.cli.desk.store_of", no_keyring)
+    own = sdk(desk.world, ADMIN)
+    before = len(own.sessions())
+    refused = sign_in(custody)
+    assert (refused.exit_code, "no keyring" in refused.stderr) == (Exit.SIGNED_OUT, True)
+    assert not folder.exists()
+    assert len(own.sessions()) == before
 
 
 def test_a_mistyped_code_is_asked_for_again(desk, custody):

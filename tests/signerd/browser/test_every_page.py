@@ -89,6 +89,7 @@ PAGES = (
     Shown("settings", "/settings"),
     Shown("settings-edit", "/settings/edit"),
     Shown("help", "/help"),
+    Shown("setup", "/setup"),
     Shown("nowhere", "/nowhere"),
     Shown("device-unlock", "/devices/{device}/unlock", asks_pin),
 )
@@ -101,6 +102,7 @@ PARTS = (
     "/review",
     "/apps/",
     "/settings/account",
+    "/setup/steps",
     "/verdict",
     "/unlocking",
     "/enrolment",
