@@ -118,6 +118,8 @@ def wire_sign_in(
     passwords: Passwords,
     mailer: Mailer,
     secrets: Secrets,
+    *,
+    may_anybody_register: bool = True,
 ) -> SignInServices:
     failures = AttemptLimit(store, clock, "password", limit=LOGIN_FAILURES, window=LOGIN_FAILURES_WINDOW)
     check, guesses = PasswordCheck(store, passwords, failures), Guesses(store, clock)
@@ -129,7 +131,7 @@ def wire_sign_in(
         passwords=passwords,
         sessions=sessions,
         signin=SignIn(store, clock, audit, sessions, passwords, guesses, challenges),
-        accounts=Accounts(store, clock, audit, passwords),
+        accounts=Accounts(store, clock, audit, passwords, may_anybody_register=may_anybody_register),
         password_changes=PasswordChanges(store, clock, random, audit, passwords, check, failures, guesses),
         authenticators=authenticators,
         two_factor=TwoFactor(store, clock, audit, check),
