@@ -29,8 +29,9 @@ venv: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml lock/dev.txt lock/build.txt lock/hwi.txt lock/uv.txt tools/bootstrap tools/install
 	@sh tools/bootstrap $(VENV)
 
+# Ctrl-C is the demo's to handle: the shell waits for it (a shell without a trap dies first), and make has nothing to report.
 demo: venv
-	@$(BIN)/python -m signerd demo $(if $(AUTO),--auto,) $(if $(TOKENS),--tokens,)
+	@trap : INT; $(BIN)/python -m signerd demo $(if $(AUTO),--auto,) $(if $(TOKENS),--tokens,) || [ $$? -eq 130 ]
 
 test: venv
 	$(if $(HWI),PYTHONPATH=$(HWI)) $(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS)

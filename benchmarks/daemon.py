@@ -20,8 +20,9 @@ from pathlib import Path
 
 from benchmarks.idle import cpu_ms, memory_mb, parent_of, wake_ups
 from custody.client import AsyncClient
-from signerd.demo import story
-from signerd.demo.people import DemoDevice, Signer, new_account, start_device
+from signerd.demo import stage
+from signerd.demo.devices import DemoDevice, press_yes, start_device
+from signerd.demo.people import Signer, new_account
 from signerd.demo.programs import Programs
 
 FAMILIES = ("ledger", "coldcard", "trezor")
@@ -63,18 +64,16 @@ def what_is(pid: int, daemon: int) -> str:
     return "tracker" if "resource_tracker" in command else "fork server"
 
 
-async def three_devices(demo: story.Demo) -> list[DemoDevice]:
+async def three_devices(demo: stage.Demo) -> list[DemoDevice]:
     devices = []
     for family in FAMILIES:
         listen = str(demo.root / f"{family}.sock") if family == "coldcard" else "127.0.0.1:0"
         seed = demo.root / f"{family}.seed"
-        devices.append(
-            await start_device(demo.programs, family, family, listen, seed, lambda _title, _lines: True)
-        )
+        devices.append(await start_device(demo.programs, family, family, listen, seed, demo.desk, press_yes))
     return devices
 
 
-def with_all(demo: story.Demo, devices: list[DemoDevice]) -> Signer:
+def with_all(demo: stage.Demo, devices: list[DemoDevice]) -> Signer:
     """A signer of the platform, whose one daemon has all three devices."""
     signer = Signer("signer", new_account("signer"), demo.root / "signer", devices[0], demo.programs)
     signer.prepare(demo.url)
@@ -85,12 +84,12 @@ def with_all(demo: story.Demo, devices: list[DemoDevice]) -> Signer:
     return signer
 
 
-async def at_the_platform(demo: story.Demo, signer: Signer) -> None:
+async def at_the_platform(demo: stage.Demo, signer: Signer) -> None:
     """A member, signed in."""
     async with AsyncClient(demo.url) as owner:
         await demo.owner.sign_in(owner, demo.mailbox)
         roles = await owner.roles(demo.workspace_id)
-        await story.join(demo, owner, signer, roles[0].role_id)
+        await stage.join(demo, owner, signer, roles[0].role_id)
 
 
 async def settled(signer: Signer, daemon: int) -> list[int]:
@@ -155,11 +154,11 @@ async def run(root: Path) -> None:
     logs = root / "logs"
     logs.mkdir()
     programs = Programs(logs)
-    demo = story.Demo(root, programs, auto=True)
+    demo = stage.Demo(root, programs, auto=True)
     demo.tell = lambda _text: None  # type: ignore[method-assign]
     try:
-        await story.served(demo, await story.start_platform(demo))
-        await story.organised(demo)
+        await stage.served(demo, await stage.start_platform(demo))
+        await stage.organised(demo)
         signer = with_all(demo, await three_devices(demo))
         first = await signer.start_daemon()
         await at_the_platform(demo, signer)

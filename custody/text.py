@@ -1,6 +1,7 @@
 """Text made safe to show, and amounts as people read them: in every program of ours."""
 
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 SATS_PER_BTC: Final = 100_000_000
@@ -9,6 +10,9 @@ LONGEST_TEXT: Final = 1_000
 # Control, format (bidirectional overrides, zero-width), surrogate, private and unassigned characters, line
 # breaks.
 _HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+# So many characters of an id a person tells apart; where two begin alike, more are shown.
+SHORT_ID: Final = 8
 
 
 def plain(text: str) -> str:
@@ -29,3 +33,14 @@ def amount(value: int) -> str:
 def said(error: Exception) -> str:
     """An error's sentence as the end of one of ours, with one full stop."""
     return plain(str(error)).rstrip(".") + "."
+
+
+def short_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Each id of a list in so few characters that no two of them are the same: 8, or more where they begin
+    alike. Any of them names its proposal in a command.
+    """
+    unique = set(ids)
+    length = SHORT_ID
+    while len({one[:length] for one in unique}) < len(unique):
+        length += 1
+    return {one: one[:length] for one in unique}

@@ -274,7 +274,7 @@ def _screen(event: PanelEvent) -> Happened:
     if event.happening in {Happening.SHOWN, Happening.NOTICE}:
         told["lines"] = list(event.prompt.lines)
     if event.happening is Happening.SHOWN:
-        told |= {"no": event.prompt.no, "yes": event.prompt.yes}
+        told |= {"no": event.prompt.no, "turn": event.prompt.turn, "yes": event.prompt.yes}
     return told
 
 

@@ -18,6 +18,7 @@ from firmware_bridge.errors import Unsupported
 from firmware_bridge.families import maker_of
 from firmware_bridge.model import Family
 from multisig import Fingerprint, InvalidKey, Vault
+from multisig.shown import ByMember
 
 _LONGEST_NAME: Final = 64
 # A Coldcard takes what follows such a # in the file for a comment, and a file with such a word for a
@@ -94,8 +95,8 @@ HMAC_BYTES: Final = 32
 _VERSION: Final = 1
 
 
-@dataclass(frozen=True)
-class Registration:
+@dataclass(frozen=True, repr=False)
+class Registration(ByMember):
     """A Ledger's proof to itself that its owner has approved this policy under this name (BIP-388). Without
     it, the person is asked again. It opens nothing, but shows which vaults a person belongs to. `vault` is
     the verification code; the proof covers `name`.

@@ -8,6 +8,7 @@ from enum import StrEnum, unique
 from typing import Final, Self
 
 from multisig import Fingerprint, OriginKey
+from multisig.shown import AsWritten, ByMember
 
 
 @unique
@@ -107,8 +108,8 @@ _WITH_PORT: Final = frozenset({"udp", "tcp"})
 _PORT: Final = re.compile(r".:[0-9]{1,5}\Z", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Endpoint:
+@dataclass(frozen=True, repr=False)
+class Endpoint(AsWritten):
     """Where a device is reached: `udp:host:port`, `unix:/path`, `tcp:host:port`, `hid:path`,
     `webusb:bus:ports` or `serial:path`.
     """
@@ -162,8 +163,8 @@ class Endpoint:
         return f"{self.family}-{hashlib.sha256(str(self).encode()).hexdigest()[:12]}"
 
 
-@dataclass(frozen=True)
-class Device:
+@dataclass(frozen=True, repr=False)
+class Device(ByMember):
     """What is known about one device. `fingerprint` is None until it is known; `detail` is a sentence about
     the state; `firmware` is the version that the device reports (a Ledger: that of its Bitcoin app).
     """
@@ -205,8 +206,8 @@ class Device:
         return replace(self, state=state, detail=detail)
 
 
-@dataclass(frozen=True)
-class Account:
+@dataclass(frozen=True, repr=False)
+class Account(ByMember):
     """One account of a device: its key for vaults (BIP-48, P2WSH) and that of the person's own profile
     (BIP-84).
     """
@@ -216,8 +217,8 @@ class Account:
     profile_key: OriginKey
 
 
-@dataclass(frozen=True)
-class DeviceEvent:
+@dataclass(frozen=True, repr=False)
+class DeviceEvent(ByMember):
     """One change of state, with the device as it is afterwards."""
 
     device_id: str

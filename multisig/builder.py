@@ -16,6 +16,7 @@ from multisig.errors import InvalidPsbt
 from multisig.proofs import Place, derive, policy_keys
 from multisig.psbt import Psbt, PsbtInput, PsbtOutput
 from multisig.script import MAX_COSIGNERS
+from multisig.shown import ByMember
 from multisig.transaction import SIGHASH_ALL, OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
 from multisig.vault import Policy, Vault
@@ -25,8 +26,8 @@ from multisig.wire import compact_size
 SEQUENCE = 0xFFFFFFFD
 
 
-@dataclass(frozen=True, slots=True)
-class CoinToSpend:
+@dataclass(frozen=True, slots=True, repr=False)
+class CoinToSpend(ByMember):
     """A coin of the policy: where it is, what it holds, and the transaction that made it."""
 
     outpoint: OutPoint
@@ -36,8 +37,8 @@ class CoinToSpend:
     previous_transaction: Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeTo:
+@dataclass(frozen=True, slots=True, repr=False)
+class ChangeTo(ByMember):
     """An output back to the policy itself."""
 
     amount: Sats

@@ -11,6 +11,7 @@ from multisig.errors import InvalidDescriptor, MultisigError
 from multisig.keys import OriginKey
 from multisig.network import Network
 from multisig.script import MAX_COSIGNERS
+from multisig.shown import ByMember
 
 _INPUT = "0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmnopqrstuvwxyzABCDEFGH`#\"\\ "
 _CHECKSUM = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
@@ -71,8 +72,8 @@ def strip_checksum(text: str, *, strict: bool = True) -> str:
     return descriptor
 
 
-@dataclass(frozen=True)
-class SortedMulti:
+@dataclass(frozen=True, repr=False)
+class SortedMulti(ByMember):
     """`threshold` of `keys`, whose script keys are sorted for each address (BIP-67). Raises
     InvalidDescriptor.
     """

@@ -10,6 +10,7 @@ from multisig import base58, derivation
 from multisig.errors import InvalidKey, InvalidPath, WrongNetwork
 from multisig.hashes import hash160
 from multisig.network import Network, NetworkKind
+from multisig.shown import AsWritten
 
 HARDENED = 0x8000_0000
 MAX_CHILD_NUMBER = 0xFFFF_FFFF
@@ -33,8 +34,8 @@ _SLIP132_VERSIONS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, order=True)
-class Fingerprint:
+@dataclass(frozen=True, order=True, repr=False)
+class Fingerprint(AsWritten):
     """The first four bytes of the hash160 of a public key: a name for a key, not a proof of it (BIP-32)."""
 
     value: bytes
@@ -61,8 +62,8 @@ class Fingerprint:
         return self.hex
 
 
-@dataclass(frozen=True, order=True)
-class DerivationPath:
+@dataclass(frozen=True, order=True, repr=False)
+class DerivationPath(AsWritten):
     """Child numbers from a key downwards; those of 2^31 and above are hardened (BIP-32)."""
 
     indexes: tuple[int, ...] = ()
@@ -128,8 +129,8 @@ def _format_step(index: int) -> str:
     return f"{index - HARDENED}h" if index >= HARDENED else str(index)
 
 
-@dataclass(frozen=True, order=True)
-class KeyOrigin:
+@dataclass(frozen=True, order=True, repr=False)
+class KeyOrigin(AsWritten):
     """Where a key comes from: the master key's fingerprint and the path from it (BIP-380, Key
     Expressions).
     """
@@ -152,8 +153,8 @@ class KeyOrigin:
         return f"{self.fingerprint}{str(self.path).removeprefix('m')}"
 
 
-@dataclass(frozen=True)
-class ExtendedPublicKey:
+@dataclass(frozen=True, repr=False)
+class ExtendedPublicKey(AsWritten):
     """A public key with the chain code from which its unhardened children follow (BIP-32).
 
     `child_number` is its own number below its parent, `public_key` 33 bytes compressed, `chain_code` 32
@@ -273,8 +274,8 @@ def _require_unhardened(*indexes: int) -> None:
         raise InvalidPath("A hardened child cannot be derived from a public key.")
 
 
-@dataclass(frozen=True)
-class OriginKey:
+@dataclass(frozen=True, repr=False)
+class OriginKey(AsWritten):
     """An extended public key and where it comes from: "[d34db33f/48h/1h/0h/2h]tpub…" (BIP-380)."""
 
     origin: KeyOrigin

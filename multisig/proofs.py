@@ -12,6 +12,7 @@ from enum import Enum
 from multisig.keys import HARDENED, Fingerprint, KeyOrigin, OriginKey
 from multisig.psbt import PsbtInput
 from multisig.script import p2wsh
+from multisig.shown import ByMember
 from multisig.transaction import TxOut
 from multisig.vault import CHANGE, MAX_INDEX, RECEIVE, Policy, Vault
 
@@ -39,8 +40,8 @@ class Place:
         return self.chain not in {RECEIVE, CHANGE} or self.index > MAX_INDEX
 
 
-@dataclass(frozen=True, slots=True)
-class OurScript:
+@dataclass(frozen=True, slots=True, repr=False)
+class OurScript(ByMember):
     """A script derived from the policy, with all that a PSBT must say about it.
 
     `witness_script` is None for a single-signature profile, whose spend reveals a key only.

@@ -14,13 +14,14 @@ from multisig.keys import Fingerprint
 from multisig.proofs import OurScript, Prover, Unproven, policy_threshold, proven_output
 from multisig.psbt import Psbt, PsbtInput
 from multisig.script import p2pkh
+from multisig.shown import ByMember
 from multisig.transaction import SIGHASH_ALL, SighashCache, Transaction
 from multisig.units import Sats
 from multisig.vault import Policy
 
 
-@dataclass(frozen=True, slots=True)
-class InputSignatures:
+@dataclass(frozen=True, slots=True, repr=False)
+class InputSignatures(ByMember):
     """The verified signatures of one input, by public key with its device, and the signers still missing."""
 
     valid: Mapping[bytes, Fingerprint]
@@ -59,8 +60,8 @@ class SignerProgress:
         return not self.missing
 
 
-@dataclass(frozen=True, slots=True)
-class SigningInput:
+@dataclass(frozen=True, slots=True, repr=False)
+class SigningInput(ByMember):
     """One input as the policy sees it: the digest to sign, and whose keys may sign it.
 
     `signers` is in script order. `witness_script` is None for a single-signature profile.

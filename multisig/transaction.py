@@ -11,6 +11,7 @@ from typing import Self
 
 from multisig.errors import InvalidAmount, InvalidTransaction
 from multisig.hashes import sha256d
+from multisig.shown import AsWritten, ByMember
 from multisig.units import Sats, sats
 from multisig.wire import Reader, WireError, compact_size, with_length
 
@@ -30,8 +31,8 @@ _TXID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _ZEROS = bytes(32)
 
 
-@dataclass(frozen=True, order=True)
-class OutPoint:
+@dataclass(frozen=True, order=True, repr=False)
+class OutPoint(AsWritten):
     """An output of a transaction: its txid in display order (reversed), lower-case hex, and its place."""
 
     txid: str
@@ -49,8 +50,8 @@ class OutPoint:
         return f"{self.txid}:{self.vout}"
 
 
-@dataclass(frozen=True)
-class TxIn:
+@dataclass(frozen=True, repr=False)
+class TxIn(ByMember):
     """An input; `witness` is empty where there is none."""
 
     outpoint: OutPoint
@@ -62,8 +63,8 @@ class TxIn:
         _require_uint32(self.sequence, "sequence")
 
 
-@dataclass(frozen=True)
-class TxOut:
+@dataclass(frozen=True, repr=False)
+class TxOut(ByMember):
     """An output. Raises InvalidAmount."""
 
     amount: Sats
@@ -76,8 +77,8 @@ class TxOut:
         return self.amount.to_bytes(8, "little") + with_length(self.script_pubkey)
 
 
-@dataclass(frozen=True)
-class Transaction:
+@dataclass(frozen=True, repr=False)
+class Transaction(ByMember):
     """A transaction, signed or not; `version`, `locktime` and sequences are unsigned 32-bit numbers."""
 
     version: int

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import NewType, Self
 
 from multisig.errors import InvalidAmount
+from multisig.shown import AsWritten
 
 Sats = NewType("Sats", int)
 
@@ -41,8 +42,8 @@ def format_btc(amount: Sats) -> str:
     return f"{whole}.{fraction:08d}"
 
 
-@dataclass(frozen=True, order=True)
-class FeeRate:
+@dataclass(frozen=True, order=True, repr=False)
+class FeeRate(AsWritten):
     """A fee rate in satoshi per 1,000 virtual bytes, as Bitcoin Core counts it. Raises InvalidAmount."""
 
     sat_per_kvb: int

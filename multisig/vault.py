@@ -13,6 +13,7 @@ from multisig.hashes import sha256
 from multisig.keys import HARDENED, DerivationPath, Fingerprint, KeyOrigin, OriginKey
 from multisig.network import Network
 from multisig.script import multisig_script, p2wpkh, p2wsh
+from multisig.shown import ByMember
 
 _MULTISIG_PURPOSE = 48
 _P2WSH_SCRIPT_TYPE = 2
@@ -61,8 +62,8 @@ _CROCKFORD = str.maketrans(_RFC4648, "0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 _AccountPath = Callable[[Network, int], DerivationPath]
 
 
-@dataclass(frozen=True)
-class Vault:
+@dataclass(frozen=True, repr=False)
+class Vault(ByMember):
     """`threshold` of `cosigners` in native segwit: wsh(sortedmulti(…)) with BIP-48 accounts.
 
     Building one checks all that can be checked (S17; BIP-388, BIP-67): the quorum, keys and fingerprints that
@@ -148,8 +149,8 @@ class Vault:
         return _derivations(self.cosigners, chain, index)
 
 
-@dataclass(frozen=True)
-class Profile:
+@dataclass(frozen=True, repr=False)
+class Profile(ByMember):
     """A person's own single-signature account, wpkh at m/84h/coin/accounth (BIP-84).
 
     Building one checks that the key's network, depth, last level and path agree. Raises InvalidKey,

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import platformdirs
 
+from custody.receipts import Doubt, NoReceipts, Receipts
 from firmware_bridge import Bridge, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.config import Config, rules_of
@@ -162,6 +163,29 @@ def _turn(state: Path) -> Turn:
     return turns_in(folder, f"the signerd of {state}")
 
 
+# What the platform said of its audit logs. Losing it costs the comparison with what came before.
+RECEIPTS_FILE = "audit-receipts"
+
+
+def receipts_in(path: Path, troubles: Troubles) -> Receipts:
+    """What the platform said of its audit logs, compared with what it says: a log that was cut shows here."""
+    doubts: dict[str, str] = {}
+
+    def stand(doubt: Doubt) -> None:
+        doubts[doubt.known.chain] = (
+            f"ALARM: {doubt}. Ask the platform's operator; `custody audit verify --receipts {path}` says "
+            "more. "
+            "If the platform was restored from a backup, remove that file and start signerd again."
+        )
+        troubles.stand("audit log", doubts)
+
+    try:
+        return Receipts.in_file(path, stand)
+    except (OSError, NoReceipts) as error:
+        troubles.stand("receipts", {"receipts": f"What the platform said of its audit log is lost: {error}"})
+        return Receipts(on_doubt=stand)
+
+
 def _wire(
     config: Config,
     state: Path,
@@ -173,6 +197,7 @@ def _wire(
     platform = Platform(account.client, fault=outside.fault)
     devices, feed, keys_due = Devices(bridge, outside.fault), Feed(int(outside.now() * 1000)), asyncio.Event()
     troubles = Troubles(feed)
+    account.client.core.receipts = receipts_in(state / RECEIPTS_FILE, troubles)
     runner = Runner(
         journal,
         devices,

@@ -4,7 +4,7 @@ from typing import IO, Any, NoReturn
 
 import click
 
-from custody.terminal import Exit, tell
+from custody.terminal import Answers, Exit, answers, tell
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask: for scripts.")
@@ -32,3 +32,19 @@ class Stop(click.ClickException):
 def fail(sentence: str, hint: str, status: Exit = Exit.FAILED) -> NoReturn:
     """End the command."""
     raise Stop(sentence, hint, status)
+
+
+def own_answers() -> Answers:
+    """What is asked of the person. Passwords are never arguments, which every program on the machine sees
+    (P49).
+    """
+    hint = (
+        "Type it, or give one line for each question on standard input; --yes where it is to be answered yes."
+    )
+    return answers(lambda sentence: Stop(sentence, hint, Exit.USAGE, code="answer-missing"))
+
+
+def confirm(own: Answers, question: str, *, yes: bool) -> None:
+    """Goes on after a yes. Raises Stop."""
+    if not yes and not own.yes(question):
+        raise Stop("Nothing was done", "", Exit.DECLINED)

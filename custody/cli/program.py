@@ -2,11 +2,15 @@
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from custody.terminal import Exit, put
+from custody.cli import auditing, limits, members, payments, proposals, sign_in, vaults
+from custody.cli.common import own_answers
+from custody.cli.desk import Desk, Outside
+from custody.terminal import Exit, put, tell
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}"
@@ -40,9 +44,46 @@ def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bo
 
 
 @click.group(cls=WithOperators, epilog=EPILOGUE, context_settings={"show_default": True})
+@click.option(
+    "--session",
+    type=click.Path(path_type=Path),
+    envvar="CUSTODY_SESSION",
+    metavar="DIR",
+    help="The folder of the sign-in, for those who use the platform; default: the desktop's own.",
+)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version)
-def app() -> None:
+@click.pass_context
+def app(context: click.Context, session: Path | None) -> None:
     """Spend from an organisation's vaults, and run the platform that keeps them."""
+    outside = context.obj if isinstance(context.obj, Outside) else Outside()
+    context.obj = Desk(None if session is None else session.absolute(), own_answers(), outside)
+
+
+class AuditWithOperators(WithOperators):
+    def _operators(self) -> click.Group:
+        found = super()._operators().commands["audit"]
+        assert isinstance(found, click.Group)
+        return found
+
+
+@app.group("audit", cls=AuditWithOperators)
+def audit() -> None:
+    """The audit log: of a workspace for its members, of the whole platform for its operator."""
+
+
+audit.add_command(auditing.tail_command)
+for command in (
+    sign_in.login_command,
+    sign_in.logout_command,
+    sign_in.whoami_command,
+    vaults.vault,
+    payments.propose_command,
+    proposals.proposals_command,
+    proposals.approve_status_command,
+    members.member,
+    limits.limit,
+):
+    app.add_command(command)
 
 
 def program() -> NoReturn:
@@ -55,4 +96,10 @@ def program() -> NoReturn:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("custody"):
+            raise
+        hint = "An operator installs it: docs/operating.md says how."
+        sentence = f"the platform's server is not installed here ({error.name} is missing)"
+        sys.exit(tell("custody", "not-installed", sentence, hint, Exit.FAILED, as_json="--json" in sys.argv))
     sys.exit(status if isinstance(status, int) else Exit.OK)

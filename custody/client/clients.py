@@ -1,5 +1,6 @@
 """All calls of the platform, as two clients: one that waits and one that awaits."""
 
+from custody.client.changes import ChangeCalls
 from custody.client.connection import AwaitingConnection, WaitingConnection
 from custody.client.payments import (
     AddressBookCalls,
@@ -32,6 +33,7 @@ class Api(
     PurchaseCalls,
     TokenCalls,
     WebhookCalls,
+    ChangeCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from custody import exchange
 from custody.client.errors import ApiError, BadAnswer, InsecureUrl, SignedOut, Unreachable
 from custody.exchange import Exclusive, Plan, Reply, Request, Why, is_success, method, retry_after
+from custody.receipts import HEADER, Receipts
 from custody.schemas.auth import REFRESH_COOKIE, RefreshRequest, RefreshResponse
 from custody.schemas.errors import Problem
 from custody.schemas.faults import fault_place, fault_words
@@ -59,6 +60,8 @@ class Core:
     jitter: Callable[[], float]
     session: Session | None = None
     on_session: Callable[[Session | None], None] = field(default=lambda _session: None)
+    # What the platform said of its audit log.
+    receipts: Receipts = field(default_factory=Receipts)
 
     def set_session(self, session: Session | None) -> None:
         self.session = session
@@ -227,8 +230,10 @@ def attempt(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
     Raises:
         Unreachable: no answer in the tries allowed. BadAnswer: one that is compressed or too large.
     """
+    known = core.receipts.known
     outcome = yield from exchange.attempt(request, repeatable=repeatable, jitter=core.jitter, now=core.now)
     if isinstance(outcome, Reply):
+        core.receipts.hear(outcome.headers.get(HEADER.lower(), ""), known)
         return outcome
     if outcome.why is Why.UNFIT:
         raise BadAnswer(str(outcome.cause)) from None

@@ -47,6 +47,7 @@ from custody.server.service.people.onboarding import Onboarding
 from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
+from custody.server.service.people.second_person import SecondPerson
 from custody.server.service.people.setup import Setup
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
@@ -237,6 +238,7 @@ def _wire(
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         invitations=Invitations(clock, random, audit, people, grants),
+        second_person=SecondPerson(clock, random, audit, world.policies),
         address_book=AddressBook(clock, audit),
         onboarding=Onboarding(clock, audit),
         vaults=Vaults(clock, random, audit, limits),

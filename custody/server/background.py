@@ -111,6 +111,8 @@ class Background:
             workers.stop()
             self._running.remove(workers)
             self.close_chains()
+            if self.works:
+                survive("checkpoint", self.checkpoints.at_stop)
 
     def stop_taking(self) -> None:
         """No new work from now on: what is under way has until `running` ends. From any thread, at once."""

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from multisig.keys import Fingerprint
 from multisig.network import Network
+from multisig.shown import ByMember
 from multisig.tokens.payload import Payload
 from multisig.transaction import OutPoint
 from multisig.units import FeeRate, Sats
@@ -88,8 +89,8 @@ def found(code: FindingCode, sentence: str, subject: str = WHOLE) -> Finding:
     return Finding(code.value, code.severity, sentence, subject)
 
 
-@dataclass(frozen=True, slots=True)
-class InspectedInput:
+@dataclass(frozen=True, slots=True, repr=False)
+class InspectedInput(ByMember):
     """A coin that is spent. `amount` is 0, `chain` and `address_index` None, where they are not proven."""
 
     index: int
@@ -100,8 +101,8 @@ class InspectedInput:
     signed_by: tuple[Fingerprint, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Payment:
+@dataclass(frozen=True, slots=True, repr=False)
+class Payment(ByMember):
     """An output that is not proven to come back. `address` is None where the script has none."""
 
     output_index: int
@@ -110,8 +111,8 @@ class Payment:
     address: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+@dataclass(frozen=True, slots=True, repr=False)
+class Change(ByMember):
     """An output whose script was derived again from the policy: the money stays."""
 
     output_index: int
@@ -121,8 +122,8 @@ class Change:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpReturn:
+@dataclass(frozen=True, slots=True, repr=False)
+class OpReturn(ByMember):
     """An output that only carries data. `token` is what the data says where it is a token's payload."""
 
     output_index: int
@@ -130,8 +131,8 @@ class OpReturn:
     token: Payload | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Inspection(ByMember):
     """Every figure comes from the PSBT's bytes and the policy, none from a claim.
 
     Amounts are satoshi; `total_in` counts proven coins only, so `fee` means something only where no finding

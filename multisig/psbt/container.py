@@ -10,13 +10,14 @@ from multisig.keys import ExtendedPublicKey, KeyOrigin
 from multisig.psbt.codec import decode_psbt, encode_psbt, encode_skeleton
 from multisig.psbt.embit_reader import require_same_reading
 from multisig.psbt.fields import PsbtInput, PsbtLimits, PsbtOutput
+from multisig.shown import ByMember
 from multisig.transaction import Transaction
 
 DEFAULT_LIMITS = PsbtLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class Psbt:
+@dataclass(frozen=True, slots=True, repr=False)
+class Psbt(ByMember):
     """A partially signed transaction, version 0 (BIP-174).
 
     `tx` is the unsigned transaction; `inputs` and `outputs` follow its order. Equal values serialise to

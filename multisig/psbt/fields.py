@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from multisig.errors import InvalidPsbt, PsbtTooLarge
 from multisig.keys import KeyOrigin
+from multisig.shown import ByMember
 from multisig.transaction import OutPoint, Transaction, TxOut
 from multisig.units import Sats
 from multisig.wire import Reader, with_length
@@ -172,8 +173,8 @@ def check_fields(
             raise InvalidPsbt(f"The value of {rule.name} has a wrong length.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PsbtInput:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PsbtInput(ByMember):
     """Claims about one input. Nothing here is proven: `multisig.inspection` says what is.
 
     Public keys are serialised points of 33 (or, in other people's PSBTs, 65) bytes; partial signatures
@@ -197,8 +198,8 @@ class PsbtInput:
         return self.final_script_sig is not None or self.final_script_witness is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PsbtOutput:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PsbtOutput(ByMember):
     """Amount and script of one output of the unsigned transaction, and what is claimed about it."""
 
     amount: Sats

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from multisig.canonical_json import JsonError, JsonValue, canonical_json, parse_canonical
 from multisig.errors import InvalidToken
 from multisig.hashes import sha256
+from multisig.shown import ByMember
 from multisig.tokens.amounts import TokenAmount, check_supplies
 from multisig.tokens.names import check_icon, check_name, check_ticker
 from multisig.tokens.payload import Deploy, check_holder
@@ -23,8 +24,8 @@ _HEX = re.compile(r"(?:[0-9a-f]{2}){22,34}", re.ASCII)
 _INVALID = "The bytecode is not valid"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bytecode:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Bytecode(ByMember):
     """A token from its first day. Supplies are in raw units, scripts are output scripts, `icon` may be empty.
 
     `whitelist` is in ascending order of its bytes without repetition: one list, one hash. Raises

@@ -22,6 +22,7 @@ from multisig.script import (
     parse_op_return,
     witness_output,
 )
+from multisig.shown import ByMember
 from multisig.tokens.amounts import TokenAmount, check_supplies, leb128, read_leb128, token_amount
 from multisig.tokens.names import check_ticker
 from multisig.wire import Reader, WireError
@@ -137,8 +138,8 @@ _TAKES: Mapping[Function, tuple[bool, bool]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deploy:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Deploy(ByMember):
     """A new token, bound to its bytecode by hash. Supplies are in raw units. Raises InvalidToken."""
 
     bytecode_hash: bytes
@@ -157,8 +158,8 @@ class Deploy:
         check_ticker(self.ticker)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Call(ByMember):
     """A call of a token's function.
 
     `contract_id` is the deployment's txid as it is written, `amount` raw units, `address` an output script:

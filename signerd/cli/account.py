@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from custody.terminal import CODE, EMAIL, PASSWORD
 from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import Answers, answer, aside, say
 from signerd.errors import AnswerMissing, SignInFailed
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
 
 
 # As multisig.Network has them, here so that the command line need not load it; a test compares them.

@@ -302,6 +302,8 @@ def virtual(
 @click.option("--tokens", is_flag=True, help="Then make a token, send some of it, stop it and destroy some.")
 def demo(auto: bool, tokens: bool) -> None:
     """Run the main job end to end on this machine: the platform, three signers, three virtual devices."""
+    # Loading it takes a second or two.
+    click.echo("The demo: one payment from a vault of three signers, on this machine alone.")
     from signerd.demo import story
 
     raise click.exceptions.Exit(story.main(auto=auto, tokens=tokens))

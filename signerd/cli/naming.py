@@ -7,10 +7,11 @@ bears its letters as a name.
 
 import contextlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from custody import naming
+from custody.naming import Candidate
 from signerd.cli.terminal import aside
 from signerd.errors import InvalidRequest, NoSuchDevice, NotPinned, UnknownApp, UnknownProposal, UnknownVault
 
@@ -19,53 +20,17 @@ if TYPE_CHECKING:
     from signerd.core.values import Pin
     from signerd.shapes import DeviceView, ProposalLine, ProposalView, VaultView
 
-# Fewer characters of an id are a slip of the finger.
-LEAST = 4
-# Of more that could be meant, so many are listed.
-MOST_LISTED = 8
 # What may be an id; as the platform and this daemon make them, whole: nothing has to be looked up.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 _WHOLE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """``names``: each of them means it. ``words``: what it is, beside its id."""
-
-    id: str
-    names: tuple[str, ...]
-    words: str
-
-
 def named(given: str, candidates: Iterable[Candidate], kind: str) -> Candidate | None:
-    """The one that is meant; None where none is.
-
-    Raises:
-        InvalidRequest: several could be, with all of them.
-    """
-    known = {candidate.id: candidate for candidate in candidates}
-    if given in known:
-        return known[given]
-    wanted = given.strip().casefold()
-    found = [candidate for candidate in known.values() if _is_meant(wanted, candidate)]
-    if len(found) > 1:
-        _ambiguous(given, found, kind)
-    return found[0] if found else None
-
-
-def _is_meant(wanted: str, candidate: Candidate) -> bool:
-    if len(wanted) >= LEAST and candidate.id.casefold().startswith(wanted):
-        return True
-    return bool(wanted) and any(wanted == name.strip().casefold() for name in candidate.names)
-
-
-def _ambiguous(given: str, found: Sequence[Candidate], kind: str) -> NoReturn:
-    lines = [f"    {candidate.id}  {candidate.words}" for candidate in found[:MOST_LISTED]]
-    more = [f"    and {len(found) - MOST_LISTED} more"] if len(found) > MOST_LISTED else []
-    raise InvalidRequest(
-        f"'{given}' could be any of {len(found)} {kind}s",
-        hint="\n".join(["Name one by its id:", *lines, *more]),
-    )
+    """The one that is meant; None where none is. Raises InvalidRequest where several could be."""
+    try:
+        return naming.named(given, candidates, kind)
+    except naming.Ambiguous as error:
+        raise InvalidRequest(str(error), hint=error.hint) from None
 
 
 def _said(given: str, found: Candidate, kind: str) -> str:

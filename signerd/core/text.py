@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from custody.text import LONGEST_TEXT, SATS_PER_BTC, amount, plain, said
+from custody.text import LONGEST_TEXT, SATS_PER_BTC, SHORT_ID, amount, plain, said, short_ids
 
 __all__ = [
     "LONGEST_TEXT",
@@ -36,24 +36,9 @@ def as_compared(screen: str, address: str) -> str:
     return screen if screen == address else f"{screen} ({address} elsewhere: {WHY_ELSEWHERE})"
 
 
-# So many characters of an id a person tells apart; where two begin alike, more are shown.
-SHORT_ID = 8
-
-
 def short_id(psbt_id: str) -> str:
     """As a title names another proposal."""
     return plain(psbt_id)[:SHORT_ID]
-
-
-def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Each id of a list in so few characters that no two of them are the same: 8, or more where they begin
-    alike. Any of them names its proposal in a command.
-    """
-    unique = set(ids)
-    length = SHORT_ID
-    while len({one[:length] for one in unique}) < len(unique):
-        length += 1
-    return {one: one[:length] for one in unique}
 
 
 def canonical(value: Any) -> bytes:

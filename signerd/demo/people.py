@@ -1,98 +1,25 @@
-"""The people of the demo: an account with its mailbox, a daemon and the virtual devices with the finger on
-their buttons.
-"""
+"""The people of the demo: an account with its mailbox, and a daemon beside a device."""
 
 import asyncio
-import contextlib
-import json
 import re
 import secrets
-import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.policy import SMTP
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from custody.client import AsyncClient
-from multisig import Network
 from signerd.client import AsyncDaemonClient
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
-from signerd.demo.programs import START_SECONDS, STEP_SECONDS, DemoFailed, Program, Programs
+from signerd.demo.devices import NETWORK, DemoDevice
+from signerd.demo.programs import STEP_SECONDS, DemoFailed, Program, Programs
 from signerd.errors import UnknownProposal
 from signerd.shapes import ProposalView, VaultView
 
-# The platform's embedded chain, called a signet: page, terminal and device then write an address alike. No
-# device knows regtest's own form (ADR 6).
-NETWORK = Network.SIGNET
-
 Found = TypeVar("Found")
-# Shown the device's name and the lines of its screen; true presses yes.
-Finger = Callable[[str, list[str]], bool]
-
-
-@dataclass
-class DemoDevice:
-    """A virtual device in a process of its own, with its endpoint for ``signerd`` and its fingerprint."""
-
-    title: str
-    endpoint: str
-    fingerprint: str
-    program: Program
-    _watching: asyncio.Task[None]
-
-    async def stop(self) -> None:
-        self._watching.cancel()
-        await self.program.stop()
-
-
-async def start_device(
-    programs: Programs, family: str, title: str, listen: str, seed_file: Path, finger: Finger
-) -> DemoDevice:
-    """Start a virtual device and answer its prompts with ``finger``."""
-    args = ["device", "virtual", family, "--listen", listen, "--network", str(NETWORK)]
-    args += ["--seed-file", str(seed_file), "--json"]
-    program = await programs.start(title, "signerd", args)
-    lines = program.lines()
-    try:
-        ready = json.loads(await asyncio.wait_for(anext(lines), START_SECONDS))
-    except (TimeoutError, StopAsyncIteration, ValueError):
-        await program.stop()
-        raise DemoFailed(f"{title} did not start; its log is {program.log}") from None
-
-    async def watch() -> None:
-        async for line in lines:
-            event = json.loads(line)
-            if event.get("event") == "prompt":
-                pressed = await answered(partial(finger, title, event["lines"]))
-                await program.say(f"{'yes' if pressed else 'no'} {event['id']}")
-
-    return DemoDevice(title, ready["endpoint"], ready["fingerprint"], program, asyncio.create_task(watch()))
-
-
-async def answered(ask: Callable[[], bool]) -> bool:
-    """A person's answer, asked for in a thread that is not waited for: a person who stops the demo never
-    gives it.
-    """
-    loop = asyncio.get_running_loop()
-    decided: asyncio.Future[bool] = loop.create_future()
-
-    def decide(answer: bool) -> None:
-        if not decided.done():
-            decided.set_result(answer)
-
-    def wait_for_it() -> None:
-        answer = ask()
-        # The demo may have ended meanwhile.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(decide, answer)
-
-    threading.Thread(target=wait_for_it, name="person", daemon=True).start()
-    return await decided
-
-
 _CODE = re.compile(r"\b[0-9]{6}\b")
 
 
@@ -142,15 +69,24 @@ class Mailbox:
         raise DemoFailed(f"no mail with a code for {email} came")
 
 
+class NotSigned(Exception):
+    """The proposal could be signed and is not: the sentence says why. It may be approved again."""
+
+
 @dataclass
 class Signer:
-    """One signer's desktop. ``daemon`` is their ``signerd``, spoken to as any program of theirs may."""
+    """One signer's desktop. ``daemon`` is their ``signerd``, spoken to as any program of theirs may.
+
+    ``patience``: seconds for what waits for the signer; None where a person thinks.
+    """
 
     name: str
     account: Account
     state: Path
     device: DemoDevice
     programs: Programs
+    patience: float | None = STEP_SECONDS
+    page_url: str | None = None
 
     def prepare(self, platform_url: str) -> None:
         """Write the configuration, and the passphrase of the secrets file as systemd would hand it over."""
@@ -221,18 +157,34 @@ class Signer:
         """Say yes, and wait until the device has signed and the platform has the signature.
 
         Raises:
-            DemoFailed: it is not signed. SignerdError: it may not be approved.
+            NotSigned: the device did not sign. SignerdError: it may not be approved.
         """
         view = await self.daemon.proposal(psbt_id)
         await self.daemon.approve(psbt_id, view.digest, acknowledged)
+        await self.signs(psbt_id)
+
+    async def signs(self, psbt_id: str) -> None:
+        """Wait until the device has signed what was approved, and the platform has the signature.
+
+        Raises:
+            NotSigned: the device did not sign.
+        """
 
         async def look() -> ProposalView | None:
             found = await self.daemon.proposal(psbt_id)
             return None if found.state in ON_THE_WAY else found
 
-        outcome = await self.until("signs the proposal", look)
+        outcome = await self.until("signs the proposal", look, self.patience)
         if outcome.state not in DELIVERED:
-            raise DemoFailed(f"{self.name} did not sign: {outcome.reason}")
+            raise NotSigned(f"{self.name} did not sign: {outcome.reason}")
+
+    async def decides(self, psbt_id: str) -> None:
+        """Wait until the proposal waits for this signer's decision no more, wherever they decided."""
+
+        async def look() -> bool | None:
+            return (await self.daemon.proposal(psbt_id)).state not in ASKED or None
+
+        await self.until("decides", look, self.patience)
 
     async def is_asked(self, psbt_id: str) -> None:
         """Wait until this signer is asked about a proposal, or the checks refuse it."""
@@ -246,7 +198,9 @@ class Signer:
 
         await self.until("is asked about the proposal", look)
 
-    async def until(self, what: str, look: Callable[[], Awaitable[Found | None]]) -> Found:
+    async def until(
+        self, what: str, look: Callable[[], Awaitable[Found | None]], seconds: float | None = STEP_SECONDS
+    ) -> Found:
         """What ``look`` gives once it gives anything: it looks now, at whatever happens at this desk, and at
         each heartbeat of the daemon.
 
@@ -254,12 +208,12 @@ class Signer:
             DemoFailed: the daemon ends before, or it takes too long.
         """
         try:
-            async with asyncio.timeout(STEP_SECONDS), self.daemon.follow() as happenings:
+            async with asyncio.timeout(seconds), self.daemon.follow() as happenings:
                 if (found := await look()) is not None:
                     return found
                 async for _ in happenings:
                     if (found := await look()) is not None:
                         return found
         except TimeoutError:
-            raise DemoFailed(f"{self.name}: it took more than {STEP_SECONDS:.0f} s until it {what}") from None
+            raise DemoFailed(f"{self.name}: it took more than {seconds or 0:.0f} s until it {what}") from None
         raise DemoFailed(f"the signerd of {self.name} ended before it {what}")

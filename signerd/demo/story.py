@@ -1,40 +1,30 @@
-"""The main job from an empty folder to a confirmed transaction, step by step, each failing loudly."""
+"""The main job from an empty folder to a confirmed transaction, step by step.
+
+A person may say no at any step: then the story says what that means, and offers the step again.
+"""
 
 import asyncio
-import json
-import re
 import shutil
 import signal
-import sys
 import tempfile
-import textwrap
 import time
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import SecretStr
 
 from custody.client import AsyncClient, ClientError
-from custody.schemas.auth import RegisterRequest
-from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.proposals import CreatePsbtRequest, Proposal, ProposalStatus
 from custody.schemas.vaults import CreateWalletRequest, Vault
 from multisig import encode_address, format_btc, p2wpkh, sats
-from signerd.demo.people import (
-    NETWORK,
-    Account,
-    DemoDevice,
-    Finger,
-    Mailbox,
-    Signer,
-    answered,
-    new_account,
-    start_device,
-)
-from signerd.demo.programs import STEP_SECONDS, DemoFailed, Made, Program, Programs, side_by_side
+from signerd.demo.asking import Left, decided, explore, insisted
+from signerd.demo.devices import NETWORK
+from signerd.demo.people import NotSigned, Signer
+from signerd.demo.programs import STEP_SECONDS, DemoFailed, Made, Programs, side_by_side
+from signerd.demo.stage import Demo, members, set_up
+from signerd.demo.terminal import NobodyThere
 from signerd.demo.tokens import TokenStory
 from signerd.errors import SignerdError
 
@@ -43,95 +33,87 @@ FUNDED_BTC = "0.5"
 PAID_SATS = 12_345_678
 # The generator point's public key: no wallet's coins, the same address in every run.
 PAYEE_KEY = bytes.fromhex("0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
-SIGNERS = (("first", "ledger"), ("second", "coldcard"), ("third", "trezor"))
 ON_ITS_WAY = {ProposalStatus.PENDING, ProposalStatus.SIGNED, ProposalStatus.BROADCASTING}
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
-PLATFORM_SETTINGS = {f"CUSTODY_CHAIN_{NETWORK.name}": "embedded"}
 # The programs live in sessions of their own: what ends the demo does not reach them by itself.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
-
-@dataclass
-class Demo:
-    """What the steps hand on. ``auto`` presses every button; otherwise a person does. ``tokens``: also the
-    life of a token.
-    """
-
-    root: Path
-    programs: Programs
-    auto: bool
-    tokens: bool = False
-    started: float = field(default_factory=time.monotonic)
-    url: str = ""
-    organisation_id: int = 0
-    workspace_id: int = 0
-    owner: Account = field(default_factory=lambda: new_account("owner"))
-    signers: list[Signer] = field(default_factory=list)
-    user_ids: list[int] = field(default_factory=list)
-
-    @property
-    def platform_state(self) -> Path:
-        return self.root / "platform"
-
-    @property
-    def mailbox(self) -> Mailbox:
-        return Mailbox(self.platform_state / "mail")
-
-    def tell(self, text: str) -> None:
-        click.echo(f"[{time.monotonic() - self.started:5.1f} s] {text}")
-
-    async def custody(self, what: str, *args: str, given: str = "") -> str:
-        """A command of the operator's."""
-        state = ["--state", str(self.platform_state)]
-        return await self.programs.command(
-            what, "custody.server", [*args, *state], given=given, env=PLATFORM_SETTINGS
-        )
+Rest = Callable[[], Awaitable[None]]
 
 
 def main(*, auto: bool, tokens: bool = False) -> int:
-    """Run the demo; the exit status. The transaction id is the last line of a run that went well."""
+    """Run the demo; the exit status. Unattended, the transaction id is the last line of a run that went
+    well.
+    """
     root = Path(tempfile.mkdtemp(prefix="signerd-demo-"))
     logs = root / "logs"
     logs.mkdir()
+    demo = Demo(root, Programs(logs), auto, tokens)
     try:
-        txid = asyncio.run(_run(Demo(root, Programs(logs), auto, tokens)))
-    except (KeyboardInterrupt, asyncio.CancelledError, click.Abort) as end:
-        click.echo(f"\nStopped. What was written is in {root}.", err=True)
-        return EXIT_TERMINATED if isinstance(end, asyncio.CancelledError) else EXIT_INTERRUPTED
-    except (DemoFailed, ClientError, SignerdError) as error:
+        txid = asyncio.run(_run(demo))
+    except (KeyboardInterrupt, asyncio.CancelledError) as end:
+        click.echo(f"\nStopped. What was written is in {root}; delete it when you have looked.", err=True)
+        if isinstance(end, asyncio.CancelledError):
+            return EXIT_TERMINATED
+        return 0 if demo.told else EXIT_INTERRUPTED
+    except (DemoFailed, NotSigned, ClientError, SignerdError) as error:
         # The reason comes last: it is what a person must see on a small screen.
         click.echo(f"\nWhat each program said is in {logs}; delete {root} when you have read it.", err=True)
         click.echo(f"The demo failed: {error}", err=True)
         return EXIT_FAILED
     if auto:
         shutil.rmtree(root)
+        click.echo(txid)
     else:
-        _where_to_look_next(root)
-    click.echo(txid)
+        click.echo(f"Stopped. What was written is in {root}; delete it when you have looked.")
     return 0
 
 
 async def _run(demo: Demo) -> str:
     _end_by_signals()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(demo.terminal.open())
+        stack.push_async_callback(_end, demo)
+        if demo.auto:
+            return await _unattended(demo, stack)
+        # Where a script presses the buttons, no web server is loaded for them.
+        from device_simulators.page.serve import serving
+
+        demo.devices_url = await stack.enter_async_context(serving(demo.desk))
+        demo.tell(f"The screens and buttons of the virtual devices: {demo.devices_url}")
+        demo.tell(
+            "    open that in your browser; each question waits there and here, answer it in either place"
+        )
+        return await _with_a_person(demo, _and_then_explore(demo, stack))
+
+
+async def _end(demo: Demo) -> None:
+    if not demo.auto:
+        demo.terminal.say("\nStopping every program …", doing="Stopping every program")
+    await side_by_side(*(signer.leave() for signer in demo.signers))
+    await demo.programs.stop()
+
+
+async def _with_a_person(demo: Demo, story: Coroutine[Any, Any, str]) -> str:
+    """What the story gives, while somebody is at the terminal.
+
+    Raises:
+        DemoFailed: its input ends before the story does.
+    """
+    telling, gone = asyncio.create_task(story), asyncio.create_task(demo.terminal.ended())
     try:
-        await _programs(demo)
-        async with AsyncClient(demo.url) as owner:
-            await demo.owner.sign_in(owner, demo.mailbox)
-            await _members(demo, owner)
-            await _keys(demo)
-            vault = await _vault(demo, owner)
-            await _fund(demo, owner, vault)
-            psbt_id = await _propose(demo, owner, vault)
-            await _approve(demo, psbt_id)
-            txid = await _confirm(demo, owner, psbt_id)
-            if demo.tokens:
-                await _token(demo, owner, vault)
-            return txid
+        await asyncio.wait({telling, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if telling.done() and not isinstance(telling.exception(), NobodyThere):
+            return telling.result()
+        if demo.told:
+            return ""
+        raise DemoFailed("nobody is at this terminal: its input has ended. `make demo AUTO=1` needs nobody")
     finally:
-        await side_by_side(*(signer.leave() for signer in demo.signers))
-        await demo.programs.stop()
+        for task in (telling, gone):
+            task.cancel()
+        await asyncio.gather(telling, gone, return_exceptions=True)
 
 
 def _end_by_signals() -> None:
@@ -148,126 +130,42 @@ def _end_by_signals() -> None:
         loop.add_signal_handler(number, end)
 
 
-async def _programs(demo: Demo) -> None:
-    """The platform and the devices start side by side; then, with the platform's address, a signerd beside
-    each device.
-    """
-    demo.tell("Starting the platform, served from SQLite, and three virtual devices")
-    demo.tell(
-        f"    its chain is a private one in this process, not the public {NETWORK}: no coin is worth a thing"
-    )
-    server = await start_platform(demo)
-    devices = await side_by_side(*(_device(demo, name, maker) for name, maker in SIGNERS))
-    await served(demo, server)
-    demo.tell("An organisation with a workspace, and a signerd for each device")
-    accounts = [new_account(name) for name, _ in SIGNERS]
-    demo.signers = [
-        Signer(f"the {name} signer", account, demo.root / name, device, demo.programs)
-        for (name, _), account, device in zip(SIGNERS, accounts, devices, strict=True)
-    ]
-    await side_by_side(organised(demo), *(_desk(demo, signer) for signer in demo.signers))
+async def _unattended(demo: Demo, stack: AsyncExitStack) -> str:
+    """The transaction's id."""
+    txid, rest = await _main_job(demo, stack)
+    if demo.tokens:
+        await rest()
+    return txid
 
 
-async def start_platform(demo: Demo) -> Program:
-    args = ["serve", "--state", str(demo.platform_state), "--listen", "127.0.0.1:0"]
-    return await demo.programs.start("platform", "custody.server", args, env=PLATFORM_SETTINGS)
-
-
-async def served(demo: Demo, server: Program) -> None:
-    """Wait until the platform answers."""
-    demo.url = (await server.until_said(re.compile(r"Serving on (http://\S+)")))[1]
-    demo.tell(f"    the platform serves {demo.url}")
-
-
-async def organised(demo: Demo) -> None:
-    """The first organisation, which the operator makes beside the platform that serves."""
-    placed = json.loads(
-        await demo.custody(
-            "create the organisation",
-            "admin", "bootstrap", "--organisation", "Demo", "--workspace", "Treasury",
-            "--chain", str(NETWORK), "--email", demo.owner.email, "--json",
-            given=demo.owner.password,
-        )
-    )  # fmt: skip
-    demo.organisation_id, demo.workspace_id = placed["organisation_id"], placed["workspace_id"]
-
-
-async def _device(demo: Demo, name: str, maker: str) -> DemoDevice:
-    title = f"{maker.capitalize()} of the {name} signer"
-    listen = str(demo.root / f"{name}.sock") if maker == "coldcard" else "127.0.0.1:0"
-    device = await start_device(
-        demo.programs, maker, title, listen, demo.root / f"{name}.seed", _finger(demo)
-    )
-    demo.tell(f"    {title} is switched on")
-    return device
-
-
-async def _desk(demo: Demo, signer: Signer) -> None:
-    signer.prepare(demo.url)
-    await signer.start_daemon()
-    url = (await signer.daemon.status()).page_url
-    demo.tell(f"    the signerd of {signer.name} sees its device; its page: {url or 'not served here'}")
-    if url and not demo.auto:
-        program = Path(sys.executable).parent / "signerd"
-        demo.tell(f"      enter it with: {program} --state {signer.state} open")
-
-
-async def _members(demo: Demo, owner: AsyncClient) -> None:
-    demo.tell("Inviting the signers: each makes an account, accepts, and signs in (signerd login)")
-    roles = await owner.roles(demo.workspace_id)
-    role_id = next(role.role_id for role in roles if role.name == "Signer")
-    demo.user_ids = await side_by_side(*(join(demo, owner, signer, role_id) for signer in demo.signers))
-
-
-async def join(demo: Demo, owner: AsyncClient, signer: Signer, role_id: int) -> int:
-    """The user's id, once they are a member and their signerd is signed in."""
-    account = signer.account
-    await owner.invite_to_workspace(
-        InviteToWorkspaceRequest(
-            invited_email=account.email,
-            workspace_context=demo.workspace_id,
-            org_id=demo.organisation_id,
-            role_id=role_id,
-        ),
-        idempotency_key=f"demo-{account.email}",
-    )
-    async with AsyncClient(demo.url) as person:
-        await person.register(RegisterRequest(email=account.email, password=SecretStr(account.password)))
-        await account.sign_in(person, demo.mailbox)
-        for invitation in await person.own_invitations():
-            await person.accept_invite(invitation.invite_uid)
-        user_id = (await person.user_info()).uuid
-        await person.logout()
-    await signer.sign_in(demo.mailbox)
-    return user_id
-
-
-def _finger(demo: Demo) -> Finger:
-    return _script(demo) if demo.auto else _person
-
-
-def _script(demo: Demo) -> Finger:
-    def press(title: str, lines: list[str]) -> bool:
-        demo.tell(f"    {title} shows: {' / '.join(lines)} → yes")
-        return True
-
-    return press
-
-
-def _person(title: str, lines: list[str]) -> bool:
-    room = shutil.get_terminal_size().columns - 4
-    wrapped = [part for line in lines for part in textwrap.wrap(line, room) or [""]]
-    width = min(max(len(line) for line in (title, *wrapped)), room) + 1
-    box = [f"┌─{title:─<{width}}┐", *(f"│ {line:<{width}}│" for line in wrapped), f"└{'─' * (width + 1)}┘"]
-    click.echo("\n" + "\n".join(box))
-    return _confirmed("Press the device's button?")
-
-
-def _confirmed(question: str) -> bool:
+async def _and_then_explore(demo: Demo, stack: AsyncExitStack) -> str:
+    """The transaction's id; empty where the person refused something for good."""
+    txid, rest = "", None
     try:
-        return click.confirm(question, default=None)
-    except click.Abort:
-        return False  # No person is there to answer.
+        txid, rest = await _main_job(demo, stack)
+        demo.terminal.say(f"\nThe transaction, confirmed on the private chain:\n{txid}")
+        if demo.tokens:
+            await rest()
+            rest = None
+    except Left:
+        demo.terminal.say("\nThe story ends here, as you wish.")
+    await explore(demo, rest)
+    return txid
+
+
+async def _main_job(demo: Demo, stack: AsyncExitStack) -> tuple[str, Rest]:
+    """The transaction's id, once it is in a block, and what there is to tell beside. Raises Left."""
+    await set_up(demo)
+    owner = await stack.enter_async_context(AsyncClient(demo.url))
+    await demo.owner.sign_in(owner, demo.mailbox)
+    await members(demo, owner)
+    await _keys(demo)
+    vault = await _vault(demo, owner)
+    await _fund(demo, owner, vault)
+    psbt_id = await _propose(demo, owner, vault)
+    await _approve(demo, psbt_id)
+    txid = await _confirm(demo, owner, psbt_id)
+    return txid, lambda: _token(demo, owner, vault)
 
 
 async def _at_each(demo: Demo, do: Callable[[Signer], Coroutine[Any, Any, Made]], signers: int) -> list[Made]:
@@ -284,7 +182,7 @@ async def _keys(demo: Demo) -> None:
             f"Registering the key of {signer.name} (signerd register): {signer.device.title}, fingerprint "
             f"{signer.device.fingerprint}"
         )
-        await signer.register()
+        await insisted(demo, signer.register)
 
     await _at_each(demo, register, len(demo.signers))
 
@@ -318,11 +216,12 @@ async def _pin(demo: Demo, signer: Signer, vault_id: str) -> str:
     vault = await signer.sees_vault(vault_id)
     if vault.verification_code is None:
         raise DemoFailed(f"{signer.name} cannot read the vault: {vault.fault}")
+    code = vault.verification_code
     demo.tell(f"    {signer.name.capitalize()} compares the first address {vault.first_address}")
-    pinned = await signer.daemon.pin(vault_id, vault.verification_code)
+    pinned = await insisted(demo, lambda: signer.daemon.pin(vault_id, code))
     if not pinned.address_shown:
         raise DemoFailed(f"{signer.device.title} did not show the vault's first address")
-    return vault.verification_code
+    return code
 
 
 async def _fund(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
@@ -383,14 +282,18 @@ async def _approve(demo: Demo, psbt_id: str, acknowledged: tuple[str, ...] = ())
 
 async def _approve_at(demo: Demo, signer: Signer, psbt_id: str, acknowledged: tuple[str, ...]) -> None:
     await signer.is_asked(psbt_id)
-    if not demo.auto:
-        shown = await demo.programs.command("show", "signerd", ["show", psbt_id], env=signer.environment)
-        click.echo(f"\n{signer.name}'s signerd shows:\n{shown}")
-        if not await answered(lambda: _confirmed(f"You are {signer.name}. Approve?")):
-            await signer.daemon.reject(psbt_id, "declined in the demo")
-            raise DemoFailed(f"{signer.name} declined the proposal, so it is not signed")
-    demo.tell(f"{signer.name.capitalize()} approves (signerd approve); {signer.device.title} is asked")
-    await signer.approve(psbt_id, acknowledged)
+    told = f"{signer.name.capitalize()} approves (signerd approve); {signer.device.title} is asked"
+
+    async def approve() -> None:
+        demo.tell(told)
+        await signer.approve(psbt_id, acknowledged)
+
+    if demo.auto:
+        await approve()
+        return
+    shown = await demo.programs.command("show", "signerd", ["show", psbt_id], env=signer.environment)
+    demo.terminal.say(f"\n{signer.name}'s signerd shows:\n{shown}")
+    await insisted(demo, lambda: decided(demo, signer, psbt_id, approve))
 
 
 async def _confirm(demo: Demo, owner: AsyncClient, psbt_id: str) -> str:
@@ -425,19 +328,3 @@ async def _until(demo: Demo, owner: AsyncClient, psbt_id: str, wanted: ProposalS
                         )
     except TimeoutError:
         raise DemoFailed(f"the proposal is still {now} after {STEP_SECONDS:.0f} s, not {wanted}") from None
-
-
-def _where_to_look_next(root: Path) -> None:
-    programs = Path(sys.executable).parent
-    click.echo(
-        f"""
-Where to look next
-  the platform again, with its database; /openapi.json has the API:
-      {programs}/custody serve --state {root}/platform
-  the first signer's journal, and that its chain of decisions is whole:
-      {programs}/signerd --state {root / SIGNERS[0][0]} audit verify
-  {root}/logs has what each program said; delete {root} when you have looked: it holds this run's seeds
-  docs/architecture.md has how it fits together; README.md, how to go on with real hardware
-
-The transaction, confirmed on the private chain:"""
-    )

@@ -117,16 +117,6 @@ def _confirm(_world: World, desk: Desk, stepping: Stepping) -> None:
     _work(desk, stepping, until="CONFIRMED")
 
 
-def _confirm_all(_world: World, desk: Desk, stepping: Stepping) -> None:
-    """The worker sends what was held up; the network mines it."""
-    assert stepping.chain is not None
-    drain(desk, stepping)
-    (record,) = proposals(desk)
-    if stepping.chain.transaction(record["txid_expected"]).height is None:
-        stepping.chain.mine(1)
-    _work(desk, stepping, until="CONFIRMED")
-
-
 def _reorganise(_world: World, desk: Desk, stepping: Stepping) -> None:
     """The network forgets the block with the payment and mines two others without it."""
     assert stepping.chain is not None
@@ -262,7 +252,14 @@ def _of_vault(desk: Desk, name: str, path: str) -> Any:
 
 
 def look_back_thawed(state: Path, url: str | None) -> list[str]:
-    """It was unfrozen once, by two, and what waited is confirmed."""
+    """It was unfrozen once, by two, and the worker sends what waited."""
+    with (
+        open_world(state, database_url=url, broadcast_wait_seconds=0) as world,
+        world.platform.background.open_chain() as chain,
+    ):
+        desk = reopen(world, chain)
+        desk.settle()
+        desk.mine()
     wrong = look_back(state, url)
     with open_world(state, database_url=url, broadcast_wait_seconds=0) as world:
         said = world.audit_actions("workspace:1")
@@ -270,12 +267,65 @@ def look_back_thawed(state: Path, url: str | None) -> list[str]:
     return wrong + [f"{word} is recorded {said.count(word)} times" for word in words if said.count(word) != 1]
 
 
+# --- a change of policy, by two ---------------------------------------------------------------------------
+
+RAISED = {
+    "workspace_id": 1,
+    "role_id": 2,
+    "new_transaction_limit": "5",
+    "cycle_period": "M",
+    "cycle_day": 1,
+}
+
+
+def begin_ruled(state: Path, url: str | None) -> None:
+    """Two administrators, and the rule that one of them confirms what the other asks for."""
+    with open_desk(state, database_url=url) as desk:
+        desk.world.member(1, "dora@example.org", "Administrator")
+        rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator"}
+        ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
+
+
+def _ask(_world: World, desk: Desk, stepping: Stepping) -> None:
+    """Its client repeats it: the same request is the same change."""
+    stepping.steps.arm()
+    asked = {"workspace_id": 1, "path": "/api/v1/update-role-policies", "body": RAISED}
+    ok(desk.admin.post("/api/v1/request-change", asked))
+
+
+def _confirm_change(world: World, desk: Desk, stepping: Stepping) -> None:
+    dora = world.as_user("dora@example.org")
+    (change,) = ok(desk.admin.get("/api/v1/changes", workspace_id=1))
+    stepping.steps.arm()
+    if change["status"] == "PENDING":
+        ok(dora.post("/api/v1/confirm-change", {"workspace_id": 1, "change_id": change["change_id"]}))
+
+
+def look_back_changed(state: Path, url: str | None) -> list[str]:
+    with open_world(state, database_url=url) as world:
+        admin = world.as_user("admin@example.org")
+        changes = ok(admin.get("/api/v1/changes", workspace_id=1))
+        limit = ok(admin.get("/api/v1/get-role-limit", workspace_id=1, role_id=2))["Limit"]
+        said = world.audit_actions("workspace:1")
+        wrong = [f"audit: {fault}" for fault in verify(world.platform.services.store)]
+    words = ("CHANGE_ASKED", "ROLE_POLICY_REPLACED", "CHANGE_CONFIRMED")
+    wrong += [f"{word} is recorded {said.count(word)} times" for word in words if said.count(word) != 1]
+    if ([change["status"] for change in changes], limit) != (["APPLIED"], "5.00000000"):
+        wrong.append(f"the changes are {changes}, and the limit {limit}")
+    return wrong
+
+
+CHANGE = Story(
+    "change",
+    (Turn("the request", _ask), Turn("the confirmation", _confirm_change)),
+    begin_ruled,
+    look_back_changed,
+)
 UNFREEZE = Story(
     "unfreeze",
     (
         Turn("the first word", _unfreeze("bob")),
         Turn("the second word", _unfreeze("carol")),
-        Turn("broadcast and confirmation", _confirm_all, has_chain=True),
     ),
     begin_frozen,
     look_back_thawed,

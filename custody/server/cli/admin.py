@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from custody.cli.common import json_option
-from custody.server.cli.common import own_answers, platform_at, refusals, state_option
+from custody.cli.common import json_option, own_answers
+from custody.server.cli.common import platform_at, refusals, state_option
 from custody.terminal import answer, aside, put, say
 from multisig import Network
 
@@ -64,7 +64,7 @@ def bootstrap_command(
     two_factor: bool,
     as_json: bool,
 ) -> None:
-    """Creates an organisation with its first workspace and administrator.
+    """Create an organisation with its first workspace and administrator.
 
     The password is asked for, or read from the standard input's first line; never give it as an argument.
     """
@@ -110,7 +110,7 @@ def add_member_command(
     two_factor: bool,
     as_json: bool,
 ) -> None:
-    """Puts a person into a workspace; an address without an account gets one, with a password as in
+    """Put a person into a workspace; an address without an account gets one, with a password as in
     bootstrap.
     """
     with refusals(), platform_at(state) as platform:
@@ -125,7 +125,7 @@ def add_member_command(
 @click.option("--take-away", is_flag=True, help="Make it an ordinary account again.")
 @json_option
 def make_operator_command(state: Path, email: str, take_away: bool, as_json: bool) -> None:
-    """Lets a person review requests for organisations. An operator has no part in anybody's workspace
+    """Let a person review requests for organisations. An operator has no part in anybody's workspace
     by it.
     """
     with refusals(), platform_at(state) as platform:
@@ -147,7 +147,7 @@ def make_operator_command(state: Path, email: str, take_away: bool, as_json: boo
 )
 @json_option
 def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool) -> None:
-    """Says what a vault's limit bounds. How much it is, and when its cycle begins, the workspace says
+    """Say what a vault's limit bounds. How much it is, and when its cycle begins, the workspace says
     itself.
     """
     with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
@@ -171,7 +171,7 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
 @click.option("--force", is_flag=True, help="Also where a vault keeps too few signers.")
 @json_option
 def revoke_key_command(state: Path, key_id: str, reason: str, force: bool, as_json: bool) -> None:
-    """Revokes a key for good. What a lost one approved and is still pending is asked of the others again."""
+    """Revoke a key for good. What a lost one approved and is still pending is asked of the others again."""
     with refusals(), platform_at(state) as platform:
         request = _revocation(key_id, reason, force=force)
         with platform.services.store.write() as db:
@@ -200,7 +200,7 @@ def _revocation(key_id: str, reason: str, *, force: bool) -> "RevokeKeyRequest":
     "--set", "take", is_flag=True, help="Take the key that the provider issued, from the standard input."
 )
 def webhook_secret_command(state: Path, take: bool) -> None:
-    """Prints what the purchase provider signs its webhooks with: the secret in use, and nothing else."""
+    """Print what the purchase provider signs its webhooks with: the secret in use, and nothing else."""
     from custody.server.domain.purchases import webhook_key
     from custody.server.service.secrets import Purpose
 

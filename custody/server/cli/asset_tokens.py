@@ -65,7 +65,7 @@ def token() -> None:
 )
 @lines_option
 def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool) -> None:
-    """Says in words what a token's payload does. For a call nothing proves that the bytecode is of its token:
+    """Say in words what a token's payload does. For a call nothing proves that the bytecode is of its token:
     you say so.
     """
     chain = Network(network)
@@ -107,7 +107,7 @@ def decode_command(data: str, bytecode: Path | None, network: str, as_json: bool
 )
 @lines_option
 def replay_command(blocks: TextIO, bytecode: tuple[Path, ...], as_json: bool) -> None:
-    """Derives every token's state from blocks of your own: {"height", "hash", "transactions": [{"txid",
+    """Derive every token's state from blocks of your own: {"height", "hash", "transactions": [{"txid",
     "caller", "data"}]}.
 
     Hashes and ids are hex as they are written, ``caller`` is the output script that the first input spends,

@@ -49,22 +49,36 @@ def audit() -> None:
 @state_option
 @checkpoints_option
 @key_option
+@click.option(
+    "--receipts",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A file of what a client was told of the log (the SDK's, signerd's); again for each.",
+)
 @json_option
 def verify_command(
-    state: Path, checkpoints: tuple[Path, ...], public_key: tuple[str, ...], as_json: bool
+    state: Path,
+    checkpoints: tuple[Path, ...],
+    public_key: tuple[str, ...],
+    receipts: tuple[Path, ...],
+    as_json: bool,
 ) -> None:
-    """Checks every hash chain, the checkpoints, and each against the other; names the first bad row of each
+    """Check every hash chain, the checkpoints, and each against the other; name the first bad row of each
     chain.
 
     With --public-key nothing of the platform's own machine is believed but the rows and the files.
     """
+    from custody.receipts import NoReceipts
     from custody.server.service.audit.verification import check_everything
 
     with refusals(), platform_at(state) as platform:
         own = platform.background.checkpoints
         files, trusted = _files(own, checkpoints), _trusted(own.public_keys, public_key)
         started = time.perf_counter()
-        report = check_everything(platform.services.store, files, trusted)
+        try:
+            report = check_everything(platform.services.store, files, trusted, receipts or ())
+        except NoReceipts as error:
+            fail(str(error), "Give a file that the SDK or signerd wrote.")
         seconds = time.perf_counter() - started
     if as_json:
         findings = [vars(finding) for finding in report.findings]
@@ -79,7 +93,7 @@ def verify_command(
 @state_option
 @json_option
 def checkpoint_command(state: Path, as_json: bool) -> None:
-    """Signs how long every chain is and what it ends with, into a file apart from the database. A server does
+    """Sign how long every chain is and what it ends with, into a file apart from the database. A server does
     it too.
     """
     from custody.server.service.audit.checkpoints import CannotCheckpoint
@@ -104,7 +118,7 @@ def checkpoint_command(state: Path, as_json: bool) -> None:
 @state_option
 @json_option
 def public_key_command(state: Path, as_json: bool) -> None:
-    """Prints the keys that sign the checkpoints, the one in use first: for --public-key, on another
+    """Print the keys that sign the checkpoints, the one in use first: for --public-key, on another
     machine.
     """
     with refusals(), platform_at(state) as platform:
@@ -120,7 +134,7 @@ def public_key_command(state: Path, as_json: bool) -> None:
 @state_option
 @click.option("--chain", default="platform", help="platform, organisation:ID or workspace:ID")
 def export_command(state: Path, chain: str) -> None:
-    """Writes a whole chain as CSV, as export-audit-logs does, however long; also those that no workspace
+    """Write a whole chain as CSV, as export-audit-logs does, however long; also those that no workspace
     reads.
     """
     from custody.server.domain.audit import PLATFORM_CHAIN
@@ -149,7 +163,7 @@ def export_command(state: Path, chain: str) -> None:
 def verify_export_command(
     file: Path, checkpoints: tuple[Path, ...], public_key: tuple[str, ...], as_json: bool
 ) -> None:
-    """Checks an exported CSV by itself; with checkpoints and their key, against these too. Needs no
+    """Check an exported CSV by itself; with checkpoints and their key, against these too. Needs no
     platform.
     """
     from custody.server.domain.export import NotAnExport, Seen, find_export_fault, read_csv

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from custody.cli.common import Stop, fail
-from custody.terminal import Answers, Exit, answers
+from custody.terminal import Exit
 
 if TYPE_CHECKING:
     from custody.server.app import Platform
@@ -125,13 +125,6 @@ def _status(error: "CustodyError") -> Exit:
         return Exit.USAGE
     is_away = isinstance(error, e.ChainUnavailable | e.PolicyUnavailable | e.DatabaseUnavailable)
     return Exit.PLATFORM if is_away else Exit.NOT_DECIDED
-
-
-def own_answers() -> Answers:
-    """What is asked of the person: passwords, and never as arguments, which every program on the machine sees
-    (P49). A password that does not come is refused as an empty one is.
-    """
-    return answers(lambda sentence: Stop(sentence, "Type it, or give it on standard input.", Exit.USAGE))
 
 
 def plain_values(value: Any) -> Any:

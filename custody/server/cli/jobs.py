@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--after", default=0, type=click.IntRange(min=0, max=MAX_INT64), help="Go on after this id.")
 @json_option
 def jobs_command(context: click.Context, state: Path | None, after: int, as_json: bool) -> None:
-    """Lists how many jobs of each kind are due, waiting, leased and dead; and those that failed, with the
+    """List how many jobs of each kind are due, waiting, leased and dead; and those that failed, with the
     last error.
     """
     if context.invoked_subcommand is not None:
@@ -50,7 +50,7 @@ def jobs_command(context: click.Context, state: Path | None, after: int, as_json
 @click.option("--kind", help="All that were given up of this kind, instead of one.")
 @json_option
 def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool) -> None:
-    """Tries a job again, at once, and as if it had never failed."""
+    """Try a job again, at once, and as if it had never failed."""
     if (job is None) == (kind is None):
         fail(
             "Name either a job or a kind.",
@@ -73,7 +73,7 @@ def retry_command(state: Path, job: int | None, kind: str | None, as_json: bool)
 @state_option
 @json_option
 def discard_command(job: int, state: Path, as_json: bool) -> None:
-    """Throws a job away that will never work. The audit log keeps its name."""
+    """Throw a job away that will never work. The audit log keeps its name."""
     with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
         line = platform.jobs.discard(db, job)
     if as_json:

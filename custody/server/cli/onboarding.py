@@ -33,7 +33,7 @@ note_option = click.option("--note", help="What the requester is told.")
 @click.option("--after", default=0, type=click.IntRange(min=0, max=MAX_INT64), help="Go on after this uid.")
 @json_option
 def requests_command(state: Path, status: str | None, after: int, as_json: bool) -> None:
-    """Lists requests for organisations, the oldest first."""
+    """List requests for organisations, the oldest first."""
     from custody.schemas.onboarding import MAX_REQUESTS, OnboardingQuery, OnboardingStatus
 
     wanted = None if status is None else OnboardingStatus(status)
@@ -60,7 +60,7 @@ def requests_command(state: Path, status: str | None, after: int, as_json: bool)
 )
 @json_option
 def approve_command(uid: int, state: Path, note: str | None, chain: str | None, as_json: bool) -> None:
-    """Founds the organisation and its workspace; the requester becomes the administrator."""
+    """Approve the request: the requester becomes the administrator of a new organisation and workspace."""
     decided = _decide(state, uid, "approve", note, None if chain is None else Network(chain))
     if as_json:
         answer(decided)
@@ -75,7 +75,7 @@ def approve_command(uid: int, state: Path, note: str | None, chain: str | None, 
 @note_option
 @json_option
 def reject_command(uid: int, state: Path, note: str | None, as_json: bool) -> None:
-    """Rejects the request; the requester is told, with the note."""
+    """Reject the request; the requester is told, with the note."""
     decided = _decide(state, uid, "reject", note, None)
     if as_json:
         answer(decided)

@@ -51,7 +51,7 @@ MAX_BLOCKS_PER_CALL = 1_000
 def serve_command(
     state: Path, listen: str, port_file: Path | None, behind_proxy: bool, workers: bool, metrics: str | None
 ) -> None:
-    """Serves the platform until it is told to stop (SIGINT or SIGTERM)."""
+    """Serve the platform until it is told to stop (SIGINT or SIGTERM)."""
     from custody.server.cli.logs import log_stop
     from custody.server.listen import Address, bind, serve, write_port_file
 
@@ -97,7 +97,7 @@ def serve_command(
     help="A loopback address and port for GET /metrics, like 127.0.0.1:9464; port 0 takes a free one.",
 )
 def worker_command(state: Path, health: str | None, port_file: Path | None, metrics: str | None) -> None:
-    """Does the platform's jobs and answers no requests, until it is told to stop (SIGINT or SIGTERM)."""
+    """Do the platform's jobs and answer no requests, until it is told to stop (SIGINT or SIGTERM)."""
     from custody.server.cli.logs import log_stop
     from custody.server.listen import Address, CannotListen
 
@@ -182,7 +182,7 @@ def _say_if_outdated(platform: "Platform") -> None:
 
 @click.command("openapi")
 def openapi_command() -> None:
-    """Prints the OpenAPI document."""
+    """Print the OpenAPI document."""
     # A database of its own, whatever the environment names: printing must not migrate anything.
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -196,7 +196,7 @@ def openapi_command() -> None:
 @state_option
 @json_option
 def mine_command(count: int, state: Path, as_json: bool) -> None:
-    """Mines blocks on the embedded chain of the server that runs on this state folder."""
+    """Mine blocks on the embedded chain of the server that runs on this state folder."""
     with refusals(), _operator_at(state) as operator:
         mined = operator.mine(count)
     if as_json:
@@ -211,7 +211,7 @@ def mine_command(count: int, state: Path, as_json: bool) -> None:
 @state_option
 @json_option
 def fund_command(address: str, amount_btc: str, state: Path, as_json: bool) -> None:
-    """Pays from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
+    """Pay from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
     with refusals(), _operator_at(state) as operator:
         paid = operator.fund(address, amount_btc)
     if as_json:

@@ -17,7 +17,7 @@ PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook")
 @state_option
 @json_option
 def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
-    """Sets an account back to mailed codes, where its owner lost authenticator and recovery codes.
+    """Set an account back to mailed codes, where its owner lost authenticator and recovery codes.
 
     Make sure that it is the owner who asks: from then on the mailbox and the password open the account.
     """
@@ -41,7 +41,7 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
 )
 @json_option
 def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool) -> None:
-    """Makes a new secret of the platform's own, while servers run.
+    """Make a new secret of the platform's own, while servers run.
 
     Older ones go on reading what was made with them, until --finish. Secrets of authenticators and webhooks
     are encrypted anew at once, and the old one is dropped. Interrupted, it is safe to run again.

@@ -95,6 +95,11 @@ class Staff:
         """The permissions that at least one member holds."""
         return frozenset[PermissionName]().union(*(self.roles[role] for role in self.members.values()))
 
+    @property
+    def has_owner(self) -> bool:
+        """Whether a member holds every permission."""
+        return any(self.roles[role] == EVERY_PERMISSION for role in self.members.values())
+
 
 def require_grantable(granted: Permissions, held: Permissions) -> None:
     """Checks every change that gives permissions: a role offered, a role changed, a permission added to one.

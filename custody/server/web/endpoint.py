@@ -10,9 +10,12 @@ from pydantic import BaseModel
 from sqlalchemy.orm import Session
 from starlette.requests import Request
 
+from custody.receipts import Receipt
 from custody.schemas.users import PermissionName
+from custody.server.domain.audit import chain_of
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
+from custody.server.service.audit.log import read_head
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import require_session
 
@@ -46,6 +49,9 @@ class Endpoint:
     ``Unit.WRITE`` only. ``carries_psbt``: the body may be as large as a PSBT. ``workspace_field``: the
     specification's name for ``workspace_id`` in this endpoint.
 
+    ``needs_second_person``: where the organisation has the rule, it is asked for and confirmed instead
+    (`web/changes.py`).
+
     ``prepares``: for ``Unit.WRITE``, slow work that only reads. It runs in a snapshot before the writers'
     lock is taken, after the caller's check. The handler gets its result as ``call.prepared``, and raises
     Outdated where that no longer holds.
@@ -66,6 +72,7 @@ class Endpoint:
     creates: bool = False
     carries_psbt: bool = False
     workspace_field: str = "workspace_id"
+    needs_second_person: bool = False
     prepares: Callable[["Call[Any]"], Any] | None = None
     refuses: tuple[type[CustodyError], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -121,6 +128,13 @@ class Call(Generic[Body_co]):
     def access(self) -> WorkspaceAccess:
         assert self.maybe_access is not None, "the endpoint names no workspace, or is Unit.OWN"
         return self.maybe_access
+
+    def note_receipt(self, db: Session, workspace_id: int) -> None:
+        """The answer will carry where the workspace's audit chain ends, with what this call recorded."""
+        chain_id = chain_of("", str(workspace_id))
+        head = read_head(db, chain_id)
+        if head is not None:
+            self.request.state.receipt = str(Receipt(chain_id, head[0], head[1].hex()))
 
     def enter(self, db: Session, workspace_id: int) -> WorkspaceAccess:
         """For ``Unit.OWN``: the check that the runner makes elsewhere. Checks the session too, because a

@@ -88,7 +88,8 @@ def review(call: Call[ReviewOnboardingRequest]) -> OnboardingRequest:
 ENDPOINTS = (
     Endpoint(
         "POST", "/api/v1/invite-to-workspace", invite_to_workspace, InviteResponse, INVITERS, Unit.WRITE,
-        InviteToWorkspaceRequest, creates=True, workspace_field="workspace_context", refuses=(StateConflict,),
+        InviteToWorkspaceRequest, creates=True, workspace_field="workspace_context",
+        needs_second_person=True, refuses=(StateConflict,),
     ),
     Endpoint(
         "GET", "/api/v1/get-pending-workspace-invites", get_pending_workspace_invites, list[Invitation],

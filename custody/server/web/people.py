@@ -77,6 +77,7 @@ def remove_user_from_workspace(call: Call[RemoveUserRequest]) -> Done:
 def leave_workspace(call: Call[LeaveWorkspaceRequest]) -> Done:
     """Gives up one's own place. The last administrator stays."""
     call.services.members.leave(call.db, call.caller, call.access, force=call.body.force)
+    call.services.second_person.require_two(call.db, call.access.organisation_id)
     return Done()
 
 
@@ -140,15 +141,15 @@ ENDPOINTS = (
     Endpoint(
         "POST", "/api/v1/add-workspace-to-user", add_workspace_to_user, AllocationResponse,
         frozenset({PermissionName.MANAGE_WORKSPACE}), Unit.WRITE, AddWorkspaceToUserRequest, creates=True,
-        refuses=(StateConflict,),
+        needs_second_person=True, refuses=(StateConflict,),
     ),
     Endpoint(
         "POST", "/api/v1/change-user-role", change_user_role, Member, USER_MANAGERS, Unit.WRITE,
-        ChangeUserRoleRequest, refuses=(LastAdmin, VaultsLeftShort),
+        ChangeUserRoleRequest, needs_second_person=True, refuses=(LastAdmin, VaultsLeftShort),
     ),
     Endpoint(
         "POST", "/api/v1/remove-user-from-workspace", remove_user_from_workspace, Done, USER_MANAGERS,
-        Unit.WRITE, RemoveUserRequest, refuses=(LastAdmin, VaultsLeftShort),
+        Unit.WRITE, RemoveUserRequest, needs_second_person=True, refuses=(LastAdmin, VaultsLeftShort),
     ),
     Endpoint(
         "POST", "/api/v1/leave-workspace", leave_workspace, Done, ANY_MEMBER, Unit.WRITE,
@@ -156,7 +157,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/create-workspace", create_workspace, WorkspaceEntry, WORKSPACE_MANAGERS, Unit.WRITE,
-        CreateWorkspaceRequest, creates=True, refuses=(StateConflict,),
+        CreateWorkspaceRequest, creates=True, needs_second_person=True, refuses=(StateConflict,),
     ),
     Endpoint(
         "POST", "/api/v1/update-workspace", update_workspace, WorkspaceInfo, WORKSPACE_MANAGERS, Unit.WRITE,
@@ -168,22 +169,22 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/create-role", create_role, RoleDetails, ROLE_MANAGERS, Unit.WRITE, CreateRoleRequest,
-        creates=True, refuses=(StateConflict,),
+        creates=True, needs_second_person=True, refuses=(StateConflict,),
     ),
     Endpoint(
         "POST", "/api/v1/update-role", update_role, RoleDetails, ROLE_MANAGERS, Unit.WRITE, UpdateRoleRequest,
-        refuses=(StateConflict,),
+        needs_second_person=True, refuses=(StateConflict,),
     ),
     Endpoint(
         "POST", "/api/v1/delete-role", delete_role, Done, ROLE_MANAGERS, Unit.WRITE, DeleteRoleRequest,
-        refuses=(StateConflict,),
+        needs_second_person=True, refuses=(StateConflict,),
     ),
     Endpoint(
         "POST", "/api/v1/add-perm-to-role", add_perm_to_role, RoleDetails, ROLE_MANAGERS, Unit.WRITE,
-        AddPermissionRequest, refuses=(StateConflict,),
+        AddPermissionRequest, needs_second_person=True, refuses=(StateConflict,),
     ),
     Endpoint(
         "POST", "/api/v1/remove-perm-from-role", remove_perm_from_role, RoleDetails, ROLE_MANAGERS,
-        Unit.WRITE, RemovePermissionRequest, refuses=(LastAdmin, VaultsLeftShort),
+        Unit.WRITE, RemovePermissionRequest, needs_second_person=True, refuses=(LastAdmin, VaultsLeftShort),
     ),
 )  # fmt: skip

@@ -157,7 +157,9 @@ def _expect(call: Call[SignPsbtRequest], db: Session) -> Sought:
 
 def _submit(call: Call[SignPsbtRequest], db: Session, verified: Verified | None) -> SignPsbtResponse:
     access = call.enter(db, call.body.workspace_id)
-    return call.services.signing.submit(db, call.caller, access, call.body, verified)
+    answer = call.services.signing.submit(db, call.caller, access, call.body, verified)
+    call.note_receipt(db, access.workspace_id)
+    return answer
 
 
 def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> SignPsbtResponse:
@@ -267,6 +269,7 @@ def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
             access = call.enter(db, query.workspace_id)
             awaiting = call.caller.user_id if query.awaiting else None
             wanted = Filter(query.status, awaiting, query.after, query.limit)
+            call.note_receipt(db, query.workspace_id)
             return _shown_page(query, proposals.page(db, call.caller, access, wanted)), _seen(
                 db, query.workspace_id
             )
@@ -274,6 +277,7 @@ def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
         if query.workspace_id not in {None, found.workspace_id}:
             raise no_such_proposal()
         access = _enter_workspace_of(call, db, found.workspace_id)
+        call.note_receipt(db, found.workspace_id)
         record = proposals.record(db, call.caller, access, found)
         shown = _Shown(record.model_dump_json(by_alias=True).encode(), {})
         return shown, _seen(db, found.workspace_id)

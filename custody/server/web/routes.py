@@ -27,13 +27,14 @@ from custody.server.domain.errors import (
     NotFound,
     PermissionDenied,
     RateLimited,
+    SecondPersonNeeded,
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.web import asset_tokens, auth, joining, people, proposals, vaults, workspace
+from custody.server.web import asset_tokens, auth, changes, joining, people, proposals, vaults, workspace
 from custody.server.web.endpoint import Auth, Endpoint, services_of
 from custody.server.web.problems import STATUS, trace_id_of
-from custody.server.web.runner import REFUSALS, Runner
+from custody.server.web.runner import REFUSALS, Runner, with_receipt
 
 # In the order of the OpenAPI document, which is frozen (tests/frozen).
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -45,6 +46,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *proposals.ENDPOINTS,
     *asset_tokens.ENDPOINTS,
     *workspace.ENDPOINTS,
+    *changes.ENDPOINTS,
 )
 
 # A longer token is none of ours: refuse it before it is hashed.
@@ -110,7 +112,7 @@ def _answering(endpoint: Endpoint) -> Callable[..., Any]:
     async def awaited(request: Request, **given: Any) -> Response:
         call = runner.call(request, given)
         try:
-            return runner.answer(await endpoint.handler(call))
+            return with_receipt(call, runner.answer(await endpoint.handler(call)))
         except REFUSALS as error:
             await run_in_threadpool(runner.record_refusal, call, error)
             raise
@@ -216,6 +218,8 @@ def _codes(endpoint: Endpoint) -> set[ErrorCode]:
         errors += [Unauthenticated, TokenExpired, RateLimited]
     if not isinstance(endpoint.needs, Auth):
         errors += [NotFound, PermissionDenied]
+    if endpoint.needs_second_person:
+        errors.append(SecondPersonNeeded)
     if endpoint.path_ids:
         errors += [NotFound, Invalid]
     if endpoint.creates:

@@ -10,6 +10,7 @@ from fastapi import Request, Response
 from pydantic import BaseModel, TypeAdapter
 from sqlalchemy.orm import Session
 
+from custody.receipts import HEADER
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import (
@@ -73,10 +74,10 @@ class Runner:
     def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
         try:
             if idempotency_key is None:
-                return self._transact(call)
+                return with_receipt(call, self._transact(call))
             scope = Scope(call.caller.user_id, self._endpoint.method, call.path, idempotency_key)
             with call.services.idempotency.guard(scope):
-                return self._transact(call, scope)
+                return with_receipt(call, self._transact(call, scope))
         except REFUSALS as error:
             self.record_refusal(call, error)
             raise
@@ -95,7 +96,10 @@ class Runner:
                 return self.answer(self._endpoint.handler(call))
             case Unit.READ:
                 with store.read() as db:
-                    return self.answer(self._endpoint.handler(self._permitted(call, db)))
+                    ready = self._permitted(call, db)
+                    response = self.answer(self._endpoint.handler(ready))
+                    _note_receipt(ready, db)
+                    return response
             case Unit.WRITE if self._endpoint.prepares is not None:
                 return self._prepare_and_write(call, scope, self._endpoint.prepares)
             case Unit.WRITE:
@@ -126,19 +130,25 @@ class Runner:
             # Checked first: a stored answer is no way around a permission that was taken away (P23).
             ready = self._permitted(call, db)
             if scope is None:
-                return self.answer(handler(ready))
-            return _json(
-                call.services.idempotency.once(
-                    db, scope, _canonical(call.body), lambda: self._encode(handler(ready))
+                response = self.answer(handler(ready))
+            else:
+                response = _json(
+                    call.services.idempotency.once(
+                        db, scope, _canonical(call.body), lambda: self._encode(handler(ready))
+                    )
                 )
-            )
+            _note_receipt(ready, db)
+            return response
 
     def _permitted(self, call: Call[Any], db: Session) -> Call[Any]:
         if self._endpoint.unit is Unit.WRITE and call.maybe_caller is not None:
             # A change may have waited seconds for its turn: a session that was ended since then changes
             # nothing.
             require_session(db, call.caller)
-        return replace(call, maybe_db=db, maybe_access=self._enter(call, db))
+        access = self._enter(call, db)
+        if self._endpoint.needs_second_person and access is not None:
+            call.services.second_person.require_off(db, access.organisation_id)
+        return replace(call, maybe_db=db, maybe_access=access)
 
     def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
         if isinstance(self._endpoint.needs, Auth):
@@ -172,6 +182,21 @@ class Runner:
             return call.services.people.enter(db, call.caller, workspace_id, frozenset())
         except (NotFound, PermissionDenied):
             return None
+
+
+def with_receipt(call: Call[Any], response: Response) -> Response:
+    """The answer with where the workspace's audit chain ends. Only once the transaction is on disk: a receipt
+    of what was rolled back would accuse the platform.
+    """
+    receipt = getattr(call.request.state, "receipt", None)
+    if receipt is not None:
+        response.headers[HEADER] = receipt
+    return response
+
+
+def _note_receipt(ready: Call[Any], db: Session) -> None:
+    if ready.maybe_access is not None:
+        ready.note_receipt(db, ready.access.workspace_id)
 
 
 def _canonical(body: BaseModel | None) -> bytes:

@@ -200,6 +200,7 @@ ENDPOINTS = (
     Endpoint(
         "POST", "/api/v1/update-vault-controls", update_vault_controls, VaultControls, VAULT_MANAGERS,
         Unit.WRITE, UpdateVaultControlsRequest,
+        needs_second_person=True,
     ),
     Endpoint(
         "POST", "/api/v1/freeze-vault", freeze_vault, VaultControls, APPROVERS, Unit.WRITE,
@@ -211,7 +212,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/update-role-policies", update_role_policies, RoleLimit, ROLE_MANAGERS, Unit.WRITE,
-        UpdateRolePoliciesRequest, refuses=(PolicyUnavailable,),
+        UpdateRolePoliciesRequest, needs_second_person=True, refuses=(PolicyUnavailable,),
     ),
     Endpoint(
         "GET", "/api/v1/get-role-limit", get_role_limit, RoleLimit, ROLE_MANAGERS, Unit.READ, RoleQuery,
@@ -227,7 +228,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/update-vault", update_vault, VaultLimits, VAULT_MANAGERS, Unit.WRITE,
-        UpdateVaultRequest, refuses=(PolicyUnavailable,),
+        UpdateVaultRequest, needs_second_person=True, refuses=(PolicyUnavailable,),
     ),
     Endpoint(
         "GET", "/api/v1/get-vault-limits", get_vault_limits, VaultLimits | LimitError, VAULT_READERS,

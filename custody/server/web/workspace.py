@@ -152,15 +152,17 @@ ADDRESS_BOOK = (
     ),
     Endpoint(
         "POST", "/api/v1/add-whitelist-address", add_whitelist_address, WhitelistAddress, PAYERS, Unit.WRITE,
-        AddWhitelistAddressRequest, creates=True, refuses=(StateConflict, WrongNetworkAddress),
+        AddWhitelistAddressRequest, creates=True, needs_second_person=True,
+        refuses=(StateConflict, WrongNetworkAddress),
     ),
     Endpoint(
         "POST", "/api/v1/rename-whitelist-address", rename_whitelist_address, WhitelistAddress, PAYERS,
-        Unit.WRITE, RenameWhitelistAddressRequest, refuses=(StateConflict,),
+        Unit.WRITE, RenameWhitelistAddressRequest, needs_second_person=True, refuses=(StateConflict,),
     ),
     Endpoint(
         "POST", "/api/v1/remove-whitelist-address", remove_whitelist_address, Done, PAYERS, Unit.WRITE,
         RemoveWhitelistAddressRequest,
+        needs_second_person=True,
     ),
 )  # fmt: skip
 ENDPOINTS = (
@@ -182,15 +184,17 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/create-webhook", create_webhook, WebhookWithSecret, WEBHOOK_MANAGERS, Unit.WRITE,
-        CreateWebhookRequest, refuses=(StateConflict,),
+        CreateWebhookRequest, needs_second_person=True, refuses=(StateConflict,),
     ),
     Endpoint("GET", "/api/v1/webhooks", webhooks, list[Webhook], WEBHOOK_MANAGERS, Unit.READ, WorkspaceQuery),
     Endpoint(
         "POST", "/api/v1/update-webhook", update_webhook, WebhookWithSecret, WEBHOOK_MANAGERS, Unit.WRITE,
         UpdateWebhookRequest,
+        needs_second_person=True,
     ),
     Endpoint(
         "POST", "/api/v1/delete-webhook", delete_webhook, Done, WEBHOOK_MANAGERS, Unit.WRITE, WebhookRequest,
+        needs_second_person=True,
     ),
     Endpoint(
         "GET", "/api/v1/webhook-deliveries", webhook_deliveries, list[WebhookDelivery], WEBHOOK_MANAGERS,

@@ -9,6 +9,12 @@ from pathlib import Path
 import pytest
 
 from custody.client import ApiError, Client, SignedOut
+from custody.schemas.changes import (
+    ChangeRequest,
+    ChangeStatus,
+    DeclineChangeRequest,
+    SecondPersonRuleRequest,
+)
 from custody.schemas.users import (
     AddPermissionRequest,
     AddWorkspaceToUserRequest,
@@ -170,3 +176,22 @@ def test_sessions_are_listed_and_ended(mailed: World) -> None:
     assert second.user_info().email == CAROL
     assert first.revoke_other_sessions().ended == 1
     assert len(first.sessions()) == 1
+
+
+def test_a_change_that_two_make(world: World, alice: Client) -> None:
+    world.member(1, "dora@example.org", "Administrator")
+    dora = sdk(world, "dora@example.org")
+    rule = SecondPersonRuleRequest(workspace_id=1, is_on=True, role_name="Administrator")
+    assert alice.update_second_person_rule(rule) == dora.second_person_rule(1)
+    role = CreateRoleRequest(
+        workspace_id=1, name="Clerk", transaction_limit="1", cycle_period="M", cycle_day=1
+    )
+    with pytest.raises(ApiError, match="SECOND_PERSON_NEEDED"):
+        alice.create_role(role)
+    change = alice.request_change(1, "/api/v1/create-role", role)
+    assert dora.changes(1) == [change]
+    applied = dora.confirm_change(ChangeRequest(workspace_id=1, change_id=change.change_id))
+    assert applied.answer["Name"] == "Clerk"
+    again = alice.request_change(1, "/api/v1/delete-role", DeleteRoleRequest(workspace_id=1, role_id=3))
+    declined = dora.decline_change(DeclineChangeRequest(workspace_id=1, change_id=again.change_id))
+    assert declined.status is ChangeStatus.DECLINED

@@ -27,6 +27,7 @@ PLAYED = (
     ("payment", "postgresql", 29),
     ("bump", "sqlite", 33),
     ("unfreeze", "sqlite", 11),
+    ("change", "sqlite", 9),
 )
 
 

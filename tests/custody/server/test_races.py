@@ -164,6 +164,30 @@ def test_one_idempotency_key_with_two_bodies_has_the_effect_of_one(pair: Pair) -
     assert pair.count(Proposal) == 1
 
 
+def test_p56_a_change_is_confirmed_once_or_declined(pair: Pair) -> None:
+    """Two administrators at two processes: one word counts."""
+    desk = pair.desk
+    desk.world.member(desk.workspace_id, DORA, "Administrator")
+    dora = desk.world.as_user(DORA)
+    rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator"}
+    ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
+    body = {"workspace_id": 1, "role_id": SIGNER_ROLE, "new_transaction_limit": "5", "cycle_period": "M"}
+    asked = {"workspace_id": 1, "path": "/api/v1/update-role-policies", "body": body | {"cycle_day": 1}}
+    for other in ("confirm", "decline"):
+        change = {
+            "workspace_id": 1,
+            "change_id": ok(desk.admin.post("/api/v1/request-change", asked))["change_id"],
+        }
+        before = desk.world.audit_actions("workspace:1")
+        answers = pair.at_once(
+            lambda change=change: dora.post("/api/v1/confirm-change", change),
+            lambda change=change, other=other: pair.elsewhere(dora).post(f"/api/v1/{other}-change", change),
+        )
+        assert sorted(answer.status_code for answer in answers) == [200, 409]
+        said = desk.world.audit_actions("workspace:1")[len(before) :]
+        assert said in (["ROLE_POLICY_REPLACED", "CHANGE_CONFIRMED"], ["CHANGE_DECLINED"])
+
+
 def test_p53_a_freeze_and_the_last_approval(pair: Pair) -> None:
     """Whoever is first: no worker sends anything after the freeze was answered."""
     desk = pair.desk

@@ -39,6 +39,7 @@ PERMISSIONS: dict[str, set[str]] = {
     "POST /api/v1/update-vault-controls": {MANAGE_WORKSPACE},
     "POST /api/v1/freeze-vault": {PAYMENT_APPROVE},
     "POST /api/v1/unfreeze-vault": {PAYMENT_APPROVE},
+    "POST /api/v1/update-second-person-rule": {MANAGE_WORKSPACE},
     "GET /api/v1/psbt": WHO_PAYS_OR_LOOKS,
     # PAYMENT_INIT for the caller's own forward alone:
     # tests/custody/server/service/proposals/test_forwarding.py.
@@ -62,6 +63,8 @@ PERMISSIONS: dict[str, set[str]] = {
     "POST /api/v1/redeliver-webhook": {MANAGE_WORKSPACE},
     "POST /api/v1/test-webhook": {MANAGE_WORKSPACE},
 }
+# The handler asks for all seven.
+OWNERS = {"/api/v1/update-second-person-rule"}
 WITHOUT_PERMISSION: dict[str, tuple[str, ...]] = {
     OPEN: (
         "POST /auth/register",
@@ -98,5 +101,12 @@ WITHOUT_PERMISSION: dict[str, tuple[str, ...]] = {
         "POST /api/v1/set-default-workspace",
         "POST /api/v1/leave-workspace",
         "GET /api/v1/get-my-limits",
+        "GET /api/v1/second-person-rule",
+        # The permission of the call that is asked for: tests/custody/server/web/test_second_person.py.
+        "POST /api/v1/request-change",
+        "GET /api/v1/changes",
+        # The role of the organisation's rule.
+        "POST /api/v1/confirm-change",
+        "POST /api/v1/decline-change",
     ),
 }

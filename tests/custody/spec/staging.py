@@ -78,7 +78,7 @@ class Stage:
             "recipients": [SHOP], "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "psbt_id": "none",
             "ticker": "GOLD", "icon": "", "total_supply": "90", "max_supply": "100",
             "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none",
-            "delivery_id": "none",
+            "delivery_id": "none", "change_id": "none", "path": "/api/v1/update-vault", "body": {},
         }  # fmt: skip
 
     def _nobody(self) -> tuple[int, int]:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from custody.naming import LEAST, MOST_LISTED, Candidate
 from multisig import encode_address
-from signerd.cli.naming import LEAST, MOST_LISTED, Candidate, named, pin_named
+from signerd.cli.naming import named, pin_named
 from signerd.cli.terminal import Exit
 from signerd.core.screens import on_screen
 from signerd.errors import InvalidRequest, NotPinned

@@ -6,14 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from device_simulators.conformance.rigs import short_folder
 from signerd.demo import programs, story
-from signerd.demo.people import answered
 from signerd.demo.programs import DemoFailed, Programs, side_by_side
 from tests.support.descendants import command_of, descendants, until_gone
 
@@ -141,25 +139,3 @@ def test_what_a_program_says_after_it_is_ready_goes_to_its_log(tmp_path: Path) -
         return program.log.read_text()
 
     assert asyncio.run(start()) == "more\n"
-
-
-def test_a_question_that_nobody_answers_holds_nothing_up() -> None:
-    pressed = threading.Event()
-
-    def finger(_title: str, _lines: list[str]) -> bool:
-        return pressed.wait(30)
-
-    async def leave() -> None:
-        async with asyncio.timeout(0.05):
-            await answered(lambda: finger("Trezor", ["Send?"]))
-
-    with pytest.raises(TimeoutError):
-        asyncio.run(leave())
-    assert not pressed.is_set()
-    pressed.set()
-
-
-def test_a_question_without_anybody_is_answered_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Path(os.devnull).open() as nobody:
-        monkeypatch.setattr(sys, "stdin", nobody)
-        assert story._person("Trezor", ["Send?"]) is False

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from custody.server.cli import app as custody
 from signerd.cli.program import app as signerd
-from signerd.demo import story
+from signerd.demo import stage, story
 
 COMMANDS = {"signerd": signerd.commands, "custody": custody.commands}
 
@@ -20,4 +20,4 @@ def test_every_command_that_the_story_names_is_there() -> None:
 
 
 def text_of_the_story() -> str:
-    return Path(story.__file__).read_text(encoding="utf-8")
+    return "".join(Path(part.__file__).read_text(encoding="utf-8") for part in (stage, story))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import structlog
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import format_time
@@ -27,8 +27,9 @@ from custody.server.store.models import AuditEvent, AuditHead
 
 log = structlog.get_logger()
 
-# What is written after the last checkpoint is not covered by a signature yet.
+# What is written after the last checkpoint is not covered by a signature yet: so long, and so many rows.
 INTERVAL: Final = timedelta(minutes=10)
+ROWS: Final = 100
 SIGNED: Final = "CHECKPOINT_SIGNED"
 
 
@@ -59,6 +60,8 @@ class Checkpoints:
         self._secrets = secrets
         self._path = path
         self._tried_at: datetime | None = None
+        # How many rows all chains had then.
+        self._rows_then = 0
         # The file that was read last: its inode and size, and what it contained.
         self._known: tuple[tuple[int, int], Series] | None = None
 
@@ -71,17 +74,33 @@ class Checkpoints:
         return tuple(public_key_of(secret) for secret in self._secrets.of(Purpose.CHECKPOINT))
 
     def run_due(self) -> int:
-        """Makes a checkpoint where the last try is long enough ago; returns how many were made."""
-        now = self._clock()
-        if self._tried_at is not None and self._tried_at <= now < self._tried_at + INTERVAL:
+        """Makes a checkpoint where the last try is long enough ago, or a hundred rows; returns how many were
+        made.
+        """
+        now, rows = self._clock(), self._count_rows()
+        is_early = self._tried_at is not None and self._tried_at <= now < self._tried_at + INTERVAL
+        if is_early and rows < self._rows_then + ROWS:
             return 0
-        self._tried_at = now
+        return self._try()
+
+    def at_stop(self) -> None:
+        """What a process recorded is signed before it ends."""
+        self._try()
+
+    def _try(self) -> int:
+        self._tried_at = self._clock()
         try:
-            return int(self.make() is not None)
+            made = self.make()
         except (CannotCheckpoint, OSError) as error:
             # The thread's other work goes on. An operator reads the log; `custody audit verify` says more.
             log.warning("no checkpoint", reason=str(error))
-            return 0
+            made = None
+        self._rows_then = self._count_rows()
+        return int(made is not None)
+
+    def _count_rows(self) -> int:
+        with self._store.read() as db:
+            return int(db.scalar(select(func.sum(AuditHead.size))) or 0)
 
     def make(self) -> Made | None:
         """Signs the heads of all chains that grew. None where nothing was recorded since the last checkpoint.

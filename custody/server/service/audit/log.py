@@ -117,6 +117,20 @@ def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:
     return 0, GENESIS
 
 
+def read_head(db: Session, chain_id: str) -> tuple[int, bytes] | None:
+    """How many rows the chain has and what the last one hashes to, as of the transaction of `db`, with what
+    this one recorded itself.
+    """
+    here: dict[str, tuple[int, bytes]] = db.info.get(_HEADS_HERE, {})
+    if chain_id in here:
+        return here[chain_id]
+    found = db.execute(_SHOWN_HEAD, {"chain_id": chain_id}).one_or_none()
+    return None if found is None else (found.size, found.head_hash)
+
+
+_SHOWN_HEAD = select(AuditHead.size, AuditHead.head_hash).where(AuditHead.chain_id == bindparam("chain_id"))
+
+
 @dataclass(frozen=True)
 class Verification:
     """What was read, and the first fault of every chain that has one, the chains in order of name."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
+from custody.receipts import read_receipts
 from custody.server.domain.audit import PLATFORM_CHAIN, Mark
 from custody.server.domain.checkpoints import History, read_into
 from custody.server.service.audit.checkpoints import SIGNED, parse_record
@@ -32,14 +33,19 @@ class Report:
     findings: tuple[Finding, ...]
 
 
-def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str]) -> Report:
-    """The chains, the files of checkpoints, and each against the other.
+def check_everything(
+    store: Store, files: Sequence[Path], trusted: frozenset[str], receipts: Sequence[Path] = ()
+) -> Report:
+    """The chains, the files of checkpoints, and each against the other. ``receipts``: files of what clients
+    were told (`custody.receipts`), with which the chains must agree.
 
     The files are read before the database and after it: the database must contain what they said before, and
-    they must contain by then what the database names. Raises OSError.
+    they must contain by then what the database names. Raises OSError, NoReceipts.
     """
     before = {path: read_file(path, trusted) for path in files}
-    read = read_through(store, marks_of(before.values()))
+    marks = marks_of(before.values())
+    _add_receipts(marks, receipts)
+    read = read_through(store, marks)
     named = _recorded(store)
     after = {path: read_file(path, trusted) for path in files}
     findings = [Finding(fault.chain_id, "row", fault.position, fault.sentence) for fault in read.faults]
@@ -62,6 +68,14 @@ def marks_of(files: Iterable[History]) -> dict[str, dict[int, Mark]]:
             for position, mark in named.items():
                 known[position] = _agreed(known.get(position), mark)
     return marks
+
+
+def _add_receipts(marks: dict[str, dict[int, Mark]], files: Sequence[Path]) -> None:
+    for path in files:
+        for receipt in read_receipts(path).values():
+            mark = Mark(bytes.fromhex(receipt.hash), f"the receipt in {path}")
+            known = marks.setdefault(receipt.chain, {})
+            known[receipt.size] = _agreed(known.get(receipt.size), mark)
 
 
 def _agreed(one: Mark | None, other: Mark) -> Mark:

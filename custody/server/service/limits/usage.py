@@ -5,6 +5,7 @@ raw units (docs/limits.md).
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    text,
 )
 from sqlalchemy.orm import Session
 
@@ -26,6 +28,7 @@ from custody.server.domain.limits import Usage
 from custody.server.service.lifecycle import holds_coins_clause
 from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script
 from custody.server.store.models import (
+    UNUSUAL,
     ChainCoin,
     Contract,
     ContractCall,
@@ -34,6 +37,7 @@ from custody.server.store.models import (
     Vault,
     WatchedScript,
 )
+from custody.server.store.store import chunks
 from multisig import RECEIVE
 from multisig.tokens import Function
 
@@ -87,22 +91,42 @@ def most_of(db: Session, whose: Whose) -> tuple[int, int]:
     return member or 0, vault or 0
 
 
-def _usage(db: Session, sums: Select[int, int], whose: Mapping[str, object]) -> Usage:
-    others, held = db.execute(sums, whose).one()
-    return Usage(others=int(others), held=int(held))
+def _usage(db: Session, sums: "_Sums", whose: Mapping[str, object]) -> Usage:
+    """What other families moved, and what the own family did, if there is one.
+
+    Most families are one proposal that waits, is on its way or was mined: of those every movement counts, and
+    an index alone has the sum of all. Only the others are looked at one by one: what they add to that sum is
+    taken out, and what they moved put in.
+    """
+    everything = db.scalar(sums.everything, whose) or 0
+    own = whose["family_id"]
+    looked_at = {*db.scalars(sums.unusual, whose), *([] if own is None else [own])}
+    held = 0
+    for some in chunks(looked_at):
+        for family_id, summed, amount in db.execute(sums.families, {**whose, "family_ids": some}):
+            everything += int(amount) - int(summed)
+            held += int(amount) if family_id == own else 0
+    return Usage(others=int(everything) - held, held=held)
 
 
-def _sums(whose: ColumnElement[bool]) -> Select[int, int]:
-    """What other families moved, and what the own family did, if there is one."""
-    families = (
-        select(Proposal.family_id, func.max(Proposal.movement_sats).label("amount"))
-        .where(whose, Proposal.created_at >= bindparam("since"), counts())
-        .group_by(Proposal.family_id)
-        .subquery()
+class _Sums(NamedTuple):
+    """Of one member's or one vault's proposals in a cycle."""
+
+    everything: Select[int]
+    unusual: Select[str]
+    families: Select[str, int, int]
+
+
+def _sums(whose: ColumnElement[bool]) -> _Sums:
+    of_cycle = and_(whose, Proposal.created_at >= bindparam("since"))
+    amount = case((counts(), Proposal.movement_sats), else_=0)
+    return _Sums(
+        select(func.sum(Proposal.movement_sats)).where(of_cycle),
+        select(Proposal.family_id).where(of_cycle, text(UNUSUAL)),
+        select(Proposal.family_id, func.sum(Proposal.movement_sats), func.max(amount))
+        .where(of_cycle, Proposal.family_id.in_(bindparam("family_ids", expanding=True)))
+        .group_by(Proposal.family_id),
     )
-    own = families.c.family_id == bindparam("family_id")
-    others, held = case((own, 0), else_=families.c.amount), case((own, families.c.amount), else_=0)
-    return select(func.coalesce(func.sum(others), 0), func.coalesce(func.sum(held), 0))
 
 
 def counts() -> ColumnElement[bool]:
@@ -228,7 +252,11 @@ def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: 
 
 def token_usages_of_vaults(db: Session, vault_ids: Collection[str], since: datetime) -> list[VaultTokenUsage]:
     """The same sums of every token that one of them moved since then, the oldest token first."""
-    values = {"vault_ids": vault_ids, "since": since, "family_id": None}
+    # Most vaults never called a token: then none of their proposals is looked at.
+    calling = db.scalars(_CALLING, {"vault_ids": vault_ids}).all()
+    if not calling:
+        return []
+    values = {"vault_ids": calling, "since": since, "family_id": None}
     return [
         VaultTokenUsage(
             row.vault_id,
@@ -305,6 +333,11 @@ _TOKEN_OF_MEMBER = _token_sums(
 # narrowed: they cannot differ.
 _MOVED_BY_VAULTS = _token_sums(Proposal.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
 _TOKEN_OF_VAULT = _MOVED_BY_VAULTS.where(_OF_ONE_TOKEN)
+_CALLING = (
+    select(ContractCall.vault_id)
+    .where(ContractCall.vault_id.in_(bindparam("vault_ids", expanding=True)))
+    .distinct()
+)
 _OF_VAULTS = (
     _MOVED_BY_VAULTS.add_columns(
         ContractCall.vault_id,

@@ -22,7 +22,14 @@ from custody.server.service.people.granting import LimitGrants
 from custody.server.service.people.invitations import withdraw_offer
 from custody.server.service.people.people import People, add_membership, is_colleague, settle_default
 from custody.server.service.people.roles import shortage
-from custody.server.service.people.staff import permissions_of, place_in, role_in, role_shapes, staff_of
+from custody.server.service.people.staff import (
+    permissions_of,
+    place_in,
+    require_owner,
+    role_in,
+    role_shapes,
+    staff_of,
+)
 from custody.server.store.models import Key, Membership, Role, User, Vault
 
 
@@ -159,6 +166,7 @@ def _check_loss(
 ) -> list[Vault]:
     """The vaults that a forced change leaves with too few signers. Raises LastAdmin, VaultsLeftShort."""
     require_administrators(before, after)
+    require_owner(db, place.workspace_id, before, after)
     role_after = after.members.get(place.user_id)
     if role_after is not None and PermissionName.PAYMENT_APPROVE in after.roles[role_after]:
         return []

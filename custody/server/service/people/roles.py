@@ -32,7 +32,14 @@ from custody.server.domain.roles import (
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
 from custody.server.service.limits.limits import PolicyStore
-from custody.server.service.people.staff import count_members, permissions_of, role_in, role_shapes, staff_of
+from custody.server.service.people.staff import (
+    count_members,
+    permissions_of,
+    require_owner,
+    role_in,
+    role_shapes,
+    staff_of,
+)
 from custody.server.store.models import Invitation, Role, RolePermission, Vault
 from multisig import InvalidAmount, Sats, parse_btc
 
@@ -118,7 +125,9 @@ class Roles:
         carried = before.roles[role.id]
         if request.rule_name not in carried:
             return self._shown(db, role)
-        require_administrators(before, before.with_role(role.id, carried - {request.rule_name}))
+        after = before.with_role(role.id, carried - {request.rule_name})
+        require_administrators(before, after)
+        require_owner(db, access.workspace_id, before, after)
         short = _left_short(db, role, request.rule_name)
         if not request.force:
             require_quorums(db, caller.user_id, short)

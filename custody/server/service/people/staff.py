@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 from custody.schemas import users as wire
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import NotFound
-from custody.server.domain.roles import PERMISSION_UIDS, Permissions, Staff
-from custody.server.store.models import Membership, Role, RolePermission
+from custody.server.domain.errors import LastAdmin, NotFound
+from custody.server.domain.roles import EVERY_PERMISSION, PERMISSION_UIDS, Permissions, Staff
+from custody.server.store.models import Membership, Role, RolePermission, Workspace
 
 
 def staff_of(db: Session, workspace_id: int) -> Staff:
@@ -31,6 +31,27 @@ def staff_of(db: Session, workspace_id: int) -> Staff:
         roles={role_id: frozenset(permissions) for role_id, permissions in granted.items()},
         members=dict(db.execute(places).all()),
     )
+
+
+def require_owner(db: Session, workspace_id: int, before: Staff, after: Staff) -> None:
+    """An organisation that has a member with all permissions, in any of its workspaces, keeps one.
+
+    Raises LastAdmin.
+    """
+    if not before.has_owner or after.has_owner:
+        return
+    organisation = select(Workspace.organisation_id).where(Workspace.id == workspace_id).scalar_subquery()
+    elsewhere = (
+        select(Membership.id)
+        .join(Role, Role.id == Membership.role_id)
+        .join(Workspace, Workspace.id == Role.workspace_id)
+        .join(RolePermission, RolePermission.role_id == Role.id)
+        .where(Workspace.organisation_id == organisation, Workspace.id != workspace_id)
+        .group_by(Membership.id)
+        .having(func.count() == len(EVERY_PERMISSION))
+    )
+    if db.scalars(elsewhere.limit(1)).first() is None:
+        raise LastAdmin("Nobody in the organisation would hold all seven permissions any more.")
 
 
 def permissions_of(db: Session, role_id: int) -> Permissions:

@@ -12,6 +12,7 @@ from custody.server.store.models.bookkeeping import (
     WebhookDelivery,
     WebhookEvent,
 )
+from custody.server.store.models.changes import PendingChange, SecondPersonRule
 from custody.server.store.models.people import (
     AccessToken,
     AddressBookEntry,
@@ -32,7 +33,14 @@ from custody.server.store.models.people import (
     User,
     Workspace,
 )
-from custody.server.store.models.proposals import CoinLock, Decision, Proposal, ProposalInput, Signature
+from custody.server.store.models.proposals import (
+    UNUSUAL,
+    CoinLock,
+    Decision,
+    Proposal,
+    ProposalInput,
+    Signature,
+)
 from custody.server.store.models.tokens import (
     Contract,
     ContractCall,
@@ -55,6 +63,7 @@ from custody.server.store.models.vaults import (
 )
 
 __all__ = [
+    "UNUSUAL",
     "AccessToken",
     "AddressBookEntry",
     "Attempt",
@@ -81,6 +90,7 @@ __all__ = [
     "Organisation",
     "OtpChallenge",
     "PasswordReset",
+    "PendingChange",
     "Profile",
     "Proposal",
     "ProposalInput",
@@ -90,6 +100,7 @@ __all__ = [
     "Revision",
     "Role",
     "RolePermission",
+    "SecondPersonRule",
     "SignInSession",
     "Signature",
     "TokenBlock",

@@ -7,6 +7,12 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from custody.server.store.models.base import Base
 
+# A later version, or ended (`domain.lifecycle.ENDED`): a query has to say it in these very words to use the
+# index.
+UNUSUAL = (
+    "(replaces_id IS NOT NULL OR status IN ('CANCELLED', 'EXPIRED', 'FAILED', 'INVALIDATED', 'REJECTED'))"
+)
+
 
 class Proposal(Base):
     """``family_id`` is the id of the first proposal of a family (itself and its fee bumps).
@@ -26,6 +32,15 @@ class Proposal(Base):
         # gives the sum.
         Index("ix_proposals_of_member", "workspace_id", "created_by", "created_at", "movement_sats"),
         Index("ix_proposals_of_vault", "vault_id", "created_at", "movement_sats"),
+        # Of which more has to be known than the sum.
+        Index(
+            "ix_proposals_unusual",
+            "vault_id",
+            "created_at",
+            "family_id",
+            sqlite_where=text(UNUSUAL),
+            postgresql_where=text(UNUSUAL),
+        ),
         # Which proposal made a coin. Unique: what the chain says of a transaction applies to one proposal.
         Index(None, "txid_expected", unique=True),
         # Ended proposals that are still watched.

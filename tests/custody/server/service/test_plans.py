@@ -13,9 +13,11 @@ from sqlalchemy import event, insert, select, text
 
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.lifecycle import ENDED
+from custody.server.domain.limits import Usage
 from custody.server.domain.selection import MAX_INPUTS, Tier
 from custody.server.service.limits.limits import Limits, Movement, StoredPolicies
-from custody.server.service.limits.usage import Whose, most_of, most_of_vault
+from custody.server.service.limits.usage import Whose, most_of, most_of_vault, usage_of_vault
 from custody.server.service.network.deposits import Coins
 from custody.server.service.network.sightings import affected
 from custody.server.service.network.snapshot import Snapshot
@@ -34,6 +36,7 @@ from custody.server.service.stored_vaults import address_script, policy_of
 from custody.server.service.tokens.records import holding_vault
 from custody.server.service.tokens.waiting import simulation_of
 from custody.server.store.models import (
+    UNUSUAL,
     Contract,
     ContractCall,
     Proposal,
@@ -242,6 +245,7 @@ def measuring(db, desk):
     limits.require_vault(db, db.get_one(Vault, desk.vault["id"]), movement)
     # One of many vaults: here every proposal is of one, and PostgreSQL knows it.
     assert most_of_vault(db, "0" * 32, START) == 0
+    assert usage_of_vault(db, "0" * 32, START) == Usage(0, 0)
     most_of(db, Whose(desk.workspace_id, 1, START, desk.vault["id"], START))
 
 
@@ -262,7 +266,14 @@ def watching(db, desk):
         pytest.param(
             drawing, ["ix_chain_coins_unspent", "ix_proposals_txid_expected"], id="coins for a send"
         ),
-        pytest.param(measuring, ["ix_proposals_of_member", "ix_proposals_of_vault"], id="limits"),
+        pytest.param(
+            measuring,
+            [
+                "ix_proposals_of_member",
+                "ix_proposals_of_vault",
+            ],
+            id="limits",
+        ),
         pytest.param(listing(), ["ix_proposals_by_age"], id="a list"),
         pytest.param(listing(ProposalStatus.PENDING), ["ix_proposals_by_status"], id="a list by status"),
         pytest.param(listing(awaiting=True), ["ix_proposals_by_status"], id="what awaits me"),
@@ -290,6 +301,17 @@ def test_no_statement_reads_the_whole_of_what_grows_and_each_index_is_used(old, 
         assert not whole_tables(plan), f"{statement}\n{plan}"
     for index in indexes:
         assert any(index in plan for plan in found), "\n".join(found)
+
+
+def test_what_a_vault_used_is_a_sum_and_a_few_unusual_families(old):
+    """However many wait. PostgreSQL reads such a small table as it is."""
+    store = old.world.platform.services.store
+    with statements(store) as seen, store.read() as db:
+        usage_of_vault(db, old.vault["id"], START)
+    everything, unusual, *_ = plans(store, seen)
+    assert "SEARCH" not in everything or "COVERING INDEX ix_proposals_of_vault" in everything
+    assert "SEARCH" not in unusual or "ix_proposals_unusual" in unusual
+    assert sorted(UNUSUAL.split("'")[1::2]) == sorted(ENDED), "an index knows no other words"
 
 
 def test_coins_by_amount_are_walked_along_until_there_are_enough(old):

@@ -242,6 +242,28 @@ def redeliver_webhook(story: Story) -> httpx.Response:
     return story.here("redeliver-webhook", delivery_id=delivery_id)
 
 
+def update_second_person_rule(story: Story) -> httpx.Response:
+    story.world.member(1, "henry@example.org", "Administrator")
+    return story.here("update-second-person-rule", is_on=True, role_name="Administrator")
+
+
+def ask_for_a_role(story: Story, name: str) -> httpx.Response:
+    limits = {"transaction_limit": "1", "cycle_period": "M", "cycle_day": 1}
+    body = {"workspace_id": story.desk.workspace_id, "name": name, **limits}
+    asked = {"workspace_id": story.desk.workspace_id, "path": "/api/v1/create-role", "body": body}
+    return story.admin.post("/api/v1/request-change", asked)
+
+
+def decide(story: Story, word: str) -> httpx.Response:
+    body = {"workspace_id": 1, "change_id": story.kept["change"]["change_id"]}
+    return story.world.as_user("henry@example.org").post(f"/api/v1/{word}-change", body)
+
+
+def decline_change(story: Story) -> httpx.Response:
+    story.keep("change", ask_for_a_role(story, "Odder"))
+    return decide(story, "decline")
+
+
 def invite(story: Story, email: str) -> httpx.Response:
     body = {"invited_email": email, "workspace_context": 1, "org_id": 1, "role_id": roles(story, 1)["Signer"]}
     return story.admin.post("/api/v1/invite-to-workspace", body)
@@ -353,6 +375,10 @@ EXAMPLES: dict[str, Example] = {
     "POST /api/v1/delete-webhook": lambda story: story.here(
         "delete-webhook", webhook_id=story.kept["webhook"]["webhook_id"]
     ),
+    "POST /api/v1/update-second-person-rule": update_second_person_rule,
+    "POST /api/v1/request-change": lambda story: story.keep("change", ask_for_a_role(story, "Odd")),
+    "POST /api/v1/confirm-change": lambda story: decide(story, "confirm"),
+    "POST /api/v1/decline-change": decline_change,
 }
 
 

@@ -220,7 +220,7 @@ class TestPermissions:
     def test_p27_the_last_administrator_keeps(self, alice: As, world: World, permission: P) -> None:
         answer = remove_permission(alice, ADMINISTRATOR, permission, force=True)
         assert permission in refused(answer, 409, "LAST_ADMIN")["detail"]
-        add_someone(world, "Other", {permission})
+        add_someone(world, "Other", rules.EVERY_PERMISSION)
         ok(remove_permission(alice, ADMINISTRATOR, permission))
 
     def test_there_are_seven(self, alice: As) -> None:

@@ -7,6 +7,11 @@ revision = "0001"
 down_revision = None
 
 
+_UNUSUAL = (
+    "(replaces_id IS NOT NULL OR status IN ('CANCELLED', 'EXPIRED', 'FAILED', 'INVALIDATED', 'REJECTED'))"
+)
+
+
 def upgrade() -> None:
     op.create_table(
         "attempts",
@@ -861,6 +866,13 @@ def upgrade() -> None:
             batch_op.f("ix_proposals_status_proposals_expires_at"), ["status", "expires_at"], unique=False
         )
         batch_op.create_index(batch_op.f("ix_proposals_txid_expected"), ["txid_expected"], unique=True)
+        batch_op.create_index(
+            "ix_proposals_unusual",
+            ["vault_id", "created_at", "family_id"],
+            unique=False,
+            sqlite_where=sa.text(_UNUSUAL),
+            postgresql_where=sa.text(_UNUSUAL),
+        )
 
     op.create_table(
         "refresh_tokens",
@@ -1081,4 +1093,60 @@ def upgrade() -> None:
             name=op.f("fk_signatures_proposal_id_input_index_proposal_inputs"),
         ),
         sa.PrimaryKeyConstraint("proposal_id", "input_index", "public_key", name=op.f("pk_signatures")),
+    )
+    op.create_table(
+        "pending_changes",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("organisation_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("path", sa.String(), nullable=False),
+        sa.Column("body", sa.JSON(), nullable=False),
+        sa.Column("status", sa.String(), nullable=False),
+        sa.Column("asked_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("asked_by_name", sa.String(), nullable=False),
+        sa.Column("asked_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("not_before", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("decided_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("decided_by_name", sa.String(), nullable=True),
+        sa.Column("decided_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("reason", sa.String(), nullable=True),
+        sa.CheckConstraint(
+            "status IN ('PENDING', 'APPLIED', 'DECLINED')", name=op.f("ck_pending_changes_status")
+        ),
+        sa.ForeignKeyConstraint(["asked_by"], ["users.id"], name=op.f("fk_pending_changes_asked_by_users")),
+        sa.ForeignKeyConstraint(
+            ["decided_by"], ["users.id"], name=op.f("fk_pending_changes_decided_by_users")
+        ),
+        sa.ForeignKeyConstraint(
+            ["organisation_id"],
+            ["organisations.id"],
+            name=op.f("fk_pending_changes_organisation_id_organisations"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_pending_changes_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_pending_changes")),
+    )
+    with op.batch_alter_table("pending_changes", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_pending_changes_by_age",
+            ["organisation_id", "status", "asked_at"],
+            unique=False,
+        )
+
+    op.create_table(
+        "second_person_rules",
+        sa.Column("organisation_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("role_name", sa.String(), nullable=False),
+        sa.Column("cooling_off_hours", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("set_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("set_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["organisation_id"],
+            ["organisations.id"],
+            name=op.f("fk_second_person_rules_organisation_id_organisations"),
+        ),
+        sa.ForeignKeyConstraint(["set_by"], ["users.id"], name=op.f("fk_second_person_rules_set_by_users")),
+        sa.PrimaryKeyConstraint("organisation_id", name=op.f("pk_second_person_rules")),
     )

@@ -193,7 +193,8 @@ def caller(user: int) -> Caller:
 
 def stored(row: Row) -> Proposal:
     place = {"vault_id": row.vault, "created_by": row.user, "at": row.at}
-    return a_proposal(row.id, family_id=row.family, status=row.status, movement_sats=row.amount, **place)
+    version = {"family_id": row.family, "replaces_id": None if row.family == row.id else row.family}
+    return a_proposal(row.id, status=row.status, movement_sats=row.amount, **version, **place)
 
 
 @contextmanager

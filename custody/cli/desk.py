@@ -1,0 +1,253 @@
+"""What an everyday command starts from: who asks, how questions are answered, and the connection to the
+platform.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from custody.cli.common import Stop, fail
+from custody.cli.kept import (
+    Settings,
+    alone,
+    as_secret,
+    forget,
+    from_secret,
+    read_settings,
+    store_of,
+    write_settings,
+)
+from custody.cli.refusals import refusals
+from custody.session_store.stores import credential
+from custody.terminal import CODE, PASSWORD, Answers, Exit, aside
+
+if TYPE_CHECKING:
+    from custody.client import Client, Session
+    from custody.schemas.auth import LoginResponse
+
+DEVICE_NAME: Final = "custody"
+CREDENTIAL: Final = "custody-passphrase"
+QUESTION: Final = "Passphrase of the session's file"
+# As long as a password may be, and a line's end.
+MOST_PASSWORD_BYTES: Final = 1_024
+# A mistyped code is asked for again; the platform counts, too.
+CODE_TRIES: Final = 3
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The network and the clock; a test has its own. ``transport``: httpx's."""
+
+    transport: Any = None
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass
+class Desk:
+    """``given``: the folder of the command line, else the desktop's own."""
+
+    given: Path | None
+    answers: Answers
+    outside: Outside = field(default_factory=Outside)
+    _passphrase: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        if self.given is not None:
+            return self.given
+        from platformdirs import user_state_path
+
+        return user_state_path("custody") / "session"
+
+    # --- signing in -----------------------------------------------------------------------------------------
+
+    def sign_in(self, platform: str, ca_file: Path | None, store: str, email: str) -> str:
+        """Asks for the password and the code; how the session is kept. Nothing is written before the platform
+        has taken them.
+        """
+        from custody.client import ClientError
+
+        settings = Settings(platform, email, store, None if ca_file is None else str(ca_file.absolute()))
+        with refusals(), self._client(settings) as client:
+            self._enter(client, email, self.answers.secret(PASSWORD))
+            assert client.core.session is not None
+            try:
+                return self._keep(settings, client.core.session)
+            except Stop:
+                # Nobody would ever use it.
+                with suppress(ClientError):
+                    client.logout()
+                raise
+
+    def _keep(self, settings: Settings, session: "Session") -> str:
+        """In the place of what was kept before, whose passphrase may be forgotten."""
+        store = store_of(self.folder, settings.store, self._new_passphrase)
+        with alone(self.folder):
+            store.clear()
+            store.save(as_secret(settings.platform, session))
+            write_settings(self.folder, settings)
+        return store.mode
+
+    def _enter(self, client: "Client", email: str, password: str) -> None:
+        answer = client.login(email, password, device=DEVICE_NAME)
+        for left in range(CODE_TRIES - 1, -1, -1):
+            if not answer.requires_2fa:
+                return
+            answer = self._confirm(client, answer, left)
+
+    def _confirm(self, client: "Client", answer: "LoginResponse", left: int) -> "LoginResponse":
+        from pydantic import ValidationError
+
+        from custody.client import ApiError
+
+        try:
+            return client.otp_validate(answer.token_2fa, self.answers.line(CODE).strip())
+        except ApiError as error:
+            if error.problem.code != "OTP_INVALID" or not left:
+                raise
+            aside(error.problem.detail)
+        except ValidationError:
+            if not left:
+                raise
+            aside("A code is six digits, or one of the recovery codes.")
+        return answer
+
+    def sign_out(self) -> bool:
+        """Here, and at the platform where it can be reached. False where nobody was signed in."""
+        from custody.client import ClientError
+
+        settings = read_settings(self.folder)
+        if settings is None:
+            return False
+        store = store_of(self.folder, settings.store, self._known_passphrase)
+        with alone(self.folder), refusals(), self._client(settings) as client:
+            client.core.session = from_secret(store.load(), settings.platform)
+            with suppress(ClientError):
+                client.logout()
+            store.clear()
+            forget(self.folder)
+        return True
+
+    def _new_passphrase(self) -> str:
+        return self._known_passphrase(fresh=True)
+
+    def _known_passphrase(self, *, fresh: bool = False) -> str:
+        """systemd's, where it hands one over (``LoadCredential=custody-passphrase``); else asked for once."""
+        if self._passphrase is None:
+            handed = credential(os.environ.get("CREDENTIALS_DIRECTORY"), CREDENTIAL)
+            self._passphrase = handed or self.answers.secret(QUESTION, fresh=fresh)
+        return self._passphrase
+
+    # --- calling --------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def client(self) -> "Iterator[Client]":
+        """Signed in: as a service where the environment names its password's file, else as was signed in.
+        What it raises ends the command in words.
+        """
+        with refusals():
+            if is_service():
+                with self._as_service() as client:
+                    yield client
+                return
+            with self._client(self.settings()) as client:
+                self.freshen(client)
+                yield client
+
+    def settings(self) -> Settings:
+        """Raises Stop where nobody is signed in."""
+        settings = read_settings(self.folder)
+        if settings is None:
+            fail("nobody is signed in here", "Run custody login --platform URL.", Exit.SIGNED_OUT)
+        return settings
+
+    def freshen(self, client: "Client") -> None:
+        """The session as it is kept, renewed where it is due. A service's own is renewed by the client."""
+        from custody.client.flow import renew
+
+        session = client.core.session
+        if is_service() or (session is not None and not session.is_due(self.outside.now())):
+            return
+        settings = self.settings()
+        store = store_of(self.folder, settings.store, self._known_passphrase)
+
+        def changed(session: "Session | None") -> None:
+            store.clear() if session is None else store.save(as_secret(settings.platform, session))
+
+        client.core.on_session = changed
+        with alone(self.folder):
+            kept = from_secret(store.load(), settings.platform)
+            if kept is None:
+                fail("nobody is signed in here", "Run custody login.", Exit.SIGNED_OUT)
+            client.core.session = kept
+            if kept.is_due(self.outside.now()):
+                client.run(renew(client.core, stale=kept))
+
+    @contextmanager
+    def _as_service(self) -> "Iterator[Client]":
+        """A session for this one command."""
+        from custody.client import ClientError
+
+        names = ("CUSTODY_PLATFORM", "CUSTODY_EMAIL", "CUSTODY_PASSWORD_FILE")
+        platform, email, file = (os.environ.get(name, "") for name in names)
+        if not platform or not email:
+            fail(
+                "a service names its platform and its account",
+                "Set CUSTODY_PLATFORM and CUSTODY_EMAIL beside CUSTODY_PASSWORD_FILE.",
+                Exit.USAGE,
+            )
+        with self._client(Settings(platform, email, ca_file=os.environ.get("CUSTODY_CA_FILE"))) as client:
+            if client.login(email, _password_in(Path(file)), device=DEVICE_NAME).requires_2fa:
+                fail(
+                    f"{email} is asked for a code, which no service can give",
+                    "Make an account for the service with --no-two-factor, or sign in with custody login.",
+                    Exit.SIGNED_OUT,
+                )
+            try:
+                yield client
+            finally:
+                with suppress(ClientError):
+                    client.logout()
+
+    def _client(self, settings: Settings) -> "Client":
+        from custody.client import Client
+
+        try:
+            return Client(
+                settings.platform,
+                transport=self.outside.transport,
+                ca_file=None if settings.ca_file is None else Path(settings.ca_file),
+                now=self.outside.now,
+                sleep=self.outside.sleep,
+            )
+        except OSError as error:
+            raise Stop(f"{settings.ca_file} cannot be used: {error.strerror}", "", Exit.STATE) from None
+
+
+def is_service() -> bool:
+    """Whether the environment names the account, for a program that nobody signs in."""
+    return bool(os.environ.get("CUSTODY_PASSWORD_FILE"))
+
+
+def _password_in(file: Path) -> str:
+    """Raises Stop where others could read it, or there is none."""
+    try:
+        with file.open("rb") as opened:
+            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
+            text = opened.read(MOST_PASSWORD_BYTES).decode().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError):
+        raise Stop(f"{file} holds no password", "Write it there, mode 0600.", Exit.STATE) from None
+    if mode & 0o077:
+        fail(f"{file} is open to other users (mode {mode:o})", f"chmod 600 {file}", Exit.STATE)
+    return text
+
+
+pass_desk = click.make_pass_decorator(Desk)

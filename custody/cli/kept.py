@@ -1,0 +1,149 @@
+"""The sign-in that commands share: in the desktop's keyring, or in an encrypted file of a private folder.
+
+What is secret is kept as ``signerd`` keeps its own (``custody.session_store``); which platform it is for
+stands beside it, readable by its owner alone. A refresh token that two programs use at once would look
+stolen: whoever renews the session holds the folder's lock, and reads what another one has stored before.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from custody.cli.common import Stop
+from custody.private_files import PRIVATE_FILE, folder_fault, write_private
+from custody.session_store import stores
+from custody.terminal import Exit
+
+SETTINGS: Final = "session.json"
+LOCK: Final = "lock"
+# As signerd's own default: a person may have to unlock it.
+KEYRING_SECONDS: Final = 30.0
+# A renewal takes one exchange, which the client bounds.
+LOCK_SECONDS: Final = 300.0
+LOCK_PAUSE_SECONDS: Final = 0.05
+
+
+def _store_trouble(sentence: str, *, hint: str | None = None) -> Stop:
+    told = hint or "Unlock the keyring, or sign in with --secrets file."
+    return Stop(sentence, told, Exit.SIGNED_OUT, code="no-secret-store")
+
+
+def _locked(sentence: str, *, hint: str | None = None) -> Stop:
+    told = hint or "Give the passphrase that was chosen at custody login; or sign in again."
+    return Stop(sentence, told, Exit.SIGNED_OUT, code="secrets-locked")
+
+
+_ERRORS: Final = stores.Errors(unusable=_store_trouble, locked=_locked, late=_store_trouble)
+
+
+class KeyringStore(stores.KeyringStore):
+    service = "custody"
+    errors = _ERRORS
+
+
+class FileStore(stores.FileStore):
+    errors = _ERRORS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``store``: ``keyring`` or ``file``. ``ca_file``: a private authority's certificate, or none."""
+
+    platform: str
+    email: str
+    store: str = "keyring"
+    ca_file: str | None = None
+
+
+def read_settings(folder: Path) -> Settings | None:
+    """Of the last sign-in; None where there was none. Raises Stop."""
+    path = folder / SETTINGS
+    try:
+        told = json.loads(path.read_bytes())
+        return Settings(**{name: told[name] for name in ("platform", "email", "store", "ca_file")})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise Stop(f"{path} cannot be read", "Run custody login again.", Exit.STATE) from None
+
+
+def write_settings(folder: Path, settings: Settings) -> None:
+    with _usable(folder):
+        write_private(folder / SETTINGS, json.dumps(asdict(settings), indent=1).encode())
+
+
+def store_of(folder: Path, kind: str, ask: stores.Passphrase) -> stores.SecretStore:
+    if kind == "keyring":
+        return KeyringStore(str(folder.resolve()), KEYRING_SECONDS)
+    return FileStore(folder / stores.SECRETS_FILE, ask)
+
+
+def forget(folder: Path) -> None:
+    with _usable(folder):
+        (folder / SETTINGS).unlink(missing_ok=True)
+
+
+def as_secret(url: str, session: Any) -> str:
+    """``session``: of the client (``custody.client.Session``)."""
+    return json.dumps({"url": url, **asdict(session)})
+
+
+def from_secret(text: str | None, url: str) -> Any:
+    """A session of the client's; None where nothing is kept for this platform: a token goes to no other
+    address than the one that gave it.
+    """
+    from custody.client import Session
+
+    try:
+        told = json.loads(text or "")
+        if told.pop("url") != url:
+            return None
+        return Session(**told)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """While no other command renews the session. Raises Stop."""
+    with _usable(folder):
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        _take(lock, folder)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _take(lock: int, folder: Path) -> None:
+    ends = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > ends:
+                raise Stop(f"another custody command holds {folder / LOCK}", "End it.", Exit.STATE) from None
+            time.sleep(LOCK_PAUSE_SECONDS)
+        else:
+            return
+
+
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    """Raises Stop where the folder is not ours alone, or cannot be written."""
+    try:
+        fault = folder_fault(folder)
+        if fault is None:
+            yield
+            return
+    except OSError as error:
+        raise Stop(
+            f"{folder} cannot be used: {error.strerror}", "Name another with --session.", Exit.STATE
+        ) from None
+    raise Stop(fault, "Name a folder of your own with --session.", Exit.STATE)

@@ -1,0 +1,171 @@
+"""``custody limit list`` and ``set``: what a vault moves at most, and each member who holds a role."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from custody.cli.amounts import Amount, in_btc
+from custody.cli.common import confirm, fail, json_option, yes_option
+from custody.cli.desk import Desk, pass_desk
+from custody.cli.meant import Place, place_of, workspace_option
+from custody.cli.members import role_of
+from custody.cli.vaults import CYCLES, vault_of
+from custody.terminal import Exit, answer, aside, say, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from custody.client import Client
+    from custody.schemas.limits import RoleLimit, VaultLimits
+    from custody.schemas.users import RoleDetails
+    from custody.schemas.vaults import Vault
+
+_WORDS = {letter: f"a {word}" for word, letter in CYCLES.items()}
+_UNKNOWN = ("not known now", "", "", "", "")
+
+
+@click.group("limit")
+def limit() -> None:
+    """What may be moved, of vaults and of roles."""
+
+
+@limit.command("list")
+@pass_desk
+@workspace_option
+@json_option
+def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
+    """List the limits of the vaults and of the roles, and what is used of them."""
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        vaults, roles = client.list_wallets(place.workspace_id), client.roles(place.workspace_id)
+        own = client.my_limits(place.workspace_id)
+    if as_json:
+        told = [
+            {
+                "vault_id": one.id,
+                "name": one.name,
+                "limits": one.detailed_vault_limits,
+                "limit_error": one.limit_error,
+            }
+            for one in vaults
+        ]
+        answer({"vaults": told, "roles": roles, "own": own})
+        return
+    table(("VAULT", "LIMIT", "BOUNDS", "USED", "LEFT", "BEGINS ANEW"), [_of_vault(one) for one in vaults])
+    say()
+    table(("ROLE", "LIMIT", "OF EACH MEMBER IN", "MEMBERS"), [_of_role(role) for role in roles])
+    say()
+    say(
+        f"Of your own {own.limit} BTC, {own.used} BTC are used; they begin anew on {own.next_reset:%Y-%m-%d}."
+    )
+
+
+def _of_vault(one: "Vault") -> tuple[str, ...]:
+    found = one.detailed_vault_limits
+    if found is None:
+        return one.name, *_UNKNOWN
+    bounds = _WORDS.get(found.cycle_period, found.cycle_period) if found.per_cycle else "each movement"
+    sums = (f"{found.used} BTC", f"{found.unused} BTC")
+    return one.name, f"{found.limit} BTC", bounds, *sums, f"{found.next_reset:%Y-%m-%d}"
+
+
+def _of_role(role: "RoleDetails") -> tuple[str, ...]:
+    if role.transaction_limit is None:
+        return role.name, "not known now", "", str(role.members)
+    return (
+        role.name,
+        f"{role.transaction_limit} BTC",
+        _WORDS.get(role.cycle_period or "", ""),
+        str(role.members),
+    )
+
+
+@limit.command("set")
+@pass_desk
+@click.argument("new", metavar="AMOUNT", type=Amount())
+@click.option("--vault", help="Of this vault: its id, the beginning of it, or its name.")
+@click.option("--role", help="Of each member who holds this role.")
+@click.option("--cycle", type=click.Choice(tuple(CYCLES)), help="Default: as it is.")
+@click.option(
+    "--day",
+    type=click.IntRange(1, 31),
+    help="When a cycle begins; of a week, 1 is Monday. Default: as it is.",
+)
+@workspace_option
+@yes_option
+@json_option
+def set_command(
+    desk: Desk,
+    new: int,
+    vault: str | None,
+    role: str | None,
+    cycle: str | None,
+    day: int | None,
+    workspace: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Set the limit of a vault, or of a role."""
+    if (vault is None) == (role is None):
+        fail("name either a vault or a role", "Like custody limit set 1.5BTC --vault Reserve.", Exit.USAGE)
+    change = {"limit": in_btc(new), "cycle_period": CYCLES.get(cycle or ""), "cycle_day": day}
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        done = (
+            _set_vault(desk, client, place, vault, change, yes=yes)
+            if vault is not None
+            else _set_role(desk, client, place, role or "", change, yes=yes)
+        )
+    if as_json:
+        answer(done)
+    else:
+        say(f"The limit is {done.limit} BTC.")
+
+
+def _set_vault(
+    desk: Desk, client: "Client", place: Place, given: str, change: "Mapping[str, object]", *, yes: bool
+) -> "VaultLimits":
+    from custody.schemas.limits import UpdateVaultRequest
+
+    one = vault_of(client, place.workspace_id, given, unseen=yes)
+    now = one.detailed_vault_limits
+    if now is None:
+        fail(one.limit_error or "the limit cannot be read", "Try again later.", Exit.PLATFORM)
+    request = UpdateVaultRequest.model_validate(
+        {
+            "vault_id": one.id,
+            "workspace_id": place.workspace_id,
+            "transaction_limit": change["limit"],
+            "cycle_period": change["cycle_period"] or now.cycle_period,
+            "cycle_day": change["cycle_day"] or now.cycle_day,
+        }
+    )
+    _ask(desk, f"the vault '{one.name}'", now.limit, request.transaction_limit, yes=yes)
+    return client.update_vault(request)
+
+
+def _set_role(
+    desk: Desk, client: "Client", place: Place, given: str, change: "Mapping[str, object]", *, yes: bool
+) -> "RoleLimit":
+    from custody.schemas.limits import UpdateRolePoliciesRequest
+
+    found = role_of(client, place.workspace_id, given, unseen=yes)
+    request = UpdateRolePoliciesRequest.model_validate(
+        {
+            "role_id": found.role_id,
+            "workspace_id": place.workspace_id,
+            "new_transaction_limit": change["limit"],
+            "cycle_period": change["cycle_period"] or found.cycle_period,
+            "cycle_day": change["cycle_day"] or found.cycle_day,
+        }
+    )
+    whose = f"each of the {found.members} who hold the role {found.name}"
+    _ask(desk, whose, found.transaction_limit or "not known", request.new_transaction_limit, yes=yes)
+    return client.update_role_policies(request)
+
+
+def _ask(desk: Desk, whose: str, before: str, after: str, *, yes: bool) -> None:
+    aside(f"The limit of {whose}:")
+    aside(f"  now  {before} BTC")
+    aside(f"  then {after} BTC")
+    confirm(desk.answers, "Set this limit?", yes=yes)

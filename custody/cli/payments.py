@@ -1,0 +1,164 @@
+"""``custody propose``: whom a vault is to pay, shown and asked before it is sent."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import click
+
+from custody.cli.amounts import Amount
+from custody.cli.common import confirm, fail, json_option, yes_option
+from custody.cli.desk import Desk, pass_desk
+from custody.cli.meant import chosen, place_of, workspace_option
+from custody.cli.vaults import vault_of
+from custody.naming import Candidate
+from custody.terminal import Exit, answer, aside, say
+from custody.text import amount
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from custody.schemas.address_book import WhitelistAddress
+    from custody.schemas.proposals import Proposal
+    from custody.schemas.vaults import Vault
+
+PRIORITIES = ("low", "medium", "high")
+_FEE_RATE = re.compile(r"(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Payment:
+    """``label``: of the address book; empty where the address was typed."""
+
+    sats: int
+    address: str
+    label: str = ""
+
+    @property
+    def whom(self) -> str:
+        return f"{self.label}, {self.address}" if self.label else self.address
+
+
+class FeeRate(click.ParamType[str]):
+    name = "sat/vB"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not _FEE_RATE.fullmatch(value):
+            self.fail(f"'{value}' is no rate in sat/vB, such as 2.5, with at most three places.", param, ctx)
+        return str(value)
+
+
+@click.command("propose")
+@pass_desk
+@click.argument("vault", help="Its id, the beginning of it, or its name.")
+@click.argument("sats", metavar="AMOUNT", type=Amount(), help="With its unit, like 0.25BTC or 25000sats.")
+@click.argument("recipient", help="An address, or its name in the workspace's address book.")
+@click.option(
+    "--also",
+    multiple=True,
+    type=(Amount(), str),
+    metavar="AMOUNT RECIPIENT",
+    help="One more; may be repeated.",
+)
+@click.option("--description", help="What it is for, as the signers read it.")
+@click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
+@click.option("--fee-rate", type=FeeRate(), help="In sat/vB, instead of a priority.")
+@workspace_option
+@yes_option
+@json_option
+def propose_command(
+    desk: Desk,
+    vault: str,
+    sats: int,
+    recipient: str,
+    also: tuple[tuple[int, str], ...],
+    description: str | None,
+    priority: str | None,
+    fee_rate: str | None,
+    workspace: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Propose a payment from a vault. Nothing moves before its signers have approved."""
+    from custody.schemas.proposals import CreatePsbtRequest
+
+    if priority is not None and fee_rate is not None:
+        fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        source = vault_of(client, place.workspace_id, vault, unseen=yes)
+        book = client.whitelist_addresses(place.workspace_id)
+        wanted = ((sats, recipient), *also)
+        payments = [_payment(value, whom, source.chain, book, unseen=yes) for value, whom in wanted]
+        request = CreatePsbtRequest.model_validate(
+            {
+                "wallet_id": source.id,
+                "workspace_id": place.workspace_id,
+                "tx_type": "send",
+                "recipients": [payment.address for payment in payments],
+                "amounts_sats": [payment.sats for payment in payments],
+                "description": description,
+                "priority": priority,
+                "fee_rate": fee_rate,
+            }
+        )
+        for line in _summary(source, payments, description, _fee_words(priority, fee_rate)):
+            aside(line)
+        confirm(desk.answers, "Propose this payment?", yes=yes)
+        made = client.create_psbt(request, idempotency_key=uuid4().hex)
+        proposal = client.proposal(made.psbt_id)
+    if as_json:
+        answer(proposal)
+    else:
+        _tell(proposal)
+
+
+def _tell(proposal: "Proposal") -> None:
+    say(f"Proposed: {proposal.psbt_id}")
+    say(f"  fee    {amount(proposal.fee_sats)}, {proposal.fee_rate} sat/vB")
+    until = f"{proposal.expires_at:%Y-%m-%d %H:%M} UTC"
+    say(f"  {proposal.required_signatures} of {proposal.n} signers approve it with signerd, until {until}.")
+    say(f"  custody approve-status {proposal.psbt_id} says who has.")
+
+
+def _fee_words(priority: str | None, fee_rate: str | None) -> str:
+    if fee_rate is not None:
+        return f"{fee_rate} sat/vB"
+    return f"as the platform chooses for {priority} priority" if priority else "as the platform chooses"
+
+
+def _summary(source: "Vault", payments: "Sequence[Payment]", description: str | None, fee: str) -> list[str]:
+    lines = [f"From the vault '{source.name}' {source.id}, {source.m} of {source.n}    {source.chain}"]
+    lines += [f"  pays   {amount(payment.sats)} to {payment.whom}" for payment in payments]
+    if len(payments) > 1:
+        lines.append(f"  in all {amount(sum(payment.sats for payment in payments))}")
+    if description:
+        lines.append(f'  for    "{description}"')
+    lines.append(f"  fee    {fee}")
+    lines.append(f"  of     {amount(source.confirmed_sats)} confirmed, {amount(source.locked_sats)} locked")
+    return lines
+
+
+def _payment(
+    sats: int, whom: str, chain: str, book: "Sequence[WhitelistAddress]", *, unseen: bool
+) -> Payment:
+    """An address means itself, whatever bears it as a name. Raises Stop."""
+    from multisig import InvalidAddress, Network, WrongNetwork, decode_address
+
+    try:
+        decode_address(whom, Network(chain))
+    except WrongNetwork as error:
+        fail(f"'{whom}' cannot be paid here: {error}", f"The vault is on {chain}.", Exit.NOT_DECIDED)
+    except InvalidAddress:
+        return _from_book(sats, whom, book, unseen=unseen)
+    label = next((one.name for one in book if one.address == whom), "")
+    return Payment(sats, whom, label)
+
+
+def _from_book(sats: int, whom: str, book: "Sequence[WhitelistAddress]", *, unseen: bool) -> Payment:
+    known = {str(one.uid): one for one in book}
+    candidates = [Candidate(key, (one.name,), f"'{one.name}', {one.address}") for key, one in known.items()]
+    hint = "It is no address either. Check it, or have it put into the address book."
+    found = known[chosen(whom, candidates, "recipient", hint, unseen=unseen)]
+    return Payment(sats, found.address, found.name)

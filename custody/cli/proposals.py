@@ -1,0 +1,139 @@
+"""``custody proposals`` and ``approve-status``: what is under way, and who has approved."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from custody.cli.common import json_option
+from custody.cli.desk import Desk, pass_desk
+from custody.cli.meant import chosen, place_of, workspace_option
+from custody.cli.members import full_name
+from custody.naming import Candidate
+from custody.terminal import answer, aside, say, table
+from custody.text import amount, short_ids
+
+if TYPE_CHECKING:
+    from custody.client import Client
+    from custody.schemas.proposals import Proposal
+
+# As `custody.schemas.proposals.ProposalStatus`, without loading it; a test compares them.
+OPEN: Final = ("pending", "signed", "broadcasting", "stalled")
+ENDED: Final = ("confirmed", "rejected", "cancelled", "expired", "invalidated", "failed", "replaced")
+PAGE: Final = 200
+MOST_PAGES: Final = 25
+
+
+def proposals_of(client: "Client", workspace_id: int, statuses: tuple[str, ...]) -> "Iterator[Proposal]":
+    """Those of these statuses, the oldest first, up to MOST_PAGES pages of each."""
+    from custody.schemas.proposals import ProposalStatus
+
+    for name in statuses:
+        after = None
+        for _ in range(MOST_PAGES):
+            status = ProposalStatus(name.upper())
+            page = client.proposals(workspace_id, status=status, after=after, limit=PAGE).items
+            yield from page
+            if len(page) < PAGE:
+                break
+            after = page[-1].psbt_id
+        else:
+            aside(f"There are more that are {name}: only the first {PAGE * MOST_PAGES:,} were read.")
+
+
+def title_of(proposal: "Proposal") -> str:
+    """What it is for; else what it does."""
+    if proposal.decoded_call is not None:
+        return proposal.decoded_call.words
+    return proposal.description or proposal.tx_type
+
+
+@click.command("proposals")
+@pass_desk
+@click.option("--all", "ended", is_flag=True, help="Also those that have come to an end.")
+@click.option("--status", type=click.Choice((*OPEN, *ENDED)), help="Only those.")
+@workspace_option
+@json_option
+def proposals_command(
+    desk: Desk, ended: bool, status: str | None, workspace: str | None, as_json: bool
+) -> None:
+    """List the proposals of the workspace that are under way."""
+    statuses = (status,) if status else (*OPEN, *ENDED) if ended else OPEN
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        found = sorted(proposals_of(client, place.workspace_id, statuses), key=lambda one: one.created_at)
+        names = {one.id: one.name for one in client.list_wallets(place.workspace_id)} if found else {}
+    if as_json:
+        answer(found)
+    elif found:
+        short = short_ids([one.psbt_id for one in found])
+        header = ("ID", "STATUS", "VAULT", "PAYS", "SIGNED", "BY", "FOR")
+        table(header, [_row(one, short[one.psbt_id], names) for one in found])
+    else:
+        say("No proposals.")
+
+
+def _row(one: "Proposal", short: str, vaults: dict[str, str]) -> tuple[str, ...]:
+    signed = f"{one.collected_signatures} of {one.required_signatures}"
+    vault = vaults.get(one.vault_id, one.vault_id)
+    by = one.created_by_name or f"user {one.created_by}"
+    return short, one.status.lower(), vault, amount(sum(one.amounts_sats)), signed, by, title_of(one)
+
+
+@click.command("approve-status")
+@pass_desk
+@click.argument("given", metavar="PROPOSAL", help="Its id, or the beginning of it.")
+@workspace_option
+@json_option
+def approve_status_command(desk: Desk, given: str, workspace: str | None, as_json: bool) -> None:
+    """Show who has approved a proposal, who has not answered, and what became of it."""
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        one = _proposal(client, place.workspace_id, given)
+        people = {str(member.uuid): full_name(member) for member in client.members(place.workspace_id)}
+    if as_json:
+        answer(one)
+        return
+    for line in _lines(one):
+        say(line)
+    rows = [
+        (
+            people.get(s.user_id, f"user {s.user_id}"),
+            _decision(s.decision, is_signed=s.is_signed),
+            f"{s.signed_at:%Y-%m-%d %H:%M} UTC" if s.signed_at else "",
+        )
+        for s in one.signers
+    ]
+    table(("SIGNER", "DECISION", "WHEN"), rows)
+
+
+def _decision(decision: str | None, *, is_signed: bool) -> str:
+    if is_signed:
+        return "approved"
+    return "declined" if decision == "reject" else "no answer yet"
+
+
+def _lines(one: "Proposal") -> Iterator[str]:
+    yield f"Proposal {one.psbt_id}: {title_of(one)}"
+    signed = f"{one.collected_signatures} of {one.required_signatures} signatures"
+    yield f"  Status:  {one.status.lower()}, {signed}"
+    for address, sats in zip(one.recipients, one.amounts_sats, strict=False):
+        yield f"  pays     {amount(sats)} to {address}"
+    yield f"  fee      {amount(one.fee_sats)}, {one.fee_rate} sat/vB"
+    if one.status == "PENDING":
+        yield f"  Expires: {one.expires_at:%Y-%m-%d %H:%M} UTC"
+    if one.txid:
+        yield f"  Transaction {one.txid}, {one.confirmations} confirmations"
+    if one.failure_reason:
+        yield f"  {one.failure_reason}"
+    if one.replaced_by_psbt_id:
+        yield f"  Replaced by {one.replaced_by_psbt_id}"
+
+
+def _proposal(client: "Client", workspace_id: int, given: str) -> "Proposal":
+    """Of those under way first, else of those that have ended. Raises Stop."""
+    known = {one.psbt_id: one for one in proposals_of(client, workspace_id, OPEN)}
+    if not any(key.startswith(given.strip().lower()) for key in known):
+        known = {one.psbt_id: one for one in proposals_of(client, workspace_id, ENDED)}
+    candidates = [Candidate(key, (), title_of(one)) for key, one in known.items()]
+    return known[chosen(given, candidates, "proposal", "custody proposals --all lists them.")]

@@ -1,0 +1,82 @@
+"""``custody login``, ``logout`` and ``whoami``."""
+
+from pathlib import Path
+
+import click
+
+from custody.cli.common import fail, json_option
+from custody.cli.desk import Desk, is_service, pass_desk
+from custody.cli.kept import read_settings
+from custody.cli.meant import places
+from custody.terminal import EMAIL, Exit, answer, say, table
+
+STORES = ("keyring", "file")
+
+
+@click.command("login")
+@pass_desk
+@click.option("--platform", metavar="URL", help="The platform; once signed in, it is remembered.")
+@click.option(
+    "--ca-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="With --platform: a private authority's certificate (PEM).",
+)
+@click.option(
+    "--secrets", type=click.Choice(STORES), help="Where the session is kept; the keyring where not given."
+)
+@json_option
+def login_command(
+    desk: Desk, platform: str | None, ca_file: Path | None, secrets: str | None, as_json: bool
+) -> None:
+    """Sign in to the platform.
+
+    Asks for the e-mail address, the password and, where the platform wants one, the one-time code; for a
+    session that is kept in a file, for a passphrase that encrypts it. They are typed, or read from standard
+    input one a line.
+    """
+    known = read_settings(desk.folder)
+    if platform is None and known is None:
+        fail("no platform is named", "Run custody login --platform URL.", Exit.USAGE)
+    url = platform or (known.platform if known else "")
+    if platform is None and known is not None and known.ca_file is not None:
+        ca_file = ca_file or Path(known.ca_file)
+    store = secrets or (known.store if known else "keyring")
+    email = desk.answers.line(EMAIL).strip()
+    kept = desk.sign_in(url, ca_file, store, email)
+    if as_json:
+        answer({"email": email, "platform": url, "secrets": kept})
+    else:
+        say(f"Signed in as {email}. The session is kept in: {kept}.")
+
+
+@click.command("logout")
+@pass_desk
+@json_option
+def logout_command(desk: Desk, as_json: bool) -> None:
+    """Sign out, here and at the platform."""
+    was_signed_in = desk.sign_out()
+    if as_json:
+        answer({"signed_in": False})
+    else:
+        say("Signed out." if was_signed_in else "Nobody was signed in here.")
+
+
+@click.command("whoami")
+@pass_desk
+@json_option
+def whoami_command(desk: Desk, as_json: bool) -> None:
+    """The account, its workspaces and its roles; the first workspace is the one that is meant by default."""
+    with desk.client() as client:
+        user, known = client.user_info(), places(client)
+        url = str(client.core.base_url)
+    service = is_service()
+    if as_json:
+        told = {"user_id": user.uuid, "email": user.email, "platform": url, "workspaces": known}
+        answer({**told, "service": service})
+        return
+    say(f"{user.email} (user {user.uuid}) at {url}{', as a service' if service else ''}")
+    rows = [(str(p.workspace_id), p.name, p.organisation, p.network, p.role) for p in known]
+    if rows:
+        table(("ID", "WORKSPACE", "ORGANISATION", "NETWORK", "ROLE"), rows)
+    else:
+        say("The account is in no workspace.")

@@ -1,0 +1,184 @@
+"""``custody vault list``, ``show`` and ``create``."""
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import click
+
+from custody.cli.amounts import Amount, in_btc
+from custody.cli.common import confirm, fail, json_option, yes_option
+from custody.cli.desk import Desk, pass_desk
+from custody.cli.meant import chosen, place_of, workspace_option
+from custody.cli.members import candidates_of, full_name
+from custody.naming import Candidate
+from custody.terminal import Exit, answer, aside, say, table
+from custody.text import amount
+
+if TYPE_CHECKING:
+    from custody.client import Client
+    from custody.schemas.users import Member
+    from custody.schemas.vaults import Vault
+
+MAX_SIGNERS = 15
+CYCLES = {"week": "W", "month": "M"}
+
+
+def vault_of(client: "Client", workspace_id: int, given: str, *, unseen: bool = False) -> "Vault":
+    """Raises Stop."""
+    found = {vault.id: vault for vault in client.list_wallets(workspace_id)}
+    candidates = [
+        Candidate(one.id, (one.name,), f"'{one.name}', {one.m} of {one.n}") for one in found.values()
+    ]
+    return found[chosen(given, candidates, "vault", "custody vault list lists them.", unseen=unseen)]
+
+
+@click.group("vault")
+def vault() -> None:
+    """The vaults of a workspace."""
+
+
+@vault.command("list")
+@pass_desk
+@workspace_option
+@json_option
+def list_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
+    """List the vaults and what is in them."""
+    with desk.client() as client:
+        found = client.list_wallets(place_of(client, workspace).workspace_id)
+    if as_json:
+        answer(found)
+    elif found:
+        header = ("ID", "NAME", "SIGNERS", "NETWORK", "CONFIRMED", "COMING", "LOCKED")
+        table(header, [_row(one) for one in found])
+    else:
+        say("No vaults.")
+
+
+def _row(one: "Vault") -> tuple[str, ...]:
+    sums = (one.confirmed_sats, one.unconfirmed_sats, one.locked_sats)
+    return one.id, one.name, f"{one.m} of {one.n}", one.chain, *(f"{in_btc(sats)} BTC" for sats in sums)
+
+
+@vault.command("show")
+@pass_desk
+@click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
+@workspace_option
+@json_option
+def show_command(desk: Desk, given: str, workspace: str | None, as_json: bool) -> None:
+    """Show a vault: balance, limit, signers, a fresh address, and the code that its signers compare."""
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        one = vault_of(client, place.workspace_id, given)
+        code = client.vault_export(place.workspace_id, one.id).verification_code
+    if as_json:
+        answer({**one.model_dump(mode="json", by_alias=True), "verification_code": code})
+        return
+    for line in _lines(one, code):
+        say(line)
+
+
+def _lines(one: "Vault", code: str) -> list[str]:
+    signers = ", ".join(
+        f"{s.first_name.value or ''} {s.surname.value or ''}".strip() or f"user {s.user_id}"
+        for s in one.signers
+    )
+    lines = [
+        f"Vault '{one.name}' {one.id}    {one.chain}",
+        f"  Verification code: {code}",
+        f"  Signers:    {one.m} of {one.n}: {signers}",
+        f"  Confirmed:  {amount(one.confirmed_sats)}",
+        f"  Coming:     {amount(one.unconfirmed_sats)}",
+        f"  Locked:     {amount(one.locked_sats)}, by proposals that wait",
+        f"  Receive at: {one.receive_address}",
+        "    That is the platform's word: compare it with signerd addresses before money goes there.",
+    ]
+    limits = one.detailed_vault_limits
+    if limits is None:
+        return [*lines, f"  Limit:      {one.limit_error}"]
+    bounds = "the sum of a cycle" if limits.per_cycle else "each movement"
+    return [*lines, f"  Limit:      {limits.limit} BTC for {bounds}; {limits.used} BTC used in this cycle"]
+
+
+@vault.command("create")
+@pass_desk
+@click.argument("name")
+@click.option(
+    "--signatures", "-m", "m", required=True, type=click.IntRange(1, MAX_SIGNERS), help="How many must sign."
+)
+@click.option(
+    "--signer",
+    "signers",
+    multiple=True,
+    required=True,
+    metavar="MEMBER",
+    help="E-mail address, name or id; again for each.",
+)
+@click.option("--limit", required=True, type=Amount(), help="Of each movement, like 1.5BTC.")
+@click.option(
+    "--cycle", default="month", type=click.Choice(tuple(CYCLES)), help="Over which is added up what was used."
+)
+@click.option(
+    "--day", default=1, type=click.IntRange(1, 31), help="When a cycle begins; of a week, 1 is Monday."
+)
+@workspace_option
+@yes_option
+@json_option
+def create_command(
+    desk: Desk,
+    name: str,
+    m: int,
+    signers: tuple[str, ...],
+    limit: int,
+    cycle: str,
+    day: int,
+    workspace: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Create a vault. Its signers and how many must sign are fixed for ever."""
+    from custody.schemas.vaults import CreateWalletRequest
+
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        members = _signers(client, place.workspace_id, signers, yes=yes)
+        request = CreateWalletRequest.model_validate(
+            {
+                "workspace_id": place.workspace_id,
+                "name": name,
+                "network": place.network,
+                "m": m,
+                "signers": [member.uuid for member in members],
+                "transaction_limit": in_btc(limit),
+                "cycle_period": CYCLES[cycle],
+                "cycle_day": day,
+            }
+        )
+        aside(f"Vault '{request.name}' in '{place.name}' of {place.organisation}, {place.network}")
+        aside(f"  Any {m} of these {len(members)} can spend from it; that never changes:")
+        for member in members:
+            aside(f"    {full_name(member)} <{member.email}>")
+        aside(f"  Limit: {amount(limit)} for each movement")
+        confirm(desk.answers, "Create this vault?", yes=yes)
+        made = client.create_wallet(request, idempotency_key=uuid4().hex)
+        code = client.vault_export(place.workspace_id, made.id).verification_code
+    if as_json:
+        answer({**made.model_dump(mode="json", by_alias=True), "verification_code": code})
+        return
+    say(f"Vault '{made.name}' {made.id} is created. Verification code: {code}")
+    for warning in made.warnings or ():
+        say(f"  Note: {warning}")
+    say(f"  Before money goes there, each signer runs signerd pin {made.id} and compares the code.")
+
+
+def _signers(client: "Client", workspace_id: int, given: tuple[str, ...], *, yes: bool) -> "list[Member]":
+    known = {str(member.uuid): member for member in client.members(workspace_id)}
+    hint = "custody member list lists them."
+    found = [known[chosen(one, candidates_of(known.values()), "member", hint, unseen=yes)] for one in given]
+    for member in found:
+        if not member.can_sign:
+            fail(
+                f"{member.email} has no device registered on this network",
+                "The member runs signerd register first.",
+                Exit.NOT_DECIDED,
+            )
+    return found

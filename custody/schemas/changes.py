@@ -1,0 +1,106 @@
+"""Changes that need a second person: one member asks, another confirms (docs/second-person.md)."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, JsonValue, StrictBool, StrictInt, StringConstraints, model_validator
+
+from custody.schemas.common import (
+    Count,
+    Int64,
+    IntId,
+    Label,
+    Name,
+    Prose,
+    Request,
+    Shape,
+    Text,
+    TextId,
+    Timestamp,
+)
+
+MAX_COOLING_OFF_HOURS = 14 * 24
+# A request of the calls that are asked for: none has as many fields.
+Body = Annotated[dict[str, JsonValue], Field(max_length=30)]
+
+
+class ChangeStatus(StrEnum):
+    PENDING = "PENDING"
+    APPLIED = "APPLIED"
+    DECLINED = "DECLINED"
+    EXPIRED = "EXPIRED"
+
+
+class SecondPersonRule(Shape):
+    """An organisation's rule. ``role_name``: whoever holds a role of that name in a workspace of the organisation confirms."""  # noqa: E501
+
+    org_id: Int64
+    is_on: bool
+    role_name: Label | None = None
+    cooling_off_hours: Count = 0
+    set_by: Label | None = None
+    set_at: Timestamp | None = None
+
+
+class SecondPersonRuleRequest(Request):
+    """``POST /api/v1/update-second-person-rule``: of the organisation that the workspace belongs to."""
+
+    workspace_id: IntId
+    is_on: StrictBool
+    role_name: Name | None = None
+    cooling_off_hours: Annotated[StrictInt, Field(ge=0, le=MAX_COOLING_OFF_HOURS)] = 0
+
+    @model_validator(mode="after")
+    def _names_a_role(self) -> "SecondPersonRuleRequest":
+        if self.is_on is (self.role_name is None):
+            raise ValueError("role_name: name the role whose members confirm, where the rule is on")
+        return self
+
+
+class RequestChangeRequest(Request):
+    """``POST /api/v1/request-change``: ``path`` and ``body`` of the call that is asked for."""
+
+    workspace_id: IntId
+    path: Annotated[str, StringConstraints(max_length=100, pattern=r"^/api/v1/[a-z0-9-]+$")]
+    body: Body
+
+
+class ChangeRequest(Request):
+    """``POST /api/v1/confirm-change``. ``workspace_id``: where the caller holds the role that confirms, in the change's
+    organisation.
+    """  # noqa: E501
+
+    workspace_id: IntId
+    change_id: TextId
+
+
+class DeclineChangeRequest(ChangeRequest):
+    """``POST /api/v1/decline-change``: by whoever may confirm it, or whoever asked for it."""
+
+    reason: Text | None = None
+
+
+class Change(Shape):
+    """``asked_by``, ``decided_by``: user ids. It is confirmed from ``not_before`` until ``expires_at``."""
+
+    change_id: Label
+    workspace_id: Int64
+    path: Label
+    body: Body
+    status: ChangeStatus
+    asked_by: Label
+    asked_by_name: Label
+    asked_at: Timestamp
+    not_before: Timestamp
+    expires_at: Timestamp
+    decided_by: Label | None = None
+    decided_by_name: Label | None = None
+    decided_at: Timestamp | None = None
+    reason: Prose | None = None
+
+
+class AppliedChange(Shape):
+    """``answer``: what the call answered, as if it had been made directly."""
+
+    change: Change
+    answer: JsonValue

@@ -1,0 +1,305 @@
+"""Two people for policy: where an organisation has the rule, one member asks for a change, another confirms.
+
+What is asked for is the request of the existing call, as it was sent. It changes nothing until somebody else,
+who holds a role of the rule's name, confirms it; then the call is made in the name of whoever asked, with
+every check as of that moment. The rule itself is changed in the same way.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from pydantic import BaseModel
+from sqlalchemy import distinct, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import changes as wire
+from custody.schemas.address_book import AddWhitelistAddressRequest
+from custody.schemas.changes import ChangeStatus
+from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
+from custody.schemas.vaults import UpdateVaultControlsRequest
+from custody.server.domain.audit import Category
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
+from custody.server.domain.errors import (
+    LastAdmin,
+    NotFound,
+    PermissionDenied,
+    SecondPersonNeeded,
+    StateConflict,
+)
+from custody.server.domain.limits import Cycle, SpendingPolicy
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.roles import EVERY_PERMISSION
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.limits.limits import PolicyStore
+from custody.server.service.system import place_of
+from custody.server.store.models import Membership, PendingChange, Role, SecondPersonRule, Vault, Workspace
+from multisig import parse_btc
+
+LIFETIME: Final = timedelta(days=7)
+# A list that people read, and a bound on what one member can fill the database with.
+MAX_PENDING: Final = 100
+MAX_SHOWN: Final = 200
+# One who asks and one who confirms.
+FEWEST: Final = 2
+
+
+class SecondPerson:
+    def __init__(self, clock: Clock, random: RandomBytes, audit: AuditLog, policies: PolicyStore) -> None:
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._policies = policies
+
+    # --- the rule -------------------------------------------------------------------------------------------
+
+    def rule(self, db: Session, access: WorkspaceAccess) -> wire.SecondPersonRule:
+        found = db.get(SecondPersonRule, access.organisation_id)
+        if found is None:
+            return wire.SecondPersonRule(org_id=access.organisation_id, is_on=False)
+        return wire.SecondPersonRule(
+            org_id=access.organisation_id,
+            is_on=True,
+            role_name=found.role_name,
+            cooling_off_hours=found.cooling_off_hours,
+            set_by=str(found.set_by),
+            set_at=found.set_at,
+        )
+
+    def replace_rule(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SecondPersonRuleRequest
+    ) -> wire.SecondPersonRule:
+        """By an owner: a member with all seven permissions. Where the rule is on, two come here alone.
+
+        Raises PermissionDenied, LastAdmin (fewer than two members hold such a role).
+        """
+        if access.permissions != EVERY_PERMISSION:
+            raise PermissionDenied("Only a member with all seven permissions sets the organisation's rule.")
+        found = db.get(SecondPersonRule, access.organisation_id)
+        if request.role_name is None:
+            said = "off"
+            if found is not None:
+                db.delete(found)
+        else:
+            said = f"on, {request.role_name} confirms, {request.cooling_off_hours} hours of cooling off"
+            values = {
+                "role_name": request.role_name,
+                "cooling_off_hours": request.cooling_off_hours,
+                "set_by": caller.user_id,
+                "set_at": self._clock(),
+            }
+            db.merge(SecondPersonRule(organisation_id=access.organisation_id, **values))
+        db.flush()
+        self.require_two(db, access.organisation_id)
+        self._record(db, caller, access, "SECOND_PERSON_RULE_SET", said)
+        return self.rule(db, access)
+
+    def require_two(self, db: Session, organisation_id: int) -> None:
+        """Where the rule is on, at least two members can confirm, so that each can what the other asks for.
+        For after a change of members or roles.
+
+        Raises LastAdmin.
+        """
+        rule = db.get(SecondPersonRule, organisation_id)
+        if rule is None:
+            return
+        holders = (
+            select(func.count(distinct(Membership.user_id)))
+            .join(Role, Role.id == Membership.role_id)
+            .join(Workspace, Workspace.id == Role.workspace_id)
+            .where(Workspace.organisation_id == organisation_id, Role.name == rule.role_name)
+        )
+        if (db.scalar(holders) or 0) < FEWEST:
+            raise LastAdmin(
+                f"Fewer than two members of the organisation would hold a role named {rule.role_name}, and "
+                "could confirm each other's changes."
+            )
+
+    @staticmethod
+    def require_off(db: Session, organisation_id: int) -> None:
+        """Raises SecondPersonNeeded."""
+        rule = db.get(SecondPersonRule, organisation_id)
+        if rule is not None:
+            raise SecondPersonNeeded(
+                f"In this organisation a second person, in the role {rule.role_name}, confirms such a change."
+            )
+
+    # --- changes --------------------------------------------------------------------------------------------
+
+    def ask(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, path: str, request: BaseModel
+    ) -> wire.Change:
+        """Records it. The same request again, while it waits, is the same change.
+
+        Raises StateConflict (the rule is off, or too many wait).
+        """
+        rule = db.get(SecondPersonRule, access.organisation_id)
+        if rule is None:
+            raise StateConflict(f"No second person is needed here: call {path} directly.")
+        body = request.model_dump(mode="json", by_alias=True, exclude_none=True)
+        now = self._clock()
+        waiting = self._waiting(db, access.organisation_id)
+        for change in waiting:
+            if (change.asked_by, change.path, change.body) == (caller.user_id, path, body):
+                return self._shown(change)
+        if len(waiting) >= MAX_PENDING:
+            raise StateConflict(f"{MAX_PENDING} changes wait already: confirm or decline some of them.")
+        cooling = timedelta(hours=rule.cooling_off_hours if self._loosens(db, request) else 0)
+        change = PendingChange(
+            id=new_id(self._random),
+            organisation_id=access.organisation_id,
+            workspace_id=access.workspace_id,
+            path=path,
+            body=body,
+            status=ChangeStatus.PENDING.value,
+            asked_by=caller.user_id,
+            asked_by_name=caller.name,
+            asked_at=now,
+            not_before=now + cooling,
+            expires_at=now + cooling + LIFETIME,
+        )
+        db.add(change)
+        db.flush()
+        self._record(db, caller, access, "CHANGE_ASKED", _words(change))
+        return self._shown(change)
+
+    def listed(self, db: Session, caller: Caller, access: WorkspaceAccess) -> list[wire.Change]:
+        """The organisation's, the newest first, for whoever may confirm; for anybody else their own."""
+        query = select(PendingChange).where(PendingChange.organisation_id == access.organisation_id)
+        if not self._may_confirm(db, access):
+            query = query.where(PendingChange.asked_by == caller.user_id)
+        query = query.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
+        return [self._shown(change) for change in db.scalars(query)]
+
+    def to_confirm(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, change_id: str
+    ) -> PendingChange:
+        """The change that the caller confirms now.
+
+        Raises NotFound; PermissionDenied (not the role, or their own); StateConflict (decided, expired, or
+        still cooling off).
+        """
+        change = self._decidable(db, access, change_id)
+        if not self._may_confirm(db, access):
+            raise PermissionDenied("Your role in the workspace that you name is not the one that confirms.")
+        if change.asked_by == caller.user_id:
+            raise PermissionDenied("You asked for it: another member confirms it.")
+        if self._clock() < change.not_before:
+            raise StateConflict(f"It is cooling off until {change.not_before.isoformat(timespec='seconds')}.")
+        return change
+
+    def confirmed(self, db: Session, caller: Caller, change: PendingChange) -> wire.Change:
+        """After the call was made in the name of whoever asked. Raises LastAdmin."""
+        db.flush()
+        self.require_two(db, change.organisation_id)
+        return self._decided(db, caller, change, ChangeStatus.APPLIED, "CHANGE_CONFIRMED", None)
+
+    def decline(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.DeclineChangeRequest
+    ) -> wire.Change:
+        """Raises NotFound, PermissionDenied, StateConflict."""
+        change = self._decidable(db, access, request.change_id)
+        if change.asked_by != caller.user_id and not self._may_confirm(db, access):
+            raise PermissionDenied("Whoever asked for it declines it, or whoever may confirm it.")
+        return self._decided(
+            db, caller, change, ChangeStatus.DECLINED, "CHANGE_DECLINED", request.reason or None
+        )
+
+    def maker_of(self, caller: Caller, change: PendingChange) -> Caller:
+        """In whose name it is applied, under the trace id of the confirmation."""
+        return replace(caller, user_id=change.asked_by, name=change.asked_by_name)
+
+    def _decidable(self, db: Session, access: WorkspaceAccess, change_id: str) -> PendingChange:
+        change = db.get(PendingChange, change_id, with_for_update=True)
+        if change is None or change.organisation_id != access.organisation_id:
+            raise NotFound("There is no such change in this organisation.")
+        status = self._status(change)
+        if status is not ChangeStatus.PENDING:
+            raise StateConflict(f"The change is {status}.")
+        return change
+
+    def _decided(
+        self,
+        db: Session,
+        caller: Caller,
+        change: PendingChange,
+        status: ChangeStatus,
+        action: str,
+        reason: str | None,
+    ) -> wire.Change:
+        change.status, change.reason = status.value, reason
+        change.decided_by, change.decided_by_name = caller.user_id, caller.name
+        change.decided_at = self._clock()
+        db.flush()
+        who = f"asked by {change.asked_by_name} (user {change.asked_by})"
+        self._record(db, caller, place_of(db, change.workspace_id), action, f"{_words(change)}, {who}")
+        return self._shown(change)
+
+    @staticmethod
+    def _may_confirm(db: Session, access: WorkspaceAccess) -> bool:
+        rule = db.get(SecondPersonRule, access.organisation_id)
+        return rule is not None and db.get_one(Role, access.role_id).name == rule.role_name
+
+    def _waiting(self, db: Session, organisation_id: int) -> list[PendingChange]:
+        query = select(PendingChange).where(
+            PendingChange.organisation_id == organisation_id,
+            PendingChange.status == ChangeStatus.PENDING.value,
+            PendingChange.expires_at > self._clock(),
+        )
+        return list(db.scalars(query))
+
+    def _status(self, change: PendingChange) -> ChangeStatus:
+        """Nothing has to run for a change to expire."""
+        status = ChangeStatus(change.status)
+        is_over = status is ChangeStatus.PENDING and self._clock() >= change.expires_at
+        return ChangeStatus.EXPIRED if is_over else status
+
+    def _loosens(self, db: Session, request: BaseModel) -> bool:
+        """Whether it lets more money go, or to more places: a limit that is raised or counted otherwise, a
+        new address, a vault that is no longer bound; and the rule itself.
+        """
+        match request:
+            case UpdateRolePoliciesRequest():
+                before = self._policies.of_role(db, request.role_id)
+                after = request.new_transaction_limit
+                return _raises(before, after, Cycle(request.cycle_period, request.cycle_day))
+            case UpdateVaultRequest():
+                before = self._policies.of_vaults(db, [request.vault_id])[request.vault_id]
+                after = request.transaction_limit
+                return _raises(before, after, Cycle(request.cycle_period, request.cycle_day))
+            case UpdateVaultControlsRequest():
+                vault = db.get_one(Vault, request.vault_id)
+                is_unbound = vault.only_address_book and not request.only_address_book
+                return is_unbound or (request.maker_may_approve and not vault.maker_may_approve)
+            case AddWhitelistAddressRequest() | wire.SecondPersonRuleRequest():
+                return True
+        return False
+
+    def _shown(self, change: PendingChange) -> wire.Change:
+        return wire.Change(
+            change_id=change.id,
+            workspace_id=change.workspace_id,
+            path=change.path,
+            body=change.body,
+            status=self._status(change),
+            asked_by=str(change.asked_by),
+            asked_by_name=change.asked_by_name,
+            asked_at=change.asked_at,
+            not_before=change.not_before,
+            expires_at=change.expires_at,
+            decided_by=None if change.decided_by is None else str(change.decided_by),
+            decided_by_name=change.decided_by_name,
+            decided_at=change.decided_at,
+            reason=change.reason,
+        )
+
+    def _record(self, db: Session, caller: Caller, access: WorkspaceAccess, action: str, what: str) -> None:
+        self._audit.record(db, caller, Category.PEOPLE, action, what, access=access)
+
+
+def _raises(before: SpendingPolicy, limit: str, cycle: Cycle) -> bool:
+    return parse_btc(limit) > before.limit or cycle != before.cycle
+
+
+def _words(change: PendingChange) -> str:
+    return f"change {change.id}, {change.path}"

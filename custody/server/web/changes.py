@@ -1,0 +1,168 @@
+"""Changes that need a second person: the organisation's rule, asking, confirming, declining.
+
+A change is a call of another row, with its own request, permissions and handler: those with
+``needs_second_person``.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from typing import Any, NoReturn
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from sqlalchemy.orm import Session
+
+from custody.schemas.changes import (
+    AppliedChange,
+    Change,
+    ChangeRequest,
+    DeclineChangeRequest,
+    RequestChangeRequest,
+    SecondPersonRule,
+    SecondPersonRuleRequest,
+)
+from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.users import PermissionName
+from custody.server.domain.credentials import Caller
+from custody.server.domain.errors import Invalid, LastAdmin, NotFound, PermissionDenied, StateConflict
+from custody.server.web import joining, people, vaults, workspace
+from custody.server.web.endpoint import Call, Endpoint, Unit
+
+ANY_MEMBER: frozenset[PermissionName] = frozenset()
+
+
+def second_person_rule(call: Call[WorkspaceQuery]) -> SecondPersonRule:
+    """Whether the organisation's changes of policy need a second person, and of which role."""
+    return call.services.second_person.rule(call.db, call.access)
+
+
+def update_second_person_rule(call: Call[SecondPersonRuleRequest]) -> SecondPersonRule:
+    """Switches the rule on, by a member with all seven permissions. Once it is on, whatever changes it needs a second
+    person itself.
+    """  # noqa: E501
+    return call.services.second_person.replace_rule(call.db, call.caller, call.access, call.body)
+
+
+def request_change(call: Call[RequestChangeRequest]) -> Change:
+    """Asks for a call that needs a second person: it is tried out, rolled back and recorded. Somebody else confirms it."""  # noqa: E501
+    store = call.services.store
+    with store.read() as db:
+        call.enter(db, call.body.workspace_id)
+    target = _target(call.body.path)
+    request = _read(target, call.body)
+    _try_out(call, target, request)
+    with store.write() as db:
+        access = call.enter(db, call.body.workspace_id)
+        call.services.people.enter(db, call.caller, call.body.workspace_id, target.permissions)
+        return call.services.second_person.ask(db, call.caller, access, target.path, request)
+
+
+class _TriedOut(Exception):
+    """Rolls back what the call did."""
+
+
+def _try_out(call: Call[RequestChangeRequest], target: Endpoint, request: BaseModel) -> None:
+    """In a transaction of its own, which leaves nothing. Raises what the call raises."""
+
+    def make() -> NoReturn:
+        with call.services.store.write() as db:
+            call.enter(db, call.body.workspace_id)
+            _make(call, db, call.caller, target, request)
+            raise _TriedOut
+
+    with suppress(_TriedOut):
+        make()
+
+
+def changes(call: Call[WorkspaceQuery]) -> list[Change]:
+    """The organisation's changes, the newest first: all for whoever may confirm, else the caller's own."""
+    return call.services.second_person.listed(call.db, call.caller, call.access)
+
+
+def confirm_change(call: Call[ChangeRequest]) -> AppliedChange:
+    """Applies a change that somebody else asked for, in their name, with every check as of now."""
+    second_person = call.services.second_person
+    change = second_person.to_confirm(call.db, call.caller, call.access, call.body.change_id)
+    target = _target(change.path)
+    assert target.takes is not None, "what is asked for has a body"
+    request = target.takes.model_validate(change.body)
+    answer = _make(call, call.db, second_person.maker_of(call.caller, change), target, request)
+    return AppliedChange(change=second_person.confirmed(call.db, call.caller, change), answer=answer)
+
+
+def decline_change(call: Call[DeclineChangeRequest]) -> Change:
+    """Ends a change that waits: by whoever may confirm it, or whoever asked for it."""
+    return call.services.second_person.decline(call.db, call.caller, call.access, call.body)
+
+
+def _make(call: Call[Any], db: Session, maker: Caller, target: Endpoint, request: BaseModel) -> JsonValue:
+    """The call of another row, in the name of whoever asked. Its answer as JSON; raises what it raises."""
+    workspace_id = getattr(request, target.workspace_field)
+    access = call.services.people.enter(db, maker, workspace_id, target.permissions)
+    made = replace(
+        call,
+        endpoint=target,
+        body=request,
+        maybe_caller=maker,
+        maybe_db=db,
+        maybe_access=access,
+        prepared=None,
+    )
+    answer: JsonValue = TypeAdapter(target.answers).dump_python(
+        target.handler(made), mode="json", by_alias=True
+    )
+    return answer
+
+
+def _read(target: Endpoint, asked: RequestChangeRequest) -> BaseModel:
+    """Raises RequestValidationError, as the call would; Invalid where it is about another workspace."""
+    assert target.takes is not None, "what is asked for has a body"
+    try:
+        request = target.takes.model_validate(asked.body)
+    except ValidationError as error:
+        faults = [{**fault, "loc": ("body", "body", *fault["loc"])} for fault in error.errors()]
+        raise RequestValidationError(faults) from None
+    if getattr(request, target.workspace_field) != asked.workspace_id:
+        raise Invalid.at("/workspace_id", "The call in the body is about another workspace.")
+    return request
+
+
+def _target(path: str) -> Endpoint:
+    try:
+        return _by_path()[path]
+    except KeyError:
+        raise Invalid.at("/path", "No call at this path needs a second person.") from None
+
+
+@cache
+def _by_path() -> Mapping[str, Endpoint]:
+    rows = (*people.ENDPOINTS, *vaults.ENDPOINTS, *joining.ENDPOINTS, *workspace.ADDRESS_BOOK)
+    return {row.path: row for row in (*rows, *workspace.ENDPOINTS, *ENDPOINTS) if row.needs_second_person}
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET", "/api/v1/second-person-rule", second_person_rule, SecondPersonRule, ANY_MEMBER, Unit.READ,
+        WorkspaceQuery,
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-second-person-rule", update_second_person_rule, SecondPersonRule,
+        frozenset({PermissionName.MANAGE_WORKSPACE}), Unit.WRITE, SecondPersonRuleRequest,
+        needs_second_person=True, refuses=(LastAdmin,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/request-change", request_change, Change, ANY_MEMBER, Unit.OWN, RequestChangeRequest,
+        refuses=(StateConflict,),
+    ),
+    Endpoint("GET", "/api/v1/changes", changes, list[Change], ANY_MEMBER, Unit.READ, WorkspaceQuery),
+    Endpoint(
+        "POST", "/api/v1/confirm-change", confirm_change, AppliedChange, ANY_MEMBER, Unit.WRITE,
+        ChangeRequest, refuses=(LastAdmin, NotFound, PermissionDenied, StateConflict),
+    ),
+    Endpoint(
+        "POST", "/api/v1/decline-change", decline_change, Change, ANY_MEMBER, Unit.WRITE,
+        DeclineChangeRequest, refuses=(NotFound, PermissionDenied, StateConflict),
+    ),
+)  # fmt: skip

@@ -1,0 +1,8 @@
+"""A page in the browser with the screens of virtual devices and buttons to press, for whoever runs them.
+
+``Desk`` is what is on the screens; ``serve.serving`` answers for it on loopback.
+"""
+
+from device_simulators.page.desk import Desk, Screen, Stand
+
+__all__ = ["Desk", "Screen", "Stand"]

@@ -1,0 +1,117 @@
+"""Virtual devices side by side: what each shows, and who is told when that changes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from device_simulators.errors import NoSuchPrompt
+
+Press = Callable[[int, bool], Awaitable[None]]
+"""The number of a prompt, and whether it is the right button: yes."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What one device shows. ``number``: of the prompt that waits for a button, 0 where none does.
+
+    ``no``, ``turn`` and ``yes``: the words on its buttons, as in ``panel.Prompt``. ``ended``: what became of
+    the last prompt, where the screen is empty.
+    """
+
+    lines: tuple[str, ...] = ()
+    number: int = 0
+    no: str = ""
+    turn: str = ""
+    yes: str = ""
+    ended: str = ""
+
+    @property
+    def left(self) -> str:
+        """The words of the left button; empty where there is none."""
+        return self.no or self.turn
+
+    @classmethod
+    def after(cls, event: Mapping[str, Any]) -> "Screen | None":
+        """What a device shows after one line of ``device_simulators.cli``'s JSON; None where that changes
+        nothing.
+        """
+        match event:
+            case {"event": "prompt", "id": int(number), "lines": [*lines], "no": no, "yes": yes}:
+                return cls(tuple(lines), number, no=no, turn=event.get("turn", ""), yes=yes)
+            case {"event": "notice", "lines": [*lines]}:
+                return cls(tuple(lines))
+            case {"event": "approved" | "refused" | "withdrawn" as ended}:
+                return cls(ended=ended)
+            case {"event": "unplugged" | "locked" as ended}:
+                return cls(ended=ended)
+            case _:
+                return None
+
+
+@dataclass
+class Stand:
+    """One device's place on the desk. ``about``: a line under its title."""
+
+    title: str
+    about: str
+    press: Press
+    screen: Screen = field(default_factory=Screen)
+
+
+@dataclass
+class Desk:
+    """One loop uses it."""
+
+    title: str
+    stands: list[Stand] = field(default_factory=list)
+    _revision: int = 0
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def add(self, stand: Stand) -> None:
+        self.stands.append(stand)
+        self.changed()
+
+    def show(self, stand: Stand, screen: Screen) -> None:
+        stand.screen = screen
+        self.changed()
+
+    def changed(self) -> None:
+        self._revision += 1
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def press(self, place: int, number: int, *, yes: bool) -> None:
+        """Press a button of the device at ``place`` (from 0), if prompt ``number`` is on its screen still.
+
+        :raises NoSuchPrompt: it is not, or the screen has no such button.
+        """
+        if not 0 <= place < len(self.stands):
+            raise NoSuchPrompt("there is no such device")
+        stand = self.stands[place]
+        if not number or number != stand.screen.number:
+            raise NoSuchPrompt("another screen is shown by now")
+        if not yes and not stand.screen.left:
+            raise NoSuchPrompt("no button of this screen says no")
+        await stand.press(number, yes)
+
+    async def views(self) -> AsyncIterator[list[dict[str, Any]]]:
+        """What all devices show, now and after each change. Who reads slowly is told of the last one."""
+        while True:
+            seen, news = self._revision, self._news
+            yield [_view(stand) for stand in self.stands]
+            if seen == self._revision:
+                await news.wait()
+
+
+def _view(stand: Stand) -> dict[str, Any]:
+    shown = stand.screen
+    return {
+        "title": stand.title,
+        "about": stand.about,
+        "lines": shown.lines,
+        "number": shown.number,
+        "left": shown.left,
+        "right": shown.yes,
+        "ended": shown.ended,
+    }

@@ -1,0 +1,106 @@
+"""What the demo asks its person: to approve, to try again, and at the end what they want to see.
+
+None of it has a deadline, and whatever a device asks meanwhile goes first.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from sys import executable
+from typing import TypeVar
+
+from signerd.core.states import ASKED
+from signerd.demo.people import NotSigned, Signer
+from signerd.demo.stage import Demo, command_of
+from signerd.errors import SignerdError
+
+Made = TypeVar("Made")
+YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no"}
+
+
+class Left(Exception):
+    """The person said no, and does not want the step again. What is running goes on."""
+
+
+async def insisted(demo: Demo, attempt: Callable[[], Awaitable[Made]]) -> Made:
+    """What ``attempt`` gives. Where a device, a check or the person says no, they are told what that did, and
+    may try again.
+
+    Raises:
+        Left: they do not want to. NotSigned, SignerdError: there is no person.
+    """
+    while True:
+        try:
+            return await attempt()
+        except (NotSigned, SignerdError) as error:
+            if demo.auto:
+                raise
+            hint = f" {error.hint}" if isinstance(error, SignerdError) else ""
+            demo.terminal.say(f"\nNot done: {str(error).rstrip('.')}.{hint}")
+        again = {"": "yes", **YES_OR_NO}
+        if await demo.terminal.choose("Try it again? [Y/n]", again, gives_way=True) == "no":
+            raise Left
+
+
+async def decided(demo: Demo, signer: Signer, psbt_id: str, approve: Callable[[], Awaitable[None]]) -> None:
+    """Ask whether this signer approves. They may answer here, or approve on the page of their signerd.
+
+    Raises:
+        NotSigned: they said no, or the device did. SignerdError: it may not be approved.
+    """
+    if (await signer.daemon.proposal(psbt_id)).state in ASKED:
+        question = f"You are {signer.name}. Approve? [y/n]"
+        here = asyncio.create_task(demo.terminal.choose(question, YES_OR_NO, gives_way=True))
+        elsewhere = asyncio.create_task(signer.decides(psbt_id))
+        try:
+            await asyncio.wait({here, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            here.cancel()
+            elsewhere.cancel()
+            await asyncio.gather(here, elsewhere, return_exceptions=True)
+        if not elsewhere.done() or elsewhere.cancelled():
+            if here.result() == "no":
+                raise NotSigned("you said no, so the device was not asked and nothing is signed")
+            await approve()
+            return
+    await signer.signs(psbt_id)
+
+
+async def explore(demo: Demo, rest: Callable[[], Awaitable[None]] | None) -> None:
+    """Everything goes on running until the person ends it. ``rest``: what of the story is left to tell."""
+    while True:
+        demo.told = True
+        demo.terminal.say(_what_there_is(demo))
+        answers = {"q": "stop", "quit": "stop"} | ({} if rest is None else {"t": "go on"})
+        more = "" if rest is None else "t: go on with the life of a token, about fifteen screens.  "
+        question = f"{more}q or Ctrl-C: stop everything."
+        if await demo.terminal.choose(question, answers, gives_way=True) == "stop":
+            return
+        assert rest is not None
+        demo.told = False
+        try:
+            await rest()
+        except Left:
+            demo.terminal.say("\nThe story ends here, as you wish.")
+        rest = None
+
+
+def _what_there_is(demo: Demo) -> str:
+    desks = "\n".join(
+        f"      {command_of(signer)} open          (the page of {signer.name})" for signer in demo.signers
+    )
+    first = command_of(demo.signers[0]) if demo.signers else "signerd"
+    return f"""
+What there is to see, all of it running until you stop it
+  the devices' screens and buttons: {demo.devices_url}
+  each signer's own page: proposals, what was checked, the vault, the device
+{desks}
+  the same in the terminal, and that the journal's chain of decisions is whole
+      {first} proposals
+      {first} audit verify
+  the platform's API: {demo.url}/openapi.json; money for the vault, and a block to confirm it
+      {Path(executable).parent}/custody fund ADDRESS 0.1 --state {demo.platform_state}
+      {Path(executable).parent}/custody mine 1 --state {demo.platform_state}
+  {demo.root}/logs has what each program says
+  docs/architecture.md has how it fits together; README.md, how to go on with real hardware
+"""

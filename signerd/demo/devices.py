@@ -1,0 +1,114 @@
+"""The virtual devices of the demo: each a program, its screen on the page and in the terminal, one hand on
+its buttons.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from device_simulators.page import Desk, Screen, Stand
+from multisig import Network
+from signerd.demo.programs import START_SECONDS, DemoFailed, Program, Programs
+from signerd.demo.terminal import NobodyThere, Terminal, boxed
+
+# The platform's embedded chain, called a signet: page, terminal and device then write an address alike. No
+# device knows regtest's own form (ADR 6).
+NETWORK = Network.SIGNET
+
+# Shown the device's name and its screen; true presses the right button. It is cancelled where the question is
+# answered elsewhere, or withdrawn.
+Finger = Callable[[str, Screen], Awaitable[bool]]
+
+
+@dataclass
+class DemoDevice:
+    """A virtual device in a process of its own, with its endpoint for ``signerd`` and its fingerprint."""
+
+    title: str
+    endpoint: str
+    fingerprint: str
+    program: Program
+    desk: Desk
+    finger: Finger
+    stand: Stand = field(init=False)
+    _asking: asyncio.Task[None] | None = None
+    _watching: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self.stand = Stand(self.title, f"fingerprint {self.fingerprint}", self._press)
+
+    def watch(self, lines: AsyncIterator[str]) -> None:
+        """Follow what the device says, for as long as it runs."""
+        self._watching = asyncio.create_task(self._watch(lines))
+
+    async def stop(self) -> None:
+        for task in (self._watching, self._asking):
+            if task is not None:
+                task.cancel()
+        await self.program.stop()
+
+    async def _watch(self, lines: AsyncIterator[str]) -> None:
+        async for line in lines:
+            self._heard(json.loads(line))
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        screen = Screen.after(event)
+        if screen is None:
+            return
+        if self._asking is not None:
+            # Whoever answered, in the terminal, on the page or the host itself: it is open no more.
+            self._asking.cancel()
+            self._asking = None
+        self.desk.show(self.stand, screen)
+        if screen.number:
+            self._asking = asyncio.create_task(self._ask(screen))
+
+    async def _ask(self, screen: Screen) -> None:
+        # Where the terminal has ended, the page still has its buttons.
+        with contextlib.suppress(NobodyThere):
+            await self._press(screen.number, await self.finger(self.title, screen))
+
+    async def _press(self, number: int, yes: bool) -> None:
+        await self.program.say(f"{'yes' if yes else 'no'} {number}")
+
+
+async def start_device(
+    programs: Programs, family: str, title: str, listen: str, seed_file: Path, desk: Desk, finger: Finger
+) -> DemoDevice:
+    """Start a virtual device. ``finger`` answers its prompts, and so does whoever presses on ``desk``, where
+    its stand is to be added.
+    """
+    args = ["device", "virtual", family, "--listen", listen, "--network", str(NETWORK)]
+    args += ["--seed-file", str(seed_file), "--json"]
+    program = await programs.start(title, "signerd", args)
+    lines = program.lines()
+    try:
+        ready = json.loads(await asyncio.wait_for(anext(lines), START_SECONDS))
+    except (TimeoutError, StopAsyncIteration, ValueError):
+        await program.stop()
+        raise DemoFailed(f"{title} did not start; its log is {program.log}") from None
+    device = DemoDevice(title, ready["endpoint"], ready["fingerprint"], program, desk, finger)
+    device.watch(lines)
+    return device
+
+
+async def press_yes(_title: str, _screen: Screen) -> bool:
+    """The finger of a script: the right button, whatever is shown."""
+    return True
+
+
+def a_person_at(terminal: Terminal) -> Finger:
+    """The finger of whoever sits at the terminal."""
+
+    async def press(title: str, screen: Screen) -> bool:
+        left, right = screen.left, screen.yes or "yes"
+        words = f"y: {right}" + (f"   n: {left}" if left else "")
+        answers = {"y": "right", "yes": "right"} | ({"n": "left", "no": "left"} if left else {})
+        shown = boxed(title, screen.lines)
+        return await terminal.choose(f"Which button? {words}:", answers, shown=shown) == "right"
+
+    return press

@@ -1,0 +1,178 @@
+"""What the story is played on: the platform, three virtual devices with a signerd beside each, and who they
+belong to.
+"""
+
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from custody.client import AsyncClient
+from custody.schemas.auth import RegisterRequest
+from custody.schemas.invitations import InviteToWorkspaceRequest
+from device_simulators.page import Desk, Screen
+from signerd.demo.devices import NETWORK, DemoDevice, Finger, a_person_at, start_device
+from signerd.demo.people import Account, Mailbox, Signer, new_account
+from signerd.demo.programs import STEP_SECONDS, Program, Programs, side_by_side
+from signerd.demo.terminal import Terminal
+
+SIGNERS = (("first", "ledger"), ("second", "coldcard"), ("third", "trezor"))
+PLATFORM_SETTINGS = {f"CUSTODY_CHAIN_{NETWORK.name}": "embedded"}
+
+
+@dataclass
+class Demo:
+    """What the steps hand on. ``auto`` presses every button; otherwise a person does. ``tokens``: also the
+    life of a token. ``told``: the story is over, and what it started goes on.
+    """
+
+    root: Path
+    programs: Programs
+    auto: bool
+    tokens: bool = False
+    told: bool = False
+    terminal: Terminal = field(default_factory=Terminal)
+    desk: Desk = field(default_factory=lambda: Desk("The demo's virtual devices"))
+    url: str = ""
+    devices_url: str = ""
+    organisation_id: int = 0
+    workspace_id: int = 0
+    owner: Account = field(default_factory=lambda: new_account("owner"))
+    signers: list[Signer] = field(default_factory=list)
+    user_ids: list[int] = field(default_factory=list)
+
+    @property
+    def platform_state(self) -> Path:
+        return self.root / "platform"
+
+    @property
+    def mailbox(self) -> Mailbox:
+        return Mailbox(self.platform_state / "mail")
+
+    def tell(self, text: str) -> None:
+        self.terminal.tell(text)
+
+    async def custody(self, what: str, *args: str, given: str = "") -> str:
+        """A command of the operator's."""
+        state = ["--state", str(self.platform_state)]
+        return await self.programs.command(
+            what, "custody.server", [*args, *state], given=given, env=PLATFORM_SETTINGS
+        )
+
+
+async def set_up(demo: Demo) -> None:
+    """The platform and the devices start side by side; then, with the platform's address, a signerd beside
+    each device.
+    """
+    demo.tell("Starting the platform, served from SQLite, and three virtual devices")
+    demo.tell(
+        f"    its chain is private to this machine, and not the public {NETWORK}: no coin is worth a thing"
+    )
+    server = await start_platform(demo)
+    devices = await side_by_side(*(_device(demo, name, maker) for name, maker in SIGNERS))
+    for device in devices:
+        demo.desk.add(device.stand)
+    await served(demo, server)
+    demo.tell("An organisation with a workspace, and a signerd for each device")
+    accounts = [new_account(name) for name, _ in SIGNERS]
+    patience = STEP_SECONDS if demo.auto else None
+    demo.signers = [
+        Signer(f"the {name} signer", account, demo.root / name, device, demo.programs, patience)
+        for (name, _), account, device in zip(SIGNERS, accounts, devices, strict=True)
+    ]
+    await side_by_side(organised(demo), *(_desk(demo, signer) for signer in demo.signers))
+
+
+async def start_platform(demo: Demo) -> Program:
+    args = ["serve", "--state", str(demo.platform_state), "--listen", "127.0.0.1:0"]
+    return await demo.programs.start("platform", "custody.server", args, env=PLATFORM_SETTINGS)
+
+
+async def served(demo: Demo, server: Program) -> None:
+    """Wait until the platform answers."""
+    demo.url = (await server.until_said(re.compile(r"Serving on (http://\S+)")))[1]
+    demo.tell(f"    the platform serves {demo.url}")
+
+
+async def organised(demo: Demo) -> None:
+    """The first organisation, which the operator makes beside the platform that serves."""
+    placed = json.loads(
+        await demo.custody(
+            "create the organisation",
+            "admin", "bootstrap", "--organisation", "Demo", "--workspace", "Treasury",
+            "--chain", str(NETWORK), "--email", demo.owner.email, "--json",
+            given=demo.owner.password,
+        )
+    )  # fmt: skip
+    demo.organisation_id, demo.workspace_id = placed["organisation_id"], placed["workspace_id"]
+
+
+async def _device(demo: Demo, name: str, maker: str) -> DemoDevice:
+    title = f"{maker.capitalize()} of the {name} signer"
+    listen = str(demo.root / f"{name}.sock") if maker == "coldcard" else "127.0.0.1:0"
+    seed = demo.root / f"{name}.seed"
+    device = await start_device(demo.programs, maker, title, listen, seed, demo.desk, _finger(demo))
+    demo.tell(f"    {title} is switched on")
+    return device
+
+
+def _finger(demo: Demo) -> Finger:
+    return _script(demo) if demo.auto else a_person_at(demo.terminal)
+
+
+def _script(demo: Demo) -> Finger:
+    async def press(title: str, screen: Screen) -> bool:
+        demo.tell(f"    {title} shows: {' / '.join(screen.lines)} → yes")
+        return True
+
+    return press
+
+
+async def _desk(demo: Demo, signer: Signer) -> None:
+    signer.prepare(demo.url)
+    await signer.start_daemon()
+    signer.page_url = (await signer.daemon.status()).page_url
+    demo.tell(
+        f"    the signerd of {signer.name} sees its device; its page: {signer.page_url or 'not served here'}"
+    )
+    if signer.page_url and not demo.auto:
+        demo.tell(f"      enter it with: {command_of(signer)} open")
+
+
+def command_of(signer: Signer) -> str:
+    """How a person calls this signer's daemon."""
+    return f"{Path(sys.executable).parent / 'signerd'} --state {signer.state}"
+
+
+async def members(demo: Demo, owner: AsyncClient) -> None:
+    demo.tell("Inviting the signers: each makes an account, accepts, and signs in (signerd login)")
+    roles = await owner.roles(demo.workspace_id)
+    role_id = next(role.role_id for role in roles if role.name == "Signer")
+    demo.user_ids = await side_by_side(*(join(demo, owner, signer, role_id) for signer in demo.signers))
+
+
+async def join(demo: Demo, owner: AsyncClient, signer: Signer, role_id: int) -> int:
+    """The user's id, once they are a member and their signerd is signed in."""
+    account = signer.account
+    await owner.invite_to_workspace(
+        InviteToWorkspaceRequest(
+            invited_email=account.email,
+            workspace_context=demo.workspace_id,
+            org_id=demo.organisation_id,
+            role_id=role_id,
+        ),
+        idempotency_key=f"demo-{account.email}",
+    )
+    async with AsyncClient(demo.url) as person:
+        await person.register(RegisterRequest(email=account.email, password=SecretStr(account.password)))
+        await account.sign_in(person, demo.mailbox)
+        for invitation in await person.own_invitations():
+            await person.accept_invite(invitation.invite_uid)
+        user_id = (await person.user_info()).uuid
+        await person.logout()
+    await signer.sign_in(demo.mailbox)
+    demo.tell(f"    {signer.name} is a member, and signed in")
+    return user_id

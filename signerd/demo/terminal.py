@@ -1,0 +1,205 @@
+"""The demo's terminal: lines that say how far it is, and one question at a time.
+
+No thread waits for a key: a Ctrl-C or an answer from elsewhere ends a question at once. What was typed before
+a question was on the screen answers nothing.
+"""
+
+import asyncio
+import contextlib
+import os
+import select
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import click
+
+# A person who sees nothing move for longer than this wonders whether anything does.
+QUIET_SECONDS: Final = 2.0
+TICK_SECONDS: Final = 1.0
+CLEAR_LINE: Final = "\r\033[K"
+MAX_LINE: Final = 4_096
+
+
+class NobodyThere(Exception):
+    """The terminal's input has ended: no person answers here."""
+
+
+@dataclass
+class Terminal:
+    """One loop uses it, within ``open``."""
+
+    started: float = field(default_factory=time.monotonic)
+    _said: float = field(default_factory=time.monotonic)
+    _doing: str = ""
+    _ticking: bool = False
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _urgent: int = 0
+    _came: asyncio.Event = field(default_factory=asyncio.Event)
+    _answer: asyncio.Future[str] | None = None
+    _typed: bytes = b""
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Read the keyboard, and let a line tick while nothing else is said, for as long as the body runs."""
+        ticking = asyncio.create_task(self._tick()) if sys.stdout.isatty() else None
+        try:
+            with self._listening():
+                yield
+        finally:
+            if ticking is not None:
+                ticking.cancel()
+                await asyncio.gather(ticking, return_exceptions=True)
+            self._end_tick()
+
+    def tell(self, text: str) -> None:
+        """A step that begins, or what came of it, with the seconds since the start."""
+        self.say(
+            f"[{time.monotonic() - self.started:5.1f} s] {text}", doing="" if text.startswith(" ") else text
+        )
+
+    def say(self, text: str, *, doing: str = "") -> None:
+        """``doing``: what is waited for from now on, as far as one can tell."""
+        self._end_tick()
+        self._doing = doing.strip() or self._doing
+        click.echo(text)
+        self._said = time.monotonic()
+
+    async def ended(self) -> None:
+        """Wait until the terminal's input has ended."""
+        await self._ended.wait()
+
+    async def choose(
+        self, question: str, answers: Mapping[str, str], *, shown: str = "", gives_way: bool = False
+    ) -> str:
+        """One of ``answers``' values, for its key as typed; an empty key is what Enter alone means.
+
+        Others' questions wait for their turn; one that ``gives_way`` is asked again after theirs. ``shown``
+        stands above the question. Raises NobodyThere.
+        """
+        while True:
+            if not gives_way:
+                self._urgent += 1
+                self._came.set()
+            try:
+                async with self._turn:
+                    if shown:
+                        self.say(shown)
+                    typed = await (self._unless_urgent(question) if gives_way else self._ask(question))
+            finally:
+                if not gives_way:
+                    self._urgent -= 1
+            if typed is None:
+                # The lock is fair: whoever is urgent stands before us.
+                continue
+            if (answer := answers.get(typed.strip().lower())) is not None:
+                return answer
+            shown = f"Answer with {' or '.join(key for key in answers if key)}."
+
+    async def _unless_urgent(self, question: str) -> str | None:
+        if self._urgent:
+            return None
+        self._came.clear()
+        asked, came = asyncio.create_task(self._ask(question)), asyncio.create_task(self._came.wait())
+        try:
+            await asyncio.wait({asked, came}, return_when=asyncio.FIRST_COMPLETED)
+            return asked.result() if asked.done() else None
+        finally:
+            asked.cancel()
+            came.cancel()
+            await asyncio.gather(asked, came, return_exceptions=True)
+
+    async def _ask(self, question: str) -> str:
+        if self._ended.is_set():
+            raise NobodyThere
+        self._forget_what_was_typed()
+        self._end_tick()
+        click.echo(f"{question} ", nl=False)
+        self._answer = asyncio.get_running_loop().create_future()
+        answered = False
+        try:
+            typed = await self._answer
+            answered = True
+            return typed
+        finally:
+            self._answer = None
+            self._said = time.monotonic()
+            if not answered:
+                # The cursor stands behind a question that is open no more.
+                click.echo()
+
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        try:
+            descriptor = sys.stdin.fileno()
+            loop.add_reader(descriptor, self._read, descriptor)
+        except (OSError, ValueError, AttributeError, NotImplementedError):
+            # A file, nothing at all, or Windows.
+            self._end()
+            yield
+            return
+        try:
+            yield
+        finally:
+            loop.remove_reader(descriptor)
+
+    def _read(self, descriptor: int) -> None:
+        # What made it readable may have been forgotten since. Others use the terminal too: it stays blocking.
+        if not select.select([descriptor], [], [], 0)[0]:
+            return
+        try:
+            some = os.read(descriptor, MAX_LINE)
+        except OSError:
+            some = b""
+        if not some:
+            asyncio.get_running_loop().remove_reader(descriptor)
+            self._end()
+            return
+        self._typed = (self._typed + some)[-MAX_LINE:]
+        while b"\n" in self._typed:
+            line, _, self._typed = self._typed.partition(b"\n")
+            if self._answer is not None and not self._answer.done():
+                self._answer.set_result(line.decode(errors="replace"))
+
+    def _end(self) -> None:
+        self._ended.set()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(NobodyThere())
+
+    def _forget_what_was_typed(self) -> None:
+        self._typed = b""
+        if sys.stdin.isatty():
+            # There is none on Windows, where everything else loads.
+            import termios
+
+            with contextlib.suppress(termios.error):
+                termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            quiet = time.monotonic() - self._said
+            if self._answer is None and quiet >= QUIET_SECONDS:
+                room = shutil.get_terminal_size().columns - 1
+                click.echo(CLEAR_LINE + f"    {quiet:4.0f} s … {self._doing}"[:room], nl=False)
+                self._ticking = True
+
+    def _end_tick(self) -> None:
+        if self._ticking:
+            click.echo(CLEAR_LINE, nl=False)
+            self._ticking = False
+
+
+def boxed(title: str, lines: tuple[str, ...]) -> str:
+    """A device's screen, no wider than the terminal."""
+    room = max(shutil.get_terminal_size().columns - 4, 20)
+    wrapped = [part for line in lines for part in textwrap.wrap(line, room) or [""]]
+    width = min(max(len(line) for line in (title, *wrapped)), room) + 1
+    rows = [f"┌─{title:─<{width}}┐", *(f"│ {line:<{width}}│" for line in wrapped), f"└{'─' * (width + 1)}┘"]
+    return "\n" + "\n".join(rows)

@@ -1,0 +1,70 @@
+"""A platform in the test's own process, and ``custody`` before it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from structlog.testing import capture_logs
+
+from custody.cli.desk import Outside
+from custody.cli.program import app
+from tests.support.custody import Desk, open_desk
+from tests.support.platform import PASSWORD
+
+PLATFORM = "https://custody.example"
+Custody = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """The platform's log belongs to another process than the command's answer."""
+    with capture_logs():
+        yield
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A vault of three signers with a deposit. Shared by a module's tests."""
+    with open_desk(tmp_path_factory.mktemp("platform")) as opened:
+        opened.deposit(1_000_000, 2_000_000)
+        yield opened
+
+
+@pytest.fixture
+def outside(desk: Desk) -> Outside:
+    def now() -> float:
+        return desk.world.clock().timestamp()
+
+    return Outside(desk.world.http._transport, now, lambda _seconds: None)
+
+
+@pytest.fixture
+def custody(outside: Outside, tmp_path: Path) -> Custody:
+    """As a person: with a session folder of its own."""
+
+    def run(*arguments: str, answers: str = "", env: dict[str, str] | None = None, **changes: Any) -> Result:
+        words = ["--session", str(tmp_path / "session"), *arguments]
+        return CliRunner().invoke(app, words, input=answers, env=env, obj=replace(outside, **changes))
+
+    return run
+
+
+@pytest.fixture
+def service(custody: Custody, tmp_path: Path) -> Custody:
+    """As a service of the administrator's account: nobody signs in."""
+    password = tmp_path / "password"
+    password.write_text(PASSWORD)
+    password.chmod(0o600)
+    env = {
+        "CUSTODY_PLATFORM": PLATFORM,
+        "CUSTODY_EMAIL": "admin@example.org",
+        "CUSTODY_PASSWORD_FILE": str(password),
+    }
+
+    def run(*arguments: str, **given: Any) -> Result:
+        return custody(*arguments, env=env, **given)
+
+    return run

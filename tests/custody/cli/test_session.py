@@ -1,0 +1,196 @@
+"""Being signed in between commands: kept in private, renewed by one at a time; and as a service."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from custody.cli.common import Stop
+from custody.cli.desk import Desk
+from custody.session_store import stores
+from custody.terminal import Exit, Script
+from tests.custody.cli.conftest import PLATFORM
+from tests.support.accounts import enrol, register
+from tests.support.accounts import sign_in as enter
+from tests.support.platform import PASSWORD
+from tests.support.sdk import sdk
+
+ADMIN, EVE, PASSPHRASE = "admin@example.org", "eve@example.org", "open sesame"
+PROGRAM = """
+import sys
+from custody.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.fixture(autouse=True)
+def cheap_kdf(monkeypatch):
+    """The real cost is for real passphrases."""
+    monkeypatch.setattr(stores, "ARGON2_MEMORY_KIB", 64)
+    monkeypatch.setattr(stores, "ARGON2_PASSES", 1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "session"
+
+
+def sign_in(custody, email=ADMIN, *codes: str):
+    answers = "\n".join([email, PASSWORD, *codes, PASSPHRASE]) + "\n"
+    return custody("login", "--platform", PLATFORM, "--secrets", "file", answers=answers)
+
+
+def whoami(custody, passphrase=PASSPHRASE):
+    return custody("whoami", answers=f"{passphrase}\n")
+
+
+def test_a_session_is_kept_encrypted_and_ended(custody, folder):
+    told = sign_in(custody)
+    assert told.stdout == f"Signed in as {ADMIN}. The session is kept in: encrypted file.\n", told.output
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    written = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert not {word for word in (PASSWORD, PASSPHRASE, "refresh", "access") if word.encode() in written}
+    assert whoami(custody).stdout.startswith(f"{ADMIN} (user 1) at {PLATFORM}")
+    assert whoami(custody, "another").exit_code == Exit.SIGNED_OUT
+    assert custody("logout", answers=f"{PASSPHRASE}\n").stdout == "Signed out.\n"
+    assert [path.name for path in folder.iterdir()] == ["lock"]
+    assert whoami(custody).exit_code == Exit.SIGNED_OUT
+
+
+def test_a_command_that_runs_for_long_takes_over_what_another_one_renewed(desk, custody, outside, folder):
+    """A refresh token whose successor was used looks stolen: the platform would end the session."""
+    sign_in(custody)
+    long_one = Desk(folder, Script(AssertionError), outside, PASSPHRASE)
+    with long_one.client() as client:
+        for _ in range(2):
+            desk.world.clock.advance(hours=1)
+            assert whoami(custody).exit_code == Exit.OK
+        long_one.freshen(client)
+        assert client.user_info().email == ADMIN
+    assert whoami(custody).exit_code == Exit.OK
+
+
+def test_what_is_kept_goes_to_no_other_platform(custody, folder):
+    sign_in(custody)
+    told = (folder / "session.json").read_text()
+    (folder / "session.json").write_text(told.replace("custody.example", "elsewhere.example"))
+    elsewhere = whoami(custody)
+    assert (elsewhere.exit_code, "nobody is signed in here" in elsewhere.stderr) == (Exit.SIGNED_OUT, True)
+
+
+def test_a_folder_that_others_may_enter_is_refused(custody, folder):
+    folder.mkdir(mode=0o755)
+    refused = sign_in(custody)
+    assert (refused.exit_code, "open to other users" in refused.stderr) == (Exit.STATE, True)
+
+
+def test_nothing_is_written_before_the_platform_has_taken_the_password(desk, custody, folder):
+    refused = custody("login", "--platform", PLATFORM, answers=f"{ADMIN}\nwrong password\n")
+    assert refused.exit_code == Exit.SIGNED_OUT
+    assert refused.stderr.startswith("custody: ")
+    assert not folder.exists()
+    assert custody("login").exit_code == Exit.USAGE
+
+
+def test_a_session_that_cannot_be_kept_is_ended_at_the_platform(desk, custody, folder, monkeypatch):
+    def no_keyring(*_):
+        raise Stop("this desktop has no keyring", status=Exit.SIGNED_OUT)
+
+    monkeypatch.setattr("custody.cli.desk.store_of", no_keyring)
+    own = sdk(desk.world, ADMIN)
+    before = len(own.sessions())
+    refused = sign_in(custody)
+    assert (refused.exit_code, "no keyring" in refused.stderr) == (Exit.SIGNED_OUT, True)
+    assert not folder.exists()
+    assert len(own.sessions()) == before
+
+
+def test_a_mistyped_code_is_asked_for_again(desk, custody):
+    dora = register(desk.world, "dora@example.org")
+    phone = enrol(enter(desk.world, dora))
+    told = sign_in(custody, dora, "0000", "000000", phone.next_code())
+    assert told.exit_code == Exit.OK, told.output
+    assert "A code is six digits" in told.stderr
+    assert "The code is wrong, was used, or has expired." in told.stderr
+    assert whoami(custody).stdout.endswith("The account is in no workspace.\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "sentence"),
+    [
+        ({"CUSTODY_EMAIL": ""}, Exit.USAGE, "a service names its platform and its account"),
+        ({"CUSTODY_PASSWORD_FILE": "/nowhere/password"}, Exit.STATE, "holds no password"),
+        ({"CUSTODY_EMAIL": EVE}, Exit.SIGNED_OUT, "is asked for a code"),
+        ({"CUSTODY_PLATFORM": "http://custody.example"}, Exit.PLATFORM, "would send secrets in the clear"),
+    ],
+)
+def test_a_service_that_cannot_sign_in_is_told_why(desk, custody, tmp_path, change, status, sentence):
+    if not desk.world.platform.setup.has_account(EVE):
+        register(desk.world, EVE)
+    password = tmp_path / "password"
+    password.write_text(f"{PASSWORD}\n")
+    password.chmod(0o600)
+    env = {"CUSTODY_PLATFORM": PLATFORM, "CUSTODY_EMAIL": ADMIN, "CUSTODY_PASSWORD_FILE": str(password)}
+    told = custody("whoami", env=env | change)
+    assert (told.exit_code, sentence in told.stderr) == (status, True), told.output
+    password.chmod(0o644)
+    open_to_all = custody("whoami", env=env)
+    assert (open_to_all.exit_code, "open to other users" in open_to_all.stderr) == (Exit.STATE, True)
+
+
+def test_the_everyday_commands_start_without_the_platforms_server(tmp_path):
+    """As far as a connection that is refused: every module that a command needs is loaded by then."""
+    password = tmp_path / "password"
+    password.touch(mode=0o600)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    env = {
+        "CUSTODY_PLATFORM": f"http://127.0.0.1:{port}",
+        "CUSTODY_EMAIL": ADMIN,
+        "CUSTODY_PASSWORD_FILE": str(password),
+    }
+    for words in (
+        ["vault", "list"],
+        ["propose", "Treasury", "1BTC", "Acme"],
+        ["audit", "tail"],
+        ["login", "--help"],
+    ):
+        command = [sys.executable, "-c", PROGRAM, *words]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == (Exit.OK if "--help" in words else Exit.PLATFORM), done.stderr
+        loaded = done.stderr.splitlines()[-1].split()
+        assert "custody.cli.payments" in loaded
+        assert [
+            name for name in loaded if name.startswith(("custody.server", "sqlalchemy", "fastapi", "signerd"))
+        ] == []
+        if "--help" in words:
+            assert "httpx" not in loaded
+
+
+def test_ctrl_c_ends_at_once_with_130(tmp_path):
+    """While a platform that took the connection says nothing."""
+    password = tmp_path / "password"
+    password.touch(mode=0o600)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        env = {
+            "CUSTODY_PLATFORM": f"http://127.0.0.1:{listener.getsockname()[1]}",
+            "CUSTODY_EMAIL": ADMIN,
+            "CUSTODY_PASSWORD_FILE": str(password),
+        }
+        command = [sys.executable, "-c", "from custody.cli import main; main()", "whoami", "--json"]
+        with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as program:
+            listener.settimeout(300)
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1)
+                os.kill(program.pid, signal.SIGINT)
+                assert program.wait(300) == Exit.INTERRUPTED
+            assert "Traceback" not in program.stderr.read()

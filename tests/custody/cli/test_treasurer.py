@@ -1,0 +1,183 @@
+"""A treasurer's day, in the words of docs/treasurer.md: each of its commands is run as it stands there."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from custody.cli import kept, proposals
+from custody.client import Client
+from custody.schemas.address_book import AddWhitelistAddressRequest
+from custody.schemas.proposals import ProposalStatus
+from custody.terminal import Exit
+from multisig import Network, encode_address
+from tests.support.custody import CAFE, SHOP, Desk
+from tests.support.platform import PASSWORD
+from tests.support.sdk import sdk
+from tests.support.wallets import foreign_script
+
+PAGE = (Path(__file__).parents[3] / "docs" / "treasurer.md").read_text(encoding="utf-8").replace("\\\n", "")
+COMMANDS = [shlex.split(line) for line in re.findall(r"^    custody (.*)$", PAGE, re.MULTILINE)]
+
+
+class Remembered:
+    """A keyring that was unlocked: the tests' machine has none."""
+
+    mode = "keyring"
+    secret: str | None = None
+
+    def load(self):
+        return self.secret
+
+    def save(self, secret):
+        self.secret = secret
+
+    def clear(self):
+        self.secret = None
+
+
+@pytest.fixture(scope="module")
+def admin(desk: Desk) -> Client:
+    client = sdk(desk.world, "admin@example.org")
+    for name, address in (("Acme", SHOP), ("Acme Trading", CAFE)):
+        client.add_whitelist_address(AddWhitelistAddressRequest(workspace_id=1, name=name, address=address))
+    return client
+
+
+@pytest.fixture(scope="module")
+def proposed(desk: Desk, admin: Client) -> str:
+    """One that alice has approved."""
+    psbt_id = desk.propose(100_000).json()["psbt_id"]
+    desk.approve("alice", psbt_id)
+    return psbt_id
+
+
+def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkeypatch):
+    keyring = Remembered()
+    monkeypatch.setattr("custody.cli.desk.store_of", lambda *_: keyring)
+    answers = {"login": f"admin@example.org\n{PASSWORD}\n"}
+    said = []
+    for words in COMMANDS:
+        if words[0] == "propose":
+            (vault,) = [one for one in admin.list_wallets(1) if one.name == "Cold reserve"]
+            desk.deposit(1_000_000, to=vault.receive_address)
+        named = [admin.proposals(1).items[-1].psbt_id[:6] if word == "PROPOSAL" else word for word in words]
+        done = custody(*named, answers=answers.get(words[0], "y\n"))
+        assert done.exit_code == Exit.OK, (named, done.output)
+        said.append(done.stdout)
+    story = "\n".join(said)
+    for words in (
+        "Signed in as admin@example.org. The session is kept in: keyring.",
+        "1   Main       Acme          testnet  Administrator",
+        "Vault 'Cold reserve'",
+        "pending  Cold reserve  0.00050000 BTC (50,000 sats)  0 of 2  admin@example.org  Invoice of May",
+        "no answer yet",
+        "dave@example.org is invited",
+        "The limit is 2.00000000 BTC.",
+        "The limit is 1.50000000 BTC.",
+        "vaults.vault_policy_replaced",
+        "Signed out.",
+    ):
+        assert words in story, story
+    assert keyring.secret is None
+    (made,) = [one for one in admin.proposals(1).items if one.description == "Invoice of May"]
+    assert (made.recipients, made.amounts_sats) == ([SHOP], [50_000])
+    assert len(COMMANDS) == 16
+
+
+def test_nothing_is_sent_before_a_yes_and_what_is_asked_shows_the_address(desk, admin, service):
+    before = len(admin.proposals(1).items)
+    asked = service("propose", "Treasury", "25,000 sats", "acme", "--also", "0.0001BTC", CAFE, answers="n\n")
+    assert asked.exit_code == Exit.DECLINED
+    assert f"pays   0.00025000 BTC (25,000 sats) to Acme, {SHOP}\n" in asked.stderr
+    assert f"pays   0.00010000 BTC (10,000 sats) to Acme Trading, {CAFE}\n" in asked.stderr
+    assert "in all 0.00035000 BTC (35,000 sats)" in asked.stderr
+    assert asked.stdout == ""
+    assert len(admin.proposals(1).items) == before
+    assert service("limit", "set", "1BTC", "--vault", "Treasury").exit_code == Exit.USAGE, "no answer came"
+    assert admin.vault_limits(1, desk.vault["id"]).limit == "10.00000000"
+
+
+def test_with_yes_the_beginning_of_an_id_is_not_enough(desk, admin, service):
+    vault_id = desk.vault["id"]
+    begun = service("propose", vault_id[:6], "25000sats", "Acme", "--yes")
+    assert begun.exit_code == Exit.USAGE
+    assert f"'{vault_id[:6]}' is {vault_id}: 'Treasury', 2 of 3" in begun.stderr
+    done = service("propose", "treasury", "25000sats", "Acme", "--yes", "--json", "--fee-rate", "2.5")
+    assert done.exit_code == Exit.OK, done.output
+    made = json.loads(done.stdout)
+    assert (made["recipients"], made["amounts_sats"]) == ([SHOP], [25_000])
+    assert 2.5 <= float(made["fee_rate"]) < 2.6
+    assert admin.proposal(made["psbt_id"]).status is ProposalStatus.PENDING
+
+
+def test_who_has_approved_is_told(proposed, service):
+    told = service("approve-status", proposed[:8].upper())
+    assert told.exit_code == Exit.OK, told.output
+    assert "Status:  pending, 1 of 2 signatures" in told.stdout
+    assert [line.split("  ")[1].strip() for line in told.stdout.splitlines()[-3:]].count("approved") == 1
+    assert json.loads(service("approve-status", proposed, "--json").stdout)["psbt_id"] == proposed
+
+
+def test_what_happens_is_followed_until_ctrl_c(admin, service):
+    """Each entry once, also where several came in a pause."""
+    turns = []
+
+    def sleep(_seconds):
+        if turns:
+            raise KeyboardInterrupt
+        turns.append(1)
+        for name, words in (("Bakery", "bakery"), ("Butcher", "butcher")):
+            address = encode_address(foreign_script(words), Network.REGTEST)
+            admin.add_whitelist_address(
+                AddWhitelistAddressRequest(workspace_id=1, name=name, address=address)
+            )
+
+    told = service("audit", "tail", "-n", "1", "--follow", "--json", sleep=sleep)
+    lines = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [line["action"] for line in lines[1:]] == ["ADDRESS_ADDED"] * 2, told.output
+    assert len({line["event_uid"] for line in lines}) == 3
+
+
+MAINNET = encode_address(foreign_script("mainnet"), Network.MAINNET)
+MISTAKES = [
+    (["vault", "show", "Reserve"], Exit.NOT_DECIDED, "there is no vault 'Reserve'"),
+    (["propose", "Treasury", "0.5", SHOP], Exit.USAGE, "write it with its unit, like 0.25BTC"),
+    (["propose", "Treasury", "0.123456789BTC", SHOP], Exit.USAGE, "is no amount"),
+    (["propose", "Treasury", "0sats", SHOP, "--yes"], Exit.USAGE, "an amount of satoshis must be 1 or more"),
+    (["propose", "Treasury", "1BTC", "Acm"], Exit.NOT_DECIDED, "there is no recipient 'Acm'"),
+    (["propose", "Treasury", "1BTC", SHOP[:-1]], Exit.NOT_DECIDED, "It is no address either"),
+    (["propose", "Treasury", "1BTC", MAINNET], Exit.NOT_DECIDED, "another network"),
+    (["propose", "Treasury", "50BTC", SHOP, "--yes"], Exit.PLATFORM, "the vault's limit is 10.00000000 BTC"),
+    (["propose", "Treasury", "9BTC", SHOP, "--yes"], Exit.PLATFORM, "fund it first"),
+    (["propose", "Treasury", "1BTC", SHOP, "--fee-rate", "fast"], Exit.USAGE, "such as 2.5"),
+    (["propose", "Treasury", "1BTC", SHOP, "--description", "x" * 1001, "--yes"], Exit.USAGE,
+     "the description is too long: at most 1000 characters"),
+    (["approve-status", "ffffffff"], Exit.NOT_DECIDED, "there is no proposal 'ffffffff'"),
+    (["member", "add", "nobody", "--yes"], Exit.USAGE, "the e-mail address must be an e-mail address"),
+    (["member", "add", "a@b.example", "--role", "King"], Exit.NOT_DECIDED, "there is no role 'King'"),
+    (["limit", "set", "1BTC"], Exit.USAGE, "name either a vault or a role"),
+    (["limit", "set", "1BTC", "--role", "Signer", "--cycle", "week", "--day", "9", "--yes"], Exit.USAGE,
+     "a weekly cycle starts on a day from 1"),
+    (["vault", "create", "New", "-m", "3", "--signer", "bob@example.org", "--limit", "1BTC"], Exit.USAGE,
+     "3 signatures cannot be asked of 1 signers"),
+    (["vault", "create", "New", "-m", "1", "--signer", "1", "--limit", "1BTC"], Exit.NOT_DECIDED,
+     "has no device registered"),
+    (["vault", "list", "--workspace", "Elsewhere"], Exit.NOT_DECIDED, "there is no workspace 'Elsewhere'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "status", "sentence"), MISTAKES)
+def test_a_mistake_is_told_in_words(admin, service, words, status, sentence):
+    told = service(*words)
+    assert (told.exit_code, told.stdout) == (status, ""), told.output
+    assert sentence in told.stderr
+    for word in ("pydantic", "Traceback", "body.", "input_value", "regular expression", "pattern", "openapi"):
+        assert word not in told.stderr
+
+
+def test_the_statuses_are_those_of_the_platform():
+    assert {*proposals.OPEN, *proposals.ENDED} == {status.lower() for status in ProposalStatus}
+    assert kept.Settings("https://custody.example", "a@b.example").store == "keyring"

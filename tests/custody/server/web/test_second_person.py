@@ -1,0 +1,207 @@
+"""Two people for policy (P56), cooling off (P57), and the last owner of an organisation (P58)."""
+
+import pytest
+
+from custody.schemas.users import PermissionName
+from custody.server.domain.roles import EVERY_PERMISSION, KEPT
+from custody.server.web.changes import _by_path
+from tests.support.custody import SHOP, ok, refused
+from tests.support.platform import As
+from tests.support.staff import add_someone, change_role, remove, remove_permission
+
+NEEDED = "SECOND_PERSON_NEEDED"
+ADMINISTRATOR, SIGNER = 1, 2
+DORA = "dora@example.org"
+RAISED = {"role_id": SIGNER, "new_transaction_limit": "5", "cycle_period": "M", "cycle_day": 1}
+
+
+@pytest.fixture
+def dora(world, alice) -> As:
+    """A second administrator."""
+    world.member(1, DORA, "Administrator")
+    return world.as_user(DORA)
+
+
+@pytest.fixture
+def ruled(alice, dora) -> As:
+    """The rule is on: an administrator confirms."""
+    ok(rule(alice))
+    return dora
+
+
+def rule(person, *, is_on=True, hours=0):
+    named = {"role_name": "Administrator"} if is_on else {}
+    return person.post(
+        "/api/v1/update-second-person-rule",
+        {"workspace_id": 1, "is_on": is_on, "cooling_off_hours": hours} | named,
+    )
+
+
+def ask(person, path, **body):
+    asked = {"workspace_id": 1, "path": f"/api/v1/{path}", "body": {"workspace_id": 1, **body}}
+    return person.post("/api/v1/request-change", asked)
+
+
+def decide(person, change, word="confirm", **more):
+    return person.post(
+        f"/api/v1/{word}-change", {"workspace_id": 1, "change_id": change["change_id"], **more}
+    )
+
+
+def limit_of(person, role_id=SIGNER):
+    return ok(person.get("/api/v1/get-role-limit", workspace_id=1, role_id=role_id))["Limit"]
+
+
+def again(world, email="alice@example.org"):
+    """The session has lapsed meanwhile."""
+    return world.as_user(email)
+
+
+class TestRule:
+    def test_p56_one_person_changes_nothing_and_two_do(self, world, alice, ruled):
+        refused(alice.post("/api/v1/update-role-policies", {"workspace_id": 1, **RAISED}), 409, NEEDED)
+        change = ok(ask(alice, "update-role-policies", **RAISED))
+        assert ok(ask(alice, "update-role-policies", **RAISED)) == change, "the same again is the same"
+        refused(decide(alice, change), 403, "PERMISSION_DENIED")
+        assert limit_of(alice) == "0.00000000"
+        (shown,) = ok(ruled.get("/api/v1/changes", workspace_id=1))
+        assert shown == change
+        applied = ok(decide(ruled, change))
+        assert applied["answer"]["Limit"] == limit_of(alice) == "5.00000000"
+        assert (applied["change"]["status"], applied["change"]["asked_by"]) == ("APPLIED", "1")
+        refused(decide(ruled, change), 409, "STATE_CONFLICT")
+        logs = ok(alice.get("/api/v1/get-logs", org_uid=1, workspace_uid=1))["logs"][-2:]
+        assert [row["action"] for row in logs] == ["ROLE_POLICY_REPLACED", "CHANGE_CONFIRMED"]
+        assert [row["user_uuid"] for row in logs] == [1, 2]
+        assert "asked by alice@example.org (user 1)" in logs[1]["description"]
+        assert logs[0]["trace_id"] == logs[1]["trace_id"]
+
+    def test_p56_every_call_that_changes_policy_needs_one(self, alice, ruled):
+        """Each is refused before it is looked at; the list itself is decided here."""
+        assert {path.removeprefix("/api/v1/") for path in _by_path()} == {
+            "update-role-policies", "update-vault", "update-vault-controls", "create-role", "update-role",
+            "delete-role", "add-perm-to-role", "remove-perm-from-role", "change-user-role",
+            "add-workspace-to-user", "remove-user-from-workspace", "create-workspace", "invite-to-workspace",
+            "add-whitelist-address", "rename-whitelist-address", "remove-whitelist-address",
+            "create-webhook", "update-webhook", "delete-webhook", "update-second-person-rule",
+        }  # fmt: skip
+        for answer in (
+            alice.post("/api/v1/add-whitelist-address", {"workspace_id": 1, "name": "x", "address": SHOP}),
+            alice.post(
+                "/api/v1/invite-to-workspace",
+                {"invited_email": "x@example.org", "workspace_context": 1, "org_id": 1, "role_id": 1},
+            ),
+            change_role(alice, 2, SIGNER),
+            rule(alice, is_on=False),
+        ):
+            refused(answer, 409, NEEDED)
+
+    def test_p56_two_switch_it_off_and_one_switched_it_on(self, alice, ruled):
+        change = ok(ask(alice, "update-second-person-rule", is_on=False))
+        assert ok(alice.get("/api/v1/second-person-rule", workspace_id=1))["is_on"]
+        ok(decide(ruled, change))
+        assert not ok(alice.get("/api/v1/second-person-rule", workspace_id=1))["is_on"]
+        ok(alice.post("/api/v1/update-role-policies", {"workspace_id": 1, **RAISED}))
+        refused(ask(alice, "update-role-policies", **RAISED), 409, "STATE_CONFLICT")
+
+    def test_p56_who_may_switch_it_on(self, world, alice):
+        refused(rule(alice), 409, "LAST_ADMIN")
+        world.member(1, DORA, "Administrator")
+        some = add_someone(world, "Some", EVERY_PERMISSION - {next(iter(EVERY_PERMISSION))})
+        refused(rule(some.calls), 403, "PERMISSION_DENIED")
+        ok(rule(alice))
+
+    def test_p56_enough_people_stay_to_confirm(self, alice, ruled):
+        change = ok(ask(alice, "change-user-role", user_uuid=2, role_id=SIGNER))
+        refused(decide(ruled, change), 409, "LAST_ADMIN")
+        refused(ruled.post("/api/v1/leave-workspace", {"workspace_id": 1}), 409, "LAST_ADMIN")
+
+    def test_p24_another_organisation_sees_and_decides_nothing(self, alice, ruled, eve):
+        change = ok(ask(alice, "update-role-policies", **RAISED))
+        body = {"workspace_id": 2, "change_id": change["change_id"]}
+        refused(eve.post("/api/v1/confirm-change", body), 404, "NOT_FOUND")
+        refused(eve.post("/api/v1/decline-change", body), 404, "NOT_FOUND")
+        assert ok(eve.get("/api/v1/changes", workspace_id=2)) == []
+        refused(decide(eve, change), 404, "NOT_FOUND")
+
+
+class TestChange:
+    def test_what_would_be_refused_is_not_asked_for_and_leaves_nothing(self, world, alice, ruled, bob):
+        before = world.audit_actions("workspace:1")
+        refused(ask(alice, "update-role-policies", **RAISED | {"role_id": 99}), 404, "NOT_FOUND")
+        refused(ask(alice, "update-role-policies", role_id="x"), 422, "VALIDATION")
+        refused(ask(alice, "create-psbt"), 422, "VALIDATION")
+        refused(ask(alice, "update-role-policies", **RAISED | {"workspace_id": 2}), 422, "VALIDATION")
+        refused(ask(bob, "update-role-policies", **RAISED), 403, "PERMISSION_DENIED")
+        assert ok(alice.get("/api/v1/changes", workspace_id=1)) == []
+        assert [word for word in world.audit_actions("workspace:1")[len(before) :] if "CHANGE" in word] == []
+
+    def test_every_check_is_made_again_when_it_is_confirmed(self, world, alice, ruled):
+        """Its maker has lost the permission since."""
+        clerk = add_someone(world, "Clerk", {PermissionName.MANAGE_ROLE})
+        limits = {"transaction_limit": "0", "cycle_period": "M", "cycle_day": 1}
+        change = ok(ask(clerk.calls, "create-role", name="Odd", **limits))
+        ok(decide(ruled, ok(ask(alice, "change-user-role", user_uuid=clerk.user_id, role_id=SIGNER))))
+        refused(decide(ruled, change), 403, "PERMISSION_DENIED")
+        states = {
+            each["change_id"]: each["status"] for each in ok(ruled.get("/api/v1/changes", workspace_id=1))
+        }
+        assert states[change["change_id"]] == "PENDING"
+
+    def test_only_the_named_role_confirms_and_others_see_their_own(self, world, alice, ruled, bob):
+        change = ok(ask(alice, "update-role-policies", **RAISED))
+        assert ok(bob.get("/api/v1/changes", workspace_id=1)) == []
+        refused(decide(bob, change), 403, "PERMISSION_DENIED")
+        refused(decide(bob, change, "decline"), 403, "PERMISSION_DENIED")
+        declined = ok(decide(ruled, change, "decline", reason="why?"))
+        assert (declined["status"], declined["reason"], declined["decided_by"]) == ("DECLINED", "why?", "2")
+        mine = ok(ask(alice, "update-role-policies", **RAISED))
+        assert ok(decide(alice, mine, "decline"))["status"] == "DECLINED"
+        assert world.audit_actions("workspace:1")[-1] == "CHANGE_DECLINED"
+
+    def test_it_expires_after_a_week(self, world, alice, ruled):
+        change = ok(ask(alice, "update-role-policies", **RAISED))
+        world.clock.advance(days=7)
+        dora = again(world, DORA)
+        refused(decide(dora, change), 409, "STATE_CONFLICT")
+        assert ok(dora.get("/api/v1/changes", workspace_id=1))[0]["status"] == "EXPIRED"
+
+
+class TestCoolingOff:
+    @pytest.fixture
+    def ruled(self, alice, dora) -> As:
+        ok(rule(alice, hours=24))
+        return dora
+
+    def test_p57_what_lets_more_go_waits_and_what_lets_less_go_does_not(self, world, alice, ruled):
+        raised = ok(ask(alice, "update-role-policies", **RAISED))
+        listed = ok(ask(alice, "add-whitelist-address", name="Shop", address=SHOP))
+        off = ok(ask(alice, "update-second-person-rule", is_on=False))
+        lower = {"role_id": ADMINISTRATOR, "new_transaction_limit": "1"}
+        lowered = ok(ask(alice, "update-role-policies", **RAISED | lower))
+        for change in (raised, listed, off):
+            problem = refused(decide(ruled, change), 409, "STATE_CONFLICT")
+            assert "cooling off until 2026-03-02" in problem["detail"]
+        ok(decide(ruled, lowered))
+        world.clock.advance(hours=24)
+        dora = again(world, DORA)
+        for change in (raised, listed, off):
+            ok(decide(dora, change))
+        assert limit_of(dora) == "5.00000000"
+
+
+class TestOwner:
+    def test_p58_the_last_one_with_all_seven_stays(self, world, alice):
+        """Others hold what the workspace is run with: of all seven, nobody else does."""
+        add_someone(world, "Keeper", KEPT)
+        refused(remove_permission(alice, ADMINISTRATOR, "VIEW_LOGS"), 409, "LAST_ADMIN")
+        refused(alice.post("/api/v1/leave-workspace", {"workspace_id": 1}), 409, "LAST_ADMIN")
+        refused(change_role(alice, 1, SIGNER), 409, "LAST_ADMIN")
+        world.member(1, DORA, "Administrator")
+        ok(remove(alice, 3))
+        ok(world.as_user("keeper@example.org").get("/api/v1/get-user-info"))
+
+    def test_p58_one_in_another_workspace_is_enough(self, world, alice):
+        body = {"org_id": 1, "workspace_id": 1, "name": "Second", "network": "testnet"}
+        ok(alice.post("/api/v1/create-workspace", body))
+        ok(remove_permission(alice, ADMINISTRATOR, "VIEW_LOGS"))

@@ -1,0 +1,229 @@
+"""The page of virtual devices: who gets in, and what a person sees and presses."""
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from device_simulators.cli import _screen
+from device_simulators.errors import NoSuchPrompt
+from device_simulators.page import Desk, Screen, Stand
+from device_simulators.page.serve import MAX_BODY_BYTES, MAX_STREAMS, serving
+from device_simulators.panel import Happening, PanelEvent, Prompt
+from tests.support.browser import NARROW, WIDE, Complaints, draw, launched, require_chromium, violations
+from tests.support.patience import PATIENCE
+
+PAYMENT = Screen(("Send 0.5 BTC", "to tb1q<b>payee</b>"), 7, no="Reject", yes="Sign")
+NEXT = Screen(("Fee 378 sat",), 8, turn="Back", yes="Sign")
+
+
+@dataclass
+class Served:
+    """A desk with two devices; ``pressed``: device, prompt, and whether it was yes."""
+
+    desk: Desk = field(default_factory=lambda: Desk("Two devices"))
+    pressed: list[tuple[str, int, bool]] = field(default_factory=list)
+    url: str = ""
+    _loop: asyncio.AbstractEventLoop = field(init=False)
+
+    def __post_init__(self) -> None:
+        for title in ("Ledger", "Trezor"):
+            self.desk.add(Stand(title, "fingerprint 9f441a36", self._pressing(title)))
+
+    def _pressing(self, title: str):
+        async def press(number: int, yes: bool) -> None:
+            self.pressed.append((title, number, yes))
+            # As a device does: what it asked is gone.
+            place = next(stand for stand in self.desk.stands if stand.title == title)
+            self.desk.show(place, Screen(ended="approved" if yes else "refused"))
+
+        return press
+
+    def show(self, place: int, screen: Screen) -> None:
+        self._loop.call_soon_threadsafe(self.desk.show, self.desk.stands[place], screen)
+
+    @contextmanager
+    def running(self) -> Iterator["Served"]:
+        """In a thread of its own: the browser's calls wait."""
+        self._loop = asyncio.new_event_loop()
+        stack, thread = AsyncExitStack(), threading.Thread(target=self._loop.run_forever)
+        thread.start()
+        try:
+            self.url = self._do(stack.enter_async_context(serving(self.desk)))
+            yield self
+        finally:
+            self._do(stack.aclose())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            thread.join()
+            self._loop.close()
+
+    def _do(self, what):
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(PATIENCE)
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with Served().running() as found:
+        yield found
+
+
+def press(place: int = 0, number: int = 7, button: str = "right") -> bytes:
+    return json.dumps({"device": place, "number": number, "button": button}).encode()
+
+
+def asked(
+    served: Served, verb: str, path: str, headers: dict[str, str], body: bytes = b""
+) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(served.url).port, timeout=PATIENCE)
+    try:
+        connection.putrequest(verb, path, skip_host=True)
+        for name, value in (headers | ({"Content-Length": str(len(body))} if body else {})).items():
+            connection.putheader(name, value)
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        return answer.status, answer.headers.get("Content-Security-Policy", "")
+    finally:
+        connection.close()
+
+
+def test_who_knows_the_address_on_this_machine_gets_in_and_nobody_else(served):
+    parts = urlsplit(served.url)
+    host, origin, base = parts.netloc, f"http://{parts.netloc}", parts.path
+    own = {"Host": host, "Origin": origin}
+    served.show(0, PAYMENT)
+    cases = [
+        ("GET", base, {"Host": host}, b"", 200),
+        ("GET", base, {"Host": host, "Sec-Fetch-Site": "none"}, b"", 200),
+        ("GET", f"{base}page.js", {"Host": f"localhost:{parts.port}"}, b"", 200),
+        ("GET", base, {"Host": "evil.example"}, b"", 421),
+        ("GET", base, {"Host": f"127.0.0.1:{parts.port + 1}"}, b"", 421),
+        ("GET", base, {}, b"", 400),
+        ("GET", base, {"Host": host, "Sec-Fetch-Site": "cross-site"}, b"", 403),
+        ("GET", f"{base}live/events", {"Host": host, "Origin": "http://evil.example"}, b"", 403),
+        ("GET", "/", {"Host": host}, b"", 404),
+        ("GET", base.rstrip("/"), {"Host": host}, b"", 404),
+        ("GET", "/wrong/live/events", {"Host": host}, b"", 404),
+        ("GET", f"{base}../serve.py", {"Host": host}, b"", 404),
+        ("POST", "/wrong/live/press", own, press(), 404),
+        ("POST", f"{base}live/press", {"Host": host}, press(), 403),
+        ("POST", f"{base}live/press", {"Host": host, "Origin": "null"}, press(), 403),
+        ("POST", f"{base}live/press", {"Host": host, "Origin": "http://evil.example"}, press(), 403),
+        ("POST", f"{base}live/press", own, b"{", 400),
+        ("POST", f"{base}live/press", own, b"x" * (MAX_BODY_BYTES + 1), 400),
+        ("POST", f"{base}live/press", own, press(number=6), 409),
+        ("POST", f"{base}live/press", own, press(place=2), 409),
+        ("POST", f"{base}live/press", own, press(place=-1), 409),
+    ]
+    for verb, path, headers, body, status in cases:
+        answered, policy = asked(served, verb, path, headers, body)
+        assert answered == status, (verb, path, headers, answered)
+        assert status == 400 or "default-src 'none'" in policy, (verb, path, policy)
+    assert served.pressed == []
+    assert asked(served, "POST", f"{base}live/press", own, press())[0] == 204
+    assert served.pressed == [("Ledger", 7, True)]
+
+
+def test_windows_beyond_a_few_get_no_stream_and_one_that_is_closed_gives_its_place_back(served):
+    parts = urlsplit(served.url)
+
+    def opened() -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=PATIENCE)
+        connection.request("GET", f"{parts.path}live/events")
+        return connection
+
+    held = [opened() for _ in range(MAX_STREAMS)]
+    streams = [connection.getresponse() for connection in held]
+    assert [stream.status for stream in streams] == [200] * MAX_STREAMS
+    one_too_many = opened()
+    assert one_too_many.getresponse().status == 503
+    one_too_many.close()
+    streams.pop().close()
+    held.pop().close()
+    # What is on the screens now, whatever changed since.
+    assert json.loads(streams[0].readline().removeprefix(b"data: "))["devices"][1]["title"] == "Trezor"
+    while (again := opened()).getresponse().status != 200:
+        again.close()
+    for connection in (*streams, *held, again):
+        connection.close()
+
+
+@pytest.mark.anyio
+async def test_a_button_answers_the_screen_that_was_seen_and_no_other():
+    one = Served()
+    desk, stand = one.desk, one.desk.stands[0]
+    desk.show(stand, NEXT)
+    for place, number, yes in ((0, 7, True), (0, 0, True), (1, 0, True), (1, 8, True)):
+        with pytest.raises(NoSuchPrompt):
+            await desk.press(place, number, yes=yes)
+    desk.show(stand, Screen(("Press to go on",), 9, yes="Continue"))
+    with pytest.raises(NoSuchPrompt, match="no button of this screen says no"):
+        await desk.press(0, 9, yes=False)
+    assert one.pressed == []
+    views = desk.views()
+    assert [view["number"] for view in await anext(views)] == [9, 0]
+    desk.show(stand, NEXT)
+    desk.show(stand, PAYMENT)
+    assert [(view["number"], view["left"]) for view in await anext(views)] == [(7, "Reject"), (0, "")]
+
+
+def test_what_a_device_tells_as_json_is_what_stands_on_its_screen():
+    prompt = Prompt("sign", ("Send?", "0.5 BTC"), no="", yes="Sign", turn="Next")
+    told = [Screen.after(_screen(PanelEvent(3, happening, prompt))) for happening in Happening]
+    assert told == [
+        Screen(("Send?", "0.5 BTC"), 3, no="", turn="Next", yes="Sign"),
+        Screen(("Send?", "0.5 BTC")),
+        Screen(ended="approved"),
+        Screen(ended="refused"),
+        Screen(ended="withdrawn"),
+    ]
+    assert Screen.after({"event": "error", "code": "no-such-prompt", "message": "m", "hint": "h"}) is None
+
+
+def test_a_person_reads_the_screens_and_presses_the_buttons_by_the_keyboard(served):
+    require_chromium()
+    with launched() as chromium, chromium.in_use() as browser:
+        context = browser.new_context(viewport=WIDE)
+        complaints = Complaints(served.url)
+        complaints.watch(context)
+        page = context.new_page()
+        page.goto(served.url)
+        ledger = page.get_by_role("region", name="Ledger")
+        expect(ledger.get_by_role("log")).to_have_text("Ready.")
+        expect(page.get_by_role("status")).to_have_text("No device asks anything now.")
+        served.show(0, PAYMENT)
+        expect(page.get_by_role("status")).to_contain_text("Ledger")
+        # What a device shows is text: nothing of it becomes a part of the page.
+        expect(ledger.get_by_text("to tb1q<b>payee</b>", exact=True)).to_be_visible()
+        _looks_right(page)
+        sign = ledger.get_by_role("button", name="Sign")
+        sign.focus()
+        # The screen changes under the finger: the press is for the new one, or for none.
+        served.show(0, NEXT)
+        expect(ledger.get_by_text("Fee 378 sat")).to_be_visible()
+        expect(sign).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(ledger.get_by_role("log")).to_have_text("Approved.")
+        page.keyboard.press("Enter")
+        served.show(1, PAYMENT)
+        page.get_by_role("region", name="Trezor").get_by_role("button", name="Reject").press("Space")
+        expect(page.get_by_role("region", name="Trezor").get_by_role("log")).to_have_text("Refused.")
+        assert served.pressed == [("Ledger", 8, True), ("Trezor", 7, False)]
+        assert complaints.said == []
+        context.close()
+
+
+def _looks_right(page: Page) -> None:
+    for name, width in (("wide", WIDE), ("narrow", NARROW)):
+        page.set_viewport_size(width)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert violations(page) == [], (name, scheme)
+            draw(page, f"virtual-devices-{name}-{scheme}")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name

@@ -1,0 +1,188 @@
+"""What the demo asks its person: a no is told and offered again, and the end waits for them."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signerd.demo import story
+from signerd.demo.asking import Left, explore, insisted
+from signerd.demo.people import NotSigned
+from signerd.demo.programs import Programs
+from signerd.demo.stage import Demo
+from signerd.demo.terminal import Terminal
+from signerd.errors import AddressNotShown
+
+pytestmark = pytest.mark.anyio
+
+
+class Answers(Terminal):
+    """A person whose answers are known beforehand; ``said``: what they were told and asked."""
+
+    def __init__(self, *answers: str) -> None:
+        super().__init__()
+        self.said: list[str] = []
+        self._left = list(answers)
+
+    def say(self, text: str, *, doing: str = "") -> None:
+        self.said.append(text)
+
+    async def choose(self, question: str, answers: Any, **_how: Any) -> str:
+        self.said.append(question)
+        return str(answers[self._left.pop(0)])
+
+
+def demo_with(tmp_path: Path, *answers: str, auto: bool = False) -> tuple[Demo, list[str]]:
+    terminal = Answers(*answers)
+    return Demo(tmp_path, Programs(tmp_path), auto, terminal=terminal), terminal.said
+
+
+def failing(*outcomes: Exception | str) -> Callable[[], Any]:
+    left = list(outcomes)
+
+    async def attempt() -> str:
+        outcome = left.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return attempt
+
+
+async def test_a_no_is_told_with_what_to_do_and_the_step_is_offered_again(tmp_path):
+    demo, said = demo_with(tmp_path, "", "y")
+    attempt = failing(
+        NotSigned("you said no."), AddressNotShown("the device said no", hint="Do this."), "done"
+    )
+    assert await insisted(demo, attempt) == "done"
+    again = "Try it again? [Y/n]"
+    assert said == ["\nNot done: you said no.", again, "\nNot done: the device said no. Do this.", again]
+    demo, said = demo_with(tmp_path, "n")
+    with pytest.raises(Left):
+        await insisted(demo, failing(NotSigned("you said no")))
+    # Where no person is, nobody is asked: the demo fails.
+    demo, said = demo_with(tmp_path, auto=True)
+    with pytest.raises(NotSigned):
+        await insisted(demo, failing(NotSigned("the device said no")))
+    assert said == []
+
+
+def test_unattended_a_refusal_fails_the_demo_and_its_reason_comes_last(monkeypatch, capsys, tmp_path):
+    async def main_job(demo: Demo, _stack: object) -> Any:
+        return await insisted(demo, failing(NotSigned("the first signer did not sign: refused")))
+
+    monkeypatch.setattr(story, "_main_job", main_job)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert story.main(auto=True) == story.EXIT_FAILED
+    said = capsys.readouterr()
+    assert said.err.endswith("The demo failed: the first signer did not sign: refused\n")
+    assert said.out == ""
+
+
+async def test_the_end_offers_the_token_once_and_waits_until_it_is_told_to_stop(tmp_path):
+    told = []
+
+    async def rest() -> None:
+        assert not demo.told
+        told.append("token")
+        raise Left
+
+    demo, said = demo_with(tmp_path, "t", "q")
+    await explore(demo, rest)
+    assert (told, demo.told) == (["token"], True)
+    questions = [line for line in said if "stop everything" in line]
+    assert ["t: go on" in line for line in questions] == [True, False]
+
+
+# The real program, with a story of one question in the place of the programs that it starts.
+PROGRAM = """
+import sys
+from signerd.demo import story
+from signerd.demo.asking import Left
+async def main_job(demo, _stack):
+    if await demo.terminal.choose("Press?", {"y": "yes", "n": "no"}) == "no":
+        raise Left
+    return "f" * 64, None
+story._main_job = main_job
+sys.exit(story.main(auto=False))
+"""
+CTRL_C = object()
+
+
+@pytest.mark.parametrize(
+    ("person", "status", "last"),
+    [
+        ((CTRL_C,), story.EXIT_INTERRUPTED, "Stopped."),
+        (("n", CTRL_C), 0, "Stopped."),
+        (("y", "q"), 0, "Stopped."),
+        (("y", None), 0, "Stopped."),
+        ((None,), story.EXIT_FAILED, "`make demo AUTO=1` needs nobody"),
+    ],
+    ids=[
+        "ctrl-c-at-a-question",
+        "a-no-then-ctrl-c",
+        "quit",
+        "input-ends-at-the-end",
+        "input-ends-in-the-story",
+    ],
+)
+def test_it_ends_at_once_and_calmly_wherever_the_person_ends_it(tmp_path, person, status, last):
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as demo:
+        assert demo.stdin is not None
+        assert demo.stdout is not None
+        said = ""
+        for question, answer in zip(("Press? ", "stop everything. "), person, strict=False):
+            while not said.endswith(question):
+                some = demo.stdout.read(1)
+                assert some, said
+                said += some
+            if answer is CTRL_C:
+                demo.send_signal(signal.SIGINT)
+            elif answer is None:
+                demo.stdin.close()
+            else:
+                demo.stdin.write(f"{answer}\n")
+                demo.stdin.flush()
+        said += demo.stdout.read()
+    assert demo.returncode == status, said
+    assert last in said
+    assert "Traceback" not in said
+    assert ("f" * 64 in said) == (person[0] == "y")
+
+
+def test_make_has_nothing_to_report_of_a_demo_that_was_stopped(tmp_path):
+    """The terminal sends Ctrl-C to make, to its shell and to the demo."""
+    program = tmp_path / "bin" / "python"
+    program.parent.mkdir()
+    (tmp_path / ".installed").touch()
+    program.write_text(
+        "#!/bin/sh\ntrap 'echo stopped; exit 130' INT\necho ready\nwhile :; do sleep 0.05; done\n"
+    )
+    program.chmod(0o755)
+    root = Path(story.__file__).parents[2]
+    with subprocess.Popen(
+        ["make", "demo", f"VENV={tmp_path}", "-o", f"{tmp_path}/.installed"],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as make:
+        assert make.stdout is not None
+        said = make.stdout.readline()
+        os.killpg(make.pid, signal.SIGINT)
+        said += make.stdout.read()
+    assert said == "ready\nstopped\n"
+    assert make.returncode in {0, -signal.SIGINT}

@@ -1,0 +1,125 @@
+"""One question at a time, and an answer counts only for the question that was on the screen."""
+
+import asyncio
+import os
+import pty
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TextIO
+
+import pytest
+
+from signerd.demo.terminal import NobodyThere, Terminal, boxed
+from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.anyio
+YES_NO = {"y": "yes", "n": "no"}
+
+
+@dataclass
+class Person:
+    """At a pseudo-terminal: types, and reads what is asked."""
+
+    keyboard: int
+    capsys: pytest.CaptureFixture[str]
+    seen: str = field(default="", init=False)
+
+    def types(self, text: str) -> None:
+        os.write(self.keyboard, text.encode())
+
+    async def reads(self, words: str, *, times: int = 1) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while self.seen.count(words) < times:
+                await asyncio.sleep(0)
+                self.seen += self.capsys.readouterr().out
+
+
+@asynccontextmanager
+async def seated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> AsyncIterator[tuple[Terminal, Person]]:
+    keyboard, descriptor = pty.openpty()
+    with open(descriptor) as stdin:  # noqa: ASYNC230, PTH123 - a terminal's descriptor
+        monkeypatch.setattr(sys, "stdin", stdin)
+        terminal = Terminal()
+        async with terminal.open():
+            yield terminal, Person(keyboard, capsys)
+    os.close(keyboard)
+
+
+async def of(question: Coroutine[None, None, str]) -> asyncio.Task[str]:
+    task = asyncio.create_task(question)
+    await asyncio.sleep(0)
+    return task
+
+
+async def test_what_was_typed_before_a_question_answers_nothing(monkeypatch, capsys):
+    async with seated(monkeypatch, capsys) as (terminal, person):
+        # A whole line, and one that was begun.
+        person.types("y\ny")
+        asked = await of(terminal.choose("Approve?", YES_NO))
+        await person.reads("Approve?")
+        person.types("maybe\n")
+        await person.reads("Answer with y or n.")
+        await person.reads("Approve?", times=2)
+        person.types("N\n")
+        assert await asked == "no"
+
+
+async def test_a_device_s_question_goes_first_and_the_other_is_asked_again(monkeypatch, capsys):
+    async with seated(monkeypatch, capsys) as (terminal, person):
+        menu = await of(terminal.choose("What now?", {"q": "stop"}, gives_way=True))
+        await person.reads("What now?")
+        first = await of(terminal.choose("Button of the first?", YES_NO, shown=boxed("Ledger", ("Send?",))))
+        second = await of(terminal.choose("Button of the second?", YES_NO))
+        await person.reads("Button of the first?")
+        assert person.seen.index("─Ledger") < person.seen.index("Button of the first?")
+        assert "Button of the second?" not in person.seen
+        person.types("y\n")
+        assert await first == "yes"
+        await person.reads("Button of the second?")
+        assert person.seen.count("What now?") == 1
+        # Answered on the page: whatever is typed next is for what is asked next.
+        second.cancel()
+        await person.reads("What now?", times=2)
+        person.types("q\n")
+        assert await menu == "stop"
+
+
+async def test_where_nobody_is_a_question_is_not_waited_for(monkeypatch, capsys):
+    async def asks(stdin: TextIO) -> None:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        terminal = Terminal()
+        async with terminal.open(), asyncio.timeout(PATIENCE):
+            with pytest.raises(NobodyThere):
+                await terminal.choose("Approve?", YES_NO)
+            await terminal.ended()
+
+    with open(os.devnull) as nobody:  # noqa: ASYNC230, PTH123
+        await asks(nobody)
+    reading, writing = os.pipe()
+    with open(reading) as closed:  # noqa: ASYNC230, PTH123
+        os.close(writing)
+        await asks(closed)
+
+
+async def test_while_nothing_is_said_a_line_on_the_screen_counts_the_seconds(monkeypatch, capsys):
+    monkeypatch.setattr("signerd.demo.terminal.QUIET_SECONDS", 0)
+    monkeypatch.setattr("signerd.demo.terminal.TICK_SECONDS", 0)
+    async with seated(monkeypatch, capsys) as (terminal, person):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        async with terminal.open():
+            terminal.tell("Starting the platform")
+            terminal.tell("    one part of it is up")
+            await person.reads("0 s … Starting the platform")
+            asked = await of(terminal.choose("Approve?", YES_NO))
+            await person.reads("\r\x1b[KApprove? ")
+            # A question stands still.
+            before = person.seen.count(" s … ")
+            for _ in range(20):
+                await asyncio.sleep(0)
+            person.types("y\n")
+            assert await asked == "yes"
+            assert (person.seen + capsys.readouterr().out).split("Approve? ")[0].count(" s … ") == before

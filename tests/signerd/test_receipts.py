@@ -1,0 +1,42 @@
+"""A platform whose audit log goes back: the daemon says so, in its status and in what it tells."""
+
+import asyncio
+from pathlib import Path
+
+from custody.receipts import Receipt
+from signerd.app import RECEIPTS_FILE, receipts_in
+from signerd.feed import Feed, Troubles
+
+ONE, TWO = Receipt("workspace:1", 1, "aa" * 32), Receipt("workspace:1", 2, "bb" * 32)
+
+
+def test_p59_a_log_that_goes_back_is_told_and_remembered(tmp_path: Path) -> None:
+    asyncio.run(_goes_back(tmp_path))
+
+
+async def _goes_back(tmp_path: Path) -> None:
+    file = tmp_path / RECEIPTS_FILE
+    receipts_in(file, Troubles(Feed(0))).hear(str(TWO), {})
+    # Another start.
+    troubles = Troubles(Feed(0))
+    receipts = receipts_in(file, troubles)
+    receipts.hear(str(TWO), receipts.known)
+    assert troubles.sentences() == ()
+    receipts.hear(str(ONE), receipts.known)
+    (sentence,) = troubles.sentences()
+    assert "workspace:1 ends with row 1, and had 2 rows before" in sentence
+    assert str(file) in sentence
+
+
+def test_a_file_that_is_none_stops_nothing_and_is_told(tmp_path: Path) -> None:
+    asyncio.run(_is_none(tmp_path))
+
+
+async def _is_none(tmp_path: Path) -> None:
+    file = tmp_path / RECEIPTS_FILE
+    file.write_text("nonsense")
+    troubles = Troubles(Feed(0))
+    receipts = receipts_in(file, troubles)
+    receipts.hear(str(ONE), receipts.known)
+    (sentence,) = troubles.sentences()
+    assert "is lost" in sentence
