@@ -39,6 +39,9 @@ STEPS = st.one_of(
     st.tuples(st.just("mine at random"), WHICH),
     st.tuples(st.just("reorganise"), st.integers(1, 4)),
     st.tuples(st.just("forget")),
+    st.tuples(st.just("freeze")),
+    st.tuples(st.just("unfreeze")),
+    st.tuples(st.just("bind"), st.booleans()),
 )
 
 
@@ -46,11 +49,27 @@ STEPS = st.one_of(
 class Life:
     desk: Desk
     made: list[str] = field(default_factory=list)
+    is_frozen: bool = False
+    is_bound: bool = False
 
     def take(self, step: tuple) -> None:
         match step:
             case ("pay", amount):
-                self.keep(self.desk.propose(amount, recipients=[SHOP], fee_rate="2"))
+                paid = self.desk.propose(amount, recipients=[SHOP], fee_rate="2")
+                self.keep(paid)
+                assert not (self.is_frozen or self.is_bound) or paid.status_code != 200, (
+                    "the shop is not listed"
+                )
+            case ("freeze",):
+                self.of_vault("alice", "freeze-vault")
+                self.is_frozen = True
+            case ("unfreeze",):
+                self.unfreeze()
+            case ("bind", is_bound):
+                self.is_bound = is_bound
+                self.of_vault(
+                    None, "update-vault-controls", only_address_book=is_bound, maker_may_approve=True
+                )
             case ("mine", blocks):
                 self.desk.chain.mine(blocks)
             case ("reorganise", depth):
@@ -59,7 +78,22 @@ class Life:
                 forget_mempool(self.desk)
             case (what, which, *more) if self.made:
                 self.of_one(what, self.made[which % len(self.made)], *more)
+        waiting = self.in_mempool()
         self.desk.settle()
+        assert not self.is_frozen or self.in_mempool() <= waiting, "the platform sent what it had to keep"
+
+    def in_mempool(self) -> set[str]:
+        return set(self.desk.chain._mempool._entries)
+
+    def of_vault(self, name: str | None, path: str, **body: object) -> bool:
+        person = self.desk.admin if name is None else self.desk.signers[name]
+        place = {"workspace_id": self.desk.workspace_id, "vault_id": self.desk.vault["id"]}
+        return answered(person.post(f"/api/v1/{path}", place | body))
+
+    def unfreeze(self) -> None:
+        for name in SIGNERS[1:]:
+            self.of_vault(name, "unfreeze-vault")
+        self.is_frozen = False
 
     def of_one(self, what: str, psbt_id: str, *more: object) -> None:
         match what:
@@ -130,6 +164,7 @@ class Life:
 
     def end(self) -> None:
         """Whatever was signed is mined, or can never be."""
+        self.unfreeze()
         for psbt_id in self.made:
             if self.desk.proposal(psbt_id)["status"] == "PENDING":
                 self.of_one("decline", psbt_id)
