@@ -229,7 +229,9 @@ async def wizard(asked: PageRequest) -> Response:
 async def preview(asked: PageRequest) -> Response:
     """What the person brought, held against the platform's record: the two must be one vault."""
     context = await _compared(asked, await _brought(asked, await asked.fields()))
-    return html(render("vaults/compare.html", **context))
+    # The form that brought it is over.
+    gone = '<div id="from-elsewhere" hx-swap-oob="delete"></div>'
+    return html(render("vaults/compare.html", **context) + gone)
 
 
 async def pin(asked: PageRequest) -> Response:
