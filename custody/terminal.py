@@ -29,7 +29,9 @@ EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or 
 class Answers(Protocol):
     """Each raises the program's error where no answer comes."""
 
-    def line(self, question: str) -> str: ...
+    def line(self, question: str, *, empty: bool = False) -> str:
+        """``empty``: nothing but Enter is an answer, too."""
+        ...
 
     def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
         """``fresh``: a typing error would lock its owner out, or open another wallet. ``empty``:
@@ -43,10 +45,10 @@ class Answers(Protocol):
 class Person:
     """A person at a terminal. Questions go to standard error: standard output is the command's answer."""
 
-    def line(self, question: str) -> str:
+    def line(self, question: str, *, empty: bool = False) -> str:
         import click
 
-        return str(click.prompt(question, err=True))
+        return str(click.prompt(question, default="" if empty else None, show_default=False, err=True))
 
     def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
         while True:
@@ -69,7 +71,7 @@ class Script:
 
     missing: Callable[[str], Exception]
 
-    def line(self, question: str) -> str:
+    def line(self, question: str, *, empty: bool = False) -> str:  # noqa: ARG002 - a pipe is not asked again
         given = sys.stdin.readline()
         if not given:
             raise self.missing(f"no answer to the question: {question}")
@@ -93,7 +95,7 @@ class Exit(IntEnum):
     OK = 0
     """Done. ``approve``: the platform has the signature."""
     FAILED = 1
-    """Something went wrong that has no status of its own, or a question was left with Ctrl-C or Ctrl-D."""
+    """Something went wrong that has no status of its own."""
     USAGE = 2
     """The command was not given as it must be, or an answer that it needs is missing."""
     NOT_RUNNING = 3
@@ -119,7 +121,7 @@ class Exit(IntEnum):
     AUDIT = 11
     """The chain of decisions is not whole."""
     INTERRUPTED = 130
-    """Ctrl-C while something was under way."""
+    """Ctrl-C at a question or while something was under way, or Ctrl-D at a question."""
 
 
 _GAP = "  "

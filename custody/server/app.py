@@ -136,6 +136,7 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
         Passwords(world.hasher),
         mailer,
         Secrets(settings.secrets_path, world.random),
+        may_anybody_register=settings.registration == "open",
     )
     mail_jobs = MailJobs(mailer, account.mail_makers, settings.public_url)
     background = _background(settings, chains, world, store, audit, changes, mail_jobs)

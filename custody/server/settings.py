@@ -43,6 +43,8 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     # Registering a key without proving its possession is for an operator who checks by other means.
     require_key_proof: bool = True
+    # Who may make an account by themselves: anybody, or those alone whose address has an open invitation.
+    registration: Literal["open", "invited"] = "open"
     broadcast_wait_seconds: float = 3.0
     # Of one signed-in person, in each process: all calls, and those that change something.
     calls_per_minute: Annotated[int, Field(ge=1)] = CALLS_PER_MINUTE

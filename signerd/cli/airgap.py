@@ -134,7 +134,7 @@ def _show(desk: Desk, content: bytes, series: str) -> None:
         put(draw(text, Picture.TERMINAL, version=version).decode())
         say(f"Code {number} of {len(texts)}.")
         if number < len(texts):
-            desk.answers.line("Enter shows the next")
+            desk.answers.line("Enter shows the next", empty=True)
 
 
 @pass_desk

@@ -2,6 +2,7 @@
 and a status.
 """
 
+import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -99,4 +100,16 @@ app.command()(devices.demo)
 
 def program() -> NoReturn:
     """Run with the process's arguments and end the process."""
-    end_with(lambda: app(prog_name="signerd"))
+    end_with(_run)
+
+
+def _run() -> NoReturn:
+    """Not click's own ending, which makes Ctrl-C and every other failure one status."""
+    try:
+        status = app.main(prog_name="signerd", standalone_mode=False)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    sys.exit(status if isinstance(status, int) else Exit.OK)

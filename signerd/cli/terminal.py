@@ -72,9 +72,9 @@ def end_with(work: Callable[[], object]) -> NoReturn:
     except SignerdError as error:
         sys.exit(fail(error, as_json="--json" in sys.argv[1:]))
     except (EOFError, KeyboardInterrupt):
-        # A question was left.
+        # Behind the terminal's ^C.
         put("", err=True)
-        sys.exit(Exit.FAILED)
+        sys.exit(Exit.INTERRUPTED)
     except BrokenPipeError:
         # The reader of the output has gone; the interpreter must not fail on it again when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -72,7 +72,7 @@ async def explore(demo: Demo, rest: Callable[[], Awaitable[None]] | None) -> Non
         demo.told = True
         demo.terminal.say(_what_there_is(demo))
         answers = {"q": "stop", "quit": "stop"} | ({} if rest is None else {"t": "go on"})
-        more = "" if rest is None else "t: go on with the life of a token, about fifteen screens.  "
+        more = "" if rest is None else "t: go on with the life of a token, five more proposals.  "
         question = f"{more}q or Ctrl-C: stop everything."
         if await demo.terminal.choose(question, answers, gives_way=True) == "stop":
             return
@@ -96,7 +96,7 @@ What there is to see, all of it running until you stop it
   each signer's own page: proposals, what was checked, the vault, the device
 {desks}
   the same in the terminal, and that the journal's chain of decisions is whole
-      {first} proposals
+      {first} proposals --all
       {first} audit verify
   the platform's API: {demo.url}/openapi.json; money for the vault, and a block to confirm it
       {Path(executable).parent}/custody fund ADDRESS 0.1 --state {demo.platform_state}

@@ -20,7 +20,7 @@ from signerd.demo.terminal import NobodyThere, Terminal, boxed
 NETWORK = Network.SIGNET
 
 # Shown the device's name and its screen; true presses the right button. It is cancelled where the question is
-# answered elsewhere, or withdrawn.
+# answered elsewhere, or withdrawn, with that word.
 Finger = Callable[[str, Screen], Awaitable[bool]]
 
 
@@ -61,7 +61,7 @@ class DemoDevice:
             return
         if self._asking is not None:
             # Whoever answered, in the terminal, on the page or the host itself: it is open no more.
-            self._asking.cancel()
+            self._asking.cancel(screen.ended)
             self._asking = None
         self.desk.show(self.stand, screen)
         if screen.number:
@@ -109,6 +109,12 @@ def a_person_at(terminal: Terminal) -> Finger:
         words = f"y: {right}" + (f"   n: {left}" if left else "")
         answers = {"y": "right", "yes": "right"} | ({"n": "left", "no": "left"} if left else {})
         shown = boxed(title, screen.lines)
-        return await terminal.choose(f"Which button? {words}:", answers, shown=shown) == "right"
+        try:
+            return await terminal.choose(f"Which button? {words}:", answers, shown=shown) == "right"
+        except asyncio.CancelledError as end:
+            # With a word where the question is over, without one where the demo is.
+            if end.args:
+                terminal.say(f"    {title}: {end.args[0]}")
+            raise
 
     return press

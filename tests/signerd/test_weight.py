@@ -92,4 +92,4 @@ def test_a_question_that_is_left_ends_the_program_with_its_status(left):
 
     with pytest.raises(SystemExit) as ended:
         end_with(ask)
-    assert ended.value.code == Exit.FAILED
+    assert ended.value.code == Exit.INTERRUPTED

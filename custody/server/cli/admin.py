@@ -159,6 +159,24 @@ def vault_policy_command(state: Path, vault: str, per_cycle: bool, as_json: bool
     say(f"The limit of {limits.limit} BTC bounds {what}; {limits.used} BTC are used in this cycle.")
 
 
+@admin.command("rescan")
+@state_option
+@click.option("--vault", required=True, help="The vault's id.")
+@click.option(
+    "--addresses", type=int, default=1_000, help="How many of its addresses are watched from now on."
+)
+@json_option
+def rescan_command(state: Path, vault: str, addresses: int, as_json: bool) -> None:
+    """Finds what was paid to a vault beyond the gap: to an address far behind the last one that was used."""
+    with refusals(), platform_at(state) as platform:
+        platform.services.vaults.rescan(platform.services.store, vault, addresses)
+    if as_json:
+        answer({"vault_id": vault, "addresses": addresses})
+        return
+    say(f"The first {addresses} addresses of vault {vault} are watched.")
+    say("The next look at the chain reads them.")
+
+
 @admin.command("revoke-key")
 @state_option
 @click.option("--key-id", required=True, help="The key's id, as it stands among a vault's signers.")

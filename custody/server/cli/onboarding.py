@@ -60,7 +60,7 @@ def requests_command(state: Path, status: str | None, after: int, as_json: bool)
 )
 @json_option
 def approve_command(uid: int, state: Path, note: str | None, chain: str | None, as_json: bool) -> None:
-    """Approve the request: its organisation and workspace are made, and the requester becomes the administrator."""
+    """Approve the request: the requester becomes the administrator of a new organisation and workspace."""
     decided = _decide(state, uid, "approve", note, None if chain is None else Network(chain))
     if as_json:
         answer(decided)

@@ -41,8 +41,10 @@ REGISTRATIONS_WINDOW = timedelta(hours=1)
 CONFIRMATIONS = 10
 CONFIRMATIONS_WINDOW = timedelta(minutes=15)
 
-# Wrong passwords for one account, and sign-in calls from one address.
+# Wrong passwords for one account from one address; from anywhere, a hundred (NIST SP 800-63B, 5.2.2): beyond
+# them the account asks for a second factor, whether it has one or not. And sign-in calls from one address.
 LOGIN_FAILURES = 10
+LOGIN_FAILURES_ANYWHERE = 100
 LOGIN_FAILURES_WINDOW = timedelta(minutes=15)
 CALLS_PER_ADDRESS = 120
 CALLS_PER_ADDRESS_WINDOW = timedelta(minutes=1)

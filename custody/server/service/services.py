@@ -36,7 +36,7 @@ from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import AttemptLimit, Rates
 from custody.server.service.secrets import Secrets, TotpSecrets, WebhookSecrets
 from custody.server.service.sign_in.accounts import Accounts, Passwords
-from custody.server.service.sign_in.passwords import PasswordChanges, PasswordCheck
+from custody.server.service.sign_in.passwords import Guesses, PasswordChanges, PasswordCheck
 from custody.server.service.sign_in.rotation import Rotation
 from custody.server.service.sign_in.second_factor import Authenticators, TwoFactor
 from custody.server.service.sign_in.sessions import Sessions
@@ -118,9 +118,11 @@ def wire_sign_in(
     passwords: Passwords,
     mailer: Mailer,
     secrets: Secrets,
+    *,
+    may_anybody_register: bool = True,
 ) -> SignInServices:
     failures = AttemptLimit(store, clock, "password", limit=LOGIN_FAILURES, window=LOGIN_FAILURES_WINDOW)
-    check = PasswordCheck(store, passwords, failures)
+    check, guesses = PasswordCheck(store, passwords, failures), Guesses(store, clock)
     totp_secrets = TotpSecrets(secrets)
     authenticators = Authenticators(store, clock, random, audit, check, totp_secrets)
     challenges = Challenges(store, clock, random, mailer, authenticators)
@@ -128,9 +130,9 @@ def wire_sign_in(
     return SignInServices(
         passwords=passwords,
         sessions=sessions,
-        signin=SignIn(store, clock, audit, sessions, passwords, failures, challenges),
-        accounts=Accounts(store, clock, audit, passwords),
-        password_changes=PasswordChanges(store, clock, random, audit, passwords, check, failures),
+        signin=SignIn(store, clock, audit, sessions, passwords, guesses, challenges),
+        accounts=Accounts(store, clock, audit, passwords, may_anybody_register=may_anybody_register),
+        password_changes=PasswordChanges(store, clock, random, audit, passwords, check, failures, guesses),
         authenticators=authenticators,
         two_factor=TwoFactor(store, clock, audit, check),
         rotation=Rotation(store, audit, secrets, totp_secrets, WebhookSecrets(secrets)),

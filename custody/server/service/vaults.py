@@ -16,6 +16,7 @@ from custody.server.domain.errors import (
     Fault,
     Invalid,
     KeyAccountsExhausted,
+    NotFound,
     PolicyUnavailable,
     StateConflict,
 )
@@ -23,7 +24,9 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import active_key
 from custody.server.service.limits.limits import Limits, VaultFigures
-from custody.server.service.stored_vaults import Balance, balances_of, policy_of, watch_vault
+from custody.server.service.stored_vaults import Balance, balances_of, policy_of, watch_far, watch_vault
+from custody.server.service.system import OPERATOR, place_of
+from custody.server.store import Store
 from custody.server.store.models import Key, KeyAccount, Membership, User, Vault, VaultSigner
 from multisig import (
     RECEIVE,
@@ -42,6 +45,9 @@ from multisig import (
 from multisig import Vault as Policy
 
 SCRIPT_TYPE = "p2wsh"
+# Of each branch. Every watched script is asked for at each block.
+MAX_RESCAN = 10_000
+RESCAN_TURN = 100
 
 
 class Vaults:
@@ -82,6 +88,25 @@ class Vaults:
         )
         made = vault_records(db, self._limits, [vault])[0]
         return made.model_copy(update={"warnings": _warnings(policy)})
+
+    def rescan(self, store: Store, vault_id: str, addresses: int) -> None:
+        """The operator's: watches the first ``addresses`` of both branches, so that the next look at the chain finds
+        what was paid beyond the gap. In small turns: deriving takes a while.
+
+        Raises NotFound, Invalid.
+        """  # noqa: E501
+        if not 0 < addresses <= MAX_RESCAN:
+            raise Invalid(f"A rescan looks at 1 to {MAX_RESCAN} addresses.")
+        for count in (*range(RESCAN_TURN, addresses, RESCAN_TURN), addresses):
+            with store.write() as db:
+                vault = db.get(Vault, vault_id)
+                if vault is None:
+                    raise NotFound(f"There is no vault {vault_id}.")
+                watch_far(db, vault, count)
+                if count == addresses:
+                    what = f"vault {vault.id}: {addresses} addresses"
+                    access = place_of(db, vault.workspace_id)
+                    self._audit.record(db, OPERATOR, Category.VAULTS, "VAULT_RESCANNED", what, access=access)
 
     def in_workspace(self, db: Session, access: WorkspaceAccess) -> list[wire.Vault]:
         """The workspace's vaults, the oldest first."""

@@ -1,6 +1,7 @@
 """``/auth``: signing in and out, and the caller's own password, second factor and sessions."""
 
 from datetime import timedelta
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -47,7 +48,7 @@ COOKIE_PATH = "/auth"
 def login(call: Call[LoginRequest]) -> Response:
     """Starts a sign-in. Branch on ``requires_2FA``."""
     admit(call)
-    result = call.services.signin.login(call.body, call.trace_id)
+    result = call.services.signin.login(call.body, _address(call), call.trace_id)
     if isinstance(result, CodeAwaited):
         waiting = LoginResponse(
             requires_2fa=True, token="", token_2fa=result.token_2fa, sid="", two_factor_method=result.method
@@ -93,8 +94,12 @@ def register(call: Call[RegisterRequest]) -> Done:
 
 def admit(call: Call[object]) -> None:  # type: ignore[type-var]  # reads no body, whatever it is
     """Counts a call from its address. Raises RateLimited."""
+    call.services.signin.admit(_address(call))
+
+
+def _address(call: Call[Any]) -> str:
     client = call.request.client
-    call.services.signin.admit(client.host if client else "local")
+    return client.host if client else "local"
 
 
 def _signed_in(call: Call[LoginRequest] | Call[OtpValidateRequest], result: SignedIn) -> Response:
@@ -147,7 +152,7 @@ def reset_password(call: Call[ResetPasswordRequest]) -> Done:
     """A new password for the mailed token, which is good once. Every session ends; the second factor stays."""  # noqa: E501
     admit(call)
     call.services.account.password_changes.reset(
-        call.body.token, call.body.new_password.get_secret_value(), call.trace_id
+        call.body.token, call.body.new_password.get_secret_value(), call.trace_id, _address(call)
     )
     return Done()
 

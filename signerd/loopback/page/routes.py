@@ -14,11 +14,12 @@ from starlette.routing import Route
 from signerd.callers import Caller, Kind, Right
 from signerd.daemon.service import Daemon
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
-from signerd.loopback.page import airgap, devices, home, proposals, rendering, settings, vaults
+from signerd.loopback.page import airgap, devices, home, proposals, rendering, settings, setup, vaults
 from signerd.loopback.page.rendering import PageRequest, Row, problem_answer
 
 ROWS: tuple[Row, ...] = (
     *home.ROWS,
+    *setup.ROWS,
     *proposals.ROWS,
     *airgap.ROWS,
     *devices.ROWS,

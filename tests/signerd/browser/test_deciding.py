@@ -245,7 +245,8 @@ def test_three_windows_agree_without_a_reload(desk):
 
 def test_what_happens_leaves_alone_what_a_person_fills_in(desk):
     page = desk.page("/proposals/p-1")
-    page.locator("summary.danger").click()
+    page.locator("summary.danger").focus()
+    page.keyboard.press("Enter")
     page.get_by_label("Why").fill("half a sent")
     with page.expect_response(lambda answer: "/standing" in answer.url):
         desk.daemon.feed("p-9", "attention", "Something happened.")

@@ -9,6 +9,7 @@ from firmware_bridge import DeviceState, Question
 from signerd.core.screens import address_on_screen
 from tests.support.desk import VAULT
 from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import EMAIL, PASSWORD
 from tests.support.served import make_outer
 
 PIN = "1379"
@@ -147,14 +148,24 @@ def test_l10_what_is_typed_stays_nowhere_on_the_page_or_in_an_address(locked_des
 
 
 def test_keys_are_registered_and_a_vault_is_pinned_by_the_code_that_another_signer_reads(make_desk):
-    desk = make_desk(prepared=False)
-    page = desk.page("/devices")
+    """From an empty state folder, step by step."""
+    desk = make_desk(prepared=False, sign_in=False)
+    page = desk.page("/")
+    page.get_by_role("link", name="Go on with the next step").click()
+    now = page.locator("[aria-current=step]")
+    expect(now).to_contain_text("1. Sign in to the platform")
+    page.get_by_label("E-mail").fill(EMAIL)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    # A device is ready: the step after it is next.
+    expect(now).to_contain_text("3. Register its public keys")
     page.get_by_role("link", name="Register its keys").click()
     page.get_by_role("button", name="Read its keys").click()
     expect(page.get_by_role("heading", name="2. Compare, and confirm")).to_be_focused()
     page.get_by_role("button", name="This is my device: register").click()
     expect(page.get_by_role("heading", name="Registered")).to_be_focused()
-    page.get_by_role("link", name="To the vaults").click()
+    page.get_by_role("link", name="The set-up's next step").click()
+    expect(now).to_contain_text("4. Pin your vault")
     page.get_by_role("link", name="Compare and pin").click()
     expect(page.locator(".verification")).to_have_text(VAULT.verification_code)
     on_screen = address_on_screen(VAULT.address(0, 0), VAULT.network)
@@ -167,6 +178,9 @@ def test_keys_are_registered_and_a_vault_is_pinned_by_the_code_that_another_sign
     page.get_by_role("button", name="Pin on Regtest").click()
     expect(page.get_by_role("heading", name="Pinned")).to_be_focused()
     assert desk.outer.bridge.shown == [VAULT.address(0, 0)]
+    page.goto(f"{desk.origin}/setup")
+    expect(page.get_by_text("signerd is set up.")).to_be_visible()
+    page.locator(".setup").get_by_role("link", name="Treasury").click()
     receive_to_the_vault(desk, page)
 
 
@@ -174,7 +188,6 @@ def receive_to_the_vault(desk, page: Page) -> None:
     """By the platform's word two addresses are used: the third is told, as this machine derives it."""
     desk.outer.platform.next_address, desk.outer.platform.confirmed_sats = VAULT.address(0, 2), 1_234
     fresh = VAULT.address(0, 2)
-    page.get_by_role("link", name="To the vault").click()
     expect(page.locator(".balance")).to_contain_text("1,234 sats")
     expect(page.locator("#payments")).to_contain_text("Pay 0.0005 BTC to")
     page.get_by_role("link", name="Receive", exact=True).click()

@@ -19,10 +19,20 @@ from signerd.loopback.page.routes import ROWS
 from tests.support.browser import NARROW, WIDE, draw, show, violations
 from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform
+from tests.support.fake_platform import URL, FakePlatform
 from tests.support.tokens import GOLD, HELD, call, gold, published, token_psbt, token_snapshot, told_call
 from tests.support.wallets import foreign_script, fund, with_output
 
+# What the desk's daemon was started with.
+CONFIG = f"""network = "regtest"
+[platform]
+url = "{URL}"
+long_poll_seconds = 0
+[devices]
+usb = false
+[checks]
+lowered = ["fee-share"]
+"""
 LONG = "https://" + "a" * 60 + ".example"
 
 
@@ -50,6 +60,20 @@ def unfold(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details:not(.decline)').forEach(one => one.open = true)")
 
 
+def declining(page: Page) -> None:
+    unfold(page)
+    page.locator("summary.danger").click()
+    expect(page.get_by_label("Why")).to_be_visible()
+
+
+def asks_again(page: Page) -> None:
+    """What is changed lets more pass than before."""
+    text = page.get_by_label("config.toml")
+    text.fill(text.input_value() + "\n[limits]\nwarn_fee_percent = 20\n")
+    page.get_by_role("button", name="See what that changes").first.click()
+    expect(page.get_by_label("I have read this, and want it so")).to_be_visible()
+
+
 def at_device(page: Page) -> None:
     expect(page.locator(".device-now")).to_be_visible()
     unfold(page)
@@ -69,7 +93,7 @@ PAGES = (
     Shown("proposals", "/"),
     Shown("proposals-ended", "/?ended=1"),
     Shown("proposal", "/proposals/p-1", unfold),
-    Shown("proposal-refused", "/proposals/p-2", unfold),
+    Shown("proposal-refused", "/proposals/p-2", declining),
     Shown("proposal-many", "/proposals/p-3", unfold),
     Shown("proposal-deployment", "/proposals/t-1", unfold),
     Shown("proposal-call", "/proposals/t-2", unfold),
@@ -87,8 +111,9 @@ PAGES = (
     Shown("apps", "/apps"),
     Shown("history", "/history", is_read),
     Shown("settings", "/settings"),
-    Shown("settings-edit", "/settings/edit"),
+    Shown("settings-edit", "/settings/edit", asks_again),
     Shown("help", "/help"),
+    Shown("setup", "/setup"),
     Shown("nowhere", "/nowhere"),
     Shown("device-unlock", "/devices/{device}/unlock", asks_pin),
 )
@@ -101,6 +126,7 @@ PARTS = (
     "/review",
     "/apps/",
     "/settings/account",
+    "/setup/steps",
     "/verdict",
     "/unlocking",
     "/enrolment",
@@ -175,6 +201,9 @@ def full(make_desk) -> Iterator[object]:
         build_psbt(VAULT, [coin], [TxOut(Sats(78_000), bytes.fromhex("0014") + b"\x08" * 20)], 0), "p-5"
     )
     show_tokens(desk.outer.platform)
+    written = desk.daemon.state / "config.toml"
+    written.write_text(CONFIG)
+    desk.daemon.service.config_file = written
     desk.until_state("p-2", State.REFUSED)
     desk.until_state("t-1", State.WAITING_PERSON)
     desk.until_state("t-2", State.WAITING_PERSON)

@@ -3,13 +3,6 @@ arguments.
 """
 
 import json
-import os
-import pty
-import select
-import subprocess
-import sys
-import termios
-import time
 from functools import partial
 
 import httpx
@@ -311,60 +304,3 @@ def test_the_networks_on_the_command_line_are_the_networks():
     from multisig import Network
 
     assert [*account.NETWORKS] == [network.value for network in Network]
-
-
-# --- a person at a terminal ---------------------------------------------------------------------------------
-
-
-def test_l10_a_typed_password_is_not_echoed(state):
-    """The real program at a real terminal, against a platform that is not there."""
-    (state / "config.toml").write_text(
-        'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:9"\n'
-        '[devices]\nusb = false\n[secrets]\nstore = "file"\n'
-    )
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "signerd", "--state", str(state), "login"]
-    program = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
-    os.close(theirs)
-    seen = b""
-    for question, typed, secret in (
-        (b"Choose a passphrase", b"phrase of mine", True),
-        (b"epeat", b"phrase of mine", True),
-        (b"E-mail", b"alice@example.org", False),
-        (b"Password", b"hunter2", True),
-    ):
-        seen += _read_until(ours, question)
-        _await_echo(ours, wanted=not secret)
-        os.write(ours, typed + b"\n")
-    seen += _read_until(ours, None)
-    os.close(ours)
-    assert program.wait(20) == Exit.PLATFORM, seen
-    assert b"alice@example.org" in seen
-    assert b"hunter2" not in seen
-    assert b"phrase of mine" not in seen
-
-
-def _await_echo(terminal: int, *, wanted: bool, seconds: float = 20.0) -> None:
-    """A person is slower than the program that switches the echo off; a test is not."""
-    deadline = time.monotonic() + seconds
-    while bool(termios.tcgetattr(terminal)[3] & termios.ECHO) is not wanted:
-        assert time.monotonic() < deadline, "the echo stayed as it was"
-        select.select([], [], [], 0.005)
-
-
-def _read_until(terminal: int, wanted: bytes | None, seconds: float = 20.0) -> bytes:
-    """What the terminal shows, up to a word and the question's end; None: to the end of the program."""
-    seen, deadline = b"", time.monotonic() + seconds
-    while wanted is None or wanted not in seen or not seen.rstrip().endswith(b":"):
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([terminal], [], [], left)[0]:
-            raise AssertionError(f"{wanted!r} did not come: {seen!r}")
-        try:
-            part = os.read(terminal, 4096)
-        except OSError:  # Linux says so when the other end is closed.
-            part = b""
-        if not part:
-            assert wanted is None, seen
-            break
-        seen += part
-    return seen

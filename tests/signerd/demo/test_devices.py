@@ -47,15 +47,15 @@ class Terminal:
 
     def __init__(self) -> None:
         self.asked: asyncio.Queue[int] = asyncio.Queue()
-        self.ended: list[int] = []
+        self.ended: list[tuple[int, str]] = []
         self.answer: asyncio.Queue[str | Exception] = asyncio.Queue()
 
     async def __call__(self, _title: str, screen: Screen) -> bool:
         self.asked.put_nowait(screen.number)
         try:
             answer = await self.answer.get()
-        except asyncio.CancelledError:
-            self.ended.append(screen.number)
+        except asyncio.CancelledError as end:
+            self.ended.append((screen.number, *end.args))
             raise
         if isinstance(answer, Exception):
             raise answer
@@ -84,7 +84,7 @@ async def test_a_question_is_answered_in_either_place_and_is_open_in_neither_the
         await on_the_page(0)
         program.tells("prompt", 2)
         assert await terminal.asked.get() == 2
-        assert terminal.ended == [1]
+        assert terminal.ended == [(1, "approved")]
         terminal.answer.put_nowait("no")
         assert await program.told.get() == "no 2"
         program.tells("refused", 2)

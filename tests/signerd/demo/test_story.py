@@ -5,7 +5,9 @@ from pathlib import Path
 
 from custody.server.cli import app as custody
 from signerd.cli.program import app as signerd
-from signerd.demo import stage, story
+from signerd.demo import asking, stage, story
+from signerd.demo.programs import Programs
+from signerd.demo.stage import Demo
 
 COMMANDS = {"signerd": signerd.commands, "custody": custody.commands}
 
@@ -16,6 +18,13 @@ def test_every_command_that_the_story_names_is_there() -> None:
     )
     named = [command.split() for together in told for command in together.split(", ")]
     assert {name for _, name in named} == {"login", "register", "pin", "fund", "mine", "approve"}
+    assert [(program, name) for program, name in named if name not in COMMANDS[program]] == []
+
+
+def test_every_command_at_the_end_is_there(tmp_path: Path) -> None:
+    text = asking._what_there_is(Demo(tmp_path, Programs(tmp_path), auto=False))
+    named = re.findall(r"\b(signerd|custody)(?: --state \S+)? ([a-z]+)", text)
+    assert {name for _, name in named} == {"proposals", "audit", "fund", "mine"}
     assert [(program, name) for program, name in named if name not in COMMANDS[program]] == []
 
 

@@ -41,6 +41,7 @@ class Template(StrEnum):
     CODE = "code"
     WELCOME = "welcome"
     ALREADY_REGISTERED = "already-registered"
+    NOT_INVITED = "not-invited"
     PASSWORD_RESET = "password-reset"  # noqa: S105 - a name
     PASSWORD_CHANGED = "password-changed"  # noqa: S105 - a name
     SECOND_FACTOR_CHANGED = "second-factor-changed"
@@ -108,6 +109,12 @@ TEXTS: Mapping[Template, Text] = {
         "You already have an account",
         "Somebody tried to register an account with this address. "
         "You have one already; nothing was changed.\n",
+    ),
+    Template.NOT_INVITED: Text(
+        "No account was made",
+        "Somebody, probably you, tried to register an account with this address. "
+        "This platform has accounts for invited people only: have an administrator invite this address, and "
+        "register then.\n",
     ),
     Template.PASSWORD_RESET: Text(
         "Choose a new password",

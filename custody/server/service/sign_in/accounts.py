@@ -22,7 +22,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.requests.rates import AttemptLimit
 from custody.server.store import Store
-from custody.server.store.models import Credential, OtpChallenge, User
+from custody.server.store.models import Credential, Invitation, OtpChallenge, User
 
 # One hash takes 64 MiB (RFC 9106, second recommended option). The bound keeps a burst of sign-ins from
 # exhausting memory.
@@ -55,7 +55,10 @@ class Passwords:
 
 
 class Accounts:
-    def __init__(self, store: Store, clock: Clock, audit: AuditLog, passwords: Passwords) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, audit: AuditLog, passwords: Passwords, *, may_anybody_register: bool
+    ) -> None:
+        self._may_anybody_register = may_anybody_register
         self._store = store
         self._clock = clock
         self._audit = audit
@@ -65,8 +68,8 @@ class Accounts:
         )
 
     def register(self, request: RegisterRequest, trace_id: str) -> None:
-        """Creates an account without an organisation. The answer does not tell whether one existed already
-        (P39).
+        """Creates an account without an organisation. The answer does not tell whether one existed already,
+        or whether the address is invited where it has to be: its owner learns that by mail (P39).
 
         Raises Invalid, and RateLimited, because every call sends a mail to the address.
         """
@@ -76,8 +79,8 @@ class Accounts:
         hashed = self._passwords.hash(password)
         with self._store.write() as db:
             user = find_user(db, request.email)
-            is_new = user is None
-            if user is None:
+            outcome = self._outcome(db, user, request.email)
+            if outcome is Template.WELCOME:
                 user = add_account(
                     db,
                     self._clock,
@@ -86,11 +89,31 @@ class Accounts:
                     first_name=request.first_name,
                     surname=request.surname,
                 )
-            template = Template.WELCOME if is_new else Template.ALREADY_REGISTERED
-            queue_mail(db, template, request.email, {}, now=self._clock())
-            # Recorded either way: a commit that writes takes longer than one that does not.
-            action = "ACCOUNT_REGISTERED" if is_new else "REGISTRATION_REPEATED"
-            record_about(self._audit, db, user, action, trace_id)
+            queue_mail(db, outcome, request.email, {}, now=self._clock())
+            # Recorded whatever comes of it: a commit that writes takes longer than one that does not.
+            record_about(self._audit, db, user, _RECORDED[outcome], trace_id)
+
+    def _outcome(self, db: Session, user: User | None, email: str) -> Template:
+        if user is not None:
+            return Template.ALREADY_REGISTERED
+        if self._may_anybody_register or _is_invited(db, email, self._clock()):
+            return Template.WELCOME
+        return Template.NOT_INVITED
+
+
+_RECORDED = {
+    Template.WELCOME: "ACCOUNT_REGISTERED",
+    Template.ALREADY_REGISTERED: "REGISTRATION_REPEATED",
+    Template.NOT_INVITED: "REGISTRATION_REFUSED",
+}
+
+
+def _is_invited(db: Session, email: str, now: datetime) -> bool:
+    """``email`` in lower case, as invitations have it."""
+    query = select(Invitation.id).where(
+        Invitation.invited_email == email, Invitation.status == "pending", Invitation.expires_at > now
+    )
+    return db.scalars(query.limit(1)).first() is not None
 
 
 def find_user(db: Session, email: str) -> User | None:

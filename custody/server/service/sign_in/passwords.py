@@ -9,6 +9,9 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import (
+    LOGIN_FAILURES,
+    LOGIN_FAILURES_ANYWHERE,
+    LOGIN_FAILURES_WINDOW,
     RESET_LIFETIME,
     RESETS_PER_ACCOUNT,
     RESETS_PER_ACCOUNT_WINDOW,
@@ -17,11 +20,11 @@ from custody.server.domain.credentials import (
     new_token,
     token_hash,
 )
-from custody.server.domain.errors import Fault, Invalid, Unauthenticated
+from custody.server.domain.errors import Fault, Invalid, RateLimited, Unauthenticated
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Template, queue_mail
-from custody.server.service.requests.rates import AttemptLimit
+from custody.server.service.requests.rates import AttemptLimit, caller_at
 from custody.server.service.sign_in.accounts import Passwords, close_challenges, find_user, record_about
 from custody.server.service.sign_in.sessions import end_sessions, require_session
 from custody.server.store import Store
@@ -35,8 +38,45 @@ class Proven:
     password_hash: str = field(repr=False)
 
 
+class Guesses:
+    """Tries of passwords at sign-in. Each address has its own for an account, so that nobody keeps its owner out; those of
+    all addresses together decide whether the password alone is enough.
+    """  # noqa: E501
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        window = LOGIN_FAILURES_WINDOW
+        self._here = AttemptLimit(store, clock, "sign-in", limit=LOGIN_FAILURES, window=window)
+        self._anywhere = AttemptLimit(
+            store, clock, "sign-in-anywhere", limit=LOGIN_FAILURES_ANYWHERE, window=window
+        )
+
+    def take(self, email: str, address: str) -> bool:
+        """Counts a try before its outcome is known. Returns whether the account is being guessed at. Raises
+        RateLimited.
+        """
+        with self._store.write() as db:
+            self._here.take_in(db, _from(email, address))
+            try:
+                self._anywhere.take_in(db, email)
+            except RateLimited:
+                return True
+        return False
+
+    def forget(self, db: Session, email: str, address: str, *, anywhere: bool) -> None:
+        """After a right one. ``anywhere``: those of other addresses, too."""
+        self._here.forget(db, _from(email, address))
+        if anywhere:
+            self._anywhere.forget(db, email)
+
+
+def _from(email: str, address: str) -> str:
+    # No address of a mailbox or of a machine has a space.
+    return f"{caller_at(address)} {email}"
+
+
 class PasswordCheck:
-    """Wrong passwords count together with those at sign-in."""
+    """Wrong passwords of whoever is signed in count apart: a stranger uses none of them up."""
 
     def __init__(self, store: Store, passwords: Passwords, failures: AttemptLimit) -> None:
         self._store = store
@@ -82,6 +122,7 @@ class PasswordChanges:
         passwords: Passwords,
         check: PasswordCheck,
         failures: AttemptLimit,
+        guesses: Guesses,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -90,6 +131,7 @@ class PasswordChanges:
         self._passwords = passwords
         self._check = check
         self._failures = failures
+        self._guesses = guesses
         self._requests = AttemptLimit(
             store, clock, "password-reset", limit=RESETS_PER_ACCOUNT, window=RESETS_PER_ACCOUNT_WINDOW
         )
@@ -137,8 +179,10 @@ class PasswordChanges:
             )
         return {"token": token, "minutes": str(int(RESET_LIFETIME.total_seconds() // 60))}
 
-    def reset(self, token: str, new_password: str, trace_id: str) -> None:
-        """Ends every session of the account; its second factor stays. Raises Invalid."""
+    def reset(self, token: str, new_password: str, trace_id: str, address: str) -> None:
+        """Ends every session of the account; its second factor stays. The caller may sign in at once from
+        this address. Raises Invalid.
+        """
         with self._store.read() as db:
             email = _owner(db, token, self._clock()).email
         check_new_password(new_password, email, NEW_PASSWORD)
@@ -146,6 +190,7 @@ class PasswordChanges:
         with self._store.write() as db:
             user = _owner(db, token, self._clock())
             ended = self._set(db, user, hashed, keep_session=None)
+            self._guesses.forget(db, user.email, address, anywhere=False)
             record_about(self._audit, db, user, "PASSWORD_RESET", trace_id, f"{ended} sessions ended")
 
     def _set(self, db: Session, user: User, hashed: str, *, keep_session: int | None) -> int:

@@ -1,5 +1,7 @@
 """Signing in: the password, then the second factor of the account, a mailed code or an authenticator's."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hmac import compare_digest
 
@@ -32,8 +34,9 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import TEXTS, Template, queue_mail
 from custody.server.service.mail.mailer import Mail, Mailer
-from custody.server.service.requests.rates import AttemptLimit, Throttle, caller_at
+from custody.server.service.requests.rates import Throttle, caller_at
 from custody.server.service.sign_in.accounts import Passwords, find_credential, record_about
+from custody.server.service.sign_in.passwords import Guesses
 from custody.server.service.sign_in.second_factor import Authenticators
 from custody.server.service.sign_in.sessions import Sessions, Tokens
 from custody.server.store import Store
@@ -72,7 +75,9 @@ class Challenges:
         """Adds a challenge in the caller's transaction; call ``deliver`` after it. Raises RateLimited."""
         self._check_budget(db, user.id)
         token, now = new_token(self._random), self._clock()
-        code = new_otp(self._random) if credential.second_factor == "email" else None
+        # Of an account without a second factor that is being guessed at, a mailed one.
+        method = "totp" if credential.second_factor == "totp" else "email"
+        code = new_otp(self._random) if method == "email" else None
         challenge = OtpChallenge(
             user_id=user.id,
             token_hash=token_hash(token),
@@ -86,7 +91,7 @@ class Challenges:
         db.add(challenge)
         db.flush()
         mail = None if code is None else _code_mail(user.email, code)
-        return CodeAwaited(token, credential.second_factor, challenge.id, mail)
+        return CodeAwaited(token, method, challenge.id, mail)
 
     def deliver(self, awaited: CodeAwaited) -> None:
         """Mails the code while the caller waits. It is stored nowhere, so it cannot wait in the outbox.
@@ -163,14 +168,14 @@ class SignIn:
         audit: AuditLog,
         sessions: Sessions,
         passwords: Passwords,
-        failures: AttemptLimit,
+        guesses: Guesses,
         challenges: Challenges,
     ) -> None:
         self._store = store
         self._audit = audit
         self._sessions = sessions
         self._passwords = passwords
-        self._failures = failures
+        self._guesses = guesses
         self._challenges = challenges
         self._calls = Throttle(clock, limit=CALLS_PER_ADDRESS, window=CALLS_PER_ADDRESS_WINDOW)
 
@@ -178,20 +183,24 @@ class SignIn:
         """Counts a sign-in call from an address. Raises RateLimited."""
         self._calls.take(caller_at(address))
 
-    def login(self, request: LoginRequest, trace_id: str) -> SignedIn | CodeAwaited:
+    def login(self, request: LoginRequest, address: str, trace_id: str) -> SignedIn | CodeAwaited:
         """Raises Unauthenticated, with one text for a wrong password and an unknown account; RateLimited;
         MailUnavailable.
         """
-        self._failures.take(request.email)
+        is_guessed_at = self._guesses.take(request.email, address)
         password = request.password.get_secret_value()
         with self._store.read() as db:
             found = find_credential(db, request.email)
         if not self._passwords.matches(found[1].password_hash if found else None, password) or found is None:
             self._record_failure(found[0] if found else None, trace_id)
             raise _refused()
-        result = self._go_on(*found, password, ClientInfo(request.device, request.location), trace_id)
-        if isinstance(result, CodeAwaited):
-            self._challenges.deliver(result)
+        client = ClientInfo(request.device, request.location)
+        with self._proven(*found, password) as (db, credential):
+            self._guesses.forget(db, request.email, address, anywhere=not is_guessed_at)
+            if credential.second_factor == "none" and not is_guessed_at:
+                return self._finish(db, found[0].id, client, trace_id, "with the password alone")
+            result = self._challenges.open(db, found[0], credential, client)
+        self._challenges.deliver(result)
         return result
 
     def validate_code(self, token_2fa: str, code: str, trace_id: str) -> SignedIn:
@@ -208,9 +217,11 @@ class SignIn:
                 record_about(self._audit, db, db.get_one(User, challenge.user_id), "OTP_REFUSED", trace_id)
         raise OtpInvalid("The code is wrong, was used, or has expired.")
 
-    def _go_on(
-        self, user: User, verified: Credential, password: str, client: ClientInfo, trace_id: str
-    ) -> SignedIn | CodeAwaited:
+    @contextmanager
+    def _proven(
+        self, user: User, verified: Credential, password: str
+    ) -> Iterator[tuple[Session, Credential]]:
+        """The transaction of a right password. Raises Unauthenticated."""
         renewed = self._renewed_hash(verified.password_hash, password)
         with self._store.write() as db:
             credential = db.get_one(Credential, user.id)
@@ -218,10 +229,7 @@ class SignIn:
             if credential.password_hash != verified.password_hash:
                 raise _refused()
             credential.password_hash = renewed or credential.password_hash
-            self._failures.forget(db, user.email)
-            if credential.second_factor == "none":
-                return self._finish(db, user.id, client, trace_id, "with the password alone")
-            return self._challenges.open(db, user, credential, client)
+            yield db, credential
 
     def _finish(self, db: Session, user_id: int, client: ClientInfo, trace_id: str, proof: str) -> SignedIn:
         user = db.get_one(User, user_id)

@@ -1,4 +1,4 @@
-"""``custody admin make-operator``."""
+"""``custody admin make-operator`` and ``rescan``."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 from custody.server.cli import app
 from custody.server.store.models import User
 from custody.terminal import Exit
+from tests.support.custody import open_desk
 from tests.support.platform import World, open_world
 
 ALICE = "alice@example.org"
@@ -48,3 +49,27 @@ def test_an_address_without_an_account_is_refused(world: World, tmp_path: Path) 
     assert answer.exit_code == Exit.NOT_DECIDED
     assert "no account for nobody@example.org" in answer.stderr
     assert not is_operator(world)
+
+
+def test_a_rescan_of_no_vault_is_refused(world: World, tmp_path: Path) -> None:
+    asked = ["admin", "rescan", "--state", str(tmp_path), "--vault", "0" * 32]
+    answer = CliRunner().invoke(app, asked)
+    assert answer.exit_code == Exit.NOT_DECIDED
+    assert "There is no vault" in answer.stderr
+
+
+def test_a_rescan_says_what_is_watched(tmp_path: Path) -> None:
+    with open_desk(tmp_path) as desk:
+        asked = [
+            "admin",
+            "rescan",
+            "--state",
+            str(tmp_path),
+            "--vault",
+            desk.vault["id"],
+            "--addresses",
+            "30",
+        ]
+        answer = CliRunner().invoke(app, [*asked, "--json"])
+        assert json.loads(answer.stdout) == {"vault_id": desk.vault["id"], "addresses": 30}
+        assert "The first 30 addresses" in CliRunner().invoke(app, asked).stdout

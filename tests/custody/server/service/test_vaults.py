@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multisig import Network, Vault, multisig_account_path, vault_of_file
+from custody.server.domain.errors import Invalid, NotFound
+from multisig import RECEIVE, Network, Vault, multisig_account_path, vault_of_file
 from tests.support.custody import SIGNERS, Desk, ok, open_desk, refused
 from tests.support.platform import register_key, seed
 
@@ -231,3 +232,27 @@ def test_no_two_vaults_share_a_key_or_an_address(taken: list) -> None:
     keys = [key.xpub.public_key for vault in vaults for key in vault.cosigners]
     assert len(set(keys)) == len(keys)
     assert len({vault.address(0, 0) for vault in vaults}) == len(vaults)
+
+
+def test_a_deposit_beyond_the_gap_is_found_by_a_rescan(desk):
+    """Each look of the watcher reads what is watched, so that the operator's word is enough."""
+    desk.deposit(70_000, to=desk.policy.address(RECEIVE, 150))
+    assert desk.wallets()[0]["confirmed_sats"] == 0
+    desk.watcher.look()
+    platform = desk.world.platform
+    platform.services.vaults.rescan(platform.services.store, desk.vault["id"], 151)
+    desk.watcher.look()
+    (vault,) = desk.wallets()
+    assert vault["confirmed_sats"] == 70_000
+    assert vault["receive_address"] == desk.policy.address(RECEIVE, 151)
+    assert "VAULT_RESCANNED" in desk.world.audit_actions("workspace:1")
+    ok(desk.propose(50_000))
+
+
+def test_a_rescan_is_of_a_vault_that_is_there_and_has_a_bound(desk):
+    vaults, store = desk.world.platform.services.vaults, desk.world.platform.services.store
+    with pytest.raises(NotFound, match="There is no vault"):
+        vaults.rescan(store, "0" * 32, 10)
+    for addresses in (0, 10_001):
+        with pytest.raises(Invalid, match="1 to 10000"):
+            vaults.rescan(store, desk.vault["id"], addresses)

@@ -52,7 +52,8 @@ VALUES = st.recursive(
 def anybody(world: World, alice: As) -> World:
     """The calls of a hypothesis test share one platform, whose throttles must not stand in the way."""
     world.platform.services.signin._calls._limit = 10**6
-    world.platform.services.signin._failures._limit = 10**6
+    world.platform.services.signin._guesses._here._limit = 10**6
+    world.platform.services.signin._guesses._anywhere._limit = 10**6
     return world
 
 

@@ -1,6 +1,7 @@
 """Invitations through HTTP: who may offer what to whom, and whose answer counts."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -12,7 +13,7 @@ from custody.server.service.people import invitations as service
 from custody.server.store.models import Invitation, Membership, RolePermission, User
 from tests.support.accounts import register, sign_in
 from tests.support.custody import ok
-from tests.support.platform import As, World
+from tests.support.platform import PASSWORD, As, World, open_world
 from tests.support.staff import add_role
 
 ADMIN, MANAGER, GUEST = "admin@example.org", "manager@example.org", "guest@example.net"
@@ -354,3 +355,40 @@ class TestBounds:
         told = invite(admin, "3@example.net")
         refused(told, 429, "your organisation")
         assert int(told.headers["Retry-After"]) == 50 * 60
+
+
+def test_where_registration_is_closed_an_invited_address_alone_gets_an_account(
+    database: str, tmp_path: Path
+) -> None:
+    """The answers are the same (P39): each mailbox learns the rest."""
+    (folder := tmp_path / "closed").mkdir()
+    with open_world(folder, database_url=database, registration="invited") as world:
+        world.organisation("Acme", ADMIN)
+        invited(world.as_user(ADMIN))
+        answers = [
+            world.http.post("/auth/register", json={"email": email, "password": PASSWORD})
+            for email in (GUEST, EVE, ADMIN)
+        ]
+        assert len({(answer.status_code, answer.content) for answer in answers}) == 1
+        assert world.login(GUEST).json()["requires_2FA"] is True
+        assert world.login(EVE).status_code == 401
+        world.deliver_mail()
+        told = {mail.to: mail.subject for mail in world.mail.sent if "account" in mail.subject}
+        assert told == {
+            GUEST: "Your custody account",
+            EVE: "No account was made",
+            ADMIN: "You already have an account",
+        }
+        assert "REGISTRATION_REFUSED" in world.audit_actions()
+
+
+def test_an_offer_that_has_ended_invites_nobody(database: str, tmp_path: Path) -> None:
+    (folder := tmp_path / "closed").mkdir()
+    with open_world(folder, database_url=database, registration="invited") as world:
+        world.organisation("Acme", ADMIN)
+        invited(world.as_user(ADMIN))
+        revoke(world.as_user(ADMIN), invited(world.as_user(ADMIN), EVE))
+        world.clock.advance(days=60)
+        for email in (GUEST, EVE):
+            ok(world.http.post("/auth/register", json={"email": email, "password": PASSWORD}))
+            assert world.login(email).status_code == 401

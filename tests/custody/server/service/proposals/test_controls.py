@@ -134,6 +134,7 @@ class TestAddressBook:
         assert CAFE in problem["detail"]
         assert SHOP not in problem["detail"]
         assert audited(desk) == ["NOT_IN_ADDRESS_BOOK"]
+        refused(desk.propose(recipients=[CAFE], amounts_sats=None), 403, "NOT_IN_ADDRESS_BOOK")
         ok(desk.propose(10_000))
         ok(desk.propose(10_000, recipients=[desk.wallets()[0]["receive_address"]]))
 

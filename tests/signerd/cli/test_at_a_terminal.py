@@ -1,0 +1,168 @@
+"""A person at a terminal: the real program at a real one. What is secret is not echoed, and Ctrl-C ends it at
+once, at every question.
+"""
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import termios
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from signerd.cli.terminal import Exit
+from tests.support.command import signerd
+from tests.support.patience import PATIENCE
+from tests.support.served import make_outer, served_daemon
+
+CTRL_C, CTRL_D = b"\x03", b"\x04"
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("setsid") is None, reason="setsid is not installed (Debian: util-linux)"
+)
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    # Never the configuration of the person who runs the tests.
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "s"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+CONFIG = """\
+network = "regtest"
+[platform]
+url = "http://127.0.0.1:9"
+[devices]
+usb = false
+[secrets]
+store = "file"
+"""
+
+
+@contextmanager
+def at_terminal(state, *arguments):
+    """The program, whose terminal it is, so that Ctrl-C is a signal to it; and our end of the terminal."""
+    ours, theirs = pty.openpty()
+    command = ["setsid", "--ctty", sys.executable, "-m", "signerd", "--state", str(state), *arguments]
+    program = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    try:
+        yield program, ours
+    finally:
+        os.close(ours)
+        program.kill()
+        program.wait()
+
+
+def answer(terminal: int, question: bytes, typed: bytes, *, secret: bool) -> bytes:
+    """Wait for the question, then type; what stood there."""
+    seen = read_until(terminal, question)
+    await_echo(terminal, wanted=not secret)
+    os.write(terminal, typed)
+    return seen
+
+
+PASSPHRASE = ((b"Choose a passphrase", b"phrase of mine\n", True), (b"epeat", b"phrase of mine\n", True))
+EMAIL = (b"E-mail", b"alice@example.org\n", False)
+
+
+def test_l10_a_typed_password_is_not_echoed(state):
+    """Against a platform that is not there."""
+    (state / "config.toml").write_text(CONFIG)
+    with at_terminal(state, "login") as (program, terminal):
+        seen = b""
+        for question, typed, secret in (*PASSPHRASE, EMAIL, (b"Password", b"hunter2\n", True)):
+            seen += answer(terminal, question, typed, secret=secret)
+        seen += read_until(terminal, None)
+        assert program.wait(PATIENCE) == Exit.PLATFORM, seen
+    assert b"alice@example.org" in seen
+    assert b"hunter2" not in seen
+    assert b"phrase of mine" not in seen
+
+
+def left_at(state, arguments, before, question, *, secret, key=CTRL_C) -> int:
+    """The status of a program that is left at this question."""
+    with at_terminal(state, *arguments) as (program, terminal):
+        for earlier, typed, was_secret in before:
+            answer(terminal, earlier, typed, secret=was_secret)
+        read_until(terminal, question)
+        await_echo(terminal, wanted=not secret)
+        await_sleep(program)
+        os.write(terminal, key)
+        seen = read_until(terminal, None)
+        assert b"Traceback" not in seen
+        return program.wait(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "before", "question", "secret"),
+    [
+        (["login"], (), b"Choose a passphrase", True),
+        (["login"], PASSPHRASE, b"E-mail", False),
+        (["login"], (*PASSPHRASE, EMAIL), b"Password", True),
+        (["run"], (), b"Choose a passphrase", True),
+    ],
+    ids=["a passphrase", "a line", "a password", "the daemon's start"],
+)
+def test_ctrl_c_ends_at_once(state, arguments, before, question, secret):
+    (state / "config.toml").write_text(CONFIG)
+    assert left_at(state, arguments, before, question, secret=secret) == Exit.INTERRUPTED
+
+
+def test_ctrl_c_at_the_first_question_of_all_writes_nothing(state):
+    assert left_at(state, ["setup"], (), b"Address of the platform", secret=False) == Exit.INTERRUPTED
+    assert list(state.iterdir()) == []
+
+
+def test_ctrl_c_at_a_yes_or_no_and_while_waiting(tmp_path, state):
+    with served_daemon(state, make_outer(tmp_path)) as daemon:
+        daemon.until(lambda: bool(tuple(daemon.service.journal.records())))
+        for key in (CTRL_C, CTRL_D):
+            status = left_at(state, ["approve", "p-1"], (), b"Sign this", secret=False, key=key)
+            assert status == Exit.INTERRUPTED
+        assert left_at(state, ["pair"], (), b"Ctrl-C ends it.", secret=False) == Exit.INTERRUPTED
+        assert signerd("show", "p-1", "--json", state=state).json["state"] == "waiting-for-person"
+
+
+def await_sleep(program: "subprocess.Popen[bytes]", seconds: float = PATIENCE) -> None:
+    """Until it waits for the answer: between the question and that, Python notices a signal at the next one
+    alone, and no person is so fast.
+    """
+    deadline = time.monotonic() + seconds
+    while Path(f"/proc/{program.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        assert time.monotonic() < deadline, "it does not wait"
+        select.select([], [], [], 0.005)
+
+
+def await_echo(terminal: int, *, wanted: bool, seconds: float = PATIENCE) -> None:
+    """A person is slower than the program that switches the echo off; a test is not."""
+    deadline = time.monotonic() + seconds
+    while bool(termios.tcgetattr(terminal)[3] & termios.ECHO) is not wanted:
+        assert time.monotonic() < deadline, "the echo stayed as it was"
+        select.select([], [], [], 0.005)
+
+
+def read_until(terminal: int, wanted: bytes | None, seconds: float = PATIENCE) -> bytes:
+    """What the terminal shows, up to a word and the question's end; None: to the end of the program."""
+    seen, deadline = b"", time.monotonic() + seconds
+    while wanted is None or wanted not in seen or not seen.rstrip().endswith((b":", b"ends it.")):
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([terminal], [], [], left)[0]:
+            raise AssertionError(f"{wanted!r} did not come: {seen!r}")
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # Linux says so when the other end is closed.
+            part = b""
+        if not part:
+            assert wanted is None, seen
+            break
+        seen += part
+    return seen
