@@ -91,8 +91,8 @@ def state(tmp_path_factory):
 @given(st.lists(SECRETS | st.sampled_from(sorted(PLANTED.values())), min_size=1, max_size=4))
 def test_nothing_planted_is_in_it(state, texts):
     words = vocabulary()
-    # A text that is one of the doctor's own words gives nothing away.
-    assume(not any(part in words for text in texts for part in text.replace("/", " ").split()))
+    # A text that is one of the doctor's own words gives nothing away, with points around it neither.
+    assume(not any(part.strip(".:") in words for text in texts for part in text.replace("/", " ").split()))
     text = json.dumps(bundle(*planted(state, texts)), ensure_ascii=False)
     for secret in (*texts, *PLANTED.values(), str(state), state.name + "/"):
         assert secret not in text
