@@ -44,6 +44,7 @@ FAULTS = {
     "503": (lambda: problem(503, "BACKEND_UNAVAILABLE"), False),
     "garbage": (lambda: httpx.Response(200, content=b"<html>"), True),
     "401": (lambda: problem(401, "TOKEN_EXPIRED"), False),
+    "frozen": (lambda: problem(409, "VAULT_FROZEN"), False),
     "in flight": (lambda: problem(409, "IDEMPOTENCY_IN_PROGRESS"), False),
 }
 

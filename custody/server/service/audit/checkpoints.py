@@ -84,8 +84,9 @@ class Checkpoints:
         return self._try()
 
     def at_stop(self) -> None:
-        """What a process recorded is signed before it ends."""
-        self._try()
+        """The process that signs does so once more before it ends. Another one begins no file of its own."""
+        if self._tried_at is not None:
+            self._try()
 
     def _try(self) -> int:
         self._tried_at = self._clock()

@@ -19,6 +19,7 @@ from custody.receipts import (
     write_receipts,
 )
 from custody.server.domain.audit import Category, event_hash
+from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import chained_rows, verify
 from custody.server.service.audit.verification import check_everything
 from custody.server.service.system import PLATFORM, place_of
@@ -150,6 +151,17 @@ def test_p59_a_checkpoint_comes_with_the_hundredth_row_and_at_the_stop(world: Wo
         pass
     assert len(checkpoints.path.read_bytes().splitlines()) > lines
     assert checkpoints.make() is None, "nothing is left unsigned"
+    other = Checkpoints(
+        world.platform.services.store,
+        world.clock,
+        world.platform.random,
+        log,
+        world.platform.services.secrets,
+        checkpoints.path.with_name("another"),
+    )
+    append(1)
+    other.at_stop()
+    assert not other.path.exists(), "a process that never signed begins no file of its own"
 
 
 class TestReceipts:
