@@ -1,4 +1,4 @@
-"""What the daemon costs while nobody needs it: signed in at a real platform by long poll,
+"""What the daemon costs while it is idle: signed in at a real platform by long poll,
 three devices attached.
 
 The platform and the devices are processes of their own, as they are for a person. Of the daemon's own

@@ -1,4 +1,4 @@
-"""What three attached devices cost while nobody uses them: CPU time and memory of our processes,
+"""What three attached devices cost while they are idle: CPU time and memory of our processes,
 and what the devices notice.
 
 A device is a process asleep; whatever reaches it wakes it. So its wake-ups count all it hears,

@@ -262,7 +262,7 @@ def best_enumerate_ms(rounds: int = 3) -> float:
 
 
 def while_it_waits(folder: Path, bare: tuple[int, dict[str, Any]]) -> None:
-    """A device has a payment on its screen, and nobody has pressed its button yet:
+    """A device has a payment on its screen, and its button has not been pressed yet:
     what signing is, most of its time.
     """
     folder.mkdir()

@@ -39,7 +39,7 @@ CODE = Bytecode(
     whitelist=(),
     owner_script=OWNER,
 )
-# Asked for at every call, so that whoever indexes a chain keeps it at hand too.
+# Asked for at every call, so that an indexer keeps it at hand too.
 CODE_HASH = CODE.deployment.bytecode_hash
 BLOBS = {CODE_HASH.hex(): CODE.blob}
 CALLS_A_BLOCK = 100

@@ -241,7 +241,7 @@ class JournalUnwritable(JournalError):
 class UnsafeFolder(JournalError):
     code = "unsafe-folder"
     default_hint = (
-        "The state folder must be a real folder of your own that nobody else can enter (mode 0700)."
+        "The state folder must be a real folder of your own that no other user can enter (mode 0700)."
     )
 
 

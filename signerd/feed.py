@@ -176,4 +176,4 @@ class Supervisor:
 
 
 def unforeseen(what: str) -> str:
-    return f"{what} failed in a way that nobody foresaw, and is tried again: signerd's own messages say how."
+    return f"{what} failed unexpectedly, and is tried again: signerd's own messages say how."

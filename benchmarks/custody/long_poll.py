@@ -1,7 +1,7 @@
 """What long polls cost a server: how fast it answers others meanwhile, its processor time and its memory.
 
 The server is `custody serve` in a process of its own, on SQLite; the client has the same cores. Each person
-polls the list of a workspace with 50 proposals, which nobody changes.
+polls the list of a workspace with 50 proposals, which do not change.
 """
 
 import asyncio

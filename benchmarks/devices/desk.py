@@ -2,7 +2,7 @@
 the program that speaks to it.
 
 All of one family hold the same seed. Each program that is compared has one to itself, because a Coldcard and
-a Ledger serve whoever connected last, and HWI's command line looks at fixed addresses.
+a Ledger serve the program that connected last, and HWI's command line looks at fixed addresses.
 """
 
 import json

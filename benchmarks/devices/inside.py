@@ -44,7 +44,7 @@ async def run(*, fixed: bool) -> None:
 
 
 async def _make_known(each: Desk, registrations: RegistrationsInMemory) -> None:
-    """The vault, to every device of the family: HWI cannot, and a Coldcard then signs for whoever asks."""
+    """The vault, to every device of the family: HWI cannot, and a Coldcard then signs for every caller."""
     devices = [device for device in (each.ours, each.bare, each.command) if device is not None]
     async with bridge_to(devices, registrations) as bridge:
         for device in await bridge.list():

@@ -25,7 +25,7 @@ MAX_REQUESTS = 500
 
 
 class MonthlyVolume(StrEnum):
-    """What the organisation expects to move in a month, in US dollars: a range, for nobody knows better beforehand."""  # noqa: E501
+    """What the organisation expects to move in a month, in US dollars: a range, because the figure is not known beforehand."""  # noqa: E501
 
     UNDER_10K = "0-10k"
     UNDER_100K = "10k-100k"

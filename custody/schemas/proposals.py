@@ -91,7 +91,7 @@ class CreatePsbtRequest(Request):
         if self.accelerates_psbt_id is not None and self.replaces_psbt_id is not None:
             raise ValueError("accelerates_psbt_id: a proposal replaces another one or pays for it, not both")
         if pays and (self.cancel or self.accelerates_psbt_id is not None):
-            raise ValueError("recipients: what takes a payment back, or pays for its way, pays nobody else")
+            raise ValueError("recipients: a cancel or a child pays no other recipient")
         return self
 
     @model_validator(mode="after")
@@ -119,7 +119,7 @@ class CancelPsbtRequest(Request):
 
 
 class CancelPsbtResponse(Shape):
-    """``released_signatures``: how many stay valid for whoever kept a copy. ``self_spend_offered``: ``create-psbt`` with
+    """``released_signatures``: how many stay valid in the hands of a person who kept a copy. ``self_spend_offered``: ``create-psbt`` with
     ``replaces_psbt_id`` and ``cancel`` takes its coins back for good. ``coins_kept``: they stay locked until then.
     """  # noqa: E501
 

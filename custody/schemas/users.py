@@ -231,7 +231,7 @@ class UpdateRoleRequest(Request):
 
 
 class DeleteRoleRequest(Request):
-    """``POST /api/v1/delete-role``: of one that nobody holds or is offered."""
+    """``POST /api/v1/delete-role``: of one that no member holds or is offered."""
 
     role_id: IntId
     workspace_id: IntId

@@ -81,7 +81,7 @@ def _families(figures: Figures, now: datetime) -> Iterator[Metric]:
     )
     yield gauge(
         "custody_jobs_due_seconds",
-        "For how long a job has been due that nobody has begun with.",
+        "For how long a job has been due that no worker has begun.",
         ("kind",),
         (((job.kind,), age(job.due_at)) for job in jobs if job.due_at is not None),
     )

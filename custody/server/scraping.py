@@ -23,7 +23,7 @@ def serving_metrics(address: Address, registry: CollectorRegistry) -> Iterator[A
     """
     if not address.is_loopback:
         raise CannotListen(
-            f"{address.host} can be reached from other machines, and metrics tell whoever asks how the "
+            f"{address.host} can be reached from other machines, and metrics tell every caller how the "
             "platform is used.",
             "Listen on 127.0.0.1, and let a collector on this machine, or in this network namespace, ask "
             "there.",

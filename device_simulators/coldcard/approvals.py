@@ -207,7 +207,7 @@ class Approvals:
             self._settle(Pending.fail, str(refusal))
             self._panel.stay(story.failure(refusal.title, str(refusal)), _nothing)
         except Exception:  # noqa: BLE001 - the host must hear how every request ends
-            _log.exception("a request failed in a way that nobody foresaw")
+            _log.exception("a request failed unexpectedly")
             self._settle(Pending.fail, "Confused")
         else:
             self._end(kind, ending)

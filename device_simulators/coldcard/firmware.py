@@ -106,7 +106,7 @@ class Firmware:
         except (BadFraming, PowerLost):
             raise
         except Exception:  # noqa: BLE001 - the border: no host may bring the device down, as in the firmware
-            _log.exception("a command failed in a way that nobody foresaw")
+            _log.exception("a command failed unexpectedly")
             return replies.error("Confused")
 
     async def _run(self, command: Command | None, rest: bytes, *, encrypted: bool) -> bytes:

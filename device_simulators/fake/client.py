@@ -203,7 +203,7 @@ class FakeClient:
 
     def _unlock(self) -> Any:
         if self._device.locked and not self._device.takes_pin(self._caller.ask(Question.PIN)):
-            raise DeviceFailure(Locked.code, "the PIN was wrong, or nobody gave one")
+            raise DeviceFailure(Locked.code, "the PIN was wrong, or none was given")
         if self._device.wants_passphrase:
             passphrase = self._caller.ask(Question.PASSPHRASE)
             if passphrase is None:

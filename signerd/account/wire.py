@@ -140,7 +140,7 @@ _log = logging.getLogger(__name__)
 MOST_LISTED = 2_000
 # No number of 64 bits has more characters, and Python refuses to read one of thousands of digits.
 _LONGEST_NUMBER = 25
-UNFORESEEN = "taking it failed in a way that nobody foresaw: signerd's own messages say how."
+UNFORESEEN = "taking it failed unexpectedly: signerd's own messages say how."
 
 
 @dataclass(frozen=True)

@@ -336,7 +336,7 @@ def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Ste
     """
     if record.snapshot.brought is None or record.state not in (*UNDECIDED, State.EXPORTED):
         return Step(record)
-    reason = _LAPSED.get(record.state, "Nobody decided about it in time.")
+    reason = _LAPSED.get(record.state, "It was not decided in time.")
     gone = replace(record, state=advance(record.state, Move.EXPIRE), approval=None, reason=reason)
     return Step(gone, notes=(Note("lapsed", record.psbt_id),))
 

@@ -131,7 +131,7 @@ class Airgap:
         record = found[-1]
         raise IllegalEvent(
             f"the proposal {record.psbt_id} is over ({state_words(record.state)}): its answer is not taken",
-            hint="It counts as signed here all the same: whoever has the file can still send it.",
+            hint="It counts as signed here all the same: anyone who has the file can still send it.",
         )
 
     def _verify(self, record: Record, raw: bytes) -> None:

@@ -217,7 +217,7 @@ ASKS = {
     Question.PASSWORD: "asks for its password",
     Question.PAIRING: "asks whether its code is the same",
 }
-NOBODY_ANSWERED = "nobody answered the device's question in time"
+NOBODY_ANSWERED = "the device's question was not answered in time"
 TRY_AGAIN = "Start again when the device is before you. Nothing was entered."
 
 
@@ -266,7 +266,7 @@ class Unlocking:
         """The next step of what runs, or how the last one ended. Raises NothingUnlocked, DeviceFailed."""
         run = self._runs.get(device_id)
         if run is None:
-            raise NothingUnlocked(f"nobody has begun to unlock '{device_id}'")
+            raise NothingUnlocked(f"no unlocking was begun for '{device_id}'")
         return await self._next(run)
 
     async def current(self, device_id: str) -> UnlockStep | None:

@@ -40,7 +40,7 @@ OnProgress = Callable[[Progress], None]
 Ask = Callable[[Question], Awaitable[str | None]]
 
 _log = logging.getLogger(__name__)
-UNFORESEEN = "Asking the device failed in a way that nobody foresaw: signerd's own messages say how."
+UNFORESEEN = "Asking the device failed unexpectedly: signerd's own messages say how."
 
 # Told before anything was shown to the person: the approval stands, and the device is asked when it is ready.
 NOT_ASKED = (Locked, WrongApp, NeedsPassphrase, Busy, NoPermission)

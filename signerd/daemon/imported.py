@@ -185,7 +185,7 @@ class ImportedPsbts:
         found = self.journal.preview(snapshot)
         if not found.allowed or found.inspection is None:
             told = refusal_words(found, whole=_is_person(caller))
-            raise RefusedByChecks(f"it is not signed here. {told}", hint="Nobody was asked about it.")
+            raise RefusedByChecks(f"it is not signed here. {told}", hint="You were not asked about it.")
         assert snapshot.brought is not None, "made so by this class"
         paid, fee = sum(int(one.amount) for one in found.inspection.payments), int(found.inspection.fee)
         title = title_of(found, {})
@@ -355,7 +355,7 @@ class Reviews:
         return len(self._known)
 
     def settle(self, record: Record) -> None:
-        """Forget the review of what has come to an end: whoever looks at it later has it judged again.
+        """Forget the review of what has come to an end: a later look has it judged again.
 
         A daemon that runs for months would keep two thousand of them.
         """

@@ -302,7 +302,7 @@ class Daemon:
     async def sign_out(self) -> None:
         await self.account.logout()
         self.journal.note(Note("signed-out", ACCOUNT))
-        self.feed.add(ACCOUNT, "info", "Nobody is signed in to the platform any more.")
+        self.feed.add(ACCOUNT, "info", "signerd is no longer signed in to the platform.")
 
     # --- keys and vaults ------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The document: one HTML file that asks nothing of any network, runs nothing, and prints on a few pages.
 
-It holds public keys alone. Whoever has it can spend nothing, and can see every payment of the vault.
+It holds public keys alone. A reader can spend nothing, and can see every payment of the vault.
 """
 
 import base64

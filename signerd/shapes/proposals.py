@@ -264,7 +264,7 @@ class BroughtLine(Answer):
 class BroughtView(BroughtLine):
     """``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there.
 
-    ``final``: the complete transaction as hex, where its signatures are enough; nobody here sends it.
+    ``final``: the complete transaction as hex, where its signatures are enough; signerd does not send it.
     """
 
     review: PsbtReview

@@ -221,7 +221,7 @@ def _tell(report: "Report") -> None:
     say(f"{report.rows} rows in {report.chains} chains, {report.checkpoints} checkpoints.")
     if not report.checkpoints:
         aside(
-            "No checkpoint was given: that nobody rewrote a chain from its start, or cut its end, is not "
+            "No checkpoint was given: that no one rewrote a chain from its start, or cut its end, is not "
             "shown."
         )
 

@@ -37,7 +37,7 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
     "--finish",
     "finish",
     is_flag=True,
-    help="Make no new one: forget the older ones, which nobody uses any more.",
+    help="Make no new one: forget the older ones, which are no longer used.",
 )
 @json_option
 def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool) -> None:

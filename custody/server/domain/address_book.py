@@ -10,7 +10,7 @@ MAX_ENTRIES = 1_000
 
 
 class BookIsFull(StateConflict):
-    hint = "Remove entries that nobody needs any more."
+    hint = "Remove entries that are no longer needed."
 
 
 class AlreadyInBook(StateConflict):

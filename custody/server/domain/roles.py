@@ -67,7 +67,7 @@ class RoleExists(StateConflict):
 
 
 class TooManyRoles(StateConflict):
-    hint = "Delete roles that nobody holds."
+    hint = "Delete roles that no member holds."
 
 
 class RoleInUse(StateConflict):
@@ -131,7 +131,7 @@ def require_administrators(before: Staff, after: Staff) -> None:
     """
     gone = (before.held - after.held).intersection(KEPT)
     if gone:
-        raise LastAdmin(f"Nobody in the workspace would hold {in_words(gone)} any more.")
+        raise LastAdmin(f"No member of the workspace would hold {in_words(gone)} any more.")
 
 
 def in_words(permissions: Iterable[PermissionName]) -> str:

@@ -18,7 +18,7 @@ _WORDS: Final[Mapping[Failure, str]] = MappingProxyType(
         Failure.NOT_ITS_BYTECODE: "The deployment is not of the bytecode that it names.",
         Failure.NOT_THE_FIRST_OWNER: "The deployment does not come from the owner that the bytecode names.",
         Failure.UNKNOWN_CONTRACT: "No deployment before it made such a token.",
-        Failure.NOT_THE_OWNER: "Whoever called does not own the token.",
+        Failure.NOT_THE_OWNER: "The caller does not own the token.",
         Failure.TOO_EARLY: "The deployment was not confirmed in an earlier block.",
         Failure.ALREADY_STARTED: "The token was started already.",
         Failure.NOT_STARTED: "The token was not started: init comes first.",

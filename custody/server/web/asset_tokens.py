@@ -102,7 +102,7 @@ def get_tokens(call: Call[VaultTokensQuery]) -> list[TokenBalance]:
 
 
 def get_workspace_whitelist(call: Call[WorkspaceQuery]) -> WorkspaceWhitelist:
-    """Who may receive the workspace's tokens while their whitelists are on: the owner, and whoever the list on chain names."""  # noqa: E501
+    """Who may receive the workspace's tokens while their whitelists are on: the owner, and every address on the list on chain."""  # noqa: E501
     return workspace_whitelist(call.db, call.access)
 
 

@@ -199,8 +199,10 @@ def _who(endpoint: Endpoint) -> str:
     if endpoint.permissions:
         return f"Permission: {' or '.join(sorted(endpoint.permissions))}."
     if endpoint.needs is Auth.OPEN:
-        return "Nobody need be signed in."
-    return "Whoever is signed in." if endpoint.needs is Auth.SIGNED_IN else "Any member of the workspace."
+        return "No sign-in is needed."
+    return (
+        "Any user who is signed in." if endpoint.needs is Auth.SIGNED_IN else "Any member of the workspace."
+    )
 
 
 def refusals_of(endpoint: Endpoint) -> dict[int | str, dict[str, Any]]:

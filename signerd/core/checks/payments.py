@@ -98,7 +98,7 @@ def _imported_data(case: InspectedCase) -> Answer:
         return refuse("The data is a token's, and what is brought may be about coins only.")
     if carried:
         size = sum(len(output.data) for output in carried)
-        return hold(f"It carries {size} bytes of data, which nobody recorded beside it.", bytes=size)
+        return hold(f"It carries {size} bytes of data, which its record does not mention.", bytes=size)
     return allow("It carries no data.")
 
 

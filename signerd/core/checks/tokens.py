@@ -75,7 +75,7 @@ def token_known(case: InspectedCase) -> Answer:
         return refuse(
             "This machine could not prove which token it is about: the platform has not shown the bytecode "
             "to which "
-            "its deployment commits. Without it nobody can say what the amounts mean.",
+            "its deployment commits. Without it the amounts mean nothing.",
         )
     if isinstance(payload, Deploy):
         try:

@@ -144,7 +144,7 @@ class Mistaken(FakeBridge):
 
 
 async def troubled(daemon: Daemon) -> list[str]:
-    return [note for note in (await daemon.status()).notes if "nobody foresaw" in note]
+    return [note for note in (await daemon.status()).notes if "unexpectedly" in note]
 
 
 TOLD = {"watch": "Looking for devices", "events": "Listening to devices", "list": "Listing the devices"}

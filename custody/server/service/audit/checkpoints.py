@@ -170,7 +170,7 @@ def _continued(file: int) -> Series:
     if series.fault is not None:
         raise CannotCheckpoint(
             f"Line {series.fault.line} of the checkpoints {series.fault.sentence}.",
-            "Keep the file for whoever looks into it, move it away, and run custody audit verify with it.",
+            "Keep the file for the investigation, move it away, and run custody audit verify with it.",
         )
     end = _end_of_last_line(file)
     if os.fstat(file).st_size > end:
@@ -207,7 +207,7 @@ def _head_of(stored: AuditHead) -> Head:
     if head is None or not is_chain(stored.chain_id):
         raise CannotCheckpoint(
             f"The head of the chain {stored.chain_id} is not as heads are written.",
-            "Run custody audit verify, and let nobody write before you know what happened.",
+            "Run custody audit verify, and stop all writers until you know what happened.",
         )
     return head
 
@@ -241,7 +241,7 @@ def _check_continues(db: Session, series: Series, heads: dict[str, Head]) -> Non
         if now is None or now.size < before.size or hashed is None or hashed.hex() != before.hash:
             raise CannotCheckpoint(
                 f"The chain {chain_id} is not what the last checkpoint of it says: it was cut or rewritten.",
-                "Run custody audit verify, and let nobody write before you know what happened.",
+                "Run custody audit verify, and stop all writers until you know what happened.",
             )
 
 
@@ -266,7 +266,7 @@ def _check_not_cut(db: Session, series: Series) -> None:
     if number > series.number or (number == series.number and digest != series.last_digest):
         raise CannotCheckpoint(
             f"The file of checkpoints was cut: the audit log names checkpoint {number} of it.",
-            "Keep the file for whoever looks into it, move it away, and run custody audit verify with it.",
+            "Keep the file for the investigation, move it away, and run custody audit verify with it.",
         )
 
 

@@ -103,7 +103,7 @@ class Operator:
         with self._store.write() as db:
             job = db.scalars(_job(kind, subject)).one()
             if job.done_at is None:
-                job.dead_at, job.last_error = self._clock(), "nobody answered in time"
+                job.dead_at, job.last_error = self._clock(), "no answer came in time"
 
 
 def _job(kind: str, subject: str) -> Select[Job]:

@@ -183,7 +183,7 @@ class Invitations:
         """
         inviter = _role_held(db, invitation.invited_by, invitation.workspace_id)
         if inviter is None or not self._may_give(db, inviter, invitation.role_id):
-            raise NoLongerGranted("Whoever invited you may not grant this role any more.")
+            raise NoLongerGranted("The member who invited you may no longer grant this role.")
         add_membership(db, self._clock, caller.user_id, invitation.workspace_id, invitation.role_id)
         return self._people.enter(db, caller, invitation.workspace_id, frozenset())
 

@@ -78,7 +78,7 @@ class Accelerating:
         rate already, or the fee would be above the cap); InsufficientFunds (the change is too small);
         ChainUnavailable.
         """
-        assert request.accelerates_psbt_id is not None, "whoever calls this asks for a child"
+        assert request.accelerates_psbt_id is not None, "the caller asks for a child"
         vault = vault_to_spend(db, access, request.wallet_id)
         parent = find_proposal(db, access, vault, request.accelerates_psbt_id, "accelerates_psbt_id")
         coin = _free_change(db, vault, parent)

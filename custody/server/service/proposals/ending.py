@@ -124,7 +124,7 @@ def _proposal(db: Session, caller: Caller, access: WorkspaceAccess, psbt_id: str
     if is_mine or (access.holds_any(MANAGERS) and TxType(proposal.tx_type) is not TxType.FORWARD):
         return proposal
     raise PermissionDenied(
-        "Whoever made it can cancel it, and of a vault's own movements whoever manages the workspace."
+        "Its maker can cancel it, and a manager of the workspace can cancel a vault's own movements."
     )
 
 
@@ -152,7 +152,7 @@ def _in_words(proposal: Proposal, out: int) -> str:
     if not out:
         return "No signature of it is out; its coins are free."
     said = (
-        f"{out} of {proposal.m} signatures are out and stay valid: whoever holds enough of them can still "
+        f"{out} of {proposal.m} signatures are out and stay valid: anyone who holds enough of them can still "
         "send it."
     )
     if proposal.keeps_coins:
@@ -160,7 +160,7 @@ def _in_words(proposal: Proposal, out: int) -> str:
             f"{said} Its coins stay locked until a self-spend (create-psbt with replaces_psbt_id and "
             "cancel) is confirmed, or cancel-psbt with release_coins frees them."
         )
-    return f"{said} Its coins are free: pay nobody again before it cannot be sent any more."
+    return f"{said} Its coins are free: do not pay again before it can no longer be sent."
 
 
 class Expiry:

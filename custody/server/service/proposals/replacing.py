@@ -271,7 +271,7 @@ def _way_back(family: Family) -> tuple[int, int]:
 
 
 def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: CreatePsbtRequest) -> Proposal:
-    assert request.replaces_psbt_id is not None, "whoever calls this asks for a replacement"
+    assert request.replaces_psbt_id is not None, "the caller asks for a replacement"
     return find_proposal(db, access, vault, request.replaces_psbt_id, "replaces_psbt_id")
 
 

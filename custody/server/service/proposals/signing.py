@@ -266,7 +266,7 @@ def _owner(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Sign
     vault.
     """
     if proposal.created_by != caller.user_id:
-        raise NotASigner("A forward is signed by the member whose money it moves, and by nobody else.")
+        raise NotASigner("Only the member whose money it moves signs a forward.")
     key = db.get_one(Key, key_id)
     policy = profile_policy(db, key, db.get_one(Profile, key_id))
     return Signer(
