@@ -116,6 +116,8 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.DaemonNotRunning: Code.DEVICE_CONN_ERROR,
         e.DaemonFailed: Code.UNKNOWN_ERROR,
         e.AlreadyConfigured: Code.UNKNOWN_ERROR,
+        e.LooserSettings: Code.UNKNOWN_ERROR,
+        e.SettingsChanged: Code.UNKNOWN_ERROR,
         e.AnswerMissing: Code.MISSING_ARGUMENTS,
         # What other commands than HWI's are told.
         e.NotCaughtUp: Code.UNAVAILABLE_ACTION,
