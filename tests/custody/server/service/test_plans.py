@@ -203,10 +203,11 @@ def listing(status=None, *, awaiting=False):
     def read(db, desk):
         access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
         user = desk.user_ids["alice"] if awaiting else None
+        caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
         proposals = desk.world.platform.services.proposals
-        page = proposals.page(db, access, Filter(status, user, None, 50))
+        page = proposals.page(db, caller, access, Filter(status, user, None, 50))
         assert len(page.items) == 50
-        proposals.page(db, access, Filter(status, user, page.items[-1].psbt_id, 50))
+        proposals.page(db, caller, access, Filter(status, user, page.items[-1].psbt_id, 50))
 
     return read
 
