@@ -12,6 +12,8 @@ import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
+from multisig import Network
+from signerd.core.rules.reading import written_rules
 from signerd.core.states import State
 from signerd.errors import UnknownProposal
 from signerd.journal import quota
@@ -23,6 +25,8 @@ from tests.support.fake_platform import URL, FakePlatform
 
 pytestmark = pytest.mark.anyio
 LIST = "/api/v1/psbt"
+# What it says of a proposal changes with the day, so that proposals are judged anew every minute.
+PER_DAY = '[ask]\nabove_per_day = "1 BTC"\n'
 
 
 @dataclass
@@ -178,6 +182,7 @@ async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(prepared
     """
     async with daemon_at(prepared, FakePlatform(tmp_path), FakeBridge(), sign_in=False) as daemon:
         journal, runner = daemon.journal, daemon.runner
+        journal.rules = written_rules(PER_DAY, Network.REGTEST).resolved({})
         shown = [replace(snapshot_of(spend()), psbt_id=f"p-{number}") for number in (1, 2, 3)]
         for snapshot in shown[:2]:
             journal.poll(snapshot)
