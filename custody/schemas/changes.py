@@ -3,7 +3,8 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, JsonValue, StrictBool, StrictInt, StringConstraints, model_validator
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
+from typing_extensions import TypeAliasType
 
 from custody.schemas.common import (
     Count,
@@ -20,8 +21,14 @@ from custody.schemas.common import (
 )
 
 MAX_COOLING_OFF_HOURS = 14 * 24
+# What a call takes or answers, whichever it is: no text, list or mapping of those calls is longer.
+Json = TypeAliasType(
+    "Json",
+    "bool | Int64 | Prose | Annotated[list[Json], Field(max_length=1_000)]"
+    " | Annotated[dict[Label, Json], Field(max_length=100)] | None",
+)
 # A request of the calls that are asked for: none has as many fields.
-Body = Annotated[dict[str, JsonValue], Field(max_length=30)]
+Body = Annotated[dict[Label, Json], Field(max_length=30)]
 
 
 class ChangeStatus(StrEnum):
@@ -103,4 +110,4 @@ class AppliedChange(Shape):
     """``answer``: what the call answered, as if it had been made directly."""
 
     change: Change
-    answer: JsonValue
+    answer: Json

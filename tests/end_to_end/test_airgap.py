@@ -117,7 +117,7 @@ async def test_three_of_three_with_one_that_has_no_cable(desk: Desk, codes: bool
                 await until_state(daemon, psbt_id, State.SUBMITTED, State.BROADCAST)
                 assert desk.proposal(psbt_id)["collected_signatures"] == number
             if last:
-                await until(lambda: alice.journal.record(psbt_id).snapshot.collected == 2)
+                await until(lambda: any(each.snapshot.collected == 2 for each in alice.journal.records()))
                 await signs(alice, device, psbt_id, codes=codes)
                 await until_state(alice, psbt_id, State.SUBMITTED, State.BROADCAST)
 

@@ -49,6 +49,7 @@ async def live_tokens(folder: Path, fault: FaultPoint) -> None:
             lambda: bool(daemon.follower.state.workspaces) and daemon.journal.claim(VAULT_ID) is not None
         )
         await daemon.tokens.of_vault(VAULT_ID)
+        await daemon.funds.of_vault(VAULT_ID)
 
 
 def token_faults(folder: Path, point: str) -> list[str]:

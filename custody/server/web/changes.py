@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
 from custody.schemas.changes import (
@@ -19,6 +19,7 @@ from custody.schemas.changes import (
     Change,
     ChangeRequest,
     DeclineChangeRequest,
+    Json,
     RequestChangeRequest,
     SecondPersonRule,
     SecondPersonRuleRequest,
@@ -97,7 +98,7 @@ def decline_change(call: Call[DeclineChangeRequest]) -> Change:
     return call.services.second_person.decline(call.db, call.caller, call.access, call.body)
 
 
-def _make(call: Call[Any], db: Session, maker: Caller, target: Endpoint, request: BaseModel) -> JsonValue:
+def _make(call: Call[Any], db: Session, maker: Caller, target: Endpoint, request: BaseModel) -> Json:
     """The call of another row, in the name of whoever asked. Its answer as JSON; raises what it raises."""
     workspace_id = getattr(request, target.workspace_field)
     access = call.services.people.enter(db, maker, workspace_id, target.permissions)
@@ -110,9 +111,7 @@ def _make(call: Call[Any], db: Session, maker: Caller, target: Endpoint, request
         maybe_access=access,
         prepared=None,
     )
-    answer: JsonValue = TypeAdapter(target.answers).dump_python(
-        target.handler(made), mode="json", by_alias=True
-    )
+    answer: Json = TypeAdapter(target.answers).dump_python(target.handler(made), mode="json", by_alias=True)
     return answer
 
 

@@ -299,7 +299,7 @@ class TestEscalation:
         invite_id = invited(manager, role_id=usher)
         with world.platform.services.store.write() as db:
             db.add(RolePermission(role_id=usher, permission="MANAGE_ROLE"))
-        refused(decide(guest, invite_id), 409, "may not grant this role any more")
+        refused(decide(guest, invite_id), 409, "may no longer grant this role")
         assert len(own(guest)) == 1
         assert decide(guest, invite_id, "false").status_code == 200
 
@@ -318,7 +318,7 @@ class TestEscalation:
                 db.delete(held)
             else:
                 held.role_id = {"role": SIGNER_ROLE, "permission": every_other}[loss]
-        refused(decide(guest, invite_id), 409, "may not grant this role any more")
+        refused(decide(guest, invite_id), 409, "may no longer grant this role")
         assert (GUEST, "Administrator") not in members(admin)
 
 

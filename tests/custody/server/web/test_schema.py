@@ -38,10 +38,11 @@ EXPLAINED = {
         "give contract_uid for", "give psbt_id for", "give page or cursor", "from_day is later",
         "exactly one of", "recipients: ", "amounts_sats: ", "amount_sats: ", "cancel: ", "psbt_base64: ",
         "accelerates_psbt_id: ", "m: ", "Give fee_rate", "a weekly cycle", "Each recipient needs",
+        "role_name: ",
     ),
     "a text has a meaning, as an address, a path, a URL or an amount": (
         "This is not an address", "The path is", "A level of the path", "A webhook's URL", "The amount is",
-        "The link", "The data", "After 0x", "must be a telephone number", "must be ''",
+        "The link", "The data", "After 0x", "must be a telephone number", "must be ''", "No call at",
     ),
     "what it names is not there, or not so": (
         "The workspace is on", "User ", "The password is wrong", "This token was used", "There is no",
