@@ -171,7 +171,7 @@ def test_a_websocket_is_not_spoken(port):
 
 
 def test_l6_an_app_that_asks_too_often_is_told_when_to_come_again(tmp_path):
-    with ported(tmp_path / "s", lambda: 0.0, devices=()) as port:
+    with ported(tmp_path / "s", lambda: 0.0, work=lambda: 0.0, devices=()) as port:
         port.daemon.service.apps.paired["program", None] = READER
         answers = [port.ask("GET", "/v1/devices", {"Authorization": "Bearer program"}) for _ in range(61)]
         assert {answer.status for answer in answers[:60]} == {200}
