@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,6 +56,10 @@ LONG = (
 MEMORY = Path("/dev/shm")
 ENOUGH_BYTES = 4 * 1024**3
 
+
+# What a shell starts in the background ignores Ctrl-C, and so would every program that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes is a matter of the machine, and of what else it does.
 settings.register_profile("any-machine", deadline=None)

@@ -69,6 +69,11 @@ class Desk:
 
     # --- signing in -----------------------------------------------------------------------------------------
 
+    def require_store(self, store: str) -> None:
+        """Before anything is asked, for a code is used up by then. Raises Stop where there is no keyring."""
+        if store == "keyring":
+            store_of(self.folder, store, self._new_passphrase).load()
+
     def sign_in(self, platform: str, ca_file: Path | None, store: str, email: str) -> str:
         """Asks for the password and the code; how the session is kept. Nothing is written before the platform
         has taken them.

@@ -41,6 +41,7 @@ def login_command(
     if platform is None and known is not None and known.ca_file is not None:
         ca_file = ca_file or Path(known.ca_file)
     store = secrets or (known.store if known else "keyring")
+    desk.require_store(store)
     email = desk.answers.line(EMAIL).strip()
     kept = desk.sign_in(url, ca_file, store, email)
     if as_json:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from custody import naming
-from custody.naming import Candidate
+from custody.naming import LEAST, Candidate
 from signerd.cli.terminal import aside
 from signerd.errors import InvalidRequest, NoSuchDevice, NotPinned, UnknownApp, UnknownProposal, UnknownVault
 
@@ -59,7 +59,8 @@ def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) 
     found = _proposal(daemon, given, ended=False) or _proposal(daemon, given, ended=True)
     if found is None:
         raise UnknownProposal(
-            f"there is no proposal '{given}' here", hint="`signerd proposals --all` lists them."
+            f"there is no proposal '{given}' here",
+            hint=f"Give {LEAST} characters of its id or more: `signerd proposals --all` lists them.",
         )
     if unseen:
         raise InvalidRequest(

@@ -94,9 +94,10 @@ def _in_the_way(found: "Mapping[str, Finding]") -> Exit | None:
 
 
 def _next(desk: Desk) -> str:
-    run = "" if desk.running() else "  signerd run                       in a window of its own\n"
+    named = "signerd" if desk.given is None else f"signerd --state {desk.given}"
+    run = "" if desk.running() else f"  {named} run       in a window of its own\n"
     return (
         f"Next, with your device connected:\n{run}"
-        "  signerd register                  gives the platform your device's public keys\n"
-        "  signerd vaults, signerd pin NAME  once the vault is made: compare it with the other signers"
+        f"  {named} register  gives the platform your device's public keys\n"
+        f"  {named} vaults    once the vault is made; then pin NAME: compare it with the other signers"
     )

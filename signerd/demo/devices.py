@@ -96,6 +96,11 @@ async def start_device(
     return device
 
 
+# A Trezor's first line where a key lies on another path than those of its own wallets.
+UNUSUAL_PATH = ("Wrong address path",)
+OF_EVERY_VAULT = "A Trezor warns so of every path of a vault's key. Here that is right: go on."
+
+
 async def press_yes(_title: str, _screen: Screen) -> bool:
     """The finger of a script: the right button, whatever is shown."""
     return True
@@ -109,6 +114,8 @@ def a_person_at(terminal: Terminal) -> Finger:
         words = f"y: {right}" + (f"   n: {left}" if left else "")
         answers = {"y": "right", "yes": "right"} | ({"n": "left", "no": "left"} if left else {})
         shown = boxed(title, screen.lines)
+        if screen.lines[:1] == UNUSUAL_PATH:
+            shown += f"\n{OF_EVERY_VAULT}"
         try:
             return await terminal.choose(f"Which button? {words}:", answers, shown=shown) == "right"
         except asyncio.CancelledError as end:

@@ -205,7 +205,7 @@ async def _vault(demo: Demo, owner: AsyncClient) -> Vault:
     codes = await _at_each(demo, lambda signer: _pin(demo, signer, vault.id), len(demo.signers))
     if len(set(codes)) != 1:
         raise DemoFailed(f"the desks show different verification codes: {codes}")
-    demo.tell(f"    every desk shows the verification code {codes[0]}")
+    demo.tell("    every desk showed the same verification code")
     return vault
 
 
@@ -217,7 +217,10 @@ async def _pin(demo: Demo, signer: Signer, vault_id: str) -> str:
     if vault.verification_code is None:
         raise DemoFailed(f"{signer.name} cannot read the vault: {vault.fault}")
     code = vault.verification_code
-    demo.tell(f"    {signer.name.capitalize()} compares the first address {vault.first_address}")
+    demo.tell(
+        f"    {signer.name.capitalize()} reads the verification code {code}\n"
+        f"    and compares the first address {vault.first_address}"
+    )
     pinned = await insisted(demo, lambda: signer.daemon.pin(vault_id, code))
     if not pinned.address_shown:
         raise DemoFailed(f"{signer.device.title} did not show the vault's first address")

@@ -1,6 +1,5 @@
 """Being signed in between commands: kept in private, renewed by one at a time; and as a service."""
 
-import contextlib
 import signal
 import socket
 import subprocess
@@ -175,15 +174,6 @@ def test_the_everyday_commands_start_without_the_platforms_server(tmp_path):
             assert "httpx" not in loaded
 
 
-def interrupted(program: "subprocess.Popen[str]") -> int:
-    """Its status after Ctrl-C, pressed again where Python lost one in the middle of a callback."""
-    for _again in range(10):
-        program.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return program.wait(5)
-    return program.wait(1)
-
-
 def test_ctrl_c_ends_at_once_with_130(tmp_path):
     """While a platform that took the connection says nothing."""
     password = tmp_path / "password"
@@ -200,5 +190,6 @@ def test_ctrl_c_ends_at_once_with_130(tmp_path):
             connection, _ = listener.accept()
             with connection:
                 connection.recv(1)
-                assert interrupted(program) == Exit.INTERRUPTED
+                program.send_signal(signal.SIGINT)
+                assert program.wait(300) == Exit.INTERRUPTED
             assert "Traceback" not in program.stderr.read()

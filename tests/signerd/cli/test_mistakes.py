@@ -78,7 +78,7 @@ NOT_THERE = "cannot be read: No such file or directory."
         ("nonsense", USAGE, "No such command 'nonsense'"),
         ("--nope", USAGE, "No such option '--nope'"),
         ("show", USAGE, "Missing argument 'ID'"),
-        ("show 8b", UNDECIDED, "there is no proposal '8b' here. `signerd proposals --all` lists them."),
+        ("show 8b", UNDECIDED, "there is no proposal '8b' here. Give 4 characters of its id or more"),
         (
             "show 8bdd",
             USAGE,

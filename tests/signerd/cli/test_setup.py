@@ -71,7 +71,7 @@ def test_what_is_needed_is_looked_at_then_the_person_is_asked_and_told_what_come
     for name in ("libraries", "permissions", "secrets", "platform", "clock"):
         assert f" {name} " in ended.out
     assert f"Signed in as {EMAIL}" in ended.out
-    assert "signerd run" in ended.out
+    assert f"signerd --state {state} run" in ended.out
     assert load_config(state / "config.toml").secrets.store == "file"
 
 

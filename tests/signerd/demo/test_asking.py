@@ -1,10 +1,12 @@
 """What the demo asks its person: a no is told and offered again, and the end waits for them."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from signerd.demo.programs import Programs
 from signerd.demo.stage import Demo
 from signerd.demo.terminal import Terminal
 from signerd.errors import AddressNotShown
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -114,6 +117,17 @@ sys.exit(story.main(auto=False))
 CTRL_C = object()
 
 
+@contextlib.contextmanager
+def killed_where_it_hangs(program: "subprocess.Popen[str]") -> Iterator[None]:
+    """Its output ends then, and the test says what is missing."""
+    watch = threading.Timer(PATIENCE, program.kill)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+
+
 @pytest.mark.parametrize(
     ("person", "status", "last"),
     [
@@ -132,14 +146,17 @@ CTRL_C = object()
     ],
 )
 def test_it_ends_at_once_and_calmly_wherever_the_person_ends_it(tmp_path, person, status, last):
-    with subprocess.Popen(
-        [sys.executable, "-u", "-c", PROGRAM],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as demo:
+    with (
+        subprocess.Popen(
+            [sys.executable, "-u", "-c", PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        ) as demo,
+        killed_where_it_hangs(demo),
+    ):
         assert demo.stdin is not None
         assert demo.stdout is not None
         said = ""
@@ -172,14 +189,17 @@ def test_make_has_nothing_to_report_of_a_demo_that_was_stopped(tmp_path):
     )
     program.chmod(0o755)
     root = Path(story.__file__).parents[2]
-    with subprocess.Popen(
-        ["make", "demo", f"VENV={tmp_path}", "-o", f"{tmp_path}/.installed"],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as make:
+    with (
+        subprocess.Popen(
+            ["make", "demo", f"VENV={tmp_path}", "-o", f"{tmp_path}/.installed"],
+            cwd=root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as make,
+        killed_where_it_hangs(make),
+    ):
         assert make.stdout is not None
         said = make.stdout.readline()
         os.killpg(make.pid, signal.SIGINT)
