@@ -196,6 +196,10 @@ def test_make_has_nothing_to_report_of_a_demo_that_was_stopped(tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # The tests may run below a make of their own, which this one would speak of.
+            env={
+                name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
+            },
             start_new_session=True,
         ) as make,
         killed_where_it_hangs(make),
