@@ -55,7 +55,10 @@ def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) 
     """
     if _ID.fullmatch(given):
         with contextlib.suppress(UnknownProposal):
-            return daemon.proposal(given)
+            shown = daemon.proposal(given)
+            if unseen:
+                _require_no_label(daemon, given)
+            return shown
     found = _proposal(daemon, given, ended=False) or _proposal(daemon, given, ended=True)
     if found is None:
         raise UnknownProposal(
@@ -68,6 +71,14 @@ def proposal_named(daemon: "DaemonClient", given: str, *, unseen: bool = False) 
             hint=f"'{given}' is {found.id}: {found.words}",
         )
     return daemon.proposal(_said(given, found, "proposal"))
+
+
+def _require_no_label(daemon: "DaemonClient", given: str) -> None:
+    """The platform makes the ids: one may read as the person's own name of a payee. Raises InvalidRequest."""
+    if not _WHOLE.fullmatch(given) and any(
+        given.casefold() == label.casefold() for line in daemon.proposals() for label in line.labels
+    ):
+        raise InvalidRequest(f"'{given}' is an id and your own name of an address: leave out --yes")
 
 
 def _proposal(daemon: "DaemonClient", given: str, *, ended: bool) -> Candidate | None:

@@ -4,6 +4,7 @@ Names of addresses are the person's own (``[addresses]`` of the configuration). 
 of a proposal, its memo and who made it, is no part of a title: it is bounded here, and shown as its word.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from custody.schemas.proposals import TxType
@@ -102,11 +103,15 @@ def _payment(found: Review, inspection: Inspection, labels: Labels) -> str:
     total = btc(sum(int(paid.amount) for paid in inspection.payments))
     if _goes_into_the_vault(found) and found.pin is not None:
         return f"Move {total} from your profile into '{_bounded(found.pin.name, LONGEST_NAME)}'"
-    first, *others = dict.fromkeys(paid.script_pubkey for paid in inspection.payments)
-    who = _who(first, inspection.network, labels)
-    if others:
-        who += " and one other" if len(others) == 1 else f" and {len(others)} others"
-    return f"Pay {total} to {who}"
+    sums: Counter[bytes] = Counter()
+    for paid in inspection.payments:
+        sums[paid.script_pubkey] += int(paid.amount)
+    # Who lists the outputs decides their order, and not who gets the most.
+    [(most, share)] = sums.most_common(1)
+    who = _who(most, inspection.network, labels)
+    if len(sums) == 1:
+        return f"Pay {total} to {who}"
+    return f"Pay {total} to {len(sums)} payees, {btc(share)} of it to {who}"
 
 
 def _goes_into_the_vault(found: Review) -> bool:

@@ -169,7 +169,9 @@ def _staged(path: Path, text: str) -> "Iterator[Put]":
     try:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
         beside.unlink(missing_ok=True)
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+        opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        # TOML is UTF-8, whatever the desktop's language writes.
+        with os.fdopen(opened, "w", encoding="utf-8", newline="\n") as file:
             os.fchmod(file.fileno(), mode)
             file.write(text)
             file.flush()

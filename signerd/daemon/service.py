@@ -200,13 +200,13 @@ class Daemon:
             return view
         return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, word)))})
 
-    async def proposals(self, *, ended: bool) -> tuple[ProposalLine, ...]:
+    async def proposals(self, *, ended: bool, by: Caller = TERMINAL) -> tuple[ProposalLine, ...]:
         """In the order in which they came; those that came to an end only where ``ended``."""
         states = [state for state in State if ended or state not in ENDED]
         lines, begun = [], self.follower.clock()
         for psbt_id in self.journal.ids(states):
             with contextlib.suppress(UnknownProposal):  # Forgotten meanwhile, for want of room.
-                lines.append(self._line(self.journal.record(psbt_id)))
+                lines.append(self._line(self.journal.record(psbt_id), by))
             if self.follower.clock() - begun >= AT_ONCE_SECONDS:
                 await asyncio.sleep(0)
                 begun = self.follower.clock()
@@ -240,11 +240,13 @@ class Daemon:
     async def verify_audit(self) -> AuditReport:
         return await self._chain.get()
 
-    def _line(self, record: Record) -> ProposalLine:
+    def _line(self, record: Record, by: Caller = TERMINAL) -> ProposalLine:
+        """As ``by`` may see it: an app is told none of the person's own names of addresses."""
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.brought is not None:
             return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
-        return proposal_line(record, self._review(record), network, self.config.labels)
+        labels = self.config.labels if by.app_id is None else NO_LABELS
+        return proposal_line(record, self._review(record), network, labels)
 
     def _review(self, record: Record) -> Review:
         return self.imported.reviews.of(record)
@@ -267,7 +269,8 @@ class Daemon:
             NotAllowed: an app imported it, and only the person decides about it.
         """
         self.imported.require_decider(psbt_id, by)
-        return self._line(self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.told)).record)
+        step = self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.told))
+        return self._line(step.record, by)
 
     async def reject(self, psbt_id: str, reason: str = "", by: Caller = TERMINAL) -> ProposalLine:
         """Record the person's no; the platform is told.
@@ -276,7 +279,7 @@ class Daemon:
             UnknownProposal, IllegalEvent, NotAllowed: nothing changed.
         """
         self.imported.require_decider(psbt_id, by)
-        return self._line(self.runner.decide(psbt_id, events.Refused(plain(reason), by.told)).record)
+        return self._line(self.runner.decide(psbt_id, events.Refused(plain(reason), by.told)).record, by)
 
     # --- signing in -----------------------------------------------------------------------------------------
 

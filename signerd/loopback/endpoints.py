@@ -252,7 +252,7 @@ async def proposals(
     service: Service, caller: By, ended: Annotated[bool, In.QUERY] = False
 ) -> tuple[shapes.ProposalLine, ...]:
     """An app finds what it brought under ``/psbts``, and what others brought nowhere (L13)."""
-    lines = await service.proposals(ended=ended)
+    lines = await service.proposals(ended=ended, by=caller)
     return lines if caller.app_id is None else tuple(line for line in lines if line.brought_by is None)
 
 

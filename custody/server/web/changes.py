@@ -89,6 +89,7 @@ def confirm_change(call: Call[ChangeRequest]) -> AppliedChange:
     target = _target(change.path)
     assert target.takes is not None, "what is asked for has a body"
     request = target.takes.model_validate(change.body)
+    second_person.require_cooled(call.db, change, request)
     answer = _make(call, call.db, second_person.maker_of(call.caller, change), target, request)
     return AppliedChange(change=second_person.confirmed(call.db, call.caller, change), answer=answer)
 

@@ -67,7 +67,7 @@ def test_an_argument_gets_to_its_place_in_the_row(state, shell):
         shell(state, lambda daemon: daemon.proposals(ended=True))
         with pytest.raises(UnknownProposal, match="no"):
             shell(state, lambda daemon: daemon.reject("p-1", "why"))
-        assert [call[:3] for call in found.service.calls] == [("proposals", True), ("reject", "p-1", "why")]
+        assert [call[:-1] for call in found.service.calls] == [("proposals", True), ("reject", "p-1", "why")]
 
 
 @SHELLS

@@ -10,13 +10,23 @@ from datetime import timedelta
 from typing import Final
 
 from pydantic import BaseModel
-from sqlalchemy import distinct, func, select
+from sqlalchemy import ScalarSelect, distinct, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import changes as wire
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.changes import ChangeStatus
+from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
+from custody.schemas.users import (
+    AddPermissionRequest,
+    AddWorkspaceToUserRequest,
+    ChangeUserRoleRequest,
+    CreateRoleRequest,
+    CreateWorkspaceRequest,
+    PermissionName,
+    RemovePermissionRequest,
+)
 from custody.schemas.vaults import UpdateVaultControlsRequest
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
@@ -33,12 +43,22 @@ from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.system import place_of
-from custody.server.store.models import Membership, PendingChange, Role, SecondPersonRule, Vault, Workspace
+from custody.server.store.models import (
+    Membership,
+    PendingChange,
+    Role,
+    RolePermission,
+    SecondPersonRule,
+    Vault,
+    Workspace,
+)
 from multisig import parse_btc
 
 LIFETIME: Final = timedelta(days=7)
 # A list that people read, and a bound on what one member can fill the database with.
 MAX_PENDING: Final = 100
+# What one member can fill of it.
+MAX_PENDING_EACH: Final = 10
 MAX_SHOWN: Final = 200
 # One who asks and one who confirms.
 FEWEST: Final = 2
@@ -73,8 +93,11 @@ class SecondPerson:
 
         Raises PermissionDenied, LastAdmin (fewer than two members hold such a role).
         """
-        if access.permissions != EVERY_PERMISSION:
-            raise PermissionDenied("Only a member with all seven permissions sets the organisation's rule.")
+        if _permissions_in_first(db, access.organisation_id, caller.user_id) != EVERY_PERMISSION:
+            raise PermissionDenied(
+                "Only a member with all seven permissions in the organisation's first workspace sets "
+                "its rule."
+            )
         found = db.get(SecondPersonRule, access.organisation_id)
         if request.role_name is None:
             said = "off"
@@ -107,12 +130,12 @@ class SecondPerson:
             select(func.count(distinct(Membership.user_id)))
             .join(Role, Role.id == Membership.role_id)
             .join(Workspace, Workspace.id == Role.workspace_id)
-            .where(Workspace.organisation_id == organisation_id, Role.name == rule.role_name)
+            .where(Workspace.id == _first(organisation_id), Role.name == rule.role_name)
         )
         if (db.scalar(holders) or 0) < FEWEST:
             raise LastAdmin(
-                f"Fewer than two members of the organisation would hold a role named {rule.role_name}, and "
-                "could confirm each other's changes."
+                f"Fewer than two members of the organisation's first workspace would hold its role "
+                f"{rule.role_name}, and could confirm each other's changes."
             )
 
     @staticmethod
@@ -142,6 +165,8 @@ class SecondPerson:
         for change in waiting:
             if (change.asked_by, change.path, change.body) == (caller.user_id, path, body):
                 return self._shown(change)
+        if sum(change.asked_by == caller.user_id for change in waiting) >= MAX_PENDING_EACH:
+            raise StateConflict(f"{MAX_PENDING_EACH} changes of yours wait already: decline some of them.")
         if len(waiting) >= MAX_PENDING:
             raise StateConflict(f"{MAX_PENDING} changes wait already: confirm or decline some of them.")
         cooling = timedelta(hours=rule.cooling_off_hours if self._loosens(db, request) else 0)
@@ -166,7 +191,7 @@ class SecondPerson:
     def listed(self, db: Session, caller: Caller, access: WorkspaceAccess) -> list[wire.Change]:
         """The organisation's, the newest first, for whoever may confirm; for anybody else their own."""
         query = select(PendingChange).where(PendingChange.organisation_id == access.organisation_id)
-        if not self._may_confirm(db, access):
+        if not self._may_confirm(db, caller, access):
             query = query.where(PendingChange.asked_by == caller.user_id)
         query = query.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
         return [self._shown(change) for change in db.scalars(query)]
@@ -180,13 +205,24 @@ class SecondPerson:
         still cooling off).
         """
         change = self._decidable(db, access, change_id)
-        if not self._may_confirm(db, access):
-            raise PermissionDenied("Your role in the workspace that you name is not the one that confirms.")
+        if not self._may_confirm(db, caller, access):
+            raise PermissionDenied(
+                "Your role in the organisation's first workspace is not the one that confirms."
+            )
         if change.asked_by == caller.user_id:
             raise PermissionDenied("You asked for it: another member confirms it.")
         if self._clock() < change.not_before:
             raise StateConflict(f"It is cooling off until {change.not_before.isoformat(timespec='seconds')}.")
         return change
+
+    def require_cooled(self, db: Session, change: PendingChange, request: BaseModel) -> None:
+        """What let no more go when it was asked for may do so by now. Raises StateConflict."""
+        rule = db.get(SecondPersonRule, change.organisation_id)
+        if rule is None or not self._loosens(db, request):
+            return
+        ready = change.asked_at + timedelta(hours=rule.cooling_off_hours)
+        if self._clock() < ready:
+            raise StateConflict(f"It is cooling off until {ready.isoformat(timespec='seconds')}.")
 
     def confirmed(self, db: Session, caller: Caller, change: PendingChange) -> wire.Change:
         """After the call was made in the name of whoever asked. Raises LastAdmin."""
@@ -199,7 +235,7 @@ class SecondPerson:
     ) -> wire.Change:
         """Raises NotFound, PermissionDenied, StateConflict."""
         change = self._decidable(db, access, request.change_id)
-        if change.asked_by != caller.user_id and not self._may_confirm(db, access):
+        if change.asked_by != caller.user_id and not self._may_confirm(db, caller, access):
             raise PermissionDenied("Whoever asked for it declines it, or whoever may confirm it.")
         return self._decided(
             db, caller, change, ChangeStatus.DECLINED, "CHANGE_DECLINED", request.reason or None
@@ -236,9 +272,15 @@ class SecondPerson:
         return self._shown(change)
 
     @staticmethod
-    def _may_confirm(db: Session, access: WorkspaceAccess) -> bool:
+    def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess) -> bool:
+        """By their role in the first workspace: who makes another one names its roles alone."""
         rule = db.get(SecondPersonRule, access.organisation_id)
-        return rule is not None and db.get_one(Role, access.role_id).name == rule.role_name
+        held = (
+            select(Role.name)
+            .join(Membership, Membership.role_id == Role.id)
+            .where(Membership.user_id == caller.user_id, Role.workspace_id == _first(access.organisation_id))
+        )
+        return rule is not None and db.scalars(held).first() == rule.role_name
 
     def _waiting(self, db: Session, organisation_id: int) -> list[PendingChange]:
         query = select(PendingChange).where(
@@ -255,8 +297,9 @@ class SecondPerson:
         return ChangeStatus.EXPIRED if is_over else status
 
     def _loosens(self, db: Session, request: BaseModel) -> bool:
-        """Whether it lets more money go, or to more places: a limit that is raised or counted otherwise, a
-        new address, a vault that is no longer bound; and the rule itself.
+        """Whether it lets more money go, or to more places, or lets more people decide about it: a limit that
+        is raised or counted otherwise, a role or permission that is given, a new address, a vault that is no
+        longer bound; and the rule itself.
         """
         match request:
             case UpdateRolePoliciesRequest():
@@ -271,7 +314,18 @@ class SecondPerson:
                 vault = db.get_one(Vault, request.vault_id)
                 is_unbound = vault.only_address_book and not request.only_address_book
                 return is_unbound or (request.maker_may_approve and not vault.maker_may_approve)
-            case AddWhitelistAddressRequest() | wire.SecondPersonRuleRequest():
+            case RemovePermissionRequest():
+                return False
+            case (
+                AddWhitelistAddressRequest()
+                | wire.SecondPersonRuleRequest()
+                | CreateRoleRequest()
+                | AddPermissionRequest()
+                | ChangeUserRoleRequest()
+                | AddWorkspaceToUserRequest()
+                | InviteToWorkspaceRequest()
+                | CreateWorkspaceRequest()
+            ):
                 return True
         return False
 
@@ -295,6 +349,21 @@ class SecondPerson:
 
     def _record(self, db: Session, caller: Caller, access: WorkspaceAccess, action: str, what: str) -> None:
         self._audit.record(db, caller, Category.PEOPLE, action, what, access=access)
+
+
+def _first(organisation_id: int) -> "ScalarSelect[int]":
+    """The workspace that the organisation was founded with. Each later one is its maker's alone at first."""
+    query = select(func.min(Workspace.id)).where(Workspace.organisation_id == organisation_id)
+    return query.scalar_subquery()
+
+
+def _permissions_in_first(db: Session, organisation_id: int, user_id: int) -> frozenset[PermissionName]:
+    query = (
+        select(RolePermission.permission)
+        .join(Membership, Membership.role_id == RolePermission.role_id)
+        .where(Membership.workspace_id == _first(organisation_id), Membership.user_id == user_id)
+    )
+    return frozenset(PermissionName(name) for name in db.scalars(query))
 
 
 def _raises(before: SpendingPolicy, limit: str, cycle: Cycle) -> bool:

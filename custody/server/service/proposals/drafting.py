@@ -203,8 +203,10 @@ class Drafter:
         coins = largest_first(_without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan)))[:MAX_INPUTS]
         if not coins:
             raise _nothing_to_sweep(db, source, plan, kept)
-        fee = plan.fee(len(coins), with_change=False)
-        whole = intent.of_everything(Sats(sum(coin.amount for coin in coins) - fee))
+        fee, held = plan.fee(len(coins), with_change=False), sum(coin.amount for coin in coins)
+        if held <= fee:
+            raise InsufficientFunds(f"The vault's coins hold {held} sat, and their fee alone is {fee} sat.")
+        whole = intent.of_everything(Sats(held - fee))
         selection = Selection(tuple(coins), Sats(0), fee)
         try:
             draft = self._build(db, vault, whole, plan, quote, selection, kept)

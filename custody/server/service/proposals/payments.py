@@ -59,7 +59,7 @@ class Intent:
 
 
 def read_intent(request: CreatePsbtRequest, network: Network, *, may_sweep: bool = False) -> Intent:
-    """One recipient without any amount is sent everything, where ``may_sweep``.
+    """One address without any amount is sent everything, where ``may_sweep``.
 
     Raises Invalid, WrongNetworkAddress (P28), Dust (P29).
     """
@@ -80,9 +80,10 @@ def read_intent(request: CreatePsbtRequest, network: Network, *, may_sweep: bool
 
 
 def _names_no_amount(request: CreatePsbtRequest) -> bool:
+    """A link is none of these: what it asks for may stand in it in a way that is not read here."""
     if request.amounts_sats is not None or len(request.recipients) != 1:
         return False
-    return parse_recipient(request.recipients[0], "/recipients/0").amount is None
+    return not request.recipients[0].strip().lower().startswith("bitcoin:")
 
 
 def _data(request: CreatePsbtRequest) -> bytes | None:

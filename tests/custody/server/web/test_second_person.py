@@ -111,6 +111,27 @@ class TestRule:
         refused(rule(some.calls), 403, "PERMISSION_DENIED")
         ok(rule(alice))
 
+    def test_p56_a_workspace_of_ones_own_gives_no_say(self, world, alice, dora):
+        """Whoever makes a workspace is its administrator, and names its roles."""
+        mallory = add_someone(world, "Mallory", {PermissionName.MANAGE_WORKSPACE}).calls
+        body = {"org_id": 1, "workspace_id": 1, "name": "Scratch", "network": "testnet"}
+        ok(mallory.post("/api/v1/create-workspace", body))
+        own = {"workspace_id": 2, "is_on": True, "role_name": "Administrator"}
+        refused(mallory.post("/api/v1/update-second-person-rule", own), 403, "PERMISSION_DENIED")
+        ok(rule(alice))
+        change = ok(ask(alice, "update-role-policies", **RAISED))
+        confirmed = {"workspace_id": 2, "change_id": change["change_id"]}
+        refused(mallory.post("/api/v1/confirm-change", confirmed), 403, "PERMISSION_DENIED")
+        ok(decide(dora, change))
+
+    def test_p56_one_member_leaves_room_for_the_others(self, world, alice, ruled):
+        mallory = add_someone(world, "Mallory", {PermissionName.PAYMENT_INIT})
+        for number in range(10):
+            ok(ask(mallory.calls, "add-whitelist-address", name=f"n{number}", address=SHOP))
+        refused(ask(mallory.calls, "add-whitelist-address", name="m", address=SHOP), 409, "STATE_CONFLICT")
+        change = ok(ask(alice, "remove-user-from-workspace", user_uuid=mallory.user_id))
+        ok(decide(ruled, change))
+
     def test_p56_enough_people_stay_to_confirm(self, alice, ruled):
         change = ok(ask(alice, "change-user-role", user_uuid=2, role_id=SIGNER))
         refused(decide(ruled, change), 409, "LAST_ADMIN")
@@ -188,6 +209,25 @@ class TestCoolingOff:
         for change in (raised, listed, off):
             ok(decide(dora, change))
         assert limit_of(dora) == "5.00000000"
+
+    def test_p57_what_lets_no_more_go_when_it_is_asked_for_may_do_so_when_it_is_confirmed(
+        self, world, alice, ruled
+    ):
+        raised = ok(ask(alice, "update-role-policies", **RAISED))
+        world.clock.advance(hours=24)
+        alice, dora = again(world), again(world, DORA)
+        ok(decide(dora, raised))
+        sleeping = ok(ask(alice, "update-role-policies", **RAISED))
+        ok(decide(dora, ok(ask(alice, "update-role-policies", **RAISED | {"new_transaction_limit": "0.1"}))))
+        refused(decide(dora, sleeping), 409, "STATE_CONFLICT")
+        assert limit_of(dora) == "0.10000000"
+
+    def test_p57_a_role_is_no_way_around_it(self, alice, ruled):
+        role = {"name": "Big", "permissions": ["PAYMENT_INIT"], "transaction_limit": "1000"}
+        made = ok(ask(alice, "create-role", **role, cycle_period="M", cycle_day=1))
+        moved = ok(ask(alice, "change-user-role", user_uuid=2, role_id=SIGNER))
+        for change in (made, moved):
+            refused(decide(ruled, change), 409, "STATE_CONFLICT")
 
 
 class TestOwner:

@@ -148,8 +148,7 @@ class TestEverything:
         assert funded.wallets()[0]["locked_sats"] == 700_000
 
     def test_the_record_says_how_much_that_is_and_data_may_go_with_it(self, funded):
-        link = f"bitcoin:{SHOP}?label=Shop"
-        created = ok(funded.propose(recipients=[link], amounts_sats=None, op_return="moved", fee_rate="2"))
+        created = ok(funded.propose(recipients=[SHOP], amounts_sats=None, op_return="moved", fee_rate="2"))
         record = funded.proposal(created["psbt_id"])
         assert (record["recipients"], record["op_return"]) == ([SHOP], "0x" + b"moved".hex())
         assert record["amounts_sats"] == [700_000 - record["fee_sats"]]
@@ -173,7 +172,8 @@ class TestEverything:
 
     def test_only_one_recipient_alone_may_go_without_an_amount(self, funded):
         link = f"bitcoin:{SHOP}?amount=0.001"
-        for recipients in ([SHOP, CAFE], [link, CAFE]):
+        unread = (f"bitcoin:{SHOP}", f"BITCOIN:{SHOP.upper()}?AMOUNT=0.001", f"bitcoin:{SHOP}?amt=0.001")
+        for recipients in ([SHOP, CAFE], [link, CAFE], *([text] for text in unread)):
             problem = refused(funded.propose(recipients=recipients, amounts_sats=None), 422, "VALIDATION")
             assert "needs an amount" in problem["errors"][0]["detail"]
 
