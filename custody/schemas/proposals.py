@@ -58,7 +58,7 @@ class TxType(StrEnum):
 
 class CreatePsbtRequest(Request):
     """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or BIP-21 URIs that carry amounts. One
-    recipient alone, without any amount, is sent everything that the vault can spend, less the fee.
+    address alone, and no amount, is sent everything that the vault can spend, less the fee; a link is not.
 
     ``op_return`` is hex where prefixed ``0x``, else UTF-8. ``fee_rate`` is in sat/vB, decimal.
 
