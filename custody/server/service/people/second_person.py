@@ -24,7 +24,6 @@ from custody.schemas.users import (
     ChangeUserRoleRequest,
     CreateRoleRequest,
     CreateWorkspaceRequest,
-    PermissionName,
     RemovePermissionRequest,
 )
 from custody.schemas.vaults import UpdateVaultControlsRequest
@@ -42,12 +41,12 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import PolicyStore
+from custody.server.service.people.staff import permissions_of
 from custody.server.service.system import place_of
 from custody.server.store.models import (
     Membership,
     PendingChange,
     Role,
-    RolePermission,
     SecondPersonRule,
     Vault,
     Workspace,
@@ -93,7 +92,8 @@ class SecondPerson:
 
         Raises PermissionDenied, LastAdmin (fewer than two members hold such a role).
         """
-        if _permissions_in_first(db, access.organisation_id, caller.user_id) != EVERY_PERMISSION:
+        role = _role_in_first(db, access.organisation_id, caller.user_id)
+        if role is None or permissions_of(db, role.id) != EVERY_PERMISSION:
             raise PermissionDenied(
                 "Only a member with all seven permissions in the organisation's first workspace sets "
                 "its rule."
@@ -275,12 +275,8 @@ class SecondPerson:
     def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess) -> bool:
         """By their role in the first workspace: who makes another one names its roles alone."""
         rule = db.get(SecondPersonRule, access.organisation_id)
-        held = (
-            select(Role.name)
-            .join(Membership, Membership.role_id == Role.id)
-            .where(Membership.user_id == caller.user_id, Role.workspace_id == _first(access.organisation_id))
-        )
-        return rule is not None and db.scalars(held).first() == rule.role_name
+        role = _role_in_first(db, access.organisation_id, caller.user_id)
+        return rule is not None and role is not None and role.name == rule.role_name
 
     def _waiting(self, db: Session, organisation_id: int) -> list[PendingChange]:
         query = select(PendingChange).where(
@@ -357,13 +353,13 @@ def _first(organisation_id: int) -> "ScalarSelect[int]":
     return query.scalar_subquery()
 
 
-def _permissions_in_first(db: Session, organisation_id: int, user_id: int) -> frozenset[PermissionName]:
+def _role_in_first(db: Session, organisation_id: int, user_id: int) -> Role | None:
     query = (
-        select(RolePermission.permission)
-        .join(Membership, Membership.role_id == RolePermission.role_id)
-        .where(Membership.workspace_id == _first(organisation_id), Membership.user_id == user_id)
+        select(Role)
+        .join(Membership, Membership.role_id == Role.id)
+        .where(Membership.user_id == user_id, Role.workspace_id == _first(organisation_id))
     )
-    return frozenset(PermissionName(name) for name in db.scalars(query))
+    return db.scalars(query).first()
 
 
 def _raises(before: SpendingPolicy, limit: str, cycle: Cycle) -> bool:
