@@ -15,7 +15,7 @@ import httpx
 import platformdirs
 
 from custody.receipts import Doubt, NoReceipts, Receipts, Silence
-from firmware_bridge import Bridge, RegistrationFile, UnreadableRegistrations
+from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.config import Config, rules_of
 from signerd.account.follower import Follower
@@ -144,6 +144,7 @@ def _bridge(config: Config, state: Path) -> Bridge:
         usb=config.devices.usb,
         sandbox=config.devices.sandbox,
         registrations=registrations,
+        deadlines=Deadlines(person=config.devices.person_minutes * 60.0),
         turn=_turn(state),
     )
 
