@@ -77,6 +77,8 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
         "dave@example.org is invited",
         "The limit is 2.00000000 BTC.",
         "The limit is 1.50000000 BTC.",
+        "No changes wait.",
+        "The vault 'Cold reserve' is frozen.\n  It goes on once another person says so",
         "vaults.vault_policy_replaced",
         "Signed out.",
     ):
@@ -84,7 +86,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
     assert keyring.secret is None
     (made,) = [one for one in admin.proposals(1).items if one.description == "Invoice of May"]
     assert (made.recipients, made.amounts_sats) == ([SHOP], [50_000])
-    assert len(COMMANDS) == 16
+    assert len(COMMANDS) == 19
 
 
 def test_nothing_is_sent_before_a_yes_and_what_is_asked_shows_the_address(desk, admin, service):
