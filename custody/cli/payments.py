@@ -114,6 +114,53 @@ def propose_command(
         _tell(proposal)
 
 
+@click.command("max-send")
+@pass_desk
+@click.argument("vault", help="Its id, the beginning of it, or its name.")
+@click.argument(
+    "recipients", nargs=-1, required=True, metavar="RECIPIENT...", help="Addresses, or names of them."
+)
+@click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
+@click.option("--fee-rate", type=FeeRate(), help="In sat/vB, instead of a priority.")
+@workspace_option
+@json_option
+def max_send_command(
+    desk: Desk,
+    vault: str,
+    recipients: tuple[str, ...],
+    priority: str | None,
+    fee_rate: str | None,
+    workspace: str | None,
+    as_json: bool,
+) -> None:
+    """Say what one payment to these recipients can send at most, and why it is not more."""
+    from custody.schemas.coins import MaxSendQuery
+
+    if priority is not None and fee_rate is not None:
+        fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        source = vault_of(client, place.workspace_id, vault)
+        book = client.whitelist_addresses(place.workspace_id)
+        query = MaxSendQuery.model_validate(
+            {
+                "workspace_id": place.workspace_id,
+                "wallet_id": source.id,
+                "recipients": [
+                    _payment(0, one, source.chain, book, unseen=False).address for one in recipients
+                ],
+                "priority": priority,
+                "fee_rate": fee_rate,
+            }
+        )
+        found = client.max_send(query)
+    if as_json:
+        answer(found)
+        return
+    say(f"{amount(found.amount_sats)}, with a fee of {amount(found.fee_sats)} at {found.fee_rate} sat/vB")
+    say(f"  {found.words}")
+
+
 def _tell(proposal: "Proposal") -> None:
     say(f"Proposed: {proposal.psbt_id}")
     say(f"  fee    {amount(proposal.fee_sats)}, {proposal.fee_rate} sat/vB")
