@@ -61,6 +61,9 @@ class FeeRate(click.ParamType[str]):
     metavar="AMOUNT RECIPIENT",
     help="One more; may be repeated.",
 )
+@click.option(
+    "--coin", "coins", multiple=True, metavar="TXID:N", help="Spend exactly this coin; again for each."
+)
 @click.option("--description", help="What it is for, as the signers read it.")
 @click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
 @click.option("--fee-rate", type=FeeRate(), help="In sat/vB, instead of a priority.")
@@ -73,6 +76,7 @@ def propose_command(
     sats: int,
     recipient: str,
     also: tuple[tuple[int, str], ...],
+    coins: tuple[str, ...],
     description: str | None,
     priority: str | None,
     fee_rate: str | None,
@@ -101,10 +105,13 @@ def propose_command(
                 "description": description,
                 "priority": priority,
                 "fee_rate": fee_rate,
+                "coins": [one.lower() for one in coins] or None,
             }
         )
         for line in _summary(source, payments, description, _fee_words(priority, fee_rate)):
             aside(line)
+        for coin in request.coins or ():
+            aside(f"  spends {coin}")
         confirm(desk.answers, "Propose this payment?", yes=yes)
         made = client.create_psbt(request, idempotency_key=uuid4().hex)
         proposal = client.proposal(made.psbt_id)

@@ -253,6 +253,12 @@ def _is_own_change() -> ColumnElement[bool]:
     return _is_there(makers)
 
 
+def is_own_change(db: Session, coin: ChainCoin) -> bool:
+    """The same, of one coin of a vault."""
+    one = ChainCoin.chain == coin.chain, ChainCoin.txid == coin.txid, ChainCoin.vout == coin.vout
+    return bool(db.scalar(select(_is_own_change()).where(*one), {"vault_id": coin.vault_id}))
+
+
 def is_locked() -> ColumnElement[bool]:
     """The condition, in a statement over coins, that a proposal holds the coin."""
     return _is_there(

@@ -30,9 +30,11 @@ from custody.server.domain.selection import (
     other_locktimes,
     select_fewest,
     select_from,
+    settle,
 )
 from custody.server.service.backends import Quote
 from custody.server.service.proposals.coins import Utxo, VaultCoins, coins_to_spend, kept_for_tokens
+from custody.server.service.proposals.naming_coins import Named
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import Proposal, Vault
@@ -214,6 +216,35 @@ class Drafter:
         selection = Selection(tuple(coins), Sats(0), fee)
         draft = self._build(db, vault, whole, plan, quote, selection, kept)
         return whole, draft.distinct(db, quote.tip.height) if distinct else draft
+
+    def spending(
+        self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote, named: Named
+    ) -> tuple[Intent, Draft]:
+        """The payment out of exactly these coins, as a transaction that no proposal has yet; of a sweep, all
+        that they hold, less the fee.
+
+        Raises InsufficientFunds, Dust, Invalid.
+        """
+        plan = plan_of(policy_of(vault), intent, rate)
+        held = sum(utxo.amount for utxo in named.coins)
+        most = max(0, held - plan.fee(len(named.coins), with_change=False))
+        if intent.sweeps and most:
+            intent = intent.of_everything(Sats(most))
+        selection = settle(named.coins, replace(plan, target=intent.total)) if most else None
+        if selection is None:
+            raise InsufficientFunds(
+                f"The coins that are named hold {held} sat: {intent.total} sat and the fee are more. At most "
+                f"{most} sat can be sent from them.",
+                figures={"maximum_sats": most},
+            )
+        try:
+            draft = self._build(db, vault, intent, plan, quote, selection, named.kept)
+        except PsbtTooLarge as error:
+            sentence = (
+                f"These coins and the transactions that made them are more than a device takes: {error}"
+            )
+            raise Invalid.at("/coins", sentence, error.code) from error
+        return intent, draft.distinct(db, quote.tip.height)
 
     def cheapest(
         self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote

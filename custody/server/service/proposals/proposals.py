@@ -26,6 +26,7 @@ from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.maximum import MaximumSend
+from custody.server.service.proposals.naming_coins import named_coins
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.records import Reader, proposal_records
 from custody.server.service.proposals.signing import APPROVER
@@ -118,6 +119,10 @@ class Proposals:
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
         derive_ahead(vault)
+        if request.coins is not None:
+            named = named_coins(db, vault, request.coins, quote.tip.height, intent.outputs)
+            intent, draft = self._drafter.spending(db, vault, intent, rate, quote, named)
+            return Prepared(intent, draft, _paid_elsewhere(db, vault, intent))
         if intent.sweeps:
             intent, draft = self._drafter.sweep(db, vault, intent, rate, quote, distinct=tries > 0)
             return Prepared(intent, draft, _paid_elsewhere(db, vault, intent))
@@ -158,6 +163,8 @@ class Proposals:
         try:
             self._limits.require(db, caller, access, vault, movement)
         except (RoleLimitExceeded, VaultLimitExceeded):
+            if request.coins is not None or prepared.intent.sweeps:
+                raise
             draft = self._at_less_fee(db, caller, access, vault, request, prepared)
             movement = replace(movement, amount=Sats(prepared.paid + draft.selection.fee))
         proposal = self._insert(db, caller, vault, request, prepared.intent, draft, movement)
@@ -187,7 +194,7 @@ class Proposals:
         # Most refusals end here, and take no more of the writers' time.
         require(plan_of(policy_of(vault), intent, rate).fee(1, with_change=False))
         cheapest = self._drafter.cheapest(db, vault, intent, rate, quote)
-        draft = prepared.draft if intent.sweeps or cheapest is None else cheapest
+        draft = prepared.draft if cheapest is None else cheapest
         require(draft.selection.fee)
         return draft
 
