@@ -214,6 +214,39 @@ class DecodedCall(Shape):
     whitelist_hash: Label | None = None
 
 
+class TroubleKind(StrEnum):
+    """What is wrong with a proposal's transaction."""
+
+    # Another transaction in the mempool spends one of its coins.
+    CONFLICT = "conflict"
+    # A confirmed one does, which is no version of it.
+    DOUBLE_SPENT = "double-spent"
+    # It was sent, and the mempool has dropped it.
+    NOT_IN_MEMPOOL = "not-in-mempool"
+    # Below what nodes take now.
+    FEE_TOO_LOW = "fee-too-low"
+    # It has waited for hours, and pays less than the chain asks for.
+    SLOW = "slow"
+
+
+Advice = Literal["bump", "wait", "resend", "none"]
+
+
+class ProposalTrouble(Shape):
+    """Why a transaction gets no further, in ``words``, and what can be done. ``advice``: ``bump``, a new version at a higher fee
+    (``replaces_psbt_id``) or a child that pays for it (``accelerates_psbt_id``); ``wait``; ``resend``, which the platform does
+    by itself; ``none``, it is over. ``txid`` is the other transaction of a conflict or a double spend, and ``psbt_id`` the
+    workspace's proposal that it is of, if it is one.
+    """  # noqa: E501
+
+    kind: TroubleKind
+    words: Prose
+    advice: Advice
+    txid: Label | None = None
+    psbt_id: Label | None = None
+    since: Timestamp
+
+
 class Proposal(Shape):
     """``GET /api/v1/psbt``. ``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""  # noqa: E501
 
@@ -250,6 +283,7 @@ class Proposal(Shape):
     block_height: Count | None = None
     failure_code: Label | None = None
     failure_reason: Prose | None = None
+    trouble: ProposalTrouble | None = None
     replaces_psbt_id: Label | None = None
     replaced_by_psbt_id: Label | None = None
     # Whether create-psbt takes its id in replaces_psbt_id: it waits, and no newer version of it does.

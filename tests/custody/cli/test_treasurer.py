@@ -4,13 +4,14 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from custody.cli import kept, proposals
 from custody.client import Client
 from custody.schemas.address_book import AddWhitelistAddressRequest
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import Advice, ProposalStatus
 from custody.terminal import Exit
 from multisig import Network, encode_address
 from tests.support.custody import CAFE, SHOP, Desk
@@ -180,4 +181,5 @@ def test_a_mistake_is_told_in_words(admin, service, words, status, sentence):
 
 def test_the_statuses_are_those_of_the_platform():
     assert {*proposals.OPEN, *proposals.ENDED} == {status.lower() for status in ProposalStatus}
+    assert set(proposals._ADVICE) == set(get_args(Advice))
     assert kept.Settings("https://custody.example", "a@b.example").store == "keyring"

@@ -187,11 +187,12 @@ def _spendable() -> Select[int]:
 @cache
 def _tally() -> Select[str, int]:
     """By the names of `Tally`."""
+    may_be_spent = and_(_is_mature(), _is_of(Tier.OWN_UNCONFIRMED))
     kind = case(
         (is_locked(), "held"),
-        (~and_(_is_mature(), _is_of(Tier.OWN_UNCONFIRMED)), "waiting"),
-        (ChainCoin.amount_sats <= bindparam("cost"), "small"),
-        else_="free",
+        (and_(may_be_spent, ChainCoin.amount_sats > bindparam("cost")), "free"),
+        (may_be_spent, "small"),
+        else_="waiting",
     ).label("kind")
     ours = ChainCoin.vault_id == bindparam("vault_id"), ChainCoin.spent_by.is_(None)
     each = select(kind, ChainCoin.amount_sats).where(*ours).subquery()
@@ -220,10 +221,7 @@ def _unspent() -> tuple[ColumnElement[bool], ...]:
 
 
 def _is_mature() -> ColumnElement[bool]:
-    return or_(
-        ChainCoin.is_coinbase.is_(False),
-        func.coalesce(ChainCoin.height <= bindparam("mature_height"), false()),
-    )
+    return or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height"))
 
 
 def _is_of(tier: Tier) -> ColumnElement[bool]:
