@@ -80,6 +80,7 @@ for command in (
     sign_in.whoami_command,
     vaults.vault,
     payments.propose_command,
+    payments.max_send_command,
     proposals.proposals_command,
     proposals.approve_status_command,
     members.member,
