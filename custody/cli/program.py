@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from custody.cli import auditing, limits, members, payments, proposals, sign_in, vaults
+from custody.cli import auditing, limits, members, payments, proposals, service_accounts, sign_in, vaults
 from custody.cli.common import own_answers
 from custody.cli.desk import Desk, Outside
 from custody.terminal import Exit, put, tell
@@ -82,6 +82,7 @@ for command in (
     proposals.approve_status_command,
     members.member,
     limits.limit,
+    service_accounts.service_account,
 ):
     app.add_command(command)
 

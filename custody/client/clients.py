@@ -12,6 +12,7 @@ from custody.client.payments import (
 )
 from custody.client.people import InvitationCalls, OnboardingCalls, PeopleCalls, RoleCalls
 from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
+from custody.client.service_accounts import ServiceAccountCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
 from custody.client.tokens import TokenCalls
 
@@ -34,6 +35,7 @@ class Api(
     TokenCalls,
     WebhookCalls,
     ChangeCalls,
+    ServiceAccountCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 

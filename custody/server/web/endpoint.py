@@ -147,6 +147,11 @@ class Call(Generic[Body_co]):
         return self.services.people.enter(db, self.caller, workspace_id, self.endpoint.permissions)
 
 
+def address_of(request: Request) -> str:
+    """Where the request comes from, behind a trusted proxy as the proxy says."""
+    return request.client.host if request.client else "local"
+
+
 def services_of(request: Request) -> Services:
     """The use cases of the platform that the request came to."""
     services: Services = request.app.state.services

@@ -51,6 +51,7 @@ class Template(StrEnum):
     ONBOARDING_APPROVED = "onboarding-approved"
     ONBOARDING_REJECTED = "onboarding-rejected"
     WEBHOOK_DISABLED = "webhook-disabled"
+    SERVICE_SECRET = "service-secret"  # noqa: S105 - a name
 
 
 # Second factors, as mails and the audit log call them.
@@ -171,6 +172,12 @@ TEXTS: Mapping[Template, Text] = {
         "the receiver failed for\n"
         "days, or said that it is gone.\n\n"
         "Look into its deliveries, repair the receiver, and enable the webhook again.\n",
+    ),
+    Template.SERVICE_SECRET: Text(
+        "A secret of your service account {name} was made",
+        "Somebody, probably you, made a new secret of the service account {name} in the workspace "
+        "{workspace}.\nWhoever has it acts in your name, as far as the account may.\n\n"
+        "If this was not you, change your password at once and revoke the service account.\n",
     ),
 }
 # Makes and stores the secrets of a mail when it is sent, by address. None where there is nothing to send any

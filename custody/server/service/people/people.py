@@ -18,6 +18,7 @@ from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Permissions
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.staff import role_shapes
+from custody.server.service.sign_in.service_accounts import narrowed
 from custody.server.store.models import Membership, Organisation, Role, RolePermission, User, Workspace
 
 
@@ -34,14 +35,20 @@ class People:
 
         Raises NotFound for a workspace of an organisation that the caller does not belong to (P24), and
         PermissionDenied where the role does not carry the permission in this workspace (P25). Every call
-        asks, so that a change of roles counts at once (P23).
+        asks, so that a change of roles counts at once (P23). A program has its own workspace alone, and
+        there a part of what its maker has (P67).
         """
+        if caller.service is not None and caller.service.workspace_id != workspace_id:
+            raise NotFound("There is no such workspace.")
         access = _access(db, caller.user_id, workspace_id)
+        if access is not None and caller.service is not None:
+            access = narrowed(db, caller.service, access)
         if access is None:
             raise _no_entry(db, caller.user_id, workspace_id)
         if needs and not access.holds_any(needs):
             wanted = " or ".join(sorted(needs))
-            raise PermissionDenied(f"Your role in this workspace does not carry {wanted}.")
+            whose = "Your role" if caller.service is None else "What this service account may do"
+            raise PermissionDenied(f"{whose} in this workspace does not carry {wanted}.")
         return access
 
     def user_info(self, db: Session, user_id: int) -> wire.User:

@@ -18,6 +18,7 @@ from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.changes import ChangeStatus
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
+from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest
 from custody.schemas.users import (
     AddPermissionRequest,
     AddWorkspaceToUserRequest,
@@ -41,6 +42,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import PolicyStore
+from custody.server.service.people.service_accounts import widens
 from custody.server.service.people.staff import permissions_of
 from custody.server.service.system import place_of
 from custody.server.store.models import (
@@ -315,6 +317,7 @@ class SecondPerson:
             case (
                 AddWhitelistAddressRequest()
                 | wire.SecondPersonRuleRequest()
+                | CreateServiceAccountRequest()
                 | CreateRoleRequest()
                 | AddPermissionRequest()
                 | ChangeUserRoleRequest()
@@ -323,7 +326,7 @@ class SecondPerson:
                 | CreateWorkspaceRequest()
             ):
                 return True
-        return False
+        return isinstance(request, UpdateServiceAccountRequest) and widens(db, request)
 
     def _shown(self, change: PendingChange) -> wire.Change:
         return wire.Change(

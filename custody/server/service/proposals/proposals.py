@@ -200,7 +200,8 @@ class Proposals:
 
 
 def _reader(caller: Caller, access: WorkspaceAccess) -> Reader:
-    return Reader(caller.user_id, access.holds_any(APPROVER))
+    """A program signs nothing: it is no signer, whoever its maker is."""
+    return Reader(caller.user_id if caller.service is None else 0, access.holds_any(APPROVER))
 
 
 def no_such_proposal() -> NotFound:

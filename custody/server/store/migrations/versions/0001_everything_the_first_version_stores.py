@@ -1150,3 +1150,29 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["set_by"], ["users.id"], name=op.f("fk_second_person_rules_set_by_users")),
         sa.PrimaryKeyConstraint("organisation_id", name=op.f("pk_second_person_rules")),
     )
+    op.create_table(
+        "service_accounts",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("made_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("rights", sa.JSON(), nullable=False),
+        sa.Column("networks", sa.JSON(), nullable=False),
+        sa.Column("secret_hash", sa.LargeBinary(), nullable=True),
+        sa.Column("former_hash", sa.LargeBinary(), nullable=True),
+        sa.Column("former_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_used_from", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(["made_by"], ["users.id"], name=op.f("fk_service_accounts_made_by_users")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_service_accounts_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_service_accounts")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("service_accounts", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_service_accounts_made_by"), ["made_by"], unique=False)
+        batch_op.create_index(batch_op.f("ix_service_accounts_workspace_id"), ["workspace_id"], unique=False)
