@@ -50,7 +50,7 @@ class Endpoint:
     specification's name for ``workspace_id`` in this endpoint.
 
     ``needs_second_person``: where the organisation has the rule, it is asked for and confirmed instead
-    (`web/changes.py`).
+    (`web/changes.py`). The runner sees to that where the row has permissions, else the handler.
 
     ``prepares``: for ``Unit.WRITE``, slow work that only reads. It runs in a snapshot before the writers'
     lock is taken, after the caller's check. The handler gets its result as ``call.prepared``, and raises

@@ -84,7 +84,7 @@ class TestRule:
             "add-workspace-to-user", "remove-user-from-workspace", "create-workspace", "invite-to-workspace",
             "add-whitelist-address", "rename-whitelist-address", "remove-whitelist-address",
             "create-webhook", "update-webhook", "delete-webhook", "update-second-person-rule",
-            "create-service-account", "update-service-account",
+            "create-service-account", "update-service-account", "revoke-key",
         }  # fmt: skip
         for answer in (
             alice.post("/api/v1/add-whitelist-address", {"workspace_id": 1, "name": "x", "address": SHOP}),
