@@ -33,6 +33,7 @@ from custody.server.service.network.watcher import Watcher
 from custody.server.service.operations.jobs import ENDLESS
 from custody.server.service.operations.regtest import FUND, MINE, OperatorTasks
 from custody.server.service.people.invitations import InvitationExpiry
+from custody.server.service.people.second_person import ChangeExpiry
 from custody.server.service.proposals.ending import Expiry, KeptCoins
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
@@ -251,12 +252,13 @@ class Background:
     def expiry(self) -> Sweep:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
         invitations = InvitationExpiry(self.store, self.clock, self.audit)
+        asked = ChangeExpiry(self.store, self.clock, self.audit)
         forgetting = [
             Tidying(self.store, self.clock, parts) for parts in ((*OVER, forget_sent), EXPIRED_LOGS)
         ]
         kept = KeptCoins(self.store, self.clock, self.audit, self.lifecycle)
         again = Rebroadcast(self.store, self.clock, self.random)
-        return Sweeps((proposals, kept, again, invitations, self.checkpoints, *forgetting))
+        return Sweeps((proposals, kept, again, invitations, asked, self.checkpoints, *forgetting))
 
 
 def _each(acts: Iterable[Callable[[], object]]) -> None:

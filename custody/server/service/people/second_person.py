@@ -41,10 +41,12 @@ from custody.server.domain.limits import Cycle, SpendingPolicy
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.tidying import sweep
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.people.service_accounts import widens
 from custody.server.service.people.staff import permissions_of
-from custody.server.service.system import place_of
+from custody.server.service.system import PLATFORM, place_of
+from custody.server.store import Store
 from custody.server.store.models import (
     Membership,
     PendingChange,
@@ -187,7 +189,7 @@ class SecondPerson:
         )
         db.add(change)
         db.flush()
-        self._record(db, caller, access, "CHANGE_ASKED", _words(change))
+        self._record(db, caller, access, "CHANGE_ASKED", _words(change), change)
         return self._shown(change)
 
     def listed(self, db: Session, caller: Caller, access: WorkspaceAccess) -> list[wire.Change]:
@@ -270,7 +272,8 @@ class SecondPerson:
         change.decided_at = self._clock()
         db.flush()
         who = f"asked by {change.asked_by_name} (user {change.asked_by})"
-        self._record(db, caller, place_of(db, change.workspace_id), action, f"{_words(change)}, {who}")
+        place = place_of(db, change.workspace_id)
+        self._record(db, caller, place, action, f"{_words(change)}, {who}", change)
         return self._shown(change)
 
     @staticmethod
@@ -346,8 +349,61 @@ class SecondPerson:
             reason=change.reason,
         )
 
-    def _record(self, db: Session, caller: Caller, access: WorkspaceAccess, action: str, what: str) -> None:
-        self._audit.record(db, caller, Category.PEOPLE, action, what, access=access)
+    def _record(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        action: str,
+        what: str,
+        change: PendingChange | None = None,
+    ) -> None:
+        told = None if change is None else told_of(change)
+        self._audit.record(db, caller, Category.PEOPLE, action, what, access=access, told=told)
+
+
+class ChangeExpiry:
+    """Records changes that expired. They count as expired from that moment on, recorded or not."""
+
+    def __init__(self, store: Store, clock: Clock, audit: AuditLog) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+
+    def run_due(self) -> int:
+        """Marks what has expired, and returns how many."""
+        due = (
+            select(PendingChange)
+            .where(
+                PendingChange.status == ChangeStatus.PENDING.value,
+                PendingChange.expires_at <= self._clock(),
+            )
+            .order_by(PendingChange.expires_at)
+        )
+        return sweep(self._store, due, self._expire)
+
+    def _expire(self, db: Session, change: PendingChange) -> None:
+        change.status = ChangeStatus.EXPIRED.value
+        db.flush()
+        self._audit.record(
+            db,
+            PLATFORM,
+            Category.PEOPLE,
+            "CHANGE_EXPIRED",
+            _words(change),
+            access=place_of(db, change.workspace_id),
+            told=told_of(change),
+        )
+
+
+def told_of(change: PendingChange) -> dict[str, object]:
+    """What webhooks are told of it: no body, which may hold names and addresses."""
+    return {
+        "change_id": change.id,
+        "path": change.path,
+        "asked_by": change.asked_by,
+        "decided_by": change.decided_by,
+    }
 
 
 def _first(organisation_id: int) -> "ScalarSelect[int]":

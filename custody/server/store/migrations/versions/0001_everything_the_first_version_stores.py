@@ -958,6 +958,7 @@ def upgrade() -> None:
         sa.Column("bytecode_hash", sa.LargeBinary(), nullable=False),
         sa.Column("deploy_family_id", sa.String(), nullable=False),
         sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("told_status", sa.String(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint("decimals >= 0 AND decimals <= 18", name=op.f("ck_contracts_decimals")),
         sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_contracts_created_by_users")),
@@ -1051,6 +1052,7 @@ def upgrade() -> None:
         sa.Column("address_script", sa.LargeBinary(), nullable=True),
         sa.Column("family_id", sa.String(), nullable=False),
         sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("told_status", sa.String(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(
             ["contract_uid"], ["contracts.uid"], name=op.f("fk_contract_calls_contract_uid_contracts")
@@ -1112,7 +1114,7 @@ def upgrade() -> None:
         sa.Column("decided_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("reason", sa.String(), nullable=True),
         sa.CheckConstraint(
-            "status IN ('PENDING', 'APPLIED', 'DECLINED')", name=op.f("ck_pending_changes_status")
+            "status IN ('PENDING', 'APPLIED', 'DECLINED', 'EXPIRED')", name=op.f("ck_pending_changes_status")
         ),
         sa.ForeignKeyConstraint(["asked_by"], ["users.id"], name=op.f("fk_pending_changes_asked_by_users")),
         sa.ForeignKeyConstraint(
@@ -1132,6 +1134,11 @@ def upgrade() -> None:
         batch_op.create_index(
             "ix_pending_changes_by_age",
             ["organisation_id", "status", "asked_at"],
+            unique=False,
+        )
+        batch_op.create_index(
+            batch_op.f("ix_pending_changes_status_pending_changes_expires_at"),
+            ["status", "expires_at"],
             unique=False,
         )
 
