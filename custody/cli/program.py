@@ -7,7 +7,17 @@ from typing import NoReturn
 
 import click
 
-from custody.cli import auditing, limits, members, payments, proposals, service_accounts, sign_in, vaults
+from custody.cli import (
+    auditing,
+    limits,
+    mail,
+    members,
+    payments,
+    proposals,
+    service_accounts,
+    sign_in,
+    vaults,
+)
 from custody.cli.common import own_answers
 from custody.cli.desk import Desk, Outside
 from custody.terminal import Exit, put, tell
@@ -83,6 +93,7 @@ for command in (
     members.member,
     limits.limit,
     service_accounts.service_account,
+    mail.mail_command,
 ):
     app.add_command(command)
 

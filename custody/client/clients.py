@@ -10,7 +10,7 @@ from custody.client.payments import (
     ProposalCalls,
     VaultCalls,
 )
-from custody.client.people import InvitationCalls, OnboardingCalls, PeopleCalls, RoleCalls
+from custody.client.people import InvitationCalls, MailCalls, OnboardingCalls, PeopleCalls, RoleCalls
 from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
 from custody.client.service_accounts import ServiceAccountCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
@@ -22,6 +22,7 @@ class Api(
     SignInAccountCalls,
     PeopleCalls,
     RoleCalls,
+    MailCalls,
     KeyCalls,
     VaultCalls,
     ProposalCalls,

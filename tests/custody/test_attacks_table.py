@@ -10,7 +10,7 @@ import pytest
 from tests.support.documented import missing_tests, rows
 
 PLATFORM, NODE, EXPLORER = "P: the platform", "N: the node", "E: the explorer"
-NUMBERS = {*range(1, 61), 67, 68, 69, 70}
+NUMBERS = {*range(1, 61), 67, 68, 69, 70, 71}
 
 
 def numbers(text: str) -> set[int]:

@@ -100,6 +100,8 @@ WITHOUT_PERMISSION: dict[str, tuple[str, ...]] = {
         "GET /api/v1/own-service-account",
         "GET /api/v1/get-user-info",
         "POST /api/v1/update-user-info",
+        "GET /api/v1/mail-settings",
+        "POST /api/v1/update-mail-settings",
         "POST /api/v1/key-challenge",
         "POST /api/v1/register-key",
         "POST /api/v1/revoke-key",

@@ -27,6 +27,8 @@ from custody.server.store.models import Job
 
 log = structlog.get_logger()
 MAIL: Final = "mail"
+# Of what waits for a person: `waiting`.
+WAITING: Final = "waiting-mail"
 # Retries settle at one a minute. After half a day without a mail server, the mail has lost its use.
 MAX_ATTEMPTS: Final = 12 * 60
 # Whom a mail went to is remembered for as long as an operator may be asked where it is.
@@ -228,7 +230,7 @@ class MailJobs:
 
     def __init__(self, mailer: Mailer, makers: Mapping[Template, Maker], public_url: str | None) -> None:
         """Raises CannotMail."""
-        self._mailer = mailer
+        self.mailer = mailer
         self._makers = makers
         self._public_url = _checked_url(public_url)
 
@@ -257,7 +259,7 @@ class MailJobs:
         if made is None:
             return Done()
         try:
-            self._mailer.send(TEXTS[template].fill(to, {**values, **made}, self._public_url))
+            self.mailer.send(TEXTS[template].fill(to, {**values, **made}, self._public_url))
         except MailRefused as error:
             return Dead(error.detail)
         except MailUnavailable as error:
@@ -271,7 +273,7 @@ def _later(task: Task, reason: str) -> Verdict:
 
 def forget_sent(db: Session, now: datetime) -> int:
     """A part of `Tidying`."""
-    over = select(Job.id).where(Job.kind == MAIL, Job.done_at <= now - SENT_MAIL_KEPT)
+    over = select(Job.id).where(Job.kind.in_((MAIL, WAITING)), Job.done_at <= now - SENT_MAIL_KEPT)
     found = db.scalars(over.limit(BATCH)).all()
     db.execute(delete(Job).where(Job.id.in_(found)))
     return len(found)

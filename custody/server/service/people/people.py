@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
 from custody.schemas.common import ApiNetwork, NullString, NullTime
+from custody.schemas.mail import MailSettings, UpdateMailSettingsRequest
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -78,6 +79,26 @@ class People:
         shown = self.user_info(db, user.id)
         if changed:
             self._audit.record(db, caller, Category.PEOPLE, "USER_INFO_UPDATED", ", ".join(changed))
+        return shown
+
+    def mail_settings(self, db: Session, caller: Caller) -> MailSettings:
+        user = db.get_one(User, caller.user_id)
+        return MailSettings(waiting=user.mails_waiting, amounts=user.mails_amounts)
+
+    def update_mail_settings(
+        self, db: Session, caller: Caller, request: UpdateMailSettingsRequest
+    ) -> MailSettings:
+        """What is so already is not recorded."""
+        user, before = db.get_one(User, caller.user_id), self.mail_settings(db, caller)
+        user.mails_waiting = before.waiting if request.waiting is None else request.waiting
+        user.mails_amounts = before.amounts if request.amounts is None else request.amounts
+        db.flush()
+        shown = self.mail_settings(db, caller)
+        if shown != before:
+            said = "when something waits" if shown.waiting else "never when something waits"
+            with_amounts = "with amounts" if shown.amounts else "without amounts"
+            what = f"mailed {said}, {with_amounts}"
+            self._audit.record(db, caller, Category.PEOPLE, "MAIL_SETTINGS_CHANGED", what)
         return shown
 
     def set_default(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.User:

@@ -43,6 +43,7 @@ from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import sweep
 from custody.server.service.limits.limits import PolicyStore
+from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.service_accounts import widens
 from custody.server.service.people.staff import permissions_of
 from custody.server.service.system import PLATFORM, place_of
@@ -96,7 +97,7 @@ class SecondPerson:
 
         Raises PermissionDenied, LastAdmin (fewer than two members hold such a role).
         """
-        role = _role_in_first(db, access.organisation_id, caller.user_id)
+        role = role_in_first(db, access.organisation_id, caller.user_id)
         if role is None or permissions_of(db, role.id) != EVERY_PERMISSION:
             raise PermissionDenied(
                 "Only a member with all seven permissions in the organisation's first workspace sets "
@@ -190,6 +191,12 @@ class SecondPerson:
         db.add(change)
         db.flush()
         self._record(db, caller, access, "CHANGE_ASKED", _words(change), change)
+        confirm = (
+            select(Membership.user_id)
+            .join(Role, Role.id == Membership.role_id)
+            .where(Role.workspace_id == _first(access.organisation_id), Role.name == rule.role_name)
+        )
+        tell_waiting(db, confirm.where(Membership.user_id != caller.user_id), now)
         return self._shown(change)
 
     def listed(self, db: Session, caller: Caller, access: WorkspaceAccess) -> list[wire.Change]:
@@ -280,7 +287,7 @@ class SecondPerson:
     def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess) -> bool:
         """By their role in the first workspace: who makes another one names its roles alone."""
         rule = db.get(SecondPersonRule, access.organisation_id)
-        role = _role_in_first(db, access.organisation_id, caller.user_id)
+        role = role_in_first(db, access.organisation_id, caller.user_id)
         return rule is not None and role is not None and role.name == rule.role_name
 
     def _waiting(self, db: Session, organisation_id: int) -> list[PendingChange]:
@@ -412,7 +419,7 @@ def _first(organisation_id: int) -> "ScalarSelect[int]":
     return query.scalar_subquery()
 
 
-def _role_in_first(db: Session, organisation_id: int, user_id: int) -> Role | None:
+def role_in_first(db: Session, organisation_id: int, user_id: int) -> Role | None:
     query = (
         select(Role)
         .join(Membership, Membership.role_id == Role.id)

@@ -241,7 +241,7 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
             Proposal.status == ProposalStatus.PENDING.value,
             Proposal.replaced_by_id.is_(None),
             _may_decide(wanted.awaiting),
-            ~_has_decided(wanted.awaiting),
+            ~has_decided(wanted.awaiting),
         )
     return query
 
@@ -255,7 +255,7 @@ def _may_decide(user_id: int) -> ColumnElement[bool]:
     )
 
 
-def _has_decided(user_id: int) -> Exists:
+def has_decided(user_id: int) -> Exists:
     """The user has declined, or approved with every signature that is needed."""
     return exists().where(
         Decision.proposal_id == Proposal.id,

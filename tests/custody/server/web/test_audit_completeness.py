@@ -305,6 +305,9 @@ EXAMPLES: dict[str, Example] = {
     "POST /api/v1/update-user-info": lambda story: story.desk.signers["alice"].post(
         "/api/v1/update-user-info", {"first_name": "Alice"}
     ),
+    "POST /api/v1/update-mail-settings": lambda story: story.desk.signers["alice"].post(
+        "/api/v1/update-mail-settings", {"amounts": True}
+    ),
     "POST /api/v1/create-workspace": lambda story: story.keep(
         "workspace", story.here("create-workspace", org_id=1, name="Second", network="testnet")
     ),

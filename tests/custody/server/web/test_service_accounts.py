@@ -11,7 +11,7 @@ from custody.server.web.endpoint import Auth
 from custody.server.web.routes import ENDPOINTS
 from custody.server.web.service_accounts import FOR_PROGRAMS
 from tests.support.asgi import asgi_client
-from tests.support.custody import ok, refused
+from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As
 from tests.support.service_accounts import create, holding, issue, made, program, revoke
 from tests.support.staff import add_someone, remove, remove_permission
@@ -108,12 +108,16 @@ class TestRights:
         assert (entry["action"], entry["user_uuid"]) == ("PERMISSION_DENIED", 1)
         assert entry["user_name"] == f"alice@example.org, service account {account_id} (bob@example.org)"
 
-    def test_its_repeated_requests_are_apart_from_its_makers(self, world, alice):
-        _, bot = made(world, alice, rights=["MANAGE_WORKSPACE"])
-        body = {"workspace_id": 1, "vault_id": "none", "description": "", "recipients": []}
-        for caller in (alice, bot):
-            answer = caller.post("/api/v1/create-psbt", body, **{"Idempotency-Key": "same"})
-            assert answer.json()["code"] != "IDEMPOTENCY_KEY_REUSED"
+    def test_its_repeated_requests_are_apart_and_what_it_proposes_is_its_makers(self, desk):
+        desk.deposit(100_000, 100_000)
+        _, bot = made(desk.world, desk.admin, rights=["MANAGE_WORKSPACE"])
+        body = {"wallet_id": desk.vault["id"], "tx_type": "send", "recipients": [SHOP], "description": ""}
+        body |= {"workspace_id": 1, "amounts_sats": [20_000]}
+        key = {"Idempotency-Key": "same"}
+        first, other = (ok(each.post("/api/v1/create-psbt", body, **key)) for each in (desk.admin, bot))
+        assert first["psbt_id"] != other["psbt_id"]
+        assert ok(bot.post("/api/v1/create-psbt", body, **key)) == other
+        assert desk.proposal(other["psbt_id"])["created_by_name"] == "admin@example.org"
 
 
 class TestSecondPerson:

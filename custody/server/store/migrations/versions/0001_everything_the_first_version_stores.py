@@ -257,6 +257,9 @@ def upgrade() -> None:
         sa.Column("surname", sa.String(), nullable=True),
         sa.Column("phone_number", sa.String(), nullable=True),
         sa.Column("is_operator", sa.Boolean(), nullable=False),
+        sa.Column("mails_waiting", sa.Boolean(), nullable=False),
+        sa.Column("mails_amounts", sa.Boolean(), nullable=False),
+        sa.Column("waiting_mailed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("default_org_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column(
             "default_workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True
