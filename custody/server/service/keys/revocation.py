@@ -49,8 +49,7 @@ class KeyRevocation:
 
         ``agreed_in``: the organisation in which a second person confirms it. Raises NotFound,
         PermissionDenied, SecondPersonNeeded (a member's), StateConflict (a lost key stays lost),
-        VaultsLeftShort (unless
-        forced).
+        VaultsLeftShort (unless forced).
         """
         key = db.get(Key, request.key_id)
         if key is None:
