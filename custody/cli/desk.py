@@ -186,7 +186,7 @@ class Desk:
         """
         with refusals():
             if is_service():
-                with self._as_service() as client:
+                with self._as_program() if is_program() else self._as_service() as client:
                     yield client
                 return
             with self._client(self.settings()) as client:
@@ -223,8 +223,20 @@ class Desk:
                 client.run(renew(client.core, stale=kept))
 
     @contextmanager
+    def _as_program(self) -> "Iterator[Client]":
+        """With a service account's secret: nothing is opened that would have to be ended."""
+        from custody.client import Session
+
+        platform, file = os.environ.get("CUSTODY_PLATFORM", ""), Path(os.environ["CUSTODY_SECRET_FILE"])
+        if not platform:
+            fail("no platform is named", "Set CUSTODY_PLATFORM beside CUSTODY_SECRET_FILE.", Exit.USAGE)
+        with self._client(Settings(platform, "", ca_file=os.environ.get("CUSTODY_CA_FILE"))) as client:
+            client.core.session = Session.of_service_account(_secret_in(file, "secret"))
+            yield client
+
+    @contextmanager
     def _as_service(self) -> "Iterator[Client]":
-        """A session for this one command."""
+        """A session for this one command, with a password."""
         from custody.client import ClientError
 
         names = ("CUSTODY_PLATFORM", "CUSTODY_EMAIL", "CUSTODY_PASSWORD_FILE")
@@ -236,10 +248,11 @@ class Desk:
                 Exit.USAGE,
             )
         with self._client(Settings(platform, email, ca_file=os.environ.get("CUSTODY_CA_FILE"))) as client:
-            if client.login(email, _password_in(Path(file)), device=DEVICE_NAME).requires_2fa:
+            if client.login(email, _secret_in(Path(file), "password"), device=DEVICE_NAME).requires_2fa:
                 fail(
-                    f"{email} is asked for a code, which no service can give",
-                    "Make an account for the service with --no-two-factor, or sign in with custody login.",
+                    f"{email} is asked for a code, which no program can give",
+                    "It has a second factor, or somebody guesses at its password. Nobody guesses the "
+                    "secret of a service account: custody service-account make.",
                     Exit.SIGNED_OUT,
                 )
             try:
@@ -274,17 +287,22 @@ def is_handed() -> bool:
 
 def is_service() -> bool:
     """Whether the environment names the account, for a program that nobody signs in."""
-    return bool(os.environ.get("CUSTODY_PASSWORD_FILE"))
+    return is_program() or bool(os.environ.get("CUSTODY_PASSWORD_FILE"))
 
 
-def _password_in(file: Path) -> str:
-    """Raises Stop where others could read it, or there is none."""
+def is_program() -> bool:
+    """Whether it has a service account of its own."""
+    return bool(os.environ.get("CUSTODY_SECRET_FILE"))
+
+
+def _secret_in(file: Path, kind: str) -> str:
+    """``kind``: password or secret. Raises Stop where others could read it, or there is none."""
     try:
         with file.open("rb") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
             text = opened.read(MOST_PASSWORD_BYTES).decode().rstrip("\r\n")
     except (OSError, UnicodeDecodeError):
-        raise Stop(f"{file} holds no password", "Write it there, mode 0600.", Exit.STATE) from None
+        raise Stop(f"{file} holds no {kind}", "Write it there, mode 0600.", Exit.STATE) from None
     if mode & 0o077:
         fail(f"{file} is open to other users (mode {mode:o})", f"chmod 600 {file}", Exit.STATE)
     return text

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.cli.common import Stop, fail
+from custody.cli.desk import is_program
 from custody.naming import Ambiguous, Candidate, named
 from custody.terminal import Exit
 
@@ -59,6 +60,10 @@ def chosen(given: str, candidates: Iterable[Candidate], kind: str, hint: str, *,
 
 def places(client: "Client") -> list[Place]:
     """The caller's workspaces, the default one first."""
+    if is_program():
+        own = client.own_service_account()
+        name, organisation = f"workspace {own.workspace_id}", f"organisation {own.org_id}"
+        return [Place(own.org_id, own.workspace_id, name, organisation, "", "service account")]
     user = client.user_info()
     found = [
         Place(

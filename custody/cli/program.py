@@ -7,7 +7,19 @@ from typing import NoReturn
 
 import click
 
-from custody.cli import auditing, changes, freezing, limits, members, payments, proposals, sign_in, vaults
+from custody.cli import (
+    auditing,
+    changes,
+    freezing,
+    limits,
+    mail,
+    members,
+    payments,
+    proposals,
+    service_accounts,
+    sign_in,
+    vaults,
+)
 from custody.cli.common import own_answers
 from custody.cli.desk import Desk, Outside
 from custody.terminal import Exit, put, tell
@@ -86,6 +98,8 @@ for command in (
     members.member,
     limits.limit,
     changes.change,
+    service_accounts.service_account,
+    mail.mail_command,
 ):
     app.add_command(command)
 

@@ -1,14 +1,18 @@
 """``custody login``, ``logout`` and ``whoami``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from custody.cli.common import fail, json_option
-from custody.cli.desk import CREDENTIAL, Desk, is_handed, is_service, pass_desk
+from custody.cli.desk import CREDENTIAL, Desk, is_handed, is_program, is_service, pass_desk
 from custody.cli.kept import read_settings
 from custody.cli.meant import places
 from custody.terminal import EMAIL, Exit, answer, aside, say, table
+
+if TYPE_CHECKING:
+    from custody.schemas.service_accounts import ServiceAccount
 
 STORES = ("keyring", "file")
 OF_A_FILE = (
@@ -76,6 +80,9 @@ def logout_command(desk: Desk, as_json: bool) -> None:
 def whoami_command(desk: Desk, as_json: bool) -> None:
     """The account, its workspaces and its roles; the first workspace is the one that is meant by default."""
     with desk.client() as client:
+        if is_program():
+            _tell_program(client.own_service_account(), str(client.core.base_url), as_json=as_json)
+            return
         user, known = client.user_info(), places(client)
         url = str(client.core.base_url)
     service = is_service()
@@ -89,3 +96,11 @@ def whoami_command(desk: Desk, as_json: bool) -> None:
         table(("ID", "WORKSPACE", "ORGANISATION", "NETWORK", "ROLE"), rows)
     else:
         say("The account is in no workspace.")
+
+
+def _tell_program(own: "ServiceAccount", url: str, *, as_json: bool) -> None:
+    if as_json:
+        answer({"service_account": own, "platform": url, "service": True})
+        return
+    say(f"Service account {own.service_account_id} ({own.name}) of {own.made_by_name} at {url}")
+    say(f"In workspace {own.workspace_id} it may {', '.join(own.rights)}, until {own.expires_at:%Y-%m-%d}.")

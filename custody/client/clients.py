@@ -10,8 +10,9 @@ from custody.client.payments import (
     ProposalCalls,
     VaultCalls,
 )
-from custody.client.people import InvitationCalls, OnboardingCalls, PeopleCalls, RoleCalls
+from custody.client.people import InvitationCalls, MailCalls, OnboardingCalls, PeopleCalls, RoleCalls
 from custody.client.records import LogCalls, PurchaseCalls, WebhookCalls
+from custody.client.service_accounts import ServiceAccountCalls
 from custody.client.sign_in import SignInAccountCalls, SignInCalls
 from custody.client.tokens import TokenCalls
 
@@ -21,6 +22,7 @@ class Api(
     SignInAccountCalls,
     PeopleCalls,
     RoleCalls,
+    MailCalls,
     KeyCalls,
     VaultCalls,
     ProposalCalls,
@@ -34,6 +36,7 @@ class Api(
     TokenCalls,
     WebhookCalls,
     ChangeCalls,
+    ServiceAccountCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 

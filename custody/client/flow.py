@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
+from math import inf
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
@@ -46,6 +47,11 @@ class Session:
     access_token: str = field(default="", repr=False)
     refresh_token: str = field(default="", repr=False)
     ends_at: float = 0.0
+
+    @classmethod
+    def of_service_account(cls, secret: str) -> "Session":
+        """A program's: good until the platform says otherwise, and renewed by nobody."""
+        return cls(sid="", access_token=secret, ends_at=inf)
 
     def is_due(self, now: float) -> bool:
         return not self.access_token or now >= self.ends_at - RENEW_BEFORE_SECONDS
@@ -198,7 +204,8 @@ def renew(core: Core, *, stale: Session) -> Plan[None]:
     if session is not None and session is not stale:
         return
     if session is None or not session.refresh_token:
-        raise SignedOut("the session has ended")
+        is_program = session is not None and session.ends_at == inf
+        raise SignedOut("the platform takes this secret no more" if is_program else "the session has ended")
     cookie = {"Cookie": f"{REFRESH_COOKIE}={session.refresh_token}"}
     request = core.build("POST", "/auth/refresh", RefreshRequest(sid=session.sid), headers=cookie)
     # Safe to repeat: the previous refresh token stays valid until its successor is first used.

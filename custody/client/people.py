@@ -10,6 +10,7 @@ from custody.schemas.invitations import (
     InviteToWorkspaceRequest,
     RevokeInviteRequest,
 )
+from custody.schemas.mail import MailSettings, UpdateMailSettingsRequest
 from custody.schemas.onboarding import (
     OnboardingRequest,
     OnboardingStatus,
@@ -118,6 +119,18 @@ class PeopleCalls:
     @row("POST", "/api/v1/update-workspace", WorkspaceInfo)
     @staticmethod
     def update_workspace(body: UpdateWorkspaceRequest) -> Sent:
+        return Sent(body)
+
+
+class MailCalls:
+    @row("GET", "/api/v1/mail-settings", MailSettings, repeatable=True)
+    @staticmethod
+    def mail_settings() -> Sent:
+        return Sent()
+
+    @row("POST", "/api/v1/update-mail-settings", MailSettings, repeatable=True)
+    @staticmethod
+    def update_mail_settings(body: UpdateMailSettingsRequest) -> Sent:
         return Sent(body)
 
 

@@ -15,6 +15,7 @@ from pydantic import Field, StrictInt, StringConstraints
 
 from custody.schemas.common import (
     ApiNetwork,
+    IntId,
     Label,
     Name,
     NullString,
@@ -93,11 +94,14 @@ class RegisterKeyRequest(KeyChallengeRequest):
 
 
 class RevokeKeyRequest(Request):
-    """``POST /api/v1/revoke-key``. ``force``: also where a vault keeps fewer signers than a movement needs."""  # noqa: E501
+    """``POST /api/v1/revoke-key``. ``force``: also where a vault keeps fewer signers than a movement needs.
+    ``workspace_id``: for ``POST /api/v1/request-change`` alone, where a member's key is under the rule of two people.
+    """  # noqa: E501
 
     key_id: TextId
     reason: RevokedReason
     force: bool = False
+    workspace_id: IntId | None = None
 
 
 class Key(Shape):

@@ -66,7 +66,30 @@ class EventKind(StrEnum):
 
     VAULT_CREATED = "vault.created"
     VAULT_LIMIT_CHANGED = "vault.limit_changed"
+    # By one; unfrozen by two.
+    VAULT_FROZEN = "vault.frozen"
+    VAULT_UNFROZEN = "vault.unfrozen"
+    VAULT_CONTROLS_CHANGED = "vault.controls_changed"
     ROLE_LIMIT_CHANGED = "role.limit_changed"
+
+    # A token's deployment, and calls of tokens, by the statuses of their records. The first one is told of by
+    # proposal.created; pending: it waits again.
+    TOKEN_PENDING = "token.pending"  # noqa: S105 - no secret
+    TOKEN_BROADCASTING = "token.broadcasting"  # noqa: S105 - no secret
+    TOKEN_CONFIRMED = "token.confirmed"  # noqa: S105 - no secret
+    TOKEN_FAILED = "token.failed"  # noqa: S105 - no secret
+    CALL_PENDING = "call.pending"
+    CALL_STALLED = "call.stalled"
+    CALL_BROADCASTING = "call.broadcasting"
+    # Mined, and with its effect; failed, too, where it was mined without any.
+    CALL_CONFIRMED = "call.confirmed"
+    CALL_FAILED = "call.failed"
+
+    # What needs a second person, in the workspace that it is about.
+    CHANGE_REQUESTED = "change.requested"
+    CHANGE_CONFIRMED = "change.confirmed"
+    CHANGE_DECLINED = "change.declined"
+    CHANGE_EXPIRED = "change.expired"
 
     MEMBER_ADDED = "member.added"
     MEMBER_ROLE_CHANGED = "member.role_changed"

@@ -48,6 +48,7 @@ from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
 from custody.server.service.people.second_person import SecondPerson
+from custody.server.service.people.service_accounts import ServiceAccounts
 from custody.server.service.people.setup import Setup
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
@@ -228,6 +229,7 @@ def _wire(
         rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
         idempotency=Idempotency(clock),
         sessions=account.sessions,
+        service_signin=account.service_signin,
         signin=account.signin,
         account=account,
         people=people,
@@ -242,6 +244,7 @@ def _wire(
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         invitations=Invitations(clock, random, audit, people, grants),
         second_person=SecondPerson(clock, random, audit, world.policies),
+        service_accounts=ServiceAccounts(clock, random, audit),
         address_book=AddressBook(clock, audit),
         onboarding=Onboarding(clock, audit),
         vaults=Vaults(clock, random, audit, limits),

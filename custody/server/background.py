@@ -26,13 +26,16 @@ from custody.server.service.jobs.outbox import Handler, Outbox
 from custody.server.service.jobs.tidying import OVER, Sweep, Sweeps, Tidying
 from custody.server.service.jobs.workers import HANDS, Loop, Workers, alone, serve_outbox, survive
 from custody.server.service.lifecycle import Lifecycle
-from custody.server.service.mail.jobs import MAIL, MailJobs, forget_sent
+from custody.server.service.mail.jobs import MAIL, WAITING, MailJobs, forget_sent
+from custody.server.service.mail.waiting import WaitingMail
 from custody.server.service.network.broadcast import Broadcaster, Rebroadcast
 from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.watcher import Watcher
 from custody.server.service.operations.jobs import ENDLESS
 from custody.server.service.operations.regtest import FUND, MINE, OperatorTasks
+from custody.server.service.operations.waiting import waiting_for
 from custody.server.service.people.invitations import InvitationExpiry
+from custody.server.service.people.second_person import ChangeExpiry
 from custody.server.service.proposals.ending import Expiry, KeptCoins
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
@@ -206,7 +209,9 @@ class Background:
         """A worker of its own for mail: a mail server that hangs must not keep a transaction from the
         network.
         """
-        return Outbox(self.store, self.clock, new_id(self.random), {MAIL: self.mail_jobs}, span=self.span)
+        waiting = WaitingMail(self.store, self.clock, self.mail_jobs.mailer, waiting_for)
+        handlers: dict[str, Handler] = {MAIL: self.mail_jobs, WAITING: waiting}
+        return Outbox(self.store, self.clock, new_id(self.random), handlers, span=self.span)
 
     def webhook_outbox(self) -> Outbox:
         """Another for webhooks, whose receivers are strangers; each delivery knows itself when it is to be
@@ -251,12 +256,13 @@ class Background:
     def expiry(self) -> Sweep:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
         invitations = InvitationExpiry(self.store, self.clock, self.audit)
+        asked = ChangeExpiry(self.store, self.clock, self.audit)
         forgetting = [
             Tidying(self.store, self.clock, parts) for parts in ((*OVER, forget_sent), EXPIRED_LOGS)
         ]
         kept = KeptCoins(self.store, self.clock, self.audit, self.lifecycle)
         again = Rebroadcast(self.store, self.clock, self.random)
-        return Sweeps((proposals, kept, again, invitations, self.checkpoints, *forgetting))
+        return Sweeps((proposals, kept, again, invitations, asked, self.checkpoints, *forgetting))
 
 
 def _each(acts: Iterable[Callable[[], object]]) -> None:

@@ -6,7 +6,7 @@ import hmac
 import re
 import unicodedata
 from base64 import b32encode, urlsafe_b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -157,13 +157,31 @@ def judge(token: PresentedToken, used_generation: int) -> Verdict:
 
 
 @dataclass(frozen=True)
+class ServiceCaller:
+    """The program behind a call, and the secret that it came with, as its hash."""
+
+    account_id: int
+    workspace_id: int
+    secret_hash: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Caller:
-    """A signed-in person. ``trace_id`` ties log, error and audit entry of one request together."""
+    """A signed-in person. ``trace_id`` ties log, error and audit entry of one request together.
+
+    ``service``: the program that acts in the person's name; such a call has no session.
+    """
 
     user_id: int
     session_id: int
     name: str
     trace_id: str
+    service: ServiceCaller | None = None
+
+    @property
+    def counted_as(self) -> int:
+        """Whose calls are counted together: a program uses up none of its maker's."""
+        return self.user_id if self.service is None else -self.service.account_id
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ _PROPOSAL: Final = (
     "block_height", "block_hash",
 )  # fmt: skip
 _DEPOSIT: Final = ("vault_id", "txid", "vout", "amount_sats", "block_height", "block_hash")
+_TOKEN: Final = ("contract_uid", "vault_id", "psbt_id", "txid", "status")
+# ``path``: of the call that is asked for, one of the platform's own words.
+_CHANGE: Final = ("change_id", "path", "asked_by", "decided_by")
 
 # A field that is not listed here does not leave the platform, even if a use case passes it.
 CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
@@ -31,7 +34,13 @@ CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
     **{kind: _DEPOSIT for kind in EventKind if kind.startswith("deposit.")},
     EventKind.VAULT_CREATED: ("vault_id",),
     EventKind.VAULT_LIMIT_CHANGED: ("vault_id",),
+    EventKind.VAULT_FROZEN: ("vault_id",),
+    EventKind.VAULT_UNFROZEN: ("vault_id",),
+    EventKind.VAULT_CONTROLS_CHANGED: ("vault_id",),
     EventKind.ROLE_LIMIT_CHANGED: ("role_id",),
+    **{kind: _TOKEN for kind in EventKind if kind.startswith("token.")},
+    **{kind: (*_TOKEN, "call_uid", "function_name") for kind in EventKind if kind.startswith("call.")},
+    **{kind: _CHANGE for kind in EventKind if kind.startswith("change.")},
     EventKind.MEMBER_ADDED: ("user_id", "role_id"),
     EventKind.MEMBER_ROLE_CHANGED: ("user_id", "role_id"),
     EventKind.MEMBER_REMOVED: ("user_id",),
@@ -42,11 +51,20 @@ CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
 TOLD_BY_AUDIT: Final[Mapping[str, EventKind]] = {
     "PROPOSAL_CREATED": EventKind.PROPOSAL_CREATED,
     "FORWARD_PROPOSED": EventKind.PROPOSAL_CREATED,
+    "TOKEN_CREATED": EventKind.PROPOSAL_CREATED,
+    "TOKEN_CALLED": EventKind.PROPOSAL_CREATED,
     "SIGNATURE_SUBMITTED": EventKind.PROPOSAL_APPROVED,
     "PROPOSAL_DECLINED": EventKind.PROPOSAL_DECLINED,
     "SIGNATURE_WITHDRAWN": EventKind.PROPOSAL_APPROVAL_WITHDRAWN,
     "VAULT_CREATED": EventKind.VAULT_CREATED,
     "VAULT_POLICY_REPLACED": EventKind.VAULT_LIMIT_CHANGED,
+    "VAULT_CONTROLS_REPLACED": EventKind.VAULT_CONTROLS_CHANGED,
+    "VAULT_FROZEN": EventKind.VAULT_FROZEN,
+    "VAULT_UNFROZEN": EventKind.VAULT_UNFROZEN,
+    "CHANGE_ASKED": EventKind.CHANGE_REQUESTED,
+    "CHANGE_CONFIRMED": EventKind.CHANGE_CONFIRMED,
+    "CHANGE_DECLINED": EventKind.CHANGE_DECLINED,
+    "CHANGE_EXPIRED": EventKind.CHANGE_EXPIRED,
     "ROLE_POLICY_REPLACED": EventKind.ROLE_LIMIT_CHANGED,
     "MEMBER_ADDED": EventKind.MEMBER_ADDED,
     "INVITATION_ACCEPTED": EventKind.MEMBER_ADDED,

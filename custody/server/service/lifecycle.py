@@ -16,7 +16,7 @@ from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import ENDED, Event, next_status
 from custody.server.domain.ports import Clock
 from custody.server.service.requests.changes import Changes
-from custody.server.service.webhook_events import WebhookEvents, tell_status
+from custody.server.service.webhook_events import WebhookEvents, tell_status, tell_token
 from custody.server.store.models import CoinLock, Proposal, ProposalInput, Vault
 
 Coin = tuple[str, int]
@@ -46,6 +46,7 @@ class Lifecycle:
             self._changes.count(db, self._changes.meters.proposals.labels(status.value).inc)
         if (before in ENDED) is not (status in ENDED) or event is Event.RELEASED:
             settle_family(db, proposal)
+        tell_token(self._events, db, proposal)
         return status
 
     def touch(self, db: Session, proposal: Proposal) -> None:

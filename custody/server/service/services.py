@@ -22,6 +22,7 @@ from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
 from custody.server.service.people.second_person import SecondPerson
+from custody.server.service.people.service_accounts import ServiceAccounts
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.accelerating import Accelerating
 from custody.server.service.proposals.controls import VaultControls
@@ -40,6 +41,7 @@ from custody.server.service.sign_in.accounts import Accounts, Passwords
 from custody.server.service.sign_in.passwords import Guesses, PasswordChanges, PasswordCheck
 from custody.server.service.sign_in.rotation import Rotation
 from custody.server.service.sign_in.second_factor import Authenticators, TwoFactor
+from custody.server.service.sign_in.service_accounts import ServiceSignIn
 from custody.server.service.sign_in.sessions import Sessions
 from custody.server.service.sign_in.signin import Challenges, SignIn
 from custody.server.service.tokens.calling import Calling, Resubmitting
@@ -53,6 +55,7 @@ from custody.server.store import Store
 class SignInServices:
     passwords: Passwords
     sessions: Sessions
+    service_signin: ServiceSignIn
     signin: SignIn
     accounts: Accounts
     password_changes: PasswordChanges
@@ -76,6 +79,7 @@ class Services:
     rates: Rates
     idempotency: Idempotency
     sessions: Sessions
+    service_signin: ServiceSignIn
     signin: SignIn
     account: SignInServices
     people: People
@@ -89,6 +93,7 @@ class Services:
     following: Following
     readiness: Readiness
     second_person: SecondPerson
+    service_accounts: ServiceAccounts
     invitations: Invitations
     address_book: AddressBook
     onboarding: Onboarding
@@ -132,6 +137,7 @@ def wire_sign_in(
     return SignInServices(
         passwords=passwords,
         sessions=sessions,
+        service_signin=ServiceSignIn(store, clock, audit),
         signin=SignIn(store, clock, audit, sessions, passwords, guesses, challenges),
         accounts=Accounts(store, clock, audit, passwords, may_anybody_register=may_anybody_register),
         password_changes=PasswordChanges(store, clock, random, audit, passwords, check, failures, guesses),

@@ -14,10 +14,14 @@ from custody.schemas.proposals import ProposalStatus
 from custody.schemas.webhooks import EventKind
 from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.token_status import contract_status
 from custody.server.domain.webhooks import carried, kind_of_status, wants
 from custody.server.service.jobs.outbox import enqueue_new
+from custody.server.service.token_status import token_families
 from custody.server.store.models import (
     ChainCoin,
+    Contract,
+    ContractCall,
     Key,
     Proposal,
     Vault,
@@ -46,6 +50,11 @@ class WebhookEvents:
     def are_wanted(self, db: Session, workspace_id: int, kind: EventKind) -> bool:
         """Whether any webhook subscribes, for a caller that has to read more before it can tell."""
         return bool(self._wanting(db, workspace_id, kind))
+
+    @staticmethod
+    def is_anybody_listening(db: Session, workspace_id: int) -> bool:
+        """Whether the workspace has a webhook that is on."""
+        return db.execute(_LISTENING, {"workspace_id": workspace_id}).first() is not None
 
     def ping(self, db: Session, webhook: Webhook) -> WebhookDelivery:
         """To this webhook alone, whatever kinds it subscribes to."""
@@ -132,6 +141,42 @@ def tell_status(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
     """Tells that the proposal has reached its present status."""
     kind = kind_of_status(ProposalStatus(proposal.status))
     events.tell(db, proposal.workspace_id, kind, event_data(proposal))
+
+
+def tell_token(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
+    """Tells how the token or the call stands that the proposal's family is of, where that is news."""
+    # A token's family begins with a version that carries its data.
+    is_other = proposal.family_id == proposal.id and proposal.op_return_hex is None
+    if is_other or not events.is_anybody_listening(db, proposal.workspace_id):
+        return
+    of_family = {"family_id": proposal.family_id}
+    told = db.scalars(_TOKEN_OF, of_family).first() or db.scalars(_CALL_OF, of_family).first()
+    if told is None:
+        return
+    chain = db.get_one(Vault, proposal.vault_id).chain
+    family = token_families(db, chain, [proposal.family_id])[proposal.family_id]
+    of_call = isinstance(told, ContractCall)
+    status = family.status.value if of_call else contract_status(family.status).value
+    if status == told.told_status:
+        return
+    told.told_status = status
+    data = {"psbt_id": family.best.id, "txid": family.best.txid, "status": status, "vault_id": told.vault_id}
+    kind = EventKind(f"{'call' if of_call else 'token'}.{status.lower()}")
+    events.tell(db, told.workspace_id, kind, data | _named(told))
+
+
+def _named(told: Contract | ContractCall) -> dict[str, Any]:
+    if isinstance(told, Contract):
+        return {"contract_uid": told.uid}
+    return {
+        "contract_uid": told.contract_uid,
+        "call_uid": told.uid,
+        "function_name": told.function_name,
+    }
+
+
+_TOKEN_OF = select(Contract).where(Contract.deploy_family_id == bindparam("family_id"))
+_CALL_OF = select(ContractCall).where(ContractCall.family_id == bindparam("family_id"))
 
 
 def tell_revoked(events: WebhookEvents, db: Session, key: Key) -> None:

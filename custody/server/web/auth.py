@@ -1,7 +1,6 @@
 """``/auth``: signing in and out, and the caller's own password, second factor and sessions."""
 
 from datetime import timedelta
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -39,7 +38,7 @@ from custody.server.domain.errors import (
 )
 from custody.server.service.sign_in.sessions import Tokens
 from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
-from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, address_of
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 COOKIE_PATH = "/auth"
@@ -48,7 +47,7 @@ COOKIE_PATH = "/auth"
 def login(call: Call[LoginRequest]) -> Response:
     """Starts a sign-in. Branch on ``requires_2FA``."""
     admit(call)
-    result = call.services.signin.login(call.body, _address(call), call.trace_id)
+    result = call.services.signin.login(call.body, address_of(call.request), call.trace_id)
     if isinstance(result, CodeAwaited):
         waiting = LoginResponse(
             requires_2fa=True, token="", token_2fa=result.token_2fa, sid="", two_factor_method=result.method
@@ -94,12 +93,7 @@ def register(call: Call[RegisterRequest]) -> Done:
 
 def admit(call: Call[object]) -> None:  # type: ignore[type-var]  # reads no body, whatever it is
     """Counts a call from its address. Raises RateLimited."""
-    call.services.signin.admit(_address(call))
-
-
-def _address(call: Call[Any]) -> str:
-    client = call.request.client
-    return client.host if client else "local"
+    call.services.signin.admit(address_of(call.request))
 
 
 def _signed_in(call: Call[LoginRequest] | Call[OtpValidateRequest], result: SignedIn) -> Response:
@@ -152,7 +146,7 @@ def reset_password(call: Call[ResetPasswordRequest]) -> Done:
     """A new password for the mailed token, which is good once. Every session ends; the second factor stays."""  # noqa: E501
     admit(call)
     call.services.account.password_changes.reset(
-        call.body.token, call.body.new_password.get_secret_value(), call.trace_id, _address(call)
+        call.body.token, call.body.new_password.get_secret_value(), call.trace_id, address_of(call.request)
     )
     return Done()
 

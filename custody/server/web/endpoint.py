@@ -50,7 +50,7 @@ class Endpoint:
     specification's name for ``workspace_id`` in this endpoint.
 
     ``needs_second_person``: where the organisation has the rule, it is asked for and confirmed instead
-    (`web/changes.py`).
+    (`web/changes.py`). The runner sees to that where the row has permissions, else the handler.
 
     ``prepares``: for ``Unit.WRITE``, slow work that only reads. It runs in a snapshot before the writers'
     lock is taken, after the caller's check. The handler gets its result as ``call.prepared``, and raises
@@ -145,6 +145,11 @@ class Call(Generic[Body_co]):
         if self.endpoint.unit is Unit.OWN:
             require_session(db, self.caller)
         return self.services.people.enter(db, self.caller, workspace_id, self.endpoint.permissions)
+
+
+def address_of(request: Request) -> str:
+    """Where the request comes from, behind a trusted proxy as the proxy says."""
+    return request.client.host if request.client else "local"
 
 
 def services_of(request: Request) -> Services:

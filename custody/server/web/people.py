@@ -3,6 +3,7 @@
 """
 
 from custody.schemas.common import Done
+from custody.schemas.mail import MailSettings, UpdateMailSettingsRequest
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import (
     AddPermissionRequest,
@@ -45,6 +46,16 @@ def get_user_info(call: Call[None]) -> User:
 def update_user_info(call: Call[UpdateUserInfoRequest]) -> User:
     """Changes the caller's own name and telephone number. What is left out stays; an empty text takes it away."""  # noqa: E501
     return call.services.people.update_own(call.db, call.caller, call.body)
+
+
+def mail_settings(call: Call[None]) -> MailSettings:
+    """Whether the caller is mailed when something waits for them, and whether with amounts and addresses."""
+    return call.services.people.mail_settings(call.db, call.caller)
+
+
+def update_mail_settings(call: Call[UpdateMailSettingsRequest]) -> MailSettings:
+    """Changes the caller's own."""
+    return call.services.people.update_mail_settings(call.db, call.caller, call.body)
 
 
 def set_default_workspace(call: Call[SetDefaultWorkspaceRequest]) -> User:
@@ -186,5 +197,10 @@ ENDPOINTS = (
     Endpoint(
         "POST", "/api/v1/remove-perm-from-role", remove_perm_from_role, RoleDetails, ROLE_MANAGERS,
         Unit.WRITE, RemovePermissionRequest, needs_second_person=True, refuses=(LastAdmin, VaultsLeftShort),
+    ),
+    Endpoint("GET", "/api/v1/mail-settings", mail_settings, MailSettings, Auth.SIGNED_IN, Unit.READ),
+    Endpoint(
+        "POST", "/api/v1/update-mail-settings", update_mail_settings, MailSettings, Auth.SIGNED_IN,
+        Unit.WRITE, UpdateMailSettingsRequest,
     ),
 )  # fmt: skip

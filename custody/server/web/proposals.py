@@ -208,7 +208,7 @@ async def psbt(call: Call[PsbtQuery]) -> Response:
     answer, seen = await run_in_threadpool(_look_at, call)
     while answer.status_code == HTTPStatus.NOT_MODIFIED and await _has_moved(call, seen, deadline):
         # Another look counts as another call: a busy workspace turns one call into many (429 in the end).
-        call.services.rates.take(call.caller.user_id, is_write=False)
+        call.services.rates.take(call.caller.counted_as, is_write=False)
         answer, seen = await run_in_threadpool(_look_at, call)
     return answer
 
@@ -217,7 +217,7 @@ async def _has_moved(call: Call[PsbtQuery], seen: _Seen, deadline: float) -> boo
     """Waits until another look may differ (True), or the time is over or the server about to stop (False)."""
     services = call.services
     while (left := deadline - time.monotonic()) > 0 and not services.changes.closing:
-        with services.rates.long_poll(call.caller.user_id, seen.workspace_id):
+        with services.rates.long_poll(call.caller.counted_as, seen.workspace_id):
             moved = await services.following.wait(
                 seen.workspace_id, seen.revision, min(left, PERMISSION_SECONDS)
             )

@@ -31,6 +31,7 @@ from custody.server.domain.errors import (
     TokenExpired,
     Unauthenticated,
 )
+from custody.server.domain.service_accounts import is_secret
 from custody.server.web import (
     asset_tokens,
     auth,
@@ -39,12 +40,14 @@ from custody.server.web import (
     joining,
     people,
     proposals,
+    service_accounts,
     vaults,
     workspace,
 )
-from custody.server.web.endpoint import Auth, Endpoint, services_of
+from custody.server.web.endpoint import Auth, Endpoint, address_of, services_of
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.runner import REFUSALS, Runner, with_receipt
+from custody.server.web.service_accounts import documented, require_for_programs
 
 # In the order of the OpenAPI document, which is frozen (tests/frozen).
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -58,6 +61,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *asset_tokens.ENDPOINTS,
     *workspace.ENDPOINTS,
     *changes.ENDPOINTS,
+    *service_accounts.ENDPOINTS,
 )
 
 # A longer token is none of ours: refuse it before it is hashed.
@@ -84,11 +88,18 @@ class Guarded(APIRoute):
             token = await _bearer(request)
             if token is None or len(token.credentials) > MAX_TOKEN_CHARACTERS:
                 raise Unauthenticated("The request carries no access token.")
-            sessions, trace_id = services_of(request).sessions, trace_id_of(request)
-            request.state.caller = await run_in_threadpool(sessions.authenticate, token.credentials, trace_id)
+            request.state.caller = await run_in_threadpool(_caller_of, request, token.credentials)
             return await answer(request)
 
         return guarded
+
+
+def _caller_of(request: Request, token: str) -> Caller:
+    """A person by a session's token, a program by its secret."""
+    services, trace_id = services_of(request), trace_id_of(request)
+    if is_secret(token):
+        return services.service_signin.authenticate(token, address_of(request), trace_id)
+    return services.sessions.authenticate(token, trace_id)
 
 
 def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
@@ -104,7 +115,11 @@ def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
             operation_id=operation_id_of(endpoint),
             description=description_of(endpoint),
             responses={**refusals_of(endpoint), "default": {"model": Problem, "description": "A refusal"}},
-            openapi_extra={**endpoint.extra, "x-permissions": sorted(endpoint.permissions)},
+            openapi_extra={
+                **endpoint.extra,
+                "x-permissions": sorted(endpoint.permissions),
+                **documented(endpoint),
+            },
             tags=[endpoint.path.split("/")[1]],
             route_class_override=APIRoute if endpoint.needs is Auth.OPEN else None,
         )
@@ -123,6 +138,7 @@ def _answering(endpoint: Endpoint) -> Callable[..., Any]:
     async def awaited(request: Request, **given: Any) -> Response:
         call = runner.call(request, given)
         try:
+            require_for_programs(call)
             return with_receipt(call, runner.answer(await endpoint.handler(call)))
         except REFUSALS as error:
             await run_in_threadpool(runner.record_refusal, call, error)
@@ -167,7 +183,7 @@ async def _changing(request: Request, _token: Token) -> Caller:
 
 def _counted(request: Request, *, is_write: bool) -> Caller:
     caller: Caller = request.state.caller
-    services_of(request).rates.take(caller.user_id, is_write=is_write)
+    services_of(request).rates.take(caller.counted_as, is_write=is_write)
     return caller
 
 
@@ -228,9 +244,9 @@ def _codes(endpoint: Endpoint) -> set[ErrorCode]:
     errors: list[type[CustodyError]] = [DatabaseUnavailable, *endpoint.refuses]
     codes = {ErrorCode.INTERNAL}
     if endpoint.needs is not Auth.OPEN:
-        errors += [Unauthenticated, TokenExpired, RateLimited]
+        errors += [Unauthenticated, TokenExpired, RateLimited, PermissionDenied]
     if not isinstance(endpoint.needs, Auth):
-        errors += [NotFound, PermissionDenied]
+        errors.append(NotFound)
     if endpoint.needs_second_person:
         errors.append(SecondPersonNeeded)
     if endpoint.path_ids:

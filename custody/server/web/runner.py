@@ -30,6 +30,7 @@ from custody.server.service.requests.idempotency import Scope
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, services_of
 from custody.server.web.problems import trace_id_of
+from custody.server.web.service_accounts import require_for_programs
 
 # Attempts without the right to: recorded, unlike mistakes.
 REFUSALS = (
@@ -73,9 +74,10 @@ class Runner:
 
     def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
         try:
+            require_for_programs(call)
             if idempotency_key is None:
                 return with_receipt(call, self._transact(call))
-            scope = Scope(call.caller.user_id, self._endpoint.method, call.path, idempotency_key)
+            scope = Scope(call.caller.user_id, self._endpoint.method, call.path, _own(call, idempotency_key))
             with call.services.idempotency.guard(scope):
                 return with_receipt(call, self._transact(call, scope))
         except REFUSALS as error:
@@ -160,7 +162,7 @@ class Runner:
         refusals take no more of the writers' time, and of the log, than changes may.
         """
         if not self._endpoint.is_write:
-            call.services.rates.take_write(call.caller.user_id)
+            call.services.rates.take_write(call.caller.counted_as)
         with call.services.store.write() as db:
             call.services.audit.record(
                 db,
@@ -197,6 +199,12 @@ def with_receipt(call: Call[Any], response: Response) -> Response:
 def _note_receipt(ready: Call[Any], db: Session) -> None:
     if ready.maybe_access is not None:
         ready.note_receipt(db, ready.access.workspace_id)
+
+
+def _own(call: Call[Any], idempotency_key: str) -> str:
+    """A program's keys are apart from its maker's, and from those of the maker's other programs."""
+    service = call.caller.service
+    return idempotency_key if service is None else f"service account {service.account_id}: {idempotency_key}"
 
 
 def _canonical(body: BaseModel | None) -> bytes:

@@ -81,9 +81,12 @@ def revoke_key(call: Call[RevokeKeyRequest]) -> Key:
     """Revokes the caller's own key, or marks a member's as lost: with MANAGE_USERS in each of the member's workspaces on
     the key's network. Final. ``superseded`` still approves moves into the workspace's own vaults; ``lost`` approves
     nothing, and what it approved and is pending is asked of the others again. Refused where a vault keeps fewer signers
-    than a movement needs, unless ``force`` is set.
+    than a movement needs, unless ``force`` is set. Where an organisation has the rule of two people, a second person
+    confirms that a member's key is lost; one's own needs nobody.
     """  # noqa: E501
-    return call.services.revocation.revoke(call.db, call.caller, call.body)
+    # Entered in a workspace: by request-change and confirm-change alone.
+    agreed_in = None if call.maybe_access is None else call.maybe_access.organisation_id
+    return call.services.revocation.revoke(call.db, call.caller, call.body, agreed_in=agreed_in)
 
 
 def signing_profile_address(call: Call[ProfileQuery]) -> SigningProfileAddress:
@@ -177,7 +180,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "POST", "/api/v1/revoke-key", revoke_key, Key, Auth.SIGNED_IN, Unit.WRITE, RevokeKeyRequest,
-        refuses=(NotFound, PermissionDenied, StateConflict, VaultsLeftShort),
+        needs_second_person=True, refuses=(NotFound, PermissionDenied, StateConflict, VaultsLeftShort),
     ),
     Endpoint("GET", "/api/v1/keys", keys, list[Key], Auth.SIGNED_IN, Unit.READ),
     Endpoint(

@@ -74,7 +74,7 @@ def get_logs(call: Call[LogsQuery]) -> LogsPage:
 def export_audit_logs(call: Call[ExportLogsQuery]) -> ExportedLogs:
     """Everything that matches as CSV (RFC 4180), safe to open in a spreadsheet. The export is itself recorded."""  # noqa: E501
     services, workspace_id = call.services, call.body.workspace_uid
-    with services.rates.export(call.caller.user_id):
+    with services.rates.export(call.caller.counted_as):
         with services.store.read() as db:
             access = call.enter(db, workspace_id)
             export = services.logs.export(db, call.caller, access, call.body)

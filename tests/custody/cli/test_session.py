@@ -4,20 +4,26 @@ import signal
 import socket
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete
 
 from custody.cli import kept
 from custody.cli.common import Stop
 from custody.cli.desk import Desk
+from custody.server.domain.credentials import LOGIN_FAILURES_ANYWHERE
+from custody.server.store.models import Attempt
 from custody.session_store import stores
 from custody.terminal import Exit, Script
 from tests.custody.cli.conftest import PLATFORM
 from tests.support.accounts import enrol, register
 from tests.support.accounts import sign_in as enter
+from tests.support.custody import ok
 from tests.support.platform import PASSWORD
 from tests.support.sdk import sdk
+from tests.support.service_accounts import issue, made, revoke
 
 ADMIN, EVE, PASSPHRASE = "admin@example.org", "eve@example.org", "open sesame"
 PROGRAM = """
@@ -185,6 +191,32 @@ def test_a_service_that_cannot_sign_in_is_told_why(desk, custody, tmp_path, chan
     password.chmod(0o644)
     open_to_all = custody("whoami", env=env)
     assert (open_to_all.exit_code, "open to other users" in open_to_all.stderr) == (Exit.STATE, True)
+
+
+def test_p69_a_program_has_its_secret_and_needs_no_session(desk, custody, tmp_path):
+    """A hundred wrong passwords of its maker's keep it out as little as wrong secrets."""
+    admin = desk.world.as_user(ADMIN)
+    account_id, _ = made(desk.world, admin, rights=["VIEW_BALANCES"])
+    file = tmp_path / "secret"
+    file.write_text(ok(issue(admin, account_id))["secret"] + "\n")
+    file.chmod(0o600)
+    env = {"CUSTODY_PLATFORM": PLATFORM, "CUSTODY_SECRET_FILE": str(file)}
+    with desk.world.platform.services.store.write() as db:
+        tries = {"kind": "sign-in-anywhere", "subject_hash": sha256(ADMIN.encode()).digest()}
+        now = desk.world.clock()
+        db.add_all(Attempt(**tries, tried_at=now) for _ in range(LOGIN_FAILURES_ANYWHERE))
+    told = custody("whoami", env=env)
+    assert told.stdout.startswith(f"Service account {account_id} (Payroll) of {ADMIN} at {PLATFORM}"), told
+    assert "Treasury" in custody("vault", "list", env=env).stdout
+    members = custody("member", "list", env=env)
+    assert (members.exit_code, "may not call this" in members.stderr) == (Exit.PLATFORM, True)
+    nowhere = custody("whoami", env=env | {"CUSTODY_PLATFORM": ""})
+    assert (nowhere.exit_code, "no platform is named" in nowhere.stderr) == (Exit.USAGE, True)
+    ok(revoke(admin, account_id))
+    ended = custody("vault", "list", env=env)
+    assert (ended.exit_code, "takes this secret no more" in ended.stderr) == (Exit.SIGNED_OUT, True)
+    with desk.world.platform.services.store.write() as db:
+        db.execute(delete(Attempt))
 
 
 def test_the_everyday_commands_start_without_the_platforms_server(tmp_path):

@@ -63,7 +63,21 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/webhook-deliveries": {MANAGE_WORKSPACE},
     "POST /api/v1/redeliver-webhook": {MANAGE_WORKSPACE},
     "POST /api/v1/test-webhook": {MANAGE_WORKSPACE},
+    "GET /api/v1/service-accounts": {MANAGE_WORKSPACE, MANAGE_USERS},
+    "POST /api/v1/create-service-account": {MANAGE_WORKSPACE},
+    "POST /api/v1/update-service-account": {MANAGE_WORKSPACE},
+    "POST /api/v1/issue-service-secret": {MANAGE_WORKSPACE},
+    "POST /api/v1/revoke-service-account": {MANAGE_WORKSPACE, MANAGE_USERS},
 }
+# What a service account may call, where its rights allow it (P67).
+PROGRAMS = {
+    "own-service-account", "list-wallets", "vault-export", "vault-controls", "max-send", "get-vault-limits",
+    "check-vault-limit", "get-my-limits", "psbt", "get-whitelist-addresses", "get-workspace-whitelist",
+    "get-tokens", "contract", "contracts", "contract-calls", "webhook-deliveries", "get-logs",
+    "export-audit-logs", "create-psbt", "cancel-psbt", "create-token", "call-contract",
+    "contract-calls/resubmit", "add-to-contract-whitelist", "remove-from-contract-whitelist",
+    "redeliver-webhook",
+}  # fmt: skip
 # The handler asks for all seven.
 OWNERS = {"/api/v1/update-second-person-rule"}
 WITHOUT_PERMISSION: dict[str, tuple[str, ...]] = {
@@ -84,8 +98,11 @@ WITHOUT_PERMISSION: dict[str, tuple[str, ...]] = {
         "POST /auth/totp/confirm",
         "GET /auth/sessions",
         "POST /auth/sessions/revoke",
+        "GET /api/v1/own-service-account",
         "GET /api/v1/get-user-info",
         "POST /api/v1/update-user-info",
+        "GET /api/v1/mail-settings",
+        "POST /api/v1/update-mail-settings",
         "POST /api/v1/key-challenge",
         "POST /api/v1/register-key",
         "POST /api/v1/revoke-key",

@@ -34,6 +34,8 @@ _RULES = {
     "/api/v1/sign-psbt": ("psbt_base64",),
     "/api/v1/forward-to-vault": ("sweep",),
     "/api/v1/contract-calls": ("vault_id",),
+    "/auth/two-factor": ("enabled",),
+    "/auth/sessions/revoke": ("session_id",),
 }
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import delete
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.roles import EVERY_PERMISSION, RoleTemplate
+from custody.server.domain.service_accounts import NEVER_GIVEN
 from custody.server.service.people.workspaces import add_first_role, found_workspace
 from custody.server.store.models import Membership, Organisation, RolePermission, Workspace
 from custody.server.web.endpoint import Endpoint
@@ -17,6 +18,7 @@ from multisig import Network, Sats
 from tests.custody.spec.samples import sample
 from tests.support.custody import SHOP, Desk, open_desk
 from tests.support.platform import As
+from tests.support.service_accounts import made
 
 TESTER, COLLEAGUE, STRANGER = "tester@example.org", "colleague@example.org", "eve@example.com"
 
@@ -34,6 +36,8 @@ class Stage:
     colleague: As
     stranger: As
     tester: As
+    # Of an administrator's, with all that a program is ever given.
+    program: As
 
     def gives(self, permissions: frozenset[PermissionName]) -> None:
         """The tester is a member with these, whatever happened before."""
@@ -54,7 +58,7 @@ class Stage:
         self, user: As, row: Endpoint, permission: PermissionName = PermissionName.VIEW_LOGS, **others: object
     ) -> Any:
         """With objects of their own for each call: some calls use them up. ``others`` replace what exists."""
-        body = sample(row, {**self.known(permission), **others})
+        body = sample(row, {**self.known(permission), **others}) if row.takes is not None else {}
         path = row.path.format(**dict.fromkeys(row.path_ids, 1))
         if row.method == "GET":
             return user.get(path, **body)
@@ -78,7 +82,9 @@ class Stage:
             "recipients": [SHOP], "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "psbt_id": "none",
             "ticker": "GOLD", "icon": "", "total_supply": "90", "max_supply": "100",
             "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none",
-            "delivery_id": "none", "change_id": "none", "path": "/api/v1/update-vault", "body": {},
+            "delivery_id": "none", "change_id": "none", "rights": [permission.value],
+            "networks": ["192.0.2.0/24"], "expires_at": "2026-03-20T00:00:00Z", "service_account_id": 999,
+            "path": "/api/v1/update-vault", "body": {},
         }  # fmt: skip
 
     def _nobody(self) -> tuple[int, int]:
@@ -117,4 +123,5 @@ def open_stage(folder: Path) -> Iterator[Stage]:
             world.as_user(COLLEAGUE),
             world.as_user(STRANGER),
             world.as_user(TESTER),
+            made(world, desk.admin, rights=sorted(EVERY_PERMISSION - NEVER_GIVEN))[1],
         )

@@ -10,7 +10,7 @@ from tests.custody.spec import contract
 from tests.custody.spec.reading import Specification
 from tests.custody.spec.staging import Stage
 from tests.support.custody import ok
-from tests.support.platform import As, register_key, seed
+from tests.support.platform import As, key_offer, register_key, seed
 
 # Of a workspace: the rest are one's own things, and sign-in.
 ROWS = tuple(row for row in ENDPOINTS if not isinstance(row.needs, Auth))
@@ -79,6 +79,27 @@ def test_another_tenant_finds_nothing(row: Endpoint, stage: Stage) -> None:
 def test_without_a_token_nobody_is_asked_further(row: Endpoint, stage: Stage) -> None:
     answer = stage.asks(As(stage.desk.world.http, {}), row)
     assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
+
+
+PROGRAMS = {f"/api/v1/{name}" for name in contract.PROGRAMS}
+ASKED = [row for row in ENDPOINTS if row.needs is not Auth.OPEN]
+
+
+@pytest.mark.parametrize("row", ASKED, ids=lambda row: row.path)
+def test_p67_a_program_calls_what_is_for_programs_and_nothing_else(row: Endpoint, stage: Stage) -> None:
+    """Signing, people, roles, policy, sign-in and other programs are a person's."""
+    answer = stage.asks(stage.program, row, code="000000", **key_offer(seed(98)))
+    if row.path in PROGRAMS:
+        assert answer.status_code not in {401, 403, 429, 500, 503}, answer.text
+    else:
+        assert (answer.status_code, answer.json()["code"]) == (403, "PERMISSION_DENIED"), answer.text
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.path in PROGRAMS])
+def test_p67_a_program_finds_nothing_in_another_workspace(row: Endpoint, stage: Stage) -> None:
+    second = type(stage.known()[row.workspace_field])(2)
+    answer = stage.asks(stage.program, row, **{row.workspace_field: second})
+    assert (answer.status_code, answer.json()["code"]) == (404, "NOT_FOUND"), answer.text
 
 
 def test_who_may_only_initiate_payments_can_forward(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from custody.schemas.proposals import ProposalStatus
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller
-from custody.server.domain.errors import NotFound, PermissionDenied
+from custody.server.domain.errors import NotFound, PermissionDenied, SecondPersonNeeded
 from custody.server.domain.keys import changes_anything
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
@@ -28,6 +28,7 @@ from custody.server.store.models import (
     Membership,
     Proposal,
     RolePermission,
+    SecondPersonRule,
     Signature,
     Workspace,
 )
@@ -41,17 +42,21 @@ class KeyRevocation:
         self._lifecycle = lifecycle
         self._events = events
 
-    def revoke(self, db: Session, caller: Caller, request: wire.RevokeKeyRequest) -> wire.Key:
+    def revoke(
+        self, db: Session, caller: Caller, request: wire.RevokeKeyRequest, *, agreed_in: int | None = None
+    ) -> wire.Key:
         """The owner's own key for either reason, or a member's as lost. A repeated request changes nothing.
 
-        Raises NotFound, PermissionDenied, StateConflict (a lost key stays lost), VaultsLeftShort (unless
-        forced).
+        ``agreed_in``: the organisation in which a second person confirms it. Raises NotFound,
+        PermissionDenied, SecondPersonNeeded (a member's), StateConflict (a lost key stays lost),
+        VaultsLeftShort (unless forced).
         """
         key = db.get(Key, request.key_id)
         if key is None:
             raise _no_such_key()
         if key.user_id != caller.user_id:
-            _require_administrator(db, caller, key, request.reason)
+            served = _require_administrator(db, caller, key, request.reason)
+            _require_second_person(db, served, agreed_in)
         return self._revoke(db, caller, key, request)
 
     def revoke_for_operator(self, db: Session, request: wire.RevokeKeyRequest) -> wire.Key:
@@ -130,9 +135,9 @@ def _with_what_is_left(db: Session, proposal: Proposal) -> bytes:
     return Psbt.parse(proposal.psbt).without_signatures().with_signatures(left).to_bytes()
 
 
-def _require_administrator(db: Session, caller: Caller, key: Key, reason: RevokedReason) -> None:
+def _require_administrator(db: Session, caller: Caller, key: Key, reason: RevokedReason) -> set[int]:
     """A key serves every workspace of its owner on the network: only one who manages the users of them all
-    may stop it.
+    may stop it. Those workspaces.
     """
     if not _are_colleagues(db, caller.user_id, key.user_id):
         raise _no_such_key()
@@ -144,6 +149,27 @@ def _require_administrator(db: Session, caller: Caller, key: Key, reason: Revoke
         raise PermissionDenied(
             f"To mark a member's key lost you need {needed} in each of their workspaces on {key.network}."
         )
+    return served
+
+
+def _require_second_person(db: Session, served: set[int], agreed_in: int | None) -> None:
+    """A lost key stays lost, and takes its owner's voice from every vault: where an organisation that the key serves has
+    the rule, two take it. The owner alone stops a key at once, and one signer freezes a vault.
+
+    Raises SecondPersonNeeded.
+    """  # noqa: E501
+    rules = (
+        select(SecondPersonRule)
+        .join(Workspace, Workspace.organisation_id == SecondPersonRule.organisation_id)
+        .where(Workspace.id.in_(served))
+        .order_by(SecondPersonRule.organisation_id)
+    )
+    for rule in db.scalars(rules):
+        if rule.organisation_id != agreed_in:
+            raise SecondPersonNeeded(
+                f"In an organisation that this key serves a second person, in the role {rule.role_name}, "
+                "confirms that a member's key is lost. Its owner needs nobody."
+            )
 
 
 def _workspaces_on(db: Session, user_id: int, network: str) -> set[int]:

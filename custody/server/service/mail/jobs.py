@@ -27,6 +27,8 @@ from custody.server.store.models import Job
 
 log = structlog.get_logger()
 MAIL: Final = "mail"
+# Of what waits for a person: `waiting`.
+WAITING: Final = "waiting-mail"
 # Retries settle at one a minute. After half a day without a mail server, the mail has lost its use.
 MAX_ATTEMPTS: Final = 12 * 60
 # Whom a mail went to is remembered for as long as an operator may be asked where it is.
@@ -51,6 +53,7 @@ class Template(StrEnum):
     ONBOARDING_APPROVED = "onboarding-approved"
     ONBOARDING_REJECTED = "onboarding-rejected"
     WEBHOOK_DISABLED = "webhook-disabled"
+    SERVICE_SECRET = "service-secret"  # noqa: S105 - a name
 
 
 # Second factors, as mails and the audit log call them.
@@ -172,6 +175,12 @@ TEXTS: Mapping[Template, Text] = {
         "days, or said that it is gone.\n\n"
         "Look into its deliveries, repair the receiver, and enable the webhook again.\n",
     ),
+    Template.SERVICE_SECRET: Text(
+        "A secret of your service account {name} was made",
+        "Somebody, probably you, made a new secret of the service account {name} in the workspace "
+        "{workspace}.\nWhoever has it acts in your name, as far as the account may.\n\n"
+        "If this was not you, change your password at once and revoke the service account.\n",
+    ),
 }
 # Makes and stores the secrets of a mail when it is sent, by address. None where there is nothing to send any
 # more.
@@ -221,7 +230,7 @@ class MailJobs:
 
     def __init__(self, mailer: Mailer, makers: Mapping[Template, Maker], public_url: str | None) -> None:
         """Raises CannotMail."""
-        self._mailer = mailer
+        self.mailer = mailer
         self._makers = makers
         self._public_url = _checked_url(public_url)
 
@@ -250,7 +259,7 @@ class MailJobs:
         if made is None:
             return Done()
         try:
-            self._mailer.send(TEXTS[template].fill(to, {**values, **made}, self._public_url))
+            self.mailer.send(TEXTS[template].fill(to, {**values, **made}, self._public_url))
         except MailRefused as error:
             return Dead(error.detail)
         except MailUnavailable as error:
@@ -264,7 +273,7 @@ def _later(task: Task, reason: str) -> Verdict:
 
 def forget_sent(db: Session, now: datetime) -> int:
     """A part of `Tidying`."""
-    over = select(Job.id).where(Job.kind == MAIL, Job.done_at <= now - SENT_MAIL_KEPT)
+    over = select(Job.id).where(Job.kind.in_((MAIL, WAITING)), Job.done_at <= now - SENT_MAIL_KEPT)
     found = db.scalars(over.limit(BATCH)).all()
     db.execute(delete(Job).where(Job.id.in_(found)))
     return len(found)

@@ -22,6 +22,7 @@ from custody.server.service.people.granting import LimitGrants
 from custody.server.service.people.invitations import withdraw_offer
 from custody.server.service.people.people import People, add_membership, is_colleague, settle_default
 from custody.server.service.people.roles import shortage
+from custody.server.service.people.service_accounts import end_service_accounts
 from custody.server.service.people.staff import (
     permissions_of,
     place_in,
@@ -145,7 +146,9 @@ class Members:
         db.flush()
         settle_default(db, place.user_id)
         withdraw_offer(db, self._clock, self._audit, caller, access, place.user_id)
-        what = f"user {place.user_id} with role {place.role_id}{shortage(short)}"
+        ended = end_service_accounts(db, place.user_id, access.workspace_id, self._clock())
+        programs = f"; service accounts revoked: {', '.join(map(str, ended))}" if ended else ""
+        what = f"user {place.user_id} with role {place.role_id}{shortage(short)}{programs}"
         self._audit.record(
             db, caller, Category.PEOPLE, action, what, access=access, told={"user_id": place.user_id}
         )

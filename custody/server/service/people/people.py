@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
 from custody.schemas.common import ApiNetwork, NullString, NullTime
+from custody.schemas.mail import MailSettings, UpdateMailSettingsRequest
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -18,6 +19,7 @@ from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Permissions
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.staff import role_shapes
+from custody.server.service.sign_in.service_accounts import narrowed
 from custody.server.store.models import Membership, Organisation, Role, RolePermission, User, Workspace
 
 
@@ -34,14 +36,20 @@ class People:
 
         Raises NotFound for a workspace of an organisation that the caller does not belong to (P24), and
         PermissionDenied where the role does not carry the permission in this workspace (P25). Every call
-        asks, so that a change of roles counts at once (P23).
+        asks, so that a change of roles counts at once (P23). A program has its own workspace alone, and
+        there a part of what its maker has (P67).
         """
+        if caller.service is not None and caller.service.workspace_id != workspace_id:
+            raise NotFound("There is no such workspace.")
         access = _access(db, caller.user_id, workspace_id)
+        if access is not None and caller.service is not None:
+            access = narrowed(db, caller.service, access)
         if access is None:
             raise _no_entry(db, caller.user_id, workspace_id)
         if needs and not access.holds_any(needs):
             wanted = " or ".join(sorted(needs))
-            raise PermissionDenied(f"Your role in this workspace does not carry {wanted}.")
+            whose = "Your role" if caller.service is None else "What this service account may do"
+            raise PermissionDenied(f"{whose} in this workspace does not carry {wanted}.")
         return access
 
     def user_info(self, db: Session, user_id: int) -> wire.User:
@@ -71,6 +79,26 @@ class People:
         shown = self.user_info(db, user.id)
         if changed:
             self._audit.record(db, caller, Category.PEOPLE, "USER_INFO_UPDATED", ", ".join(changed))
+        return shown
+
+    def mail_settings(self, db: Session, caller: Caller) -> MailSettings:
+        user = db.get_one(User, caller.user_id)
+        return MailSettings(waiting=user.mails_waiting, amounts=user.mails_amounts)
+
+    def update_mail_settings(
+        self, db: Session, caller: Caller, request: UpdateMailSettingsRequest
+    ) -> MailSettings:
+        """What is so already is not recorded."""
+        user, before = db.get_one(User, caller.user_id), self.mail_settings(db, caller)
+        user.mails_waiting = before.waiting if request.waiting is None else request.waiting
+        user.mails_amounts = before.amounts if request.amounts is None else request.amounts
+        db.flush()
+        shown = self.mail_settings(db, caller)
+        if shown != before:
+            said = "when something waits" if shown.waiting else "never when something waits"
+            with_amounts = "with amounts" if shown.amounts else "without amounts"
+            what = f"mailed {said}, {with_amounts}"
+            self._audit.record(db, caller, Category.PEOPLE, "MAIL_SETTINGS_CHANGED", what)
         return shown
 
     def set_default(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.User:

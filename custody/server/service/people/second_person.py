@@ -18,6 +18,7 @@ from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.changes import ChangeStatus
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
+from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest
 from custody.schemas.users import (
     AddPermissionRequest,
     AddWorkspaceToUserRequest,
@@ -40,9 +41,13 @@ from custody.server.domain.limits import Cycle, SpendingPolicy
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.tidying import sweep
 from custody.server.service.limits.limits import PolicyStore
+from custody.server.service.mail.waiting import tell_waiting
+from custody.server.service.people.service_accounts import widens
 from custody.server.service.people.staff import permissions_of
-from custody.server.service.system import place_of
+from custody.server.service.system import PLATFORM, place_of
+from custody.server.store import Store
 from custody.server.store.models import (
     Membership,
     PendingChange,
@@ -92,7 +97,7 @@ class SecondPerson:
 
         Raises PermissionDenied, LastAdmin (fewer than two members hold such a role).
         """
-        role = _role_in_first(db, access.organisation_id, caller.user_id)
+        role = role_in_first(db, access.organisation_id, caller.user_id)
         if role is None or permissions_of(db, role.id) != EVERY_PERMISSION:
             raise PermissionDenied(
                 "Only a member with all seven permissions in the organisation's first workspace sets "
@@ -185,7 +190,13 @@ class SecondPerson:
         )
         db.add(change)
         db.flush()
-        self._record(db, caller, access, "CHANGE_ASKED", _words(change))
+        self._record(db, caller, access, "CHANGE_ASKED", _words(change), change)
+        confirm = (
+            select(Membership.user_id)
+            .join(Role, Role.id == Membership.role_id)
+            .where(Role.workspace_id == _first(access.organisation_id), Role.name == rule.role_name)
+        )
+        tell_waiting(db, confirm.where(Membership.user_id != caller.user_id), now)
         return self._shown(change)
 
     def listed(self, db: Session, caller: Caller, access: WorkspaceAccess) -> list[wire.Change]:
@@ -268,14 +279,15 @@ class SecondPerson:
         change.decided_at = self._clock()
         db.flush()
         who = f"asked by {change.asked_by_name} (user {change.asked_by})"
-        self._record(db, caller, place_of(db, change.workspace_id), action, f"{_words(change)}, {who}")
+        place = place_of(db, change.workspace_id)
+        self._record(db, caller, place, action, f"{_words(change)}, {who}", change)
         return self._shown(change)
 
     @staticmethod
     def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess) -> bool:
         """By their role in the first workspace: who makes another one names its roles alone."""
         rule = db.get(SecondPersonRule, access.organisation_id)
-        role = _role_in_first(db, access.organisation_id, caller.user_id)
+        role = role_in_first(db, access.organisation_id, caller.user_id)
         return rule is not None and role is not None and role.name == rule.role_name
 
     def _waiting(self, db: Session, organisation_id: int) -> list[PendingChange]:
@@ -315,6 +327,7 @@ class SecondPerson:
             case (
                 AddWhitelistAddressRequest()
                 | wire.SecondPersonRuleRequest()
+                | CreateServiceAccountRequest()
                 | CreateRoleRequest()
                 | AddPermissionRequest()
                 | ChangeUserRoleRequest()
@@ -323,7 +336,7 @@ class SecondPerson:
                 | CreateWorkspaceRequest()
             ):
                 return True
-        return False
+        return isinstance(request, UpdateServiceAccountRequest) and widens(db, request)
 
     def _shown(self, change: PendingChange) -> wire.Change:
         return wire.Change(
@@ -343,8 +356,61 @@ class SecondPerson:
             reason=change.reason,
         )
 
-    def _record(self, db: Session, caller: Caller, access: WorkspaceAccess, action: str, what: str) -> None:
-        self._audit.record(db, caller, Category.PEOPLE, action, what, access=access)
+    def _record(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        action: str,
+        what: str,
+        change: PendingChange | None = None,
+    ) -> None:
+        told = None if change is None else told_of(change)
+        self._audit.record(db, caller, Category.PEOPLE, action, what, access=access, told=told)
+
+
+class ChangeExpiry:
+    """Records changes that expired. They count as expired from that moment on, recorded or not."""
+
+    def __init__(self, store: Store, clock: Clock, audit: AuditLog) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+
+    def run_due(self) -> int:
+        """Marks what has expired, and returns how many."""
+        due = (
+            select(PendingChange)
+            .where(
+                PendingChange.status == ChangeStatus.PENDING.value,
+                PendingChange.expires_at <= self._clock(),
+            )
+            .order_by(PendingChange.expires_at)
+        )
+        return sweep(self._store, due, self._expire)
+
+    def _expire(self, db: Session, change: PendingChange) -> None:
+        change.status = ChangeStatus.EXPIRED.value
+        db.flush()
+        self._audit.record(
+            db,
+            PLATFORM,
+            Category.PEOPLE,
+            "CHANGE_EXPIRED",
+            _words(change),
+            access=place_of(db, change.workspace_id),
+            told=told_of(change),
+        )
+
+
+def told_of(change: PendingChange) -> dict[str, object]:
+    """What webhooks are told of it: no body, which may hold names and addresses."""
+    return {
+        "change_id": change.id,
+        "path": change.path,
+        "asked_by": change.asked_by,
+        "decided_by": change.decided_by,
+    }
 
 
 def _first(organisation_id: int) -> "ScalarSelect[int]":
@@ -353,7 +419,7 @@ def _first(organisation_id: int) -> "ScalarSelect[int]":
     return query.scalar_subquery()
 
 
-def _role_in_first(db: Session, organisation_id: int, user_id: int) -> Role | None:
+def role_in_first(db: Session, organisation_id: int, user_id: int) -> Role | None:
     query = (
         select(Role)
         .join(Membership, Membership.role_id == Role.id)

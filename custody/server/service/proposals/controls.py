@@ -114,7 +114,8 @@ class VaultControls:
     ) -> None:
         vault.updated_at = self._clock()
         db.flush()
-        self._audit.record(db, caller, Category.VAULTS, action, f"vault {vault.id}, {said}", access=access)
+        what, told = f"vault {vault.id}, {said}", {"vault_id": vault.id}
+        self._audit.record(db, caller, Category.VAULTS, action, what, access=access, told=told)
         self._changes.moved(db, vault.workspace_id)
 
     def _shown(self, db: Session, vault: Vault) -> wire.VaultControls:

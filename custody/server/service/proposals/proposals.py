@@ -253,7 +253,8 @@ class Proposals:
 
 
 def _reader(caller: Caller, access: WorkspaceAccess) -> Reader:
-    return Reader(caller.user_id, access.holds_any(APPROVER))
+    """A program signs nothing: it is no signer, whoever its maker is."""
+    return Reader(caller.user_id if caller.service is None else 0, access.holds_any(APPROVER))
 
 
 def no_such_proposal() -> NotFound:
@@ -293,7 +294,7 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
             Proposal.status == ProposalStatus.PENDING.value,
             Proposal.replaced_by_id.is_(None),
             _may_decide(wanted.awaiting),
-            ~_has_decided(wanted.awaiting),
+            ~has_decided(wanted.awaiting),
         )
     return query
 
@@ -307,7 +308,7 @@ def _may_decide(user_id: int) -> ColumnElement[bool]:
     )
 
 
-def _has_decided(user_id: int) -> Exists:
+def has_decided(user_id: int) -> Exists:
     """The user has declined, or approved with every signature that is needed."""
     return exists().where(
         Decision.proposal_id == Proposal.id,

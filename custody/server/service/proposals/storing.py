@@ -12,13 +12,14 @@ from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.selection import PROPOSAL_LIFETIME
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.bounds import require_listed, require_thawed
 from custody.server.service.proposals.coins import Utxo
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import GAP, watch_branch
 from custody.server.service.webhook_events import event_data
-from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault, VaultSigner
 from custody.server.store.store import duplicates_refused
 from multisig import CHANGE, FeeRate, Sats
 
@@ -80,6 +81,9 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
     )
     store_with_inputs(db, proposal, draft.utxos)
     _keep_change_address(db, vault, draft)
+    # Its maker, too: a program may have made it in their name.
+    signers = select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id)
+    tell_waiting(db, signers, terms.proposed_at)
     return proposal
 
 

@@ -41,6 +41,7 @@ from custody.server.store.models.proposals import (
     ProposalInput,
     Signature,
 )
+from custody.server.store.models.service_accounts import ServiceAccount
 from custody.server.store.models.tokens import (
     Contract,
     ContractCall,
@@ -101,6 +102,7 @@ __all__ = [
     "Role",
     "RolePermission",
     "SecondPersonRule",
+    "ServiceAccount",
     "SignInSession",
     "Signature",
     "TokenBlock",

@@ -27,7 +27,9 @@ class PendingChange(Base):
     __tablename__ = "pending_changes"
     __table_args__ = (
         Index("ix_pending_changes_by_age", "organisation_id", "status", "asked_at"),
-        CheckConstraint("status IN ('PENDING', 'APPLIED', 'DECLINED')", name="status"),
+        # For the sweep of expired changes, several times a second.
+        Index(None, "status", "expires_at"),
+        CheckConstraint("status IN ('PENDING', 'APPLIED', 'DECLINED', 'EXPIRED')", name="status"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)

@@ -150,6 +150,10 @@ class User(Base):
     surname: Mapped[str | None]
     phone_number: Mapped[str | None]
     is_operator: Mapped[bool] = mapped_column(default=False)
+    # Whether they are mailed when something waits for them, with amounts or without; and when they last were.
+    mails_waiting: Mapped[bool] = mapped_column(default=True)
+    mails_amounts: Mapped[bool] = mapped_column(default=False)
+    waiting_mailed_at: Mapped[datetime | None]
     default_org_id: Mapped[int | None] = mapped_column(ForeignKey("organisations.id"))
     default_workspace_id: Mapped[int | None] = mapped_column(ForeignKey("workspaces.id"))
     created_at: Mapped[datetime]

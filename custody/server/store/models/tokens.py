@@ -41,6 +41,8 @@ class Contract(Base):
     bytecode_hash: Mapped[bytes]
     deploy_family_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), unique=True)
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    # The last one that webhooks were told of, and no more than that.
+    told_status: Mapped[str] = mapped_column(default="PENDING")
     created_at: Mapped[datetime]
 
 
@@ -63,6 +65,8 @@ class ContractCall(Base):
     address_script: Mapped[bytes | None]
     family_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), unique=True)
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    # The last one that webhooks were told of, and no more than that.
+    told_status: Mapped[str] = mapped_column(default="PENDING")
     created_at: Mapped[datetime]
 
 

@@ -35,6 +35,7 @@ from tests.support.onboarding import REQUEST
 from tests.support.platform import PASSWORD, As, World, register_key, seed
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.purchases import deliver, transaction
+from tests.support.service_accounts import create
 from tests.support.token_desk import TokenDesk
 
 EXEMPT: Final = {
@@ -242,6 +243,14 @@ def redeliver_webhook(story: Story) -> httpx.Response:
     return story.here("redeliver-webhook", delivery_id=delivery_id)
 
 
+def create_service_account(story: Story) -> httpx.Response:
+    return story.keep("program", create(story.world, story.admin))
+
+
+def a_program(story: Story, word: str, **changes: object) -> httpx.Response:
+    return story.here(word, service_account_id=story.kept["program"]["service_account_id"], **changes)
+
+
 def update_second_person_rule(story: Story) -> httpx.Response:
     story.world.member(1, "henry@example.org", "Administrator")
     return story.here("update-second-person-rule", is_on=True, role_name="Administrator")
@@ -295,6 +304,9 @@ EXAMPLES: dict[str, Example] = {
     "POST /auth/totp/confirm": auth_totp_confirm,
     "POST /api/v1/update-user-info": lambda story: story.desk.signers["alice"].post(
         "/api/v1/update-user-info", {"first_name": "Alice"}
+    ),
+    "POST /api/v1/update-mail-settings": lambda story: story.desk.signers["alice"].post(
+        "/api/v1/update-mail-settings", {"amounts": True}
     ),
     "POST /api/v1/create-workspace": lambda story: story.keep(
         "workspace", story.here("create-workspace", org_id=1, name="Second", network="testnet")
@@ -375,6 +387,14 @@ EXAMPLES: dict[str, Example] = {
     "POST /api/v1/delete-webhook": lambda story: story.here(
         "delete-webhook", webhook_id=story.kept["webhook"]["webhook_id"]
     ),
+    "POST /api/v1/create-service-account": create_service_account,
+    "POST /api/v1/update-service-account": lambda story: a_program(
+        story, "update-service-account", name="Payments"
+    ),
+    "POST /api/v1/issue-service-secret": lambda story: story.keep(
+        "secret", a_program(story, "issue-service-secret")
+    ),
+    "POST /api/v1/revoke-service-account": lambda story: a_program(story, "revoke-service-account"),
     "POST /api/v1/update-second-person-rule": update_second_person_rule,
     "POST /api/v1/request-change": lambda story: story.keep("change", ask_for_a_role(story, "Odd")),
     "POST /api/v1/confirm-change": lambda story: decide(story, "confirm"),
@@ -401,7 +421,7 @@ def secrets_of(story: Story) -> list[str]:
     mailed = [token for mail in story.world.mail.sent for token in re.findall(r"[\w-]{43}", mail.text)]
     token = story.admin.headers["Authorization"].removeprefix("Bearer ")
     found = [PASSWORD, NEW_PASSWORD, story.kept["totp"]["secret"], token, *own, *mailed]
-    found.append(story.kept["webhook"]["secret"])
+    found += [story.kept["webhook"]["secret"], story.kept["secret"]["secret"]]
     assert all(len(secret) >= 20 for secret in found), "none that chance could write"
     return found
 

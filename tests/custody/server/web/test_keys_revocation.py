@@ -273,3 +273,48 @@ def test_p24_another_tenants_log_does_not_name_who_withdrew_a_former_members_app
     assert (event.workspace_uid, event.user_name, event.user_uuid) == ("1", "platform", 0)
     assert event.trace_id
     assert desk.proposal(psbt_id)["collected_signatures"] == 0
+
+
+class TestSecondPerson:
+    """P70: one administrator, or a thief of their session, takes a member's voice from vaults for good."""
+
+    DORA = "dora@example.org"
+
+    @pytest.fixture
+    def dora(self, desk: Desk) -> As:
+        desk.world.member(1, self.DORA, "Administrator")
+        rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator"}
+        ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
+        return desk.world.as_user(self.DORA)
+
+    def ask(self, desk: Desk, key_id: str):
+        body = {"workspace_id": 1, "key_id": key_id, "reason": "lost"}
+        return desk.admin.post(
+            "/api/v1/request-change", {"workspace_id": 1, "path": "/api/v1/revoke-key", "body": body}
+        )
+
+    def test_p70_a_members_key_is_marked_lost_by_two(self, desk: Desk, dora: As) -> None:
+        key_id = key_of(desk, "alice")
+        problem = refused(revoke(desk.admin, key_id), 409, "SECOND_PERSON_NEEDED")
+        assert "Its owner needs nobody" in problem["detail"]
+        refused(revoke(desk.admin, key_id, workspace_id=1, force=True), 409, "SECOND_PERSON_NEEDED")
+        change = ok(self.ask(desk, key_id))
+        assert ok(desk.signers["alice"].get("/api/v1/keys"))[0]["Status"] == "active"
+        body = {"workspace_id": 1, "change_id": change["change_id"]}
+        applied = ok(dora.post("/api/v1/confirm-change", body))
+        assert applied["answer"]["RevokedReason"]["String"] == "lost"
+        assert actions(desk, "KEYS")[-1] == "KEY_REVOKED"
+
+    def test_p70_ones_own_key_is_stopped_at_once(self, desk: Desk, dora: As) -> None:
+        assert ok(revoke(desk.signers["alice"], key_of(desk, "alice")))["Status"] == "revoked"
+
+    def test_p70_two_of_one_organisation_do_not_speak_for_another(self, desk: Desk, dora: As) -> None:
+        """The key serves a second tenant, who has the rule, too."""
+        world, alice = desk.world, desk.user_ids["alice"]
+        world.organisation("Umbrella", "eve@example.com")
+        world.member(2, "admin@example.org", "Administrator")
+        world.member(2, "alice@example.org")
+        rule = {"workspace_id": 2, "is_on": True, "role_name": "Administrator"}
+        ok(world.as_user("eve@example.com").post("/api/v1/update-second-person-rule", rule))
+        problem = refused(self.ask(desk, key_of(desk, "alice")), 409, "SECOND_PERSON_NEEDED")
+        assert str(alice) not in problem["detail"]

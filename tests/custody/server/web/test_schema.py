@@ -43,10 +43,12 @@ EXPLAINED = {
     "a text has a meaning, as an address, a path, a URL or an amount": (
         "This is not an address", "The path is", "A level of the path", "A webhook's URL", "The amount is",
         "The link", "The data", "After 0x", "must be a telephone number", "must be ''", "No call at",
+        "write a network", "write the network", "A program's account ends",
     ),
     "what it names is not there, or not so": (
         "The workspace is on", "User ", "The password is wrong", "This token was used", "There is no",
     ),
+    "what no program is ever given": ("No program is given",),
     "a password that is guessed too easily": ("This password is guessed",),
     "JSON can write characters that no text can hold": ("a text holds U+0000",),
     "lengths are counted without blanks at the ends": ("is too short", "must not be empty"),

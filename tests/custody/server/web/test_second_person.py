@@ -4,6 +4,7 @@ import pytest
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.roles import EVERY_PERMISSION, KEPT
+from custody.server.service.people.second_person import ChangeExpiry
 from custody.server.web.changes import _by_path
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As
@@ -84,6 +85,7 @@ class TestRule:
             "add-workspace-to-user", "remove-user-from-workspace", "create-workspace", "invite-to-workspace",
             "add-whitelist-address", "rename-whitelist-address", "remove-whitelist-address",
             "create-webhook", "update-webhook", "delete-webhook", "update-second-person-rule",
+            "create-service-account", "update-service-account", "revoke-key",
         }  # fmt: skip
         for answer in (
             alice.post("/api/v1/add-whitelist-address", {"workspace_id": 1, "name": "x", "address": SHOP}),
@@ -185,6 +187,11 @@ class TestChange:
         world.clock.advance(days=7)
         dora = again(world, DORA)
         refused(decide(dora, change), 409, "STATE_CONFLICT")
+        assert ok(dora.get("/api/v1/changes", workspace_id=1))[0]["status"] == "EXPIRED"
+        services = world.platform.services
+        expiry = ChangeExpiry(services.store, world.clock, services.audit)
+        assert [expiry.run_due(), expiry.run_due()] == [1, 0]
+        assert world.audit_actions("workspace:1")[-1] == "CHANGE_EXPIRED"
         assert ok(dora.get("/api/v1/changes", workspace_id=1))[0]["status"] == "EXPIRED"
 
 

@@ -257,6 +257,9 @@ def upgrade() -> None:
         sa.Column("surname", sa.String(), nullable=True),
         sa.Column("phone_number", sa.String(), nullable=True),
         sa.Column("is_operator", sa.Boolean(), nullable=False),
+        sa.Column("mails_waiting", sa.Boolean(), nullable=False),
+        sa.Column("mails_amounts", sa.Boolean(), nullable=False),
+        sa.Column("waiting_mailed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("default_org_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column(
             "default_workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True
@@ -969,6 +972,7 @@ def upgrade() -> None:
         sa.Column("bytecode_hash", sa.LargeBinary(), nullable=False),
         sa.Column("deploy_family_id", sa.String(), nullable=False),
         sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("told_status", sa.String(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint("decimals >= 0 AND decimals <= 18", name=op.f("ck_contracts_decimals")),
         sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_contracts_created_by_users")),
@@ -1062,6 +1066,7 @@ def upgrade() -> None:
         sa.Column("address_script", sa.LargeBinary(), nullable=True),
         sa.Column("family_id", sa.String(), nullable=False),
         sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("told_status", sa.String(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(
             ["contract_uid"], ["contracts.uid"], name=op.f("fk_contract_calls_contract_uid_contracts")
@@ -1123,7 +1128,7 @@ def upgrade() -> None:
         sa.Column("decided_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("reason", sa.String(), nullable=True),
         sa.CheckConstraint(
-            "status IN ('PENDING', 'APPLIED', 'DECLINED')", name=op.f("ck_pending_changes_status")
+            "status IN ('PENDING', 'APPLIED', 'DECLINED', 'EXPIRED')", name=op.f("ck_pending_changes_status")
         ),
         sa.ForeignKeyConstraint(["asked_by"], ["users.id"], name=op.f("fk_pending_changes_asked_by_users")),
         sa.ForeignKeyConstraint(
@@ -1145,6 +1150,11 @@ def upgrade() -> None:
             ["organisation_id", "status", "asked_at"],
             unique=False,
         )
+        batch_op.create_index(
+            batch_op.f("ix_pending_changes_status_pending_changes_expires_at"),
+            ["status", "expires_at"],
+            unique=False,
+        )
 
     op.create_table(
         "second_person_rules",
@@ -1161,3 +1171,29 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["set_by"], ["users.id"], name=op.f("fk_second_person_rules_set_by_users")),
         sa.PrimaryKeyConstraint("organisation_id", name=op.f("pk_second_person_rules")),
     )
+    op.create_table(
+        "service_accounts",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("made_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("rights", sa.JSON(), nullable=False),
+        sa.Column("networks", sa.JSON(), nullable=False),
+        sa.Column("secret_hash", sa.LargeBinary(), nullable=True),
+        sa.Column("former_hash", sa.LargeBinary(), nullable=True),
+        sa.Column("former_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_used_from", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(["made_by"], ["users.id"], name=op.f("fk_service_accounts_made_by_users")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_service_accounts_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_service_accounts")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("service_accounts", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_service_accounts_made_by"), ["made_by"], unique=False)
+        batch_op.create_index(batch_op.f("ix_service_accounts_workspace_id"), ["workspace_id"], unique=False)

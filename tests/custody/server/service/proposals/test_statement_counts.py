@@ -12,8 +12,8 @@ from multisig import Psbt
 from tests.support.custody import ok
 
 # BEGIN and COMMIT are not counted. A change that raises a count says why. A signer's earlier answer is read
-# by its key, apart from their seat.
-PROPOSAL, FIRST, LAST = 21, 15, 21
+# by its key, apart from their seat. Whom a proposal waits for, and their mails, are two.
+PROPOSAL, FIRST, LAST = 23, 15, 21
 
 
 @contextmanager

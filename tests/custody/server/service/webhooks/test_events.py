@@ -12,14 +12,16 @@ from custody.server.service.system import PLATFORM, place_of
 from custody.server.service.webhook_events import WEBHOOK, WebhookEvents
 from custody.server.store.models import Job, WebhookDelivery
 from custody.server.store.models import WebhookEvent as Stored
-from tests.support.custody import Desk, ok
+from tests.support.custody import CAFE, SHOP, Desk, ok
 from tests.support.platform import register_key, seed
 from tests.support.profiles import approve_forward, forward, grant, pay_profile
 from tests.support.replacing import forget_mempool
 from tests.support.staff import change_role, remove
+from tests.support.token_desk import BOB, TokenDesk
 from tests.support.webhooks import told
 
 URL = "https://hooks.example.org/"
+PLACES = (SHOP, CAFE, BOB)
 
 
 def listen(desk: Desk, *kinds: str, url: str = URL, workspace_id: int | None = None) -> str:
@@ -139,6 +141,65 @@ def test_vaults_limits_and_members(desk: Desk) -> None:
         ("member.role_changed", {"user_id": dora, "role_id": 2}),
         ("member.removed", {"user_id": dora}),
     ]
+
+
+def test_a_freeze_and_what_waits_for_a_second_person(desk: Desk) -> None:
+    listen(desk)
+    world, vault, bob = desk.world, {"workspace_id": 1, "vault_id": desk.vault["id"]}, desk.signers["bob"]
+    ok(bob.post("/api/v1/freeze-vault", vault | {"reason": "a word of a person"}))
+    for name in ("bob", "carol"):
+        ok(desk.signers[name].post("/api/v1/unfreeze-vault", vault))
+    world.member(1, "dora@example.org", "Administrator")
+    dora = world.as_user("dora@example.org")
+    rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator"}
+    ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
+    before = len(kinds(desk))
+    ids = []
+    for number, decision in enumerate(("confirm", "decline", None)):
+        body = {"workspace_id": 1, "name": f"a word {number}", "address": PLACES[number]}
+        asked = {"workspace_id": 1, "path": "/api/v1/add-whitelist-address", "body": body}
+        ids.append(ok(desk.admin.post("/api/v1/request-change", asked))["change_id"])
+        if decision is not None:
+            ok(dora.post(f"/api/v1/{decision}-change", {"workspace_id": 1, "change_id": ids[-1]}))
+    world.clock.advance(days=7)
+    world.platform.background.expiry().run_due()
+    found = told(world, 1)
+    assert [kind for kind, _ in found if kind.startswith("vault")] == ["vault.frozen", "vault.unfrozen"]
+    words = ("requested", "confirmed", "requested", "declined", "requested", "expired")
+    asked = [data for kind, data in found if kind.startswith("change.")]
+    assert [kind for kind, _ in found[before:] if kind.startswith("change.")] == [
+        f"change.{w}" for w in words
+    ]
+    assert asked[1] == {
+        "change_id": ids[0], "path": "/api/v1/add-whitelist-address", "asked_by": 1,
+        "decided_by": ok(world.as_user("dora@example.org").get("/api/v1/get-user-info"))["UUID"],
+    }  # fmt: skip
+    assert (asked[5]["change_id"], asked[5]["decided_by"]) == (ids[2], None)
+    assert "a word" not in str(found)
+
+
+def test_a_token_and_its_calls_by_their_statuses(desk: Desk) -> None:
+    """What was cancelled has failed; what is mined is confirmed with its effect."""
+    tokens = TokenDesk(desk)
+    tokens.fund(100_000, 100_000)
+    listen(desk)
+    made = ok(tokens.create())
+    tokens.finish(made["psbt_id"])
+    called = ok(tokens.call(made["contract_uid"], "init"))
+    ok(desk.admin.post("/api/v1/cancel-psbt", {"workspace_id": 1, "psbt_id": called["psbt_id"]}))
+    again = ok(tokens.call(made["contract_uid"], "init"))
+    tokens.finish(again["psbt_id"])
+    found = [(kind, data) for kind, data in told(desk.world, 1) if kind.startswith(("token.", "call."))]
+    assert [kind for kind, _ in found] == [
+        "token.broadcasting", "token.confirmed", "call.failed", "call.broadcasting", "call.confirmed",
+    ]  # fmt: skip
+    assert [data.get("call_uid") for _, data in found] == [
+        None, None, called["call_uid"], again["call_uid"], again["call_uid"],
+    ]  # fmt: skip
+    last = found[-1][1]
+    assert last["txid"] == desk.proposal(again["psbt_id"])["txid"]
+    assert (last["contract_uid"], last["function_name"]) == (made["contract_uid"], "init")
+    assert kinds(desk).count("proposal.created") == 3
 
 
 def test_whoever_accepts_an_invitation_is_a_member(desk: Desk) -> None:

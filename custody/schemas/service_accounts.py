@@ -1,0 +1,121 @@
+"""Service accounts: accounts of programs, with rights, networks and an end of their own
+(docs/service-accounts.md).
+"""
+
+from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field, StrictInt, StringConstraints
+
+from custody.schemas.common import Few, Int64, IntId, Label, Name, Request, Shape, Timestamp
+from custody.schemas.users import PermissionName
+
+# Whoever finds one in a log or a repository sees what it is; secret scanners know such by their beginning.
+SECRET_PREFIX: Final = "custody_sa_"  # noqa: S105 - the beginning of each
+MAX_NETWORKS: Final = 20
+MAX_OVERLAP_HOURS: Final = 7 * 24
+DEFAULT_OVERLAP_HOURS: Final = 24
+# ::ffff:0:0/96 (RFC 4291, section 2.5.5.2).
+_MAPPED_BITS: Final = 96
+_IPV4: Final = 2**32 - 1
+
+
+def read_network(text: str) -> IPv4Network | IPv6Network:
+    """``10.1.0.0/16``, ``2001:db8::/48``, or one address. IPv4 within IPv6 (``::ffff:10.1.0.0/112``) is IPv4.
+
+    Raises ValueError, in words.
+    """
+    try:
+        found = ip_network(text)
+    except ValueError:
+        raise ValueError(
+            "write a network as 10.1.0.0/16 or 2001:db8::/48, with nothing but zeros behind its prefix"
+        ) from None
+    if isinstance(found, IPv6Network):
+        if found.network_address.scope_id is not None:
+            raise ValueError("write the network without a zone (what follows the %)")
+        if found.prefixlen >= _MAPPED_BITS and found.network_address.ipv4_mapped is not None:
+            return IPv4Network((int(found.network_address) & _IPV4, found.prefixlen - _MAPPED_BITS))
+    return found
+
+
+Network = Annotated[
+    str,
+    StringConstraints(min_length=2, max_length=60),
+    AfterValidator(lambda text: str(read_network(text))),
+    Field(examples=["10.1.0.0/16", "2001:db8::/48"], description="In CIDR notation, IPv4 or IPv6."),
+]
+Networks = Annotated[list[Network], Field(min_length=1, max_length=MAX_NETWORKS)]
+Rights = Annotated[list[PermissionName], Field(min_length=1, max_length=len(PermissionName))]
+
+
+class ServiceAccountStatus(StrEnum):
+    """``WAITING``: no secret was made yet. ``IDLE``: its maker is no member any more."""
+
+    WAITING = "WAITING"
+    ACTIVE = "ACTIVE"
+    IDLE = "IDLE"
+    EXPIRED = "EXPIRED"
+    REVOKED = "REVOKED"
+
+
+class ServiceAccount(Shape):
+    """``rights`` are what it was given; it has no more of them than its maker's role carries at the time. ``made_by``: whose
+    limits count for it. ``former_secret_until``: until then the secret before the newest one is good, too.
+    """  # noqa: E501
+
+    service_account_id: Int64
+    workspace_id: Int64
+    org_id: Int64
+    name: Label
+    rights: Few[PermissionName]
+    networks: Few[Label]
+    status: ServiceAccountStatus
+    expires_at: Timestamp
+    made_by: Label
+    made_by_name: Label
+    created_at: Timestamp
+    former_secret_until: Timestamp | None = None
+    last_used_at: Timestamp | None = None
+    last_used_from: Label | None = None
+    revoked_at: Timestamp | None = None
+
+
+class CreateServiceAccountRequest(Request):
+    """``POST /api/v1/create-service-account``. ``expires_at``: within a year."""
+
+    workspace_id: IntId
+    name: Name
+    rights: Rights
+    networks: Networks
+    expires_at: Timestamp
+
+
+class ServiceAccountRequest(Request):
+    """``POST /api/v1/revoke-service-account``."""
+
+    workspace_id: IntId
+    service_account_id: IntId
+
+
+class UpdateServiceAccountRequest(ServiceAccountRequest):
+    """``POST /api/v1/update-service-account``, by its maker: what is left out stays."""
+
+    name: Name | None = None
+    rights: Rights | None = None
+    networks: Networks | None = None
+    expires_at: Timestamp | None = None
+
+
+class IssueServiceSecretRequest(ServiceAccountRequest):
+    """``POST /api/v1/issue-service-secret``, by its maker. ``overlap_hours``: how long the secret before stays good."""  # noqa: E501
+
+    overlap_hours: Annotated[StrictInt, Field(ge=0, le=MAX_OVERLAP_HOURS)] = DEFAULT_OVERLAP_HOURS
+
+
+class ServiceSecret(Shape):
+    """The secret is shown here and never again: ``Authorization: Bearer custody_sa_…``."""
+
+    service_account: ServiceAccount
+    secret: Label

@@ -1,0 +1,228 @@
+"""Making, changing and revoking the accounts of programs, and their secrets."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import service_accounts as wire
+from custody.schemas.service_accounts import ServiceAccountStatus as Status
+from custody.schemas.users import PermissionName
+from custody.server.domain.audit import Category
+from custody.server.domain.credentials import Caller, WorkspaceAccess, token_hash
+from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.roles import in_words
+from custody.server.domain.service_accounts import is_wider, new_secret, require_end, require_givable
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.store.models import Membership, ServiceAccount, User, Workspace
+
+# A list that people read, and that somebody must keep.
+MAX_LIVE: Final = 50
+MAX_SHOWN: Final = 200
+
+
+class ServiceAccounts:
+    def __init__(self, clock: Clock, random: RandomBytes, audit: AuditLog) -> None:
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+
+    def listed(self, db: Session, access: WorkspaceAccess) -> list[wire.ServiceAccount]:
+        """The newest first."""
+        query = select(ServiceAccount).where(ServiceAccount.workspace_id == access.workspace_id)
+        found = db.scalars(query.order_by(ServiceAccount.id.desc()).limit(MAX_SHOWN))
+        return [self._shown(db, account) for account in found]
+
+    def own(self, db: Session, caller: Caller) -> wire.ServiceAccount:
+        """The calling program's. Raises NotFound for a person."""
+        if caller.service is None:
+            raise NotFound("You are signed in as a person: get-user-info shows your account.")
+        return self._shown(db, db.get_one(ServiceAccount, caller.service.account_id))
+
+    def create(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: wire.CreateServiceAccountRequest,
+    ) -> wire.ServiceAccount:
+        """Without a secret: only its maker gets one, whoever confirms. Raises Invalid, PermissionDenied, StateConflict."""  # noqa: E501
+        now = self._clock()
+        require_givable(frozenset(request.rights), access.permissions)
+        require_end(request.expires_at, now)
+        live = select(func.count()).where(
+            ServiceAccount.workspace_id == access.workspace_id,
+            ServiceAccount.revoked_at.is_(None),
+            ServiceAccount.expires_at > now,
+        )
+        if (db.scalar(live) or 0) >= MAX_LIVE:
+            raise StateConflict(f"The workspace has {MAX_LIVE} service accounts: revoke some of them.")
+        account = ServiceAccount(
+            workspace_id=access.workspace_id,
+            made_by=caller.user_id,
+            name=request.name,
+            rights=sorted(set(request.rights)),
+            networks=request.networks,
+            created_at=now,
+            expires_at=request.expires_at,
+        )
+        db.add(account)
+        db.flush()
+        self._record(db, caller, access, account, "SERVICE_ACCOUNT_CREATED", _terms(account))
+        return self._shown(db, account)
+
+    def update(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: wire.UpdateServiceAccountRequest,
+    ) -> wire.ServiceAccount:
+        """By its maker, whose rights it uses. What changes nothing is not recorded. Raises as `create`, and NotFound."""  # noqa: E501
+        account = self._own_of_maker(db, caller, access, request)
+        before = (account.name, _terms(account))
+        if request.rights is not None:
+            require_givable(frozenset(request.rights), access.permissions)
+            account.rights = sorted(set(request.rights))
+        if request.expires_at is not None:
+            require_end(request.expires_at, self._clock())
+            account.expires_at = request.expires_at
+        account.name = request.name or account.name
+        account.networks = request.networks or account.networks
+        db.flush()
+        if before != (account.name, _terms(account)):
+            self._record(db, caller, access, account, "SERVICE_ACCOUNT_CHANGED", _terms(account))
+        return self._shown(db, account)
+
+    def issue_secret(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.IssueServiceSecretRequest
+    ) -> wire.ServiceSecret:
+        """A new secret, for its maker alone. The one before stays good for a while; one from before that ends now. Raises
+        NotFound, PermissionDenied, StateConflict.
+        """  # noqa: E501
+        account, now = self._own_of_maker(db, caller, access, request), self._clock()
+        secret = new_secret(account.id, self._random)
+        hours = request.overlap_hours if account.secret_hash is not None else 0
+        overlap = hours > 0
+        account.former_hash = account.secret_hash if overlap else None
+        account.former_until = now + timedelta(hours=hours) if overlap else None
+        account.secret_hash = token_hash(secret)
+        db.flush()
+        values = {"name": account.name, "workspace": db.get_one(Workspace, account.workspace_id).name}
+        queue_mail(db, Template.SERVICE_SECRET, db.get_one(User, account.made_by).email, values, now=now)
+        said = f"the one before is good for {hours} hours" if overlap else "no other one is good"
+        self._record(db, caller, access, account, "SERVICE_SECRET_MADE", said)
+        return wire.ServiceSecret(service_account=self._shown(db, account), secret=secret)
+
+    def revoke(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.ServiceAccountRequest
+    ) -> wire.ServiceAccount:
+        """At once and for good. Repeated, it changes nothing. Raises NotFound."""
+        account = _find(db, access, request.service_account_id)
+        if account.revoked_at is None:
+            _end(account, self._clock())
+            db.flush()
+            self._record(db, caller, access, account, "SERVICE_ACCOUNT_REVOKED", f"of user {account.made_by}")
+        return self._shown(db, account)
+
+    def _own_of_maker(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.ServiceAccountRequest
+    ) -> ServiceAccount:
+        account = _find(db, access, request.service_account_id)
+        if account.made_by != caller.user_id:
+            raise PermissionDenied(
+                "It acts in its maker's name: its maker alone changes it. You may revoke it."
+            )
+        if account.revoked_at is not None:
+            raise StateConflict("It was revoked: make another one.")
+        return account
+
+    def _shown(self, db: Session, account: ServiceAccount) -> wire.ServiceAccount:
+        now = self._clock()
+        former = account.former_until
+        return wire.ServiceAccount(
+            service_account_id=account.id,
+            workspace_id=account.workspace_id,
+            org_id=db.get_one(Workspace, account.workspace_id).organisation_id,
+            name=account.name,
+            rights=[PermissionName(name) for name in account.rights],
+            networks=account.networks,
+            status=_status(db, account, now),
+            expires_at=account.expires_at,
+            made_by=str(account.made_by),
+            made_by_name=db.get_one(User, account.made_by).email,
+            created_at=account.created_at,
+            former_secret_until=None if former is None or former <= now else former,
+            last_used_at=account.last_used_at,
+            last_used_from=account.last_used_from,
+            revoked_at=account.revoked_at,
+        )
+
+    def _record(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        account: ServiceAccount,
+        action: str,
+        said: str,
+    ) -> None:
+        what = f"service account {account.id} ({account.name}), {said}"
+        self._audit.record(db, caller, Category.PEOPLE, action, what, access=access)
+
+
+def end_service_accounts(db: Session, user_id: int, workspace_id: int, now: datetime) -> list[int]:
+    """Of a member whose place ends: they would act again with a later one. The ids of those that ended."""
+    query = select(ServiceAccount).where(
+        ServiceAccount.made_by == user_id,
+        ServiceAccount.workspace_id == workspace_id,
+        ServiceAccount.revoked_at.is_(None),
+    )
+    ended = list(db.scalars(query.order_by(ServiceAccount.id)))
+    for account in ended:
+        _end(account, now)
+    return [account.id for account in ended]
+
+
+def widens(db: Session, request: wire.UpdateServiceAccountRequest) -> bool:
+    """Whether the program may do more by it, from more places, or for longer."""
+    account = db.get(ServiceAccount, request.service_account_id)
+    if account is None:
+        return True
+    more_rights = bool(set(request.rights or ()) - set(account.rights))
+    longer = request.expires_at is not None and request.expires_at > account.expires_at
+    return more_rights or longer or is_wider(account.networks, request.networks or ())
+
+
+def _end(account: ServiceAccount, now: datetime) -> None:
+    account.revoked_at = now
+    account.secret_hash = account.former_hash = account.former_until = None
+
+
+def _find(db: Session, access: WorkspaceAccess, account_id: int) -> ServiceAccount:
+    account = db.get(ServiceAccount, account_id)
+    if account is None or account.workspace_id != access.workspace_id:
+        raise NotFound("There is no such service account in this workspace.")
+    return account
+
+
+def _status(db: Session, account: ServiceAccount, now: datetime) -> Status:
+    if account.revoked_at is not None:
+        return Status.REVOKED
+    if account.expires_at <= now:
+        return Status.EXPIRED
+    place = select(Membership.id).where(
+        Membership.user_id == account.made_by, Membership.workspace_id == account.workspace_id
+    )
+    if db.scalars(place).first() is None:
+        return Status.IDLE
+    return Status.WAITING if account.secret_hash is None else Status.ACTIVE
+
+
+def _terms(account: ServiceAccount) -> str:
+    rights = in_words(map(PermissionName, account.rights))
+    until = account.expires_at.isoformat(timespec="minutes")
+    return f"may {rights} from {', '.join(account.networks)} until {until}"

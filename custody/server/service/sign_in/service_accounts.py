@@ -1,0 +1,118 @@
+"""Who a program's secret speaks for, and what it may do at this moment.
+
+A wrong secret counts against where it comes from and against nobody else: whoever guesses keeps no program
+out, and a right one is let in from wherever it may be used.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from custody.schemas.users import PermissionName
+from custody.server.domain.audit import Category
+from custody.server.domain.credentials import Caller, ServiceCaller, WorkspaceAccess
+from custody.server.domain.errors import PermissionDenied, RateLimited, TokenExpired, Unauthenticated
+from custody.server.domain.ports import Clock
+from custody.server.domain.service_accounts import NEVER_GIVEN, account_of, is_inside, matches, plain_address
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.requests.rates import Throttle, caller_at
+from custody.server.service.system import place_of
+from custody.server.store import Store
+from custody.server.store.models import ServiceAccount, User
+
+# From one source. Guessing 256 bits is hopeless: this only bounds what a broken program costs.
+WRONG_SECRETS: Final = 60
+WRONG_SECRETS_WINDOW: Final = timedelta(minutes=1)
+# What is recorded of a right secret from a wrong network: enough for its owner to see it.
+STRANGE_USES: Final = 10
+STRANGE_USES_WINDOW: Final = timedelta(hours=1)
+# "Last used" is as old as this at most, so that reading calls seldom write.
+NOTED_EVERY: Final = timedelta(minutes=1)
+
+
+class ServiceSignIn:
+    def __init__(self, store: Store, clock: Clock, audit: AuditLog) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._wrong = Throttle(clock, limit=WRONG_SECRETS, window=WRONG_SECRETS_WINDOW)
+        self._strange = Throttle(clock, limit=STRANGE_USES, window=STRANGE_USES_WINDOW)
+
+    def authenticate(self, secret: str, source: str, trace_id: str) -> Caller:
+        """The program behind a secret. ``source``: the address that the call comes from.
+
+        Raises Unauthenticated, RateLimited (too many wrong ones from there), TokenExpired (the account's
+        end), PermissionDenied (from elsewhere than it may be used).
+        """
+        address, now = plain_address(source), self._clock()
+        with self._store.read() as db:
+            account, used = self._find(db, secret)
+            if account is None or used is None:
+                self._wrong.take(caller_at(address))
+                raise Unauthenticated("No service account has this secret, or it is not good any more.")
+            caller = self._caller(db, account, used, trace_id)
+        if not is_inside(address, account.networks):
+            self._record_strange(caller, account, address)
+            raise PermissionDenied(f"This service account may not be used from {address}.")
+        if account.expires_at <= now:
+            raise TokenExpired("The service account has come to its end: its maker sets another one.")
+        if account.last_used_at is None or now - account.last_used_at >= NOTED_EVERY:
+            with self._store.write() as db:
+                noted = update(ServiceAccount).where(ServiceAccount.id == account.id)
+                db.execute(noted.values(last_used_at=now, last_used_from=address))
+        return caller
+
+    def _find(self, db: Session, secret: str) -> tuple[ServiceAccount | None, bytes | None]:
+        account_id = account_of(secret)
+        account = None if account_id is None else db.get(ServiceAccount, account_id)
+        if account is None:
+            return None, None
+        is_over = account.former_until is None or account.former_until <= self._clock()
+        return account, matches(secret, (account.secret_hash, None if is_over else account.former_hash))
+
+    @staticmethod
+    def _caller(db: Session, account: ServiceAccount, used: bytes, trace_id: str) -> Caller:
+        """The maker's name comes first: what a program is called is its maker's choice."""
+        email = db.get_one(User, account.made_by).email
+        return Caller(
+            user_id=account.made_by,
+            session_id=0,
+            name=f"{email}, service account {account.id} ({account.name})",
+            trace_id=trace_id,
+            service=ServiceCaller(account.id, account.workspace_id, used),
+        )
+
+    def _record_strange(self, caller: Caller, account: ServiceAccount, address: str) -> None:
+        try:
+            self._strange.take(str(account.id))
+        except RateLimited:
+            return
+        with self._store.write() as db:
+            self._audit.record(
+                db,
+                caller,
+                Category.ACCESS,
+                "SERVICE_ACCOUNT_REFUSED",
+                f"service account {account.id}, its secret was used from {address}",
+                access=place_of(db, account.workspace_id),
+            )
+
+
+def require_service(db: Session, service: ServiceCaller) -> ServiceAccount:
+    """As of this transaction. Raises Unauthenticated where the account was revoked, or its secret replaced, after the
+    request was let in.
+    """  # noqa: E501
+    query = select(ServiceAccount).where(ServiceAccount.id == service.account_id)
+    account = db.scalars(query.execution_options(populate_existing=True)).one()
+    if service.secret_hash not in {account.secret_hash, account.former_hash}:
+        raise Unauthenticated("The service account's secret is not good any more.")
+    return account
+
+
+def narrowed(db: Session, service: ServiceCaller, access: WorkspaceAccess) -> WorkspaceAccess:
+    """Of what the maker's role carries now, what the program was given. Raises Unauthenticated."""
+    rights = frozenset(map(PermissionName, require_service(db, service).rights)) - NEVER_GIVEN
+    return replace(access, permissions=access.permissions & rights)

@@ -1,0 +1,241 @@
+"""Accounts of programs: what they may (P67), from where and with which secret (P68), guesses (P69)."""
+
+import pytest
+
+from custody.schemas.users import PermissionName
+from custody.server.domain.roles import EVERY_PERMISSION
+from custody.server.domain.service_accounts import NEVER_GIVEN
+from custody.server.service.sign_in.service_accounts import STRANGE_USES, WRONG_SECRETS
+from custody.server.store.models import ServiceAccount
+from custody.server.web.endpoint import Auth
+from custody.server.web.routes import ENDPOINTS
+from custody.server.web.service_accounts import FOR_PROGRAMS
+from tests.support.asgi import asgi_client
+from tests.support.custody import SHOP, ok, refused
+from tests.support.platform import As
+from tests.support.service_accounts import create, holding, issue, made, program, revoke
+from tests.support.staff import add_someone, remove, remove_permission
+
+DORA = "dora@example.org"
+GIVABLE = sorted(EVERY_PERMISSION - NEVER_GIVEN)
+
+
+def wallets(caller: As):
+    return caller.get("/api/v1/list-wallets", workspace_id=1)
+
+
+def log(caller: As) -> list[dict]:
+    return ok(caller.get("/api/v1/get-logs", org_uid=1, workspace_uid=1))["logs"]
+
+
+def listed(caller: As) -> list[dict]:
+    return ok(caller.get("/api/v1/service-accounts", workspace_id=1))
+
+
+class TestRights:
+    def test_from_its_making_to_its_end(self, world, alice):
+        answer = ok(create(world, alice, networks=["::ffff:192.0.2.0/120"]))
+        assert (answer["status"], answer["networks"]) == ("WAITING", ["192.0.2.0/24"])
+        bot = program(alice, answer["service_account_id"])
+        assert ok(wallets(bot)) == []
+        (shown,) = listed(alice)
+        assert (shown["status"], shown["last_used_from"]) == ("ACTIVE", "192.0.2.1")
+        assert ok(bot.get("/api/v1/own-service-account")) == shown
+        refused(alice.get("/api/v1/own-service-account"), 404, "NOT_FOUND")
+        ok(revoke(alice, shown["service_account_id"]))
+        assert ok(revoke(alice, shown["service_account_id"]))["status"] == "REVOKED"
+        refused(wallets(bot), 401, "UNAUTHENTICATED")
+        refused(issue(alice, shown["service_account_id"]), 409, "STATE_CONFLICT")
+        world.deliver_mail()
+        subjects = [mail.subject for mail in world.mail.sent]
+        assert "A secret of your service account Payroll was made" in subjects
+
+    def test_p67_what_no_program_is_given(self, world, alice):
+        for right in NEVER_GIVEN:
+            problem = refused(create(world, alice, rights=[right, "VIEW_LOGS"]), 422, "VALIDATION")
+            assert problem["errors"][0]["pointer"] == "/rights"
+        some = add_someone(world, "Some", {PermissionName.MANAGE_WORKSPACE})
+        refused(create(world, some.calls, rights=["VIEW_LOGS"]), 403, "PERMISSION_DENIED")
+
+    def test_p67_it_never_has_more_than_its_maker_has_now(self, world, alice):
+        everything = {PermissionName.MANAGE_WORKSPACE, PermissionName.VIEW_LOGS, PermissionName.VIEW_BALANCES}
+        clerk = add_someone(world, "Clerk", everything)
+        account_id, bot = made(world, clerk.calls, rights=["VIEW_LOGS", "VIEW_BALANCES"])
+        assert log(bot)
+        ok(remove_permission(alice, clerk.role_id, "VIEW_LOGS"))
+        refused(bot.get("/api/v1/get-logs", org_uid=1, workspace_uid=1), 403, "PERMISSION_DENIED")
+        ok(wallets(bot))
+        ok(remove(alice, clerk.user_id))
+        refused(wallets(bot), 401, "UNAUTHENTICATED")
+        world.member(1, "clerk@example.org", "Administrator")
+        refused(wallets(bot), 401, "UNAUTHENTICATED")
+        assert listed(alice)[0]["status"] == "REVOKED", "it does not come back with its maker"
+        said = [entry["description"] for entry in log(alice) if entry["action"] == "MEMBER_REMOVED"]
+        assert said[0].endswith(f"; service accounts revoked: {account_id}")
+
+    def test_p67_nothing_that_needs_a_second_person_is_a_programs(self):
+        paths = {row.path for row in ENDPOINTS}
+        assert paths >= FOR_PROGRAMS
+        decided = {row.path for row in ENDPOINTS if row.needs_second_person or row.needs is Auth.OPEN}
+        assert not decided & FOR_PROGRAMS
+        signing = {"sign-psbt", "forward-to-vault", "freeze-vault", "unfreeze-vault", "create_wallet"}
+        assert not {f"/api/v1/{name}" for name in signing} & FOR_PROGRAMS
+
+    def test_p67_another_workspace_is_not_there_even_where_its_maker_is(self, world, alice):
+        body = {"org_id": 1, "workspace_id": 1, "name": "Second", "network": "testnet"}
+        ok(alice.post("/api/v1/create-workspace", body))
+        _, bot = made(world, alice)
+        refused(bot.get("/api/v1/list-wallets", workspace_id=2), 404, "NOT_FOUND")
+
+    def test_p24_another_tenant_neither_sees_nor_ends_it(self, world, alice, eve):
+        account_id, bot = made(world, alice)
+        assert ok(eve.get("/api/v1/service-accounts", workspace_id=2)) == []
+        refused(revoke(eve, account_id, workspace_id=2), 404, "NOT_FOUND")
+        ok(wallets(bot))
+
+    def test_only_its_maker_changes_it_and_whoever_keeps_order_ends_it(self, world, alice):
+        account_id, _ = made(world, alice)
+        keeper = add_someone(world, "Keeper", {PermissionName.MANAGE_WORKSPACE}).calls
+        body = {"workspace_id": 1, "service_account_id": account_id, "networks": ["0.0.0.0/0"]}
+        refused(keeper.post("/api/v1/update-service-account", body), 403, "PERMISSION_DENIED")
+        refused(issue(keeper, account_id), 403, "PERMISSION_DENIED")
+        assert ok(revoke(keeper, account_id))["status"] == "REVOKED"
+
+    def test_the_log_names_the_program_after_its_maker(self, world, alice):
+        account_id, bot = made(world, alice, name="bob@example.org", rights=GIVABLE)
+        refused(bot.post("/api/v1/leave-workspace", {"workspace_id": 1}), 403, "PERMISSION_DENIED")
+        entry = log(alice)[-1]
+        assert (entry["action"], entry["user_uuid"]) == ("PERMISSION_DENIED", 1)
+        assert entry["user_name"] == f"alice@example.org, service account {account_id} (bob@example.org)"
+
+    def test_its_repeated_requests_are_apart_and_what_it_proposes_is_its_makers(self, desk):
+        desk.deposit(100_000, 100_000)
+        _, bot = made(desk.world, desk.admin, rights=["MANAGE_WORKSPACE"])
+        body = {"wallet_id": desk.vault["id"], "tx_type": "send", "recipients": [SHOP], "description": ""}
+        body |= {"workspace_id": 1, "amounts_sats": [20_000]}
+        key = {"Idempotency-Key": "same"}
+        first, other = (ok(each.post("/api/v1/create-psbt", body, **key)) for each in (desk.admin, bot))
+        assert first["psbt_id"] != other["psbt_id"]
+        assert ok(bot.post("/api/v1/create-psbt", body, **key)) == other
+        assert desk.proposal(other["psbt_id"])["created_by_name"] == "admin@example.org"
+
+
+class TestSecondPerson:
+    @pytest.fixture
+    def dora(self, world, alice) -> As:
+        world.member(1, DORA, "Administrator")
+        dora = world.as_user(DORA)
+        rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator", "cooling_off_hours": 24}
+        ok(alice.post("/api/v1/update-second-person-rule", rule))
+        return dora
+
+    def ask(self, person, path, **body):
+        asked = {"workspace_id": 1, "path": f"/api/v1/{path}", "body": {"workspace_id": 1, **body}}
+        return ok(person.post("/api/v1/request-change", asked))
+
+    def confirm(self, person, change):
+        body = {"workspace_id": 1, "change_id": change["change_id"]}
+        return person.post("/api/v1/confirm-change", body)
+
+    def test_p67_two_people_make_and_widen_one_and_its_maker_alone_gets_a_secret(self, world, alice, dora):
+        terms = {
+            "name": "Payroll", "rights": ["VIEW_BALANCES"], "networks": ["192.0.2.0/24"],
+            "expires_at": "2026-03-20T00:00:00Z",
+        }  # fmt: skip
+        refused(create(world, alice), 409, "SECOND_PERSON_NEEDED")
+        change = self.ask(alice, "create-service-account", **terms)
+        refused(self.confirm(dora, change), 409, "STATE_CONFLICT")
+        world.clock.advance(hours=24)
+        alice, dora = world.as_user("alice@example.org"), world.as_user(DORA)
+        answer = ok(self.confirm(dora, change))["answer"]
+        account_id = answer["service_account_id"]
+        assert (answer["made_by"], "secret" in str(answer).replace("former_secret_until", "")) == ("1", False)
+        refused(issue(dora, account_id), 403, "PERMISSION_DENIED")
+        ok(wallets(program(alice, account_id)))
+        narrower = {"service_account_id": account_id, "networks": ["192.0.2.1"]}
+        ok(self.confirm(dora, self.ask(alice, "update-service-account", **narrower)))
+        for wider in (
+            {"rights": ["VIEW_LOGS"]},
+            {"networks": ["192.0.2.0/24"]},
+            {"expires_at": "2026-03-21T00:00:00Z"},
+        ):
+            change = self.ask(alice, "update-service-account", service_account_id=account_id, **wider)
+            refused(self.confirm(dora, change), 409, "STATE_CONFLICT")
+        assert ok(revoke(dora, account_id))["status"] == "REVOKED", "what stops it needs nobody else"
+
+
+class TestSecret:
+    def test_p68_two_are_good_for_a_while_and_then_the_newer_one(self, world, alice):
+        account_id, first = made(world, alice)
+        second = program(alice, account_id, overlap_hours=2)
+        ok(wallets(first))
+        ok(wallets(second))
+        assert listed(alice)[0]["former_secret_until"] is not None
+        third = program(alice, account_id, overlap_hours=2)
+        refused(wallets(first), 401, "UNAUTHENTICATED")
+        ok(wallets(second))
+        world.clock.advance(hours=2)
+        refused(wallets(second), 401, "UNAUTHENTICATED")
+        ok(wallets(third))
+        alice = world.as_user("alice@example.org")
+        assert listed(alice)[0]["former_secret_until"] is None
+        program(alice, account_id, overlap_hours=0)
+        refused(wallets(third), 401, "UNAUTHENTICATED")
+
+    def test_p68_it_ends_by_itself(self, world, alice):
+        for ends in ("2026-03-01T12:00:00Z", "2027-03-03T12:00:00Z"):
+            refused(create(world, alice, expires_at=ends), 422, "VALIDATION")
+        _, bot = made(world, alice)
+        world.clock.advance(days=30)
+        refused(wallets(bot), 401, "TOKEN_EXPIRED")
+
+    def test_p68_from_elsewhere_it_is_worth_nothing_and_its_owner_sees_that(self, world, alice):
+        account_id, bot = made(world, alice)
+        for address in ("198.51.100.7", "::ffff:198.51.100.7"):
+            with asgi_client(world.platform.asgi, address=address) as elsewhere:
+                for _ in range(STRANGE_USES):
+                    refused(wallets(As(elsewhere, bot.headers)), 403, "PERMISSION_DENIED")
+        with asgi_client(world.platform.asgi, address="::ffff:192.0.2.9") as mapped:
+            ok(wallets(As(mapped, bot.headers)))
+        strange = [entry for entry in log(alice) if entry["action"] == "SERVICE_ACCOUNT_REFUSED"]
+        assert len(strange) == STRANGE_USES, "no flood of the log"
+        said = f"service account {account_id}, its secret was used from 198.51.100.7"
+        assert strange[0]["description"] == said
+
+    @pytest.mark.parametrize("act", ["revoke", "rotate"])
+    def test_p68_a_change_that_waited_meanwhile_is_not_made(self, world, alice, act):
+        """The program was let in; before its transaction began, its secret ended."""
+        account_id, bot = made(world, alice, rights=["MANAGE_WORKSPACE"])
+        body = {"workspace_id": 1, "psbt_id": "none"}
+        refused(bot.post("/api/v1/cancel-psbt", body), 404, "NOT_FOUND")
+        store = world.platform.services.store
+        write = type(store).write
+
+        def late():
+            del store.write
+            ok(revoke(alice, account_id) if act == "revoke" else issue(alice, account_id, overlap_hours=0))
+            return write(store)
+
+        store.write = late
+        refused(bot.post("/api/v1/cancel-psbt", body), 401, "UNAUTHENTICATED")
+
+    def test_p69_guesses_keep_no_program_out(self, world, alice):
+        """Of its own neighbour, either: the bound is on what is answered to wrong ones."""
+        account_id, bot = made(world, alice)
+        before = world.audit_actions("workspace:1")
+        wrong = holding(alice.http, f"custody_sa_{account_id}_{'A' * 43}")
+        for _ in range(WRONG_SECRETS):
+            refused(wallets(wrong), 401, "UNAUTHENTICATED")
+        refused(wallets(wrong), 429, "RATE_LIMITED")
+        ok(wallets(bot))
+        with asgi_client(world.platform.asgi, address="2001:db8::1") as elsewhere:
+            refused(wallets(As(elsewhere, wrong.headers)), 401, "UNAUTHENTICATED")
+        assert world.audit_actions("workspace:1") == before, "a stranger writes nothing into the log"
+
+    def test_p49_the_database_holds_no_secret(self, world, alice):
+        _, bot = made(world, alice)
+        secret = bot.headers["Authorization"].removeprefix("Bearer ")
+        with world.platform.services.store.read() as db:
+            stored = db.get_one(ServiceAccount, 1)
+            assert secret not in str(vars(stored))
+        assert secret not in str(log(alice)) + str(listed(alice))

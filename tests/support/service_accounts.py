@@ -1,0 +1,47 @@
+"""Programs before a platform, and the people who make their accounts."""
+
+from datetime import timedelta
+
+import httpx
+
+from tests.support.custody import ok
+from tests.support.platform import As, World
+
+HERE = "192.0.2.1"
+
+
+def create(world: World, maker: As, **changes: object) -> httpx.Response:
+    """From the tests' own address, for a month."""
+    body = {
+        "workspace_id": 1,
+        "name": "Payroll",
+        "rights": ["VIEW_BALANCES"],
+        "networks": ["192.0.2.0/24"],
+        "expires_at": (world.clock() + timedelta(days=30)).isoformat(),
+    }
+    return maker.post("/api/v1/create-service-account", body | changes)
+
+
+def issue(maker: As, account_id: int, **changes: object) -> httpx.Response:
+    body = {"workspace_id": 1, "service_account_id": account_id, **changes}
+    return maker.post("/api/v1/issue-service-secret", body)
+
+
+def revoke(person: As, account_id: int, workspace_id: int = 1) -> httpx.Response:
+    body = {"workspace_id": workspace_id, "service_account_id": account_id}
+    return person.post("/api/v1/revoke-service-account", body)
+
+
+def program(maker: As, account_id: int, **changes: object) -> As:
+    """The account's program, with a new secret."""
+    return holding(maker.http, ok(issue(maker, account_id, **changes))["secret"])
+
+
+def holding(http: httpx.Client, secret: str) -> As:
+    return As(http, {"Authorization": f"Bearer {secret}"})
+
+
+def made(world: World, maker: As, **changes: object) -> tuple[int, As]:
+    """An account and its program."""
+    account_id = ok(create(world, maker, **changes))["service_account_id"]
+    return account_id, program(maker, account_id)
