@@ -2,6 +2,7 @@
 
 from custody.client.changes import ChangeCalls
 from custody.client.connection import AwaitingConnection, WaitingConnection
+from custody.client.history import HistoryCalls
 from custody.client.payments import (
     AddressBookCalls,
     ForwardCalls,
@@ -34,6 +35,7 @@ class Api(
     TokenCalls,
     WebhookCalls,
     ChangeCalls,
+    HistoryCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 

@@ -7,6 +7,7 @@ from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WIN
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
+from custody.server.service.history.movements import History
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -93,6 +94,7 @@ class Services:
     onboarding: Onboarding
     vaults: Vaults
     vault_controls: VaultControls
+    history: History
     limits: LimitAdministration
     proposals: Proposals
     replacing: Replacing

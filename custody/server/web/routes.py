@@ -31,7 +31,17 @@ from custody.server.domain.errors import (
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.web import asset_tokens, auth, changes, joining, people, proposals, vaults, workspace
+from custody.server.web import (
+    asset_tokens,
+    auth,
+    changes,
+    history,
+    joining,
+    people,
+    proposals,
+    vaults,
+    workspace,
+)
 from custody.server.web.endpoint import Auth, Endpoint, services_of
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.runner import REFUSALS, Runner, with_receipt
@@ -47,6 +57,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *asset_tokens.ENDPOINTS,
     *workspace.ENDPOINTS,
     *changes.ENDPOINTS,
+    *history.ENDPOINTS,
 )
 
 # A longer token is none of ours: refuse it before it is hashed.

@@ -262,3 +262,5 @@ Index(
     sqlite_where=text("spent_by IS NOT NULL"),
     postgresql_where=text("spent_by IS NOT NULL"),
 )
+# What a transaction took from its vaults. Not partial: PostgreSQL would read all of it for whatever is spent.
+Index("ix_chain_coins_spender", ChainCoin.spent_by)

@@ -731,6 +731,7 @@ def upgrade() -> None:
             sqlite_where=sa.text("spent_by IS NOT NULL"),
             postgresql_where=sa.text("spent_by IS NOT NULL"),
         )
+        batch_op.create_index("ix_chain_coins_spender", ["spent_by"], unique=False)
         batch_op.create_index(
             "ix_chain_coins_unspent",
             ["vault_id", "amount_sats", "height"],
@@ -1150,3 +1151,35 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["set_by"], ["users.id"], name=op.f("fk_second_person_rules_set_by_users")),
         sa.PrimaryKeyConstraint("organisation_id", name=op.f("pk_second_person_rules")),
     )
+
+    op.create_table(
+        "movements",
+        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("txid", sa.String(), nullable=False),
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("psbt_id", sa.String(), nullable=True),
+        sa.Column("received_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("sent_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("amount_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("place", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("block_hash", sa.String(), nullable=True),
+        sa.Column("mined_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("balance_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("first_seen_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["psbt_id"], ["proposals.id"], name=op.f("fk_movements_psbt_id_proposals")),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_movements_vault_id_vaults")),
+        sa.PrimaryKeyConstraint("vault_id", "txid", name=op.f("pk_movements")),
+    )
+    with op.batch_alter_table("movements", schema=None) as batch_op:
+        batch_op.create_index("ix_movements_blocks", ["chain", "height"], unique=False)
+        batch_op.create_index("ix_movements_in_order", ["vault_id", "height", "place"], unique=False)
+        batch_op.create_index("ix_movements_of_kind", ["vault_id", "kind", "height", "place"], unique=False)
+        batch_op.create_index(
+            "ix_movements_pending",
+            ["vault_id", "first_seen_at", "txid"],
+            unique=False,
+            sqlite_where=sa.text("height IS NULL"),
+            postgresql_where=sa.text("height IS NULL"),
+        )
