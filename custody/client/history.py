@@ -1,4 +1,4 @@
-"""What happened to a vault: its movements."""
+"""What happened to a vault, and what is in it: movements and coins."""
 
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
@@ -8,10 +8,14 @@ from custody.client.flow import Core, call, read
 from custody.exchange import Plan, method
 from custody.schemas.common import format_time
 from custody.schemas.history import (
+    MAX_COINS,
     MAX_MOVEMENTS,
+    CoinState,
     MovementKind,
     MovementOrder,
     MovementStatus,
+    VaultCoin,
+    VaultCoins,
     VaultHistory,
     VaultMovement,
 )
@@ -35,6 +39,15 @@ class MovementFilters(TypedDict, total=False):
     address: str | None
     label: str | None
     txid: str | None
+
+
+class CoinFilters(TypedDict, total=False):
+    """Which coins: amounts in satoshi."""
+
+    state: CoinState | None
+    min_sats: int | None
+    max_sats: int | None
+    address: str | None
 
 
 class HistoryCalls:
@@ -75,6 +88,45 @@ class HistoryCalls:
         raise BadAnswer(
             f"vault-history: no end after {len(found):,} movements; name times where there are more"
         )
+
+    @method
+    @staticmethod
+    def vault_coins(
+        core: Core,
+        workspace_id: int,
+        vault_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        **filters: Unpack[CoinFilters],
+    ) -> Plan[VaultCoins]:
+        """``GET /api/v1/vault-coins``: one page of the unspent ones, the largest first."""
+        query = {"workspace_id": workspace_id, "vault_id": vault_id, **filters}
+        return (yield from _coins(core, query | {"cursor": cursor, "limit": limit}))
+
+    @method
+    @staticmethod
+    def every_coin(
+        core: Core, workspace_id: int, vault_id: str, **filters: Unpack[CoinFilters]
+    ) -> Plan[list[VaultCoin]]:
+        """``GET /api/v1/vault-coins``, page after page to the end, up to ``MOST_MOVEMENTS``."""
+        query = {"workspace_id": workspace_id, "vault_id": vault_id, **filters, "limit": MAX_COINS}
+        found: list[VaultCoin] = []
+        cursor = None
+        for _ in range(MOST_PAGES):
+            page = yield from _coins(core, query | {"cursor": cursor})
+            found += page.coins
+            if page.next_cursor is None:
+                return found
+            if page.next_cursor == cursor or len(found) > MOST_MOVEMENTS:
+                break
+            cursor = page.next_cursor
+        raise BadAnswer(f"vault-coins: no end after {len(found):,} coins")
+
+
+def _coins(core: Core, query: dict[str, Any]) -> Plan[VaultCoins]:
+    request = core.build("GET", "/api/v1/vault-coins", query=query)
+    return read((yield from call(core, request, repeatable=True)), VaultCoins)
 
 
 def _query(workspace_id: int, vault_id: str, filters: MovementFilters) -> dict[str, Any]:

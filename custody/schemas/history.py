@@ -125,3 +125,66 @@ class VaultHistory(Shape):
     tip_height: Count
     movements: Few[VaultMovement]
     next_cursor: Label | None
+
+
+class CoinState(StrEnum):
+    """What a coin may be used for. ``reserved``: a proposal holds it. ``unconfirmed``: in no block, and not the vault's own
+    change. ``immature``: of a block's reward, which may be spent after 100 blocks.
+    """  # noqa: E501
+
+    SPENDABLE = "spendable"
+    RESERVED = "reserved"
+    UNCONFIRMED = "unconfirmed"
+    IMMATURE = "immature"
+
+
+MAX_COINS = 500
+CoinCursorText = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,16}_[0-9a-f]{64}_[0-9]{1,10}$")]
+
+
+class VaultCoinsQuery(Request):
+    """``GET /api/v1/vault-coins``: the largest first. ``cursor`` is the last answer's ``next_cursor``."""
+
+    workspace_id: QueryId
+    vault_id: TextId
+    cursor: CoinCursorText | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_COINS)] = 100
+    state: CoinState | None = None
+    min_sats: SatsQuery | None = None
+    max_sats: SatsQuery | None = None
+    address: AddressText | None = None
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> "VaultCoinsQuery":
+        if self.min_sats is not None and self.max_sats is not None and self.min_sats > self.max_sats:
+            raise ValueError("min_sats is more than max_sats: change the two")
+        return self
+
+
+class VaultCoin(Shape):
+    """An output that the vault can spend, now or later. ``psbt_id``: the proposal that holds it. ``is_change``: the vault paid
+    it to itself.
+    """  # noqa: E501
+
+    txid: Label
+    vout: Count
+    amount_sats: Sats
+    address: Label
+    is_change: bool
+    height: Count | None
+    confirmations: Count
+    first_seen_at: Timestamp
+    state: CoinState
+    psbt_id: Label | None = None
+
+
+class VaultCoins(Shape):
+    """A page. It may be shorter than its limit, even empty, where a filter leaves much out: ``next_cursor`` is null at the end.
+    Of a frozen vault nothing is spent, whatever the coins' states are.
+    """  # noqa: E501
+
+    vault_id: Label
+    tip_height: Count
+    is_frozen: bool
+    coins: Few[VaultCoin]
+    next_cursor: Label | None

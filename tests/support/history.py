@@ -45,3 +45,15 @@ def require_truth(desk: Desk, limit: int = 2) -> None:
     unspent = sum(coin.amount_sats for coin in coins if coin.spent_by is None)
     assert balance + sum(one["amount_sats"] for one in pending) == unspent
     assert listed(desk, limit=limit + 1) == found[::-1]
+
+
+def listed_coins(desk: Desk, **query: object) -> list[dict]:
+    """All pages of the vault's unspent coins."""
+    where = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], **query}
+    found, cursor = [], {}
+    while True:
+        page = ok(desk.admin.get("/api/v1/vault-coins", **where, **cursor))
+        found += page["coins"]
+        if page["next_cursor"] is None:
+            return found
+        cursor = {"cursor": page["next_cursor"]}

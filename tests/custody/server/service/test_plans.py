@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event, insert, select, text
 
-from custody.schemas.history import VaultHistoryQuery
+from custody.schemas.history import VaultCoinsQuery, VaultHistoryQuery
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.lifecycle import ENDED
@@ -232,6 +232,15 @@ def looking_back(db, desk):
             history.page(db, access, VaultHistoryQuery(**place, **sought, cursor=page.next_cursor))
 
 
+def listing_coins(db, desk):
+    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
+    coins = desk.world.platform.services.coin_list
+    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "limit": 2}
+    first = coins.page(db, access, VaultCoinsQuery(**place))
+    coins.page(db, access, VaultCoinsQuery(**place, cursor=first.next_cursor))
+    coins.page(db, access, VaultCoinsQuery(**place, state="reserved", address=SHOP))
+
+
 def calling(db, desk):
     contract = db.get_one(Contract, 1)
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
@@ -299,6 +308,7 @@ def watching(db, desk):
         pytest.param(listing(ProposalStatus.PENDING), ["ix_proposals_by_status"], id="a list by status"),
         pytest.param(listing(awaiting=True), ["ix_proposals_by_status"], id="what awaits me"),
         pytest.param(calling, [], id="a call"),
+        pytest.param(listing_coins, ["ix_chain_coins_unspent"], id="coins"),
         pytest.param(
             looking_back,
             ["ix_movements_in_order", "ix_movements_of_kind", "ix_movements_pending"],

@@ -734,7 +734,7 @@ def upgrade() -> None:
         batch_op.create_index("ix_chain_coins_spender", ["spent_by"], unique=False)
         batch_op.create_index(
             "ix_chain_coins_unspent",
-            ["vault_id", "amount_sats", "height"],
+            ["vault_id", "amount_sats", "txid", "vout", "height"],
             unique=False,
             sqlite_where=sa.text("spent_by IS NULL"),
             postgresql_where=sa.text("spent_by IS NULL"),
