@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from custody.cli import auditing, limits, members, payments, proposals, sign_in, vaults
+from custody.cli import auditing, histories, limits, members, payments, proposals, sign_in, vaults
 from custody.cli.common import own_answers
 from custody.cli.desk import Desk, Outside
 from custody.terminal import Exit, put, tell
@@ -72,6 +72,8 @@ def audit() -> None:
 
 
 audit.add_command(auditing.tail_command)
+vaults.vault.add_command(histories.history_command)
+vaults.vault.add_command(histories.coins_command)
 for command in (
     sign_in.login_command,
     sign_in.logout_command,
