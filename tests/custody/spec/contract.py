@@ -32,6 +32,7 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/contract-calls": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/contract": WHO_SEES_VAULTS,
     "GET /api/v1/get-tokens": WHO_SEES_VAULTS,
+    "GET /api/v1/token-history": WHO_SEES_VAULTS,
     "GET /api/v1/vault-export": WHO_SEES_VAULTS,
     "GET /api/v1/get-vault-limits": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/check-vault-limit": WHO_PAYS_OR_LOOKS,

@@ -67,6 +67,7 @@ GROWING = (
     "token_cells",
     "token_transactions",
     "movements",
+    "token_effects",
 )
 # All of these are few.
 PARTIAL = {"ix_proposals_kept"}

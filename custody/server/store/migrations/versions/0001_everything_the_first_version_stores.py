@@ -168,6 +168,8 @@ def upgrade() -> None:
         sa.Column("chain", sa.String(), nullable=False),
         sa.Column("height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("sequence", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("txid", sa.String(), nullable=False),
+        sa.Column("function", sa.String(), nullable=False),
         sa.Column("contract_id", sa.String(), nullable=False),
         sa.Column("cell", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("holder", sa.LargeBinary(), nullable=False),
@@ -177,6 +179,15 @@ def upgrade() -> None:
         sa.Column("data_after", sa.LargeBinary(), nullable=True),
         sa.PrimaryKeyConstraint("chain", "height", "sequence", name=op.f("pk_token_effects")),
     )
+    with op.batch_alter_table("token_effects", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_token_effects_of_holder", ["chain", "holder", "cell", "height", "sequence"], unique=False
+        )
+        batch_op.create_index(
+            "ix_token_effects_of_token",
+            ["chain", "holder", "cell", "contract_id", "height", "sequence"],
+            unique=False,
+        )
     op.create_table(
         "token_transactions",
         sa.Column("chain", sa.String(), nullable=False),
