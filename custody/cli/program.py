@@ -11,6 +11,7 @@ from custody.cli import (
     auditing,
     changes,
     freezing,
+    histories,
     limits,
     mail,
     members,
@@ -86,6 +87,8 @@ def audit() -> None:
 audit.add_command(auditing.tail_command)
 vaults.vault.add_command(freezing.freeze_command)
 vaults.vault.add_command(freezing.unfreeze_command)
+vaults.vault.add_command(histories.history_command)
+vaults.vault.add_command(histories.coins_command)
 for command in (
     sign_in.login_command,
     sign_in.logout_command,

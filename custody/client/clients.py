@@ -2,6 +2,7 @@
 
 from custody.client.changes import ChangeCalls
 from custody.client.connection import AwaitingConnection, WaitingConnection
+from custody.client.history import HistoryCalls
 from custody.client.payments import (
     AddressBookCalls,
     ForwardCalls,
@@ -37,6 +38,7 @@ class Api(
     WebhookCalls,
     ChangeCalls,
     ServiceAccountCalls,
+    HistoryCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 

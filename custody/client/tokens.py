@@ -1,5 +1,7 @@
 """Tokens: made, called, listed, held."""
 
+from typing import Literal
+
 from pydantic import TypeAdapter
 
 from custody.client.flow import Sent, row
@@ -14,6 +16,7 @@ from custody.schemas.asset_tokens import (
     ResubmitCallRequest,
     ResubmitCallResponse,
     TokenBalance,
+    TokenHistory,
     WorkspaceWhitelist,
 )
 from custody.schemas.common import LATER, Few, Many
@@ -53,6 +56,21 @@ class TokenCalls:
     def contract(workspace_id: int, contract_uid: int) -> Sent:
         """With its bytecode."""
         return Sent(query={"workspace_id": workspace_id, "contract_uid": contract_uid})
+
+    @row("GET", "/api/v1/token-history", TokenHistory, repeatable=True)
+    @staticmethod
+    def token_history(
+        workspace_id: int,
+        vault_id: str,
+        *,
+        contract_uid: int | None = None,
+        order: Literal["newest", "oldest"] | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Sent:
+        """One page; go on with ``next_cursor``."""
+        which = {"workspace_id": workspace_id, "vault_id": vault_id, "contract_uid": contract_uid}
+        return Sent(query={**which, "order": order, "cursor": cursor, "limit": limit})
 
     @row("GET", "/api/v1/contracts", _CONTRACTS, repeatable=True)
     @staticmethod

@@ -322,3 +322,45 @@ class WorkspaceWhitelist(Shape):
         if any(uid not in known for entry in self.aggregate for uid in entry.contract_uids):
             raise ValueError("aggregate: it names a contract that is not listed")
         return self
+
+
+class TokenHistoryQuery(Request):
+    """``GET /api/v1/token-history``: of all tokens, or of one by ``contract_uid``. ``cursor`` is the last answer's ``next_cursor``."""  # noqa: E501
+
+    workspace_id: QueryId
+    vault_id: TextId
+    contract_uid: QueryId | None = None
+    order: Literal["newest", "oldest"] = "newest"
+    cursor: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}\.[0-9]{1,10}$")] | None = None
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+
+
+class TokenMovement(Shape):
+    """What a mined transaction did to what the vault holds of a token. Amounts in whole tokens by its ``decimals``, and raw.
+
+    ``amount`` has a minus where the vault gave away. ``holding`` is what the vault holds of the token after it. ``function`` is
+    what was called: ``transfer``, ``mint``, ``burn``, ``init``.
+    """  # noqa: E501
+
+    txid: Label
+    function: Label
+    contract_uid: Int64
+    contract_address: Label
+    name: Label
+    ticker: Label
+    decimals: Count
+    amount: Label
+    amount_raw: Label
+    holding: Label
+    holding_raw: Label
+    height: Count
+    at: Timestamp
+    confirmations: Count
+
+
+class TokenHistory(Shape):
+    """A page; ``next_cursor`` is null at the end."""
+
+    vault_id: Label
+    movements: Few[TokenMovement]
+    next_cursor: Label | None

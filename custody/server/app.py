@@ -21,6 +21,8 @@ from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
 from custody.server.service.backends import Market, Reachability
+from custody.server.service.history.coins import CoinList
+from custody.server.service.history.movements import History
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -249,6 +251,8 @@ def _wire(
         onboarding=Onboarding(clock, audit),
         vaults=Vaults(clock, random, audit, limits),
         vault_controls=VaultControls(clock, audit, changes),
+        history=History(),
+        coin_list=CoinList(),
         limits=LimitAdministration(clock, audit, world.policies, limits),
         maximum=maximum,
         proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits, maximum),

@@ -1,10 +1,5 @@
-"""The audit log as CSV: RFC 4180, safe to open in a spreadsheet, and exact enough to check the chain from the
-file alone.
-
-A spreadsheet runs a cell that begins like a formula. In the columns that hold words, such a cell is written
-with an apostrophe before it, and so is one that begins with an apostrophe itself: dropping one leading
-apostrophe always gives the recorded text back. Ids, numbers, times and hashes are ours, and are written as
-they are.
+"""The audit log as CSV: RFC 4180, safe to open in a spreadsheet (`custody.spreadsheets`), and exact enough to
+check the chain from the file alone.
 """
 
 import csv
@@ -15,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from custody.server.domain.audit import AuditRow, ChainedRow, ChainFault, Mark, chain_of, is_hash_of
+from custody.spreadsheets import csv_lines, neutralise
 
 # The specification's entry in its order, and the position in the chain, without which the hash cannot be
 # computed.
@@ -23,34 +19,15 @@ COLUMNS: Final = (
     "role_uid", "trace_id", "prev_hash", "event_hash", "user_name", "position",
 )  # fmt: skip
 WORDS: Final = frozenset({"category", "action", "description", "user_name"})
-# What OWASP names ("CSV Injection"), the full-width forms that spreadsheets of East Asia read alike, and the
-# apostrophe, so that reading back has one meaning.
-NEUTRALISED: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n", "'")
 
 
 class NotAnExport(ValueError):
     """The file is not what the platform exports; the sentence says where."""
 
 
-class _Line:
-    """What ``csv`` writes to: it keeps the line that was written last."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def write(self, text: str) -> None:
-        self.text = text
-
-
 def write_csv(rows: Iterable[ChainedRow]) -> Iterator[str]:
     """The header and one line for each row, each ending in CRLF."""
-    line = _Line()
-    writer = csv.writer(line, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    yield line.text
-    for chained in rows:
-        writer.writerow(_cells(chained))
-        yield line.text
+    return csv_lines(COLUMNS, map(_cells, rows))
 
 
 def _cells(chained: ChainedRow) -> list[str]:
@@ -60,10 +37,6 @@ def _cells(chained: ChainedRow) -> list[str]:
         "event_hash": b64encode(chained.event_hash).decode(),
     }
     return [neutralise(values[name]) if name in WORDS else str(values[name]) for name in COLUMNS]
-
-
-def neutralise(text: str) -> str:
-    return f"'{text}" if text.startswith(NEUTRALISED) else text
 
 
 def restore(cell: str) -> str:

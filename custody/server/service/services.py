@@ -7,6 +7,8 @@ from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WIN
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
+from custody.server.service.history.coins import CoinList
+from custody.server.service.history.movements import History
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -99,6 +101,8 @@ class Services:
     onboarding: Onboarding
     vaults: Vaults
     vault_controls: VaultControls
+    history: History
+    coin_list: CoinList
     limits: LimitAdministration
     maximum: MaximumSend
     proposals: Proposals

@@ -22,6 +22,8 @@ from custody.schemas.asset_tokens import (
     ResubmitCallRequest,
     ResubmitCallResponse,
     TokenBalance,
+    TokenHistory,
+    TokenHistoryQuery,
     VaultTokensQuery,
     WorkspaceWhitelist,
 )
@@ -46,6 +48,7 @@ from custody.server.domain.errors import (
 )
 from custody.server.service.tokens.calling import Drafted
 from custody.server.service.tokens.creating import TokenDraft
+from custody.server.service.tokens.history import token_history
 from custody.server.service.tokens.index_reading import balances_in, workspace_whitelist
 from custody.server.service.tokens.records import call_page, contract_record, contracts_of_vault
 from custody.server.web.endpoint import Call, Endpoint, Unit
@@ -99,6 +102,11 @@ def contract_calls(call: Call[ContractCallsQuery]) -> Response:
 def get_tokens(call: Call[VaultTokensQuery]) -> list[TokenBalance]:
     """What a vault holds of tokens, and which of them it owns, by the blocks that were read."""
     return balances_in(call.db, call.access, call.body.vault_id)
+
+
+def get_token_history(call: Call[TokenHistoryQuery]) -> TokenHistory:
+    """What a vault received of tokens and gave away, with what it held after each. Follow ``next_cursor``."""
+    return token_history(call.db, call.access, call.body)
 
 
 def get_workspace_whitelist(call: Call[WorkspaceQuery]) -> WorkspaceWhitelist:
@@ -212,5 +220,9 @@ ENDPOINTS = (
     Endpoint(
         "POST", "/api/v1/remove-from-contract-whitelist", _remove, CallContractResponse, MANAGERS, Unit.WRITE,
         ContractWhitelistRequest, creates=True, prepares=_draft_remove, refuses=(*PAYING, *RULES),
+    ),
+    Endpoint(
+        "GET", "/api/v1/token-history", get_token_history, TokenHistory, VAULT_VIEWERS, Unit.READ,
+        TokenHistoryQuery, refuses=(ChainUnavailable,),
     ),
 )  # fmt: skip

@@ -37,6 +37,7 @@ from custody.server.web import (
     auth,
     changes,
     coins,
+    history,
     joining,
     people,
     proposals,
@@ -62,6 +63,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *workspace.ENDPOINTS,
     *changes.ENDPOINTS,
     *service_accounts.ENDPOINTS,
+    *history.ENDPOINTS,
 )
 
 # A longer token is none of ours: refuse it before it is hashed.

@@ -36,6 +36,7 @@ from multisig import (
     format_btc,
 )
 from tests.support.custody import SHOP, SIGNERS, Desk, ok, open_desk, refused, sign
+from tests.support.history import require_truth
 from tests.support.wallets import foreign_script
 
 M, N = 2, 3
@@ -378,6 +379,7 @@ class Money(RuleBasedStateMachine):
         (vault,) = self.desk.wallets()
         assert vault["confirmed_sats"] == sum(found.amount for found in unspent if found.height is not None)
         assert vault["unconfirmed_sats"] == sum(found.amount for found in unspent if found.height is None)
+        require_truth(self.desk, limit=100)
 
     def _check_limits(self) -> None:
         moved = sum(self._moved().values())

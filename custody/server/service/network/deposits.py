@@ -26,8 +26,9 @@ class Coins:
     clock: Clock
     told: Deposits
 
-    def apply(self, db: Session, snapshot: Snapshot, transactions: Mapping[str, Transaction]) -> None:
-        """Brings the coins to the snapshot. `transactions` has those that made coins not stored yet.
+    def apply(self, db: Session, snapshot: Snapshot, transactions: Mapping[str, Transaction]) -> set[str]:
+        """Brings the coins to the snapshot. `transactions` has those that made coins not stored yet. Returns
+        the txids of all that made or spent a coin that has changed.
 
         A payment to an address moves the vault's next unused index on, and with it the watched gap.
         """
@@ -36,19 +37,27 @@ class Coins:
             stale.pop(found.outpoint, None)
         news = self._news(db, snapshot.outputs)
         places = self._places(db, {found.script_pubkey for found in news})
+        touched = {found.outpoint.txid for found in news} | {coin.txid for coin in stale.values()}
+        touched |= {found.spent.txid for found in news if found.spent is not None}
+        # Mined again at the same height, a spend is stored as before: its block is another one.
+        spends = (found.spent for found in snapshot.outputs if found.spent is not None)
+        touched |= {one.txid for one in spends if one.height is not None and one.height > snapshot.fork}
         for found in news:
             known = db.get(ChainCoin, self._key(found.outpoint))
             if known is None:
                 known = self._insert(db, found, places[found.script_pubkey], transactions)
                 self.told.seen(db, known)
             before = known.block_hash
+            touched.update(_spender(known))
             _update(known, found)
             self.told.moved(db, known, before)
         for coin in stale.values():
+            touched.update(_spender(coin))
             self._take_back(db, coin, snapshot.fork)
         db.flush()
         self._forget(db, {coin.txid for coin in stale.values()})
         self._advance(db, places.values())
+        return touched
 
     def missing_transactions(self, db: Session, outputs: Iterable[FoundOutput]) -> set[str]:
         """The txids whose bytes are not stored yet."""
@@ -161,6 +170,10 @@ class Coins:
             else:
                 vault.next_change_index = place.address_index + 1
             watch_vault(db, vault)
+
+
+def _spender(coin: ChainCoin) -> tuple[str, ...]:
+    return () if coin.spent_by is None else (coin.spent_by,)
 
 
 def _update(coin: ChainCoin, found: FoundOutput) -> None:

@@ -13,6 +13,7 @@ from custody.server.domain.ports import Clock
 from custody.server.service.backends import Backends, Market, backend_of
 from custody.server.service.jobs.leases import Held
 from custody.server.service.network.deposits import Coins
+from custody.server.service.network.movements import Block, Movements
 from custody.server.service.network.sightings import Sightings, spenders, without_final
 from custody.server.service.network.snapshot import KEPT_BLOCKS, Snapshot, take_snapshot
 from custody.server.service.requests.changes import Changes
@@ -56,6 +57,7 @@ class Watcher:
         self._sightings = sightings
         self._changes = changes
         self._coins = Coins(chain, clock, deposits)
+        self._movements = Movements(chain, clock)
         self._scanned: frozenset[bytes] = frozenset()
         self._seen: object = None
         self._settled = True
@@ -103,7 +105,8 @@ class Watcher:
             if seen == self._seen and known.scripts == self._scanned:
                 return changed
             made = self._fetch(backend, snapshot.outputs)
-            self._write(known, snapshot, made, self._finals(backend, snapshot))
+            blocks = self._blocks(backend, snapshot)
+            self._write(known, snapshot, made, self._finals(backend, snapshot), blocks)
             self._scanned, self._seen, changed = known.scripts, seen, True
         raise ChainUnavailable(f"The watched scripts of {self._chain} grow at every look.")
 
@@ -143,6 +146,15 @@ class Watcher:
             raise ChainUnavailable("A transaction left the backend while it was read.")
         return {txid: known.transaction for txid, known in found.items() if known is not None}
 
+    def _blocks(self, backend: ChainBackend, snapshot: Snapshot) -> dict[int, Block]:
+        """The older blocks of movements that are not stored yet, by height."""
+        with self._store.read() as db:
+            wanted = self._movements.unknown_blocks(db, snapshot)
+        found = {height: backend.block_at(height) for height in sorted(wanted)}
+        if any(block is None or block.hash != wanted[height] for height, block in found.items()):
+            raise ChainUnavailable("A block left the chain while it was read.")
+        return {height: Block(block.hash, block.time) for height, block in found.items() if block is not None}
+
     def _finals(self, backend: ChainBackend, snapshot: Snapshot) -> dict[str, Transaction]:
         """Transactions of proposals that signers finished without the platform. One that has left the mempool
         since is left out.
@@ -158,12 +170,14 @@ class Watcher:
         snapshot: Snapshot,
         transactions: Mapping[str, Transaction],
         finals: Mapping[str, Transaction],
+        blocks: Mapping[int, Block],
     ) -> None:
         reorganised = bool(known.blocks) and snapshot.fork < max(known.blocks)
         with self._store.write() as db:
             if self._held is not None:
                 self._held.require(db)
-            self._coins.apply(db, snapshot, transactions)
+            touched = self._coins.apply(db, snapshot, transactions)
+            self._movements.apply(db, snapshot, touched, blocks)
             self._store_blocks(db, snapshot)
             settled = self._sightings.apply(
                 db, self._chain, snapshot, reorganised=reorganised, finals=finals, asked=self._asked

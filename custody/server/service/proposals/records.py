@@ -92,8 +92,8 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
     counts = _counts(db, ids)
     tips = _tips(db, {proposal.vault_id for proposal in proposals})
     of_tokens = proposed_calls(db, proposals)
-    names = _names(db, {proposal.created_by for proposal in proposals})
     rivals = _rivals(db, proposals)
+    names = names_of(db, {proposal.created_by for proposal in proposals})
     records = []
     for proposal in proposals:
         signers, counted = _signers_of(proposal, vault_signers), counts[proposal.id]
@@ -200,7 +200,7 @@ def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
     return {vault_id: int(height) for vault_id, height in found}
 
 
-def _names(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
+def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
     """Who made a proposal, as the others know them: the name, else the e-mail address."""
     found = db.execute(_NAMES, {"ids": list(user_ids)})
     return {

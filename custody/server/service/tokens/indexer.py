@@ -31,6 +31,7 @@ from custody.server.store.models import (
     TokenTransaction,
 )
 from custody.server.store.models.base import table_of
+from multisig.tokens import Call
 from multisig.tokens.machine import (
     GENESIS_STATE,
     BlockOutcome,
@@ -176,9 +177,12 @@ class Indexer:
             )
         ]
         effects = [
-            self._effect(judged.height, sequence, effect)
+            self._effect(judged.height, sequence, outcome, effect)
             for judged in done
-            for sequence, effect in enumerate(judged.effects)
+            # In this order they are the block's.
+            for sequence, (outcome, effect) in enumerate(
+                (outcome, effect) for outcome in judged.outcomes for effect in outcome.effects
+            )
         ]
         for table, given in ((TokenBlock, rows), (TokenTransaction, transactions), (TokenEffect, effects)):
             if given:
@@ -195,13 +199,17 @@ class Indexer:
             "failure": None if outcome.failure is None else outcome.failure.value,
         }
 
-    def _effect(self, height: int, sequence: int, effect: Effect) -> dict[str, Any]:
+    def _effect(self, height: int, sequence: int, outcome: Outcome, effect: Effect) -> dict[str, Any]:
         number_before, data_before = split(effect.before)
         number_after, data_after = split(effect.after)
         return {
             "chain": self._chain,
             "height": height,
             "sequence": sequence,
+            "txid": outcome.txid,
+            "function": outcome.payload.function.name.lower()
+            if isinstance(outcome.payload, Call)
+            else "deploy",
             "contract_id": effect.contract_id,
             "cell": int(effect.cell),
             "holder": effect.holder,

@@ -13,6 +13,7 @@ from custody.server.store.models.bookkeeping import (
     WebhookEvent,
 )
 from custody.server.store.models.changes import PendingChange, SecondPersonRule
+from custody.server.store.models.movements import Movement
 from custody.server.store.models.people import (
     AccessToken,
     AddressBookEntry,
@@ -87,6 +88,7 @@ __all__ = [
     "KeyChallenge",
     "Lease",
     "Membership",
+    "Movement",
     "OnboardingRequest",
     "Organisation",
     "OtpChallenge",

@@ -108,10 +108,18 @@ class TokenEffect(Base):
     """
 
     __tablename__ = "token_effects"
+    __table_args__ = (
+        # What a holder received and gave away, of all tokens and of one, in the chain's order.
+        Index("ix_token_effects_of_holder", "chain", "holder", "cell", "height", "sequence"),
+        Index("ix_token_effects_of_token", "chain", "holder", "cell", "contract_id", "height", "sequence"),
+    )
 
     chain: Mapped[str] = mapped_column(primary_key=True)
     height: Mapped[int] = mapped_column(primary_key=True)
     sequence: Mapped[int] = mapped_column(primary_key=True)
+    txid: Mapped[str]
+    # ``deploy``, or what was called.
+    function: Mapped[str]
     contract_id: Mapped[str]
     cell: Mapped[int]
     holder: Mapped[bytes]

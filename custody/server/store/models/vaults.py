@@ -237,10 +237,13 @@ Index(
     postgresql_where=text("vault_id IS NULL"),
 )
 # Reads a vault's largest coins without the rest, and without unconfirmed ones, however many a stranger sends.
+# By txid and output among those of one amount: for pages.
 Index(
     "ix_chain_coins_unspent",
     ChainCoin.vault_id,
     ChainCoin.amount_sats,
+    ChainCoin.txid,
+    ChainCoin.vout,
     ChainCoin.height,
     sqlite_where=text("spent_by IS NULL"),
     postgresql_where=text("spent_by IS NULL"),
@@ -262,3 +265,5 @@ Index(
     sqlite_where=text("spent_by IS NOT NULL"),
     postgresql_where=text("spent_by IS NOT NULL"),
 )
+# What a transaction took from its vaults. Not partial: PostgreSQL would read all of it for whatever is spent.
+Index("ix_chain_coins_spender", ChainCoin.spent_by)

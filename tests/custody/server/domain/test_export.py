@@ -14,11 +14,11 @@ from custody.server.domain.export import (
     NotAnExport,
     Seen,
     find_export_fault,
-    neutralise,
     read_csv,
     restore,
     write_csv,
 )
+from custody.spreadsheets import neutralise
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event, insert, select, text
 
+from custody.schemas.history import VaultCoinsQuery, VaultHistoryQuery
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.lifecycle import ENDED
@@ -45,9 +46,10 @@ from custody.server.store.models import (
     TokenCell,
     Vault,
 )
+from custody.server.store.models import Movement as StoredMovement
 from multisig import FeeRate, Sats
 from multisig.tokens.machine import Cell
-from tests.support.custody import Desk, ok
+from tests.support.custody import SHOP, Desk, ok
 from tests.support.flood import flood
 from tests.support.platform import START
 from tests.support.prepared import Story
@@ -64,6 +66,8 @@ GROWING = (
     "contract_calls",
     "token_cells",
     "token_transactions",
+    "movements",
+    "token_effects",
 )
 # All of these are few.
 PARTIAL = {"ix_proposals_kept"}
@@ -111,6 +115,12 @@ def a_past(desk: Desk) -> None:
         db.flush()
         db.execute(insert(ContractCall), [a_call(vault, each["id"]) for each in past])
         db.execute(insert(TokenCell), [a_balance(vault, number) for number in range(800)])
+        moved = db.scalars(select(StoredMovement)).first()
+        values = {column.name: getattr(moved, column.name) for column in StoredMovement.__table__.columns}
+        db.execute(
+            insert(StoredMovement),
+            [values | {"txid": f"{n:064x}", "height": n if n % 9 else None, "place": 0} for n in range(800)],
+        )
         signed = db.scalars(select(Signature)).first()
         values = {column.name: getattr(signed, column.name) for column in Signature.__table__.columns}
         db.execute(
@@ -212,6 +222,26 @@ def listing(status=None, *, awaiting=False):
     return read
 
 
+def looking_back(db, desk):
+    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
+    history = desk.world.platform.services.history
+    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "limit": 2}
+    kinds = ({"status": "confirmed"}, {"status": "confirmed", "kind": "deposit"}, {"status": "pending"})
+    for sought in (*kinds, {"order": "oldest", "min_sats": 1, "address": SHOP}):
+        page = history.page(db, access, VaultHistoryQuery(**place, **sought))
+        if page.next_cursor is not None:
+            history.page(db, access, VaultHistoryQuery(**place, **sought, cursor=page.next_cursor))
+
+
+def listing_coins(db, desk):
+    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
+    coins = desk.world.platform.services.coin_list
+    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"], "limit": 2}
+    first = coins.page(db, access, VaultCoinsQuery(**place))
+    coins.page(db, access, VaultCoinsQuery(**place, cursor=first.next_cursor))
+    coins.page(db, access, VaultCoinsQuery(**place, state="reserved", address=SHOP))
+
+
 def calling(db, desk):
     contract = db.get_one(Contract, 1)
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
@@ -279,6 +309,12 @@ def watching(db, desk):
         pytest.param(listing(ProposalStatus.PENDING), ["ix_proposals_by_status"], id="a list by status"),
         pytest.param(listing(awaiting=True), ["ix_proposals_by_status"], id="what awaits me"),
         pytest.param(calling, [], id="a call"),
+        pytest.param(listing_coins, ["ix_chain_coins_unspent"], id="coins"),
+        pytest.param(
+            looking_back,
+            ["ix_movements_in_order", "ix_movements_of_kind", "ix_movements_pending"],
+            id="a history",
+        ),
         pytest.param(records, [], id="vaults"),
         pytest.param(
             watching,

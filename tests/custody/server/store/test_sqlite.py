@@ -1,9 +1,10 @@
 """What SQLite alone has: a file, its mode, and its pragmas."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import column, insert, select, table, text
+from sqlalchemy import column, insert, literal_column, select, table, text
 from sqlalchemy.exc import InvalidRequestError, OperationalError
 
 from custody.server.store import Store, sqlite_url
@@ -11,6 +12,7 @@ from custody.server.store.models import Organisation, User
 from custody.server.store.store import after_commit
 
 NOTES = table("notes", column("said"))
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_the_disk_is_asked_to_keep_what_was_answered(store: Store) -> None:
@@ -23,9 +25,7 @@ def test_the_disk_is_asked_to_keep_what_was_answered(store: Store) -> None:
 def test_a_text_that_cannot_be_read_does_not_hold_the_snapshot_that_it_was_read_from(store: Store) -> None:
     with store.write() as db:
         for email in ("'a'", "CAST(x'7365637265743aff' AS TEXT)"):
-            db.execute(
-                text(f"INSERT INTO users (email, is_operator, created_at) VALUES ({email}, 0, '2026')")
-            )
+            db.execute(insert(User).values(email=literal_column(email), is_operator=False, created_at=NOW))
     for _ in range(2):
         with pytest.raises(OperationalError, match="decode") as refused, store.read() as db:
             db.scalars(select(User.email)).all()

@@ -168,6 +168,8 @@ def upgrade() -> None:
         sa.Column("chain", sa.String(), nullable=False),
         sa.Column("height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("sequence", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("txid", sa.String(), nullable=False),
+        sa.Column("function", sa.String(), nullable=False),
         sa.Column("contract_id", sa.String(), nullable=False),
         sa.Column("cell", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("holder", sa.LargeBinary(), nullable=False),
@@ -177,6 +179,15 @@ def upgrade() -> None:
         sa.Column("data_after", sa.LargeBinary(), nullable=True),
         sa.PrimaryKeyConstraint("chain", "height", "sequence", name=op.f("pk_token_effects")),
     )
+    with op.batch_alter_table("token_effects", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_token_effects_of_holder", ["chain", "holder", "cell", "height", "sequence"], unique=False
+        )
+        batch_op.create_index(
+            "ix_token_effects_of_token",
+            ["chain", "holder", "cell", "contract_id", "height", "sequence"],
+            unique=False,
+        )
     op.create_table(
         "token_transactions",
         sa.Column("chain", sa.String(), nullable=False),
@@ -734,9 +745,10 @@ def upgrade() -> None:
             sqlite_where=sa.text("spent_by IS NOT NULL"),
             postgresql_where=sa.text("spent_by IS NOT NULL"),
         )
+        batch_op.create_index("ix_chain_coins_spender", ["spent_by"], unique=False)
         batch_op.create_index(
             "ix_chain_coins_unspent",
-            ["vault_id", "amount_sats", "height"],
+            ["vault_id", "amount_sats", "txid", "vout", "height"],
             unique=False,
             sqlite_where=sa.text("spent_by IS NULL"),
             postgresql_where=sa.text("spent_by IS NULL"),
@@ -1197,3 +1209,35 @@ def upgrade() -> None:
     with op.batch_alter_table("service_accounts", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_service_accounts_made_by"), ["made_by"], unique=False)
         batch_op.create_index(batch_op.f("ix_service_accounts_workspace_id"), ["workspace_id"], unique=False)
+
+    op.create_table(
+        "movements",
+        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("txid", sa.String(), nullable=False),
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("psbt_id", sa.String(), nullable=True),
+        sa.Column("received_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("sent_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("amount_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("place", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("block_hash", sa.String(), nullable=True),
+        sa.Column("mined_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("balance_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("first_seen_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["psbt_id"], ["proposals.id"], name=op.f("fk_movements_psbt_id_proposals")),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_movements_vault_id_vaults")),
+        sa.PrimaryKeyConstraint("vault_id", "txid", name=op.f("pk_movements")),
+    )
+    with op.batch_alter_table("movements", schema=None) as batch_op:
+        batch_op.create_index("ix_movements_blocks", ["chain", "height"], unique=False)
+        batch_op.create_index("ix_movements_in_order", ["vault_id", "height", "place"], unique=False)
+        batch_op.create_index("ix_movements_of_kind", ["vault_id", "kind", "height", "place"], unique=False)
+        batch_op.create_index(
+            "ix_movements_pending",
+            ["vault_id", "first_seen_at", "txid"],
+            unique=False,
+            sqlite_where=sa.text("height IS NULL"),
+            postgresql_where=sa.text("height IS NULL"),
+        )

@@ -1,0 +1,263 @@
+"""``custody vault history`` and ``custody vault coins``: what happened to a vault, what is in it, and both as
+files for a spreadsheet.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from custody.cli.amounts import Amount, in_btc
+from custody.cli.common import fail, json_option
+from custody.cli.desk import Desk, pass_desk
+from custody.cli.meant import place_of, workspace_option
+from custody.cli.vaults import vault_of
+from custody.private_files import PRIVATE_FILE
+from custody.spreadsheets import csv_lines, neutralise
+from custody.terminal import Exit, answer, say, table
+
+if TYPE_CHECKING:
+    from custody.client import Client
+    from custody.schemas.history import VaultCoin, VaultMovement
+
+# As `custody.schemas.history` has them, without loading it; a test compares them.
+KINDS: Final = ("deposit", "forward", "payment", "consolidation", "token", "outside")
+STATES: Final = ("spendable", "reserved", "unconfirmed", "immature")
+PAGE: Final = 500
+MOST_LINES: Final = 10_000
+MOVEMENT_COLUMNS: Final = (
+    "time (UTC)", "status", "kind", "amount (sats)", "amount (BTC)", "fee (sats)", "balance (sats)",
+    "balance (BTC)", "title", "addresses", "names", "paid (sats)", "proposed by", "proposal", "replaces",
+    "txid", "height", "block",
+)  # fmt: skip
+COIN_COLUMNS: Final = (
+    "state", "amount (sats)", "amount (BTC)", "address", "change", "height", "first seen (UTC)", "proposal",
+    "txid", "output",
+)  # fmt: skip
+Time = click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"))
+csv_option = click.option(
+    "--csv", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write all of it to this file."
+)
+lines_option = click.option(
+    "--lines", "-n", "count", default=50, type=click.IntRange(1, MOST_LINES), help="How many to show."
+)
+least_option = click.option("--min", "least", type=Amount(), help="Of at least so much, like 0.1BTC.")
+most_option = click.option("--max", "most", type=Amount(), help="Of so much at most.")
+
+
+@click.command("history")
+@pass_desk
+@click.argument("given", metavar="VAULT")
+@click.option("--from", "since", type=Time, help="From this day or time on, in UTC: 2026-05-01.")
+@click.option("--to", "until", type=Time, help="Before this day or time.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only those.")
+@click.option("--status", type=click.Choice(("confirmed", "pending")), help="Only those.")
+@least_option
+@most_option
+@click.option("--address", help="What paid this address.")
+@click.option("--label", help="Part of a title, or of a name in the address book.")
+@click.option("--txid", help="This transaction.")
+@lines_option
+@csv_option
+@workspace_option
+@json_option
+def history_command(
+    desk: Desk,
+    /,
+    given: str,
+    since: datetime | None,
+    until: datetime | None,
+    least: int | None,
+    most: int | None,
+    count: int,
+    file: Path | None,
+    workspace: str | None,
+    as_json: bool,
+    **sought: Any,
+) -> None:
+    """Show what happened to a vault, the newest first, with the balance after each movement."""
+    sought |= {"from_time": _utc(since), "to_time": _utc(until), "min_sats": least, "max_sats": most}
+    with desk.client() as client:
+        place = (
+            (workspace_id := place_of(client, workspace).workspace_id),
+            vault_of(client, workspace_id, given).id,
+        )
+        if file is not None:
+            oldest = _movements(client, place, sought | {"order": "oldest"})
+            _write(file, MOVEMENT_COLUMNS, map(movement_cells, oldest), as_json=as_json)
+            return
+        found = _first(count, _movements(client, place, sought))
+    if as_json:
+        answer(found)
+    elif found:
+        table(("WHEN", "KIND", "AMOUNT", "BALANCE", "FOR"), [_movement_row(one) for one in found])
+    else:
+        say("No movements.")
+
+
+@click.command("coins")
+@pass_desk
+@click.argument("given", metavar="VAULT")
+@click.option("--state", type=click.Choice(STATES), help="Only those.")
+@least_option
+@most_option
+@click.option("--address", help="At this address.")
+@lines_option
+@csv_option
+@workspace_option
+@json_option
+def coins_command(
+    desk: Desk,
+    /,
+    given: str,
+    least: int | None,
+    most: int | None,
+    count: int,
+    file: Path | None,
+    workspace: str | None,
+    as_json: bool,
+    **sought: Any,
+) -> None:
+    """Show the coins that a vault has not spent, the largest first, and what holds each."""
+    sought |= {"min_sats": least, "max_sats": most}
+    with desk.client() as client:
+        place = (
+            (workspace_id := place_of(client, workspace).workspace_id),
+            vault_of(client, workspace_id, given).id,
+        )
+        coins = _coins(client, place, sought)
+        if file is not None:
+            _write(file, COIN_COLUMNS, map(coin_cells, coins), as_json=as_json)
+            return
+        found = _first(count, coins)
+    if as_json:
+        answer(found)
+    elif found:
+        table(("STATE", "AMOUNT", "PROPOSAL", "COIN"), [_coin_row(one) for one in found])
+    else:
+        say("No coins.")
+
+
+def _movements(client: "Client", place: tuple[int, str], sought: dict[str, Any]) -> "Iterator[VaultMovement]":
+    """Page by page, as they are asked for."""
+    cursor = None
+    while True:
+        page = client.vault_history(*place, cursor=cursor, limit=PAGE, **sought)
+        yield from page.movements
+        cursor = _next(cursor, page.next_cursor)
+        if cursor is None:
+            return
+
+
+def _coins(client: "Client", place: tuple[int, str], sought: dict[str, Any]) -> "Iterator[VaultCoin]":
+    cursor = None
+    while True:
+        page = client.vault_coins(*place, cursor=cursor, limit=PAGE, **sought)
+        yield from page.coins
+        cursor = _next(cursor, page.next_cursor)
+        if cursor is None:
+            return
+
+
+def _next(cursor: str | None, following: str | None) -> str | None:
+    if following is not None and following == cursor:
+        fail("The platform names the same page again and again", "Tell its operator.", Exit.PLATFORM)
+    return following
+
+
+def _first(count: int, found: Iterable[Any]) -> list[Any]:
+    return [one for one, _ in zip(found, range(count), strict=False)]
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment.replace(tzinfo=UTC)
+
+
+def _write(file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], *, as_json: bool) -> None:
+    """Whole or not at all, for its owner alone; no more than a page is in memory."""
+    fresh = file.with_name(file.name + ".new")
+    written = -1
+    try:
+        fresh.unlink(missing_ok=True)
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as lines:
+                for line in csv_lines(header, rows):
+                    lines.write(line)
+                    written += 1
+            fresh.replace(file)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror}", "Name another file with --csv.")
+    if as_json:
+        answer({"file": str(file), "rows": written})
+    else:
+        say(f"{written:,} rows are in {file}.")
+
+
+def movement_cells(one: "VaultMovement") -> tuple[str, ...]:
+    """A row of the file. What stands for several outputs is separated by spaces, and names by semicolons."""
+    names = "; ".join(output.label or "" for output in one.outputs)
+    return (
+        _time(one.at),
+        one.status,
+        one.kind,
+        str(one.amount_sats),
+        _btc(one.amount_sats),
+        _number(one.fee_sats),
+        _number(one.balance_sats),
+        "" if one.balance_sats is None else _btc(one.balance_sats),
+        neutralise(one.title or ""),
+        neutralise(" ".join(output.address for output in one.outputs)),
+        neutralise(names if any(output.label for output in one.outputs) else ""),
+        " ".join(str(output.amount_sats) for output in one.outputs),
+        neutralise(one.created_by_name or ""),
+        neutralise(one.psbt_id or ""),
+        neutralise(one.replaces_psbt_id or ""),
+        neutralise(one.txid),
+        _number(one.height),
+        neutralise(one.block_hash or ""),
+    )
+
+
+def coin_cells(one: "VaultCoin") -> tuple[str, ...]:
+    return (
+        one.state,
+        str(one.amount_sats),
+        _btc(one.amount_sats),
+        neutralise(one.address),
+        "yes" if one.is_change else "no",
+        _number(one.height),
+        _time(one.first_seen_at),
+        neutralise(one.psbt_id or ""),
+        neutralise(one.txid),
+        str(one.vout),
+    )
+
+
+def _movement_row(one: "VaultMovement") -> tuple[str, ...]:
+    balance = "pending" if one.balance_sats is None else f"{_btc(one.balance_sats)} BTC"
+    named = [output.label or output.address for output in one.outputs]
+    paid = ", ".join(named) + (f" and {one.more_outputs} more" if one.more_outputs else "")
+    return f"{one.at:%Y-%m-%d %H:%M}", one.kind, f"{_btc(one.amount_sats)} BTC", balance, one.title or paid
+
+
+def _coin_row(one: "VaultCoin") -> tuple[str, ...]:
+    return one.state, f"{_btc(one.amount_sats)} BTC", (one.psbt_id or "-")[:8], f"{one.txid}:{one.vout}"
+
+
+def _btc(sats: int) -> str:
+    return f"-{in_btc(-sats)}" if sats < 0 else in_btc(sats)
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,141 @@
+"""What happened to a vault, and what is in it: movements and coins."""
+
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from custody.client.errors import BadAnswer
+from custody.client.flow import Core, call, read
+from custody.exchange import Plan, method
+from custody.schemas.common import format_time
+from custody.schemas.history import (
+    MAX_COINS,
+    MAX_MOVEMENTS,
+    CoinState,
+    MovementKind,
+    MovementOrder,
+    MovementStatus,
+    VaultCoin,
+    VaultCoins,
+    VaultHistory,
+    VaultMovement,
+)
+
+# An answer that always names a next page would fill any memory.
+MOST_MOVEMENTS = 200_000
+# A page may be empty, where a filter leaves much out.
+MOST_PAGES = 10_000
+
+
+class MovementFilters(TypedDict, total=False):
+    """Which movements: ``from_time`` is inclusive, ``to_time`` is not; amounts in satoshi, whichever way."""
+
+    order: MovementOrder | None
+    kind: MovementKind | None
+    status: MovementStatus | None
+    from_time: datetime | None
+    to_time: datetime | None
+    min_sats: int | None
+    max_sats: int | None
+    address: str | None
+    label: str | None
+    txid: str | None
+
+
+class CoinFilters(TypedDict, total=False):
+    """Which coins: amounts in satoshi."""
+
+    state: CoinState | None
+    min_sats: int | None
+    max_sats: int | None
+    address: str | None
+
+
+class HistoryCalls:
+    @method
+    @staticmethod
+    def vault_history(
+        core: Core,
+        workspace_id: int,
+        vault_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        **filters: Unpack[MovementFilters],
+    ) -> Plan[VaultHistory]:
+        """``GET /api/v1/vault-history``: one page, the newest first unless ``order`` says otherwise."""
+        query = _query(workspace_id, vault_id, filters) | {"cursor": cursor, "limit": limit}
+        return (yield from _page(core, query))
+
+    @method
+    @staticmethod
+    def every_movement(
+        core: Core, workspace_id: int, vault_id: str, **filters: Unpack[MovementFilters]
+    ) -> Plan[list[VaultMovement]]:
+        """``GET /api/v1/vault-history``, page after page to the end, up to ``MOST_MOVEMENTS``. All of it is
+        in memory: name times where there is much.
+        """
+        query = _query(workspace_id, vault_id, filters) | {"limit": MAX_MOVEMENTS}
+        found: list[VaultMovement] = []
+        cursor = None
+        for _ in range(MOST_PAGES):
+            page = yield from _page(core, query | {"cursor": cursor})
+            found += page.movements
+            if page.next_cursor is None:
+                return found
+            if page.next_cursor == cursor or len(found) > MOST_MOVEMENTS:
+                break
+            cursor = page.next_cursor
+        raise BadAnswer(
+            f"vault-history: no end after {len(found):,} movements; name times where there are more"
+        )
+
+    @method
+    @staticmethod
+    def vault_coins(
+        core: Core,
+        workspace_id: int,
+        vault_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        **filters: Unpack[CoinFilters],
+    ) -> Plan[VaultCoins]:
+        """``GET /api/v1/vault-coins``: one page of the unspent ones, the largest first."""
+        query = {"workspace_id": workspace_id, "vault_id": vault_id, **filters}
+        return (yield from _coins(core, query | {"cursor": cursor, "limit": limit}))
+
+    @method
+    @staticmethod
+    def every_coin(
+        core: Core, workspace_id: int, vault_id: str, **filters: Unpack[CoinFilters]
+    ) -> Plan[list[VaultCoin]]:
+        """``GET /api/v1/vault-coins``, page after page to the end, up to ``MOST_MOVEMENTS``."""
+        query = {"workspace_id": workspace_id, "vault_id": vault_id, **filters, "limit": MAX_COINS}
+        found: list[VaultCoin] = []
+        cursor = None
+        for _ in range(MOST_PAGES):
+            page = yield from _coins(core, query | {"cursor": cursor})
+            found += page.coins
+            if page.next_cursor is None:
+                return found
+            if page.next_cursor == cursor or len(found) > MOST_MOVEMENTS:
+                break
+            cursor = page.next_cursor
+        raise BadAnswer(f"vault-coins: no end after {len(found):,} coins")
+
+
+def _coins(core: Core, query: dict[str, Any]) -> Plan[VaultCoins]:
+    request = core.build("GET", "/api/v1/vault-coins", query=query)
+    return read((yield from call(core, request, repeatable=True)), VaultCoins)
+
+
+def _query(workspace_id: int, vault_id: str, filters: MovementFilters) -> dict[str, Any]:
+    given: dict[str, Any] = {"workspace_id": workspace_id, "vault_id": vault_id, **filters}
+    return {
+        name: format_time(value) if isinstance(value, datetime) else value for name, value in given.items()
+    }
+
+
+def _page(core: Core, query: dict[str, Any]) -> Plan[VaultHistory]:
+    request = core.build("GET", "/api/v1/vault-history", query=query)
+    return read((yield from call(core, request, repeatable=True)), VaultHistory)

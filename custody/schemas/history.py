@@ -1,0 +1,190 @@
+"""A vault's movements, with the balance after each."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from custody.schemas.common import (
+    MAX_SATS,
+    Count,
+    Few,
+    Label,
+    Prose,
+    Request,
+    Sats,
+    Shape,
+    TextId,
+    Timestamp,
+)
+from custody.schemas.queries import QueryId
+
+MAX_MOVEMENTS = 500
+# Of one movement; the rest are counted.
+MAX_OUTPUTS = 20
+
+CursorText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f._]{1,120}$")]
+TxidText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+AddressText = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^[0-9A-Za-z]+$")]
+SoughtText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+SatsQuery = Annotated[int, Field(ge=0, le=MAX_SATS)]
+
+
+class MovementKind(StrEnum):
+    """What a transaction is to a vault. ``consolidation``: it pays the vault alone, and costs the fee.
+    ``token``: it makes or calls a token. ``outside``: it spends the vault's coins, and nobody proposed it here.
+    """  # noqa: E501
+
+    DEPOSIT = "deposit"
+    FORWARD = "forward"
+    PAYMENT = "payment"
+    CONSOLIDATION = "consolidation"
+    TOKEN = "token"  # noqa: S105 - no password
+    OUTSIDE = "outside"
+
+
+MovementStatus = Literal["confirmed", "pending"]
+MovementOrder = Literal["newest", "oldest"]
+
+
+class VaultHistoryQuery(Request):
+    """``GET /api/v1/vault-history``. ``cursor`` is the last answer's ``next_cursor``. ``from_time`` is inclusive, ``to_time`` is
+    not. ``min_sats`` and ``max_sats`` bound what came or went, whichever way. ``label`` is part of a proposal's title, or of a
+    name in the address book.
+    """  # noqa: E501
+
+    workspace_id: QueryId
+    vault_id: TextId
+    order: MovementOrder = "newest"
+    cursor: CursorText | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_MOVEMENTS)] = 100
+    kind: MovementKind | None = None
+    status: MovementStatus | None = None
+    from_time: Timestamp | None = None
+    to_time: Timestamp | None = None
+    min_sats: SatsQuery | None = None
+    max_sats: SatsQuery | None = None
+    address: AddressText | None = None
+    label: SoughtText | None = None
+    txid: TxidText | None = None
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> "VaultHistoryQuery":
+        if self.from_time is not None and self.to_time is not None and self.from_time > self.to_time:
+            raise ValueError("from_time is later than to_time: change the two")
+        if self.min_sats is not None and self.max_sats is not None and self.min_sats > self.max_sats:
+            raise ValueError("min_sats is more than max_sats: change the two")
+        return self
+
+
+class MovementOutput(Shape):
+    """What was paid to whom. ``vout`` where it paid the vault. ``label`` is the name in the address book, for those who may
+    read the book.
+    """  # noqa: E501
+
+    address: Label
+    amount_sats: Sats
+    vout: Count | None = None
+    label: Label | None = None
+
+
+class VaultMovement(Shape):
+    """One transaction, as the vault sees it. ``amount_sats`` is what it brought less what it took, fee included.
+
+    ``at`` is the time of its block; while it is pending, when it was first seen. ``balance_sats`` is the vault's confirmed balance
+    after it; null while it is pending, for it has no place in the chain yet. ``title`` is the proposal's description.
+    ``replaces_psbt_id``: the version whose place it took. Up to 20 ``outputs``; ``more_outputs`` counts the rest.
+    """  # noqa: E501
+
+    txid: Label
+    kind: MovementKind
+    status: MovementStatus
+    at: Timestamp
+    first_seen_at: Timestamp
+    height: Count | None
+    block_hash: Label | None
+    confirmations: Count
+    received_sats: Sats
+    sent_sats: Sats
+    amount_sats: Sats
+    fee_sats: Sats | None
+    balance_sats: Sats | None
+    outputs: Few[MovementOutput]
+    more_outputs: Count = 0
+    psbt_id: Label | None = None
+    title: Prose | None = None
+    created_by: Label | None = None
+    created_by_name: Label | None = None
+    replaces_psbt_id: Label | None = None
+
+
+class VaultHistory(Shape):
+    """A page. It may be shorter than its limit, even empty, where a filter leaves much out: ``next_cursor`` is null at the end."""  # noqa: E501
+
+    vault_id: Label
+    tip_height: Count
+    movements: Few[VaultMovement]
+    next_cursor: Label | None
+
+
+class CoinState(StrEnum):
+    """What a coin may be used for. ``reserved``: a proposal holds it. ``unconfirmed``: in no block, and not the vault's own
+    change. ``immature``: of a block's reward, which may be spent after 100 blocks.
+    """  # noqa: E501
+
+    SPENDABLE = "spendable"
+    RESERVED = "reserved"
+    UNCONFIRMED = "unconfirmed"
+    IMMATURE = "immature"
+
+
+MAX_COINS = 500
+CoinCursorText = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,16}_[0-9a-f]{64}_[0-9]{1,10}$")]
+
+
+class VaultCoinsQuery(Request):
+    """``GET /api/v1/vault-coins``: the largest first. ``cursor`` is the last answer's ``next_cursor``."""
+
+    workspace_id: QueryId
+    vault_id: TextId
+    cursor: CoinCursorText | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_COINS)] = 100
+    state: CoinState | None = None
+    min_sats: SatsQuery | None = None
+    max_sats: SatsQuery | None = None
+    address: AddressText | None = None
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> "VaultCoinsQuery":
+        if self.min_sats is not None and self.max_sats is not None and self.min_sats > self.max_sats:
+            raise ValueError("min_sats is more than max_sats: change the two")
+        return self
+
+
+class VaultCoin(Shape):
+    """An output that the vault can spend, now or later. ``psbt_id``: the proposal that holds it. ``is_change``: the vault paid
+    it to itself.
+    """  # noqa: E501
+
+    txid: Label
+    vout: Count
+    amount_sats: Sats
+    address: Label
+    is_change: bool
+    height: Count | None
+    confirmations: Count
+    first_seen_at: Timestamp
+    state: CoinState
+    psbt_id: Label | None = None
+
+
+class VaultCoins(Shape):
+    """A page. It may be shorter than its limit, even empty, where a filter leaves much out: ``next_cursor`` is null at the end.
+    Of a frozen vault nothing is spent, whatever the coins' states are.
+    """  # noqa: E501
+
+    vault_id: Label
+    tip_height: Count
+    is_frozen: bool
+    coins: Few[VaultCoin]
+    next_cursor: Label | None

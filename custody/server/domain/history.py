@@ -1,0 +1,72 @@
+"""A vault's movements, purely: the order within a block, the balance after each, and where a page goes on.
+
+The order is the chain's: by height, and within a block what is spent before what spends it. So no balance is
+ever below zero, and what confirms later comes after what confirmed before. Pending movements have no place in
+the chain and no balance; they come last, as they were first seen.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from graphlib import TopologicalSorter
+from itertools import accumulate
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CURSOR = re.compile(
+    r"(?:(?P<height>[0-9]{1,10})\.(?P<place>[0-9]{1,10}))?(?:_(?P<seen>[0-9]{1,17})_(?P<txid>[0-9a-f]{64}))?"
+)
+
+
+def in_order(txids: Iterable[str], spends: Mapping[str, Collection[str]]) -> list[str]:
+    """One block's transactions: parents first, and by txid among those that do not depend on each other.
+
+    ``spends``: by txid, the transactions whose coins it spends, in this block or before.
+    """
+    block = sorted(txids)
+    within = set(block)
+    sorter = TopologicalSorter({txid: within.intersection(spends.get(txid, ())) for txid in block})
+    sorter.prepare()
+    found: list[str] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        found += ready
+        sorter.done(*ready)
+    return found
+
+
+def balances(before: int, amounts: Iterable[int]) -> list[int]:
+    """The balance after each, in satoshi."""
+    return list(accumulate(amounts, initial=before))[1:]
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """The last movement that was shown: of the confirmed ones by its place in the chain, of the pending ones
+    by when it was first seen.
+
+    Read from the oldest on, the pending ones keep the place of the last confirmed one beside theirs: what
+    confirms while the pages are read has left the pending ones, and is shown at its new place. So nothing is
+    left out; such a movement may be shown twice, the second time with its balance.
+    """
+
+    confirmed: tuple[int, int] | None = None
+    pending: tuple[datetime, str] | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.confirmed is None else f"{self.confirmed[0]}.{self.confirmed[1]}"
+        if self.pending is None:
+            return place
+        seen, txid = self.pending
+        return f"{place}_{(seen - _EPOCH) // timedelta(microseconds=1)}_{txid}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Cursor | None":
+        """None for what no answer gave."""
+        found = _CURSOR.fullmatch(text)
+        if found is None or not text:
+            return None
+        height, place, seen, txid = found.group("height", "place", "seen", "txid")
+        confirmed = None if height is None else (int(height), int(place))
+        pending = None if seen is None else (_EPOCH + timedelta(microseconds=int(seen)), txid)
+        return cls(confirmed, pending)

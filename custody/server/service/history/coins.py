@@ -1,0 +1,145 @@
+"""A vault's unspent coins with their states: as pages, the largest first, and by their outpoints.
+
+Anyone can send a vault any number of coins: a page reads at most `WINDOW` of them.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Row, Select, and_, select, tuple_
+from sqlalchemy.orm import Session
+
+from custody.schemas import history as wire
+from custody.schemas.history import CoinState
+from custody.server.domain.address_book import canonical_address
+from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.service.history.records import tip_height
+from custody.server.service.proposals.coins import COINBASE_MATURITY
+from custody.server.service.stored_vaults import vault_in
+from custody.server.store.models import ChainCoin, CoinLock, Proposal, Vault
+from multisig import CHANGE, Network, OutPoint, decode_address, encode_address
+
+WINDOW: Final = 2_000
+
+
+class CoinList:
+    def page(self, db: Session, access: WorkspaceAccess, query: wire.VaultCoinsQuery) -> wire.VaultCoins:
+        """Raises NotFound (vault), Invalid, WrongNetworkAddress."""
+        vault = vault_in(db, access, query.vault_id)
+        rows = db.execute(_wanted(vault, query)).all()
+        tip = tip_height(db, vault.chain)
+        matching = [row for row in rows if query.state in {None, _state(row, tip)}]
+        shown = matching[: query.limit]
+        last = None
+        if len(matching) > len(shown):
+            last = shown[-1]
+        elif len(rows) == _looked_at(query):
+            last = rows[-1]
+        return wire.VaultCoins(
+            vault_id=vault.id,
+            tip_height=tip,
+            is_frozen=vault.frozen_at is not None,
+            coins=_records(db, vault, shown, tip),
+            next_cursor=None if last is None else f"{last.amount_sats}_{last.txid}_{last.vout}",
+        )
+
+    def by_outpoint(
+        self, db: Session, vault: Vault, outpoints: Collection[OutPoint]
+    ) -> dict[OutPoint, wire.VaultCoin]:
+        """Those of them that are the vault's and unspent, for whoever chooses coins by hand."""
+        wanted = set(outpoints)
+        query = _unspent(vault).where(ChainCoin.txid.in_({outpoint.txid for outpoint in wanted}))
+        rows = [row for row in db.execute(query) if OutPoint(row.txid, row.vout) in wanted]
+        records = _records(db, vault, rows, tip_height(db, vault.chain))
+        return {OutPoint(one.txid, one.vout): one for one in records}
+
+
+def _looked_at(query: wire.VaultCoinsQuery) -> int:
+    """A state is found by looking at coins; all else the indexes find."""
+    return query.limit + 1 if query.state is None else WINDOW
+
+
+def _wanted(vault: Vault, query: wire.VaultCoinsQuery) -> Select[*tuple[Any, ...]]:
+    coins = _unspent(vault)
+    if query.min_sats is not None:
+        coins = coins.where(ChainCoin.amount_sats >= query.min_sats)
+    if query.max_sats is not None:
+        coins = coins.where(ChainCoin.amount_sats <= query.max_sats)
+    if query.address is not None:
+        network = Network(vault.chain)
+        script = decode_address(canonical_address(query.address, network), network)
+        coins = coins.where(ChainCoin.script_pubkey == script)
+    keys = (ChainCoin.amount_sats, ChainCoin.txid, ChainCoin.vout)
+    if query.cursor is not None:
+        amount, txid, vout = query.cursor.split("_")
+        coins = coins.where(tuple_(*keys) < (int(amount), txid, int(vout)))
+    return coins.order_by(*(key.desc() for key in keys)).limit(_looked_at(query))
+
+
+def _unspent(vault: Vault) -> Select[*tuple[Any, ...]]:
+    """With the family that holds each, and the vault's own proposal that made it."""
+    is_held = and_(
+        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+    )
+    is_maker = and_(
+        Proposal.txid_expected == ChainCoin.txid,
+        Proposal.vault_id == ChainCoin.vault_id,
+        Proposal.profile_key_id.is_(None),
+        Proposal.replaced_by_id.is_(None),
+    )
+    return (
+        select(
+            ChainCoin.txid,
+            ChainCoin.vout,
+            ChainCoin.amount_sats,
+            ChainCoin.script_pubkey,
+            ChainCoin.branch,
+            ChainCoin.height,
+            ChainCoin.is_coinbase,
+            ChainCoin.first_seen_at,
+            CoinLock.family_id,
+            Proposal.id.label("maker_id"),
+        )
+        .outerjoin(CoinLock, is_held)
+        .outerjoin(Proposal, is_maker)
+        .where(ChainCoin.chain == vault.chain, ChainCoin.vault_id == vault.id, ChainCoin.spent_by.is_(None))
+    )
+
+
+def _state(row: Row[Any], tip: int) -> CoinState:
+    """As `proposals.coins` chooses: a coin that is spendable here may be chosen there."""
+    if row.family_id is not None:
+        return CoinState.RESERVED
+    if row.height is None:
+        return CoinState.UNCONFIRMED if row.maker_id is None else CoinState.SPENDABLE
+    if row.is_coinbase and row.height > tip + 1 - COINBASE_MATURITY:
+        return CoinState.IMMATURE
+    return CoinState.SPENDABLE
+
+
+def _records(db: Session, vault: Vault, rows: Sequence[Row[Any]], tip: int) -> list[wire.VaultCoin]:
+    holders = _holders(db, {row.family_id for row in rows if row.family_id is not None})
+    return [
+        wire.VaultCoin(
+            txid=row.txid,
+            vout=row.vout,
+            amount_sats=row.amount_sats,
+            address=encode_address(row.script_pubkey, Network(vault.chain)) or "",
+            is_change=row.branch == CHANGE,
+            height=row.height,
+            confirmations=0 if row.height is None else max(1, tip - row.height + 1),
+            first_seen_at=row.first_seen_at,
+            state=_state(row, tip),
+            psbt_id=holders.get(row.family_id, row.family_id),
+        )
+        for row in rows
+    ]
+
+
+def _holders(db: Session, family_ids: Collection[str]) -> dict[str, str]:
+    """By family, its newest version."""
+    query = select(Proposal.family_id, Proposal.id).where(
+        Proposal.family_id.in_(family_ids), Proposal.replaced_by_id.is_(None)
+    )
+    found = db.execute(query.order_by(Proposal.created_at, Proposal.id))
+    return {family_id: proposal_id for family_id, proposal_id in found}  # noqa: C416 - a row is no pair to mypy

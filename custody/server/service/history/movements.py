@@ -1,0 +1,223 @@
+"""A vault's movements in pages, newest or oldest first.
+
+A page reads at most `WINDOW` movements, however few of them match a filter; the next one goes on from there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Select, String, and_, cast, exists, func, or_, select, tuple_
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+
+from custody.schemas import history as wire
+from custody.server.domain.address_book import canonical_address
+from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.domain.errors import Invalid
+from custody.server.domain.history import Cursor
+from custody.server.service.history.records import may_read_book, movement_records, tip_height
+from custody.server.service.stored_vaults import vault_in
+from custody.server.store.models import AddressBookEntry, ChainCoin, Movement, Proposal, Vault
+from multisig import Network, decode_address
+
+WINDOW: Final = 2_000
+# A label may be part of so many names in the address book.
+MAX_NAMED: Final = 50
+
+
+@dataclass(frozen=True)
+class Found:
+    """``cursor``: where the next page goes on; None at the end."""
+
+    movements: list[Movement]
+    cursor: Cursor | None
+
+
+class History:
+    def page(self, db: Session, access: WorkspaceAccess, query: wire.VaultHistoryQuery) -> wire.VaultHistory:
+        """Raises NotFound (vault), Invalid, WrongNetworkAddress."""
+        vault = vault_in(db, access, query.vault_id)
+        found = self.found(db, access, vault, query)
+        return wire.VaultHistory(
+            vault_id=vault.id,
+            tip_height=tip_height(db, vault.chain),
+            movements=movement_records(db, access, vault, found.movements),
+            next_cursor=None if found.cursor is None else str(found.cursor),
+        )
+
+    def found(
+        self, db: Session, access: WorkspaceAccess, vault: Vault, query: wire.VaultHistoryQuery
+    ) -> Found:
+        """The movements of a page as they are stored. Raises as `page`."""
+        return _Reading(db, vault, query, _sought(db, access, vault, query), _cursor(query)).page()
+
+
+def _cursor(query: wire.VaultHistoryQuery) -> Cursor:
+    if query.cursor is None:
+        return Cursor()
+    cursor = Cursor.parse(query.cursor)
+    if cursor is None:
+        raise Invalid.at("/cursor", "This is no next_cursor of an answer.")
+    return cursor
+
+
+@dataclass
+class _Reading:
+    """One page: the confirmed ones before the pending ones, or the other way round."""
+
+    db: Session
+    vault: Vault
+    query: wire.VaultHistoryQuery
+    sought: "_Sought | None"
+    cursor: Cursor
+    left: int = field(default_factory=lambda: WINDOW)
+
+    def page(self) -> Found:
+        found: list[Movement] = []
+        steps = (self._confirmed, self._pending)
+        for step in steps if self.query.order == "oldest" else reversed(steps):
+            more, cut = step(self.query.limit + 1 - len(found))
+            found += more
+            if len(found) > self.query.limit:
+                return Found(found[:-1], self._after(found[:-1]))
+            if cut is not None:
+                return Found(found, self._after([*found, cut]))
+        return Found(found, None)
+
+    def _after(self, shown: Sequence[Movement]) -> Cursor:
+        """Where the next page goes on, after these."""
+        confirmed = [(one.height, one.place) for one in shown if one.height is not None]
+        pending = [(one.first_seen_at, one.txid) for one in shown if one.height is None]
+        height, place = confirmed[-1] if confirmed else self.cursor.confirmed or (None, None)
+        last = None if height is None or place is None else (height, place)
+        if self.query.order == "newest":
+            return Cursor(last) if last else Cursor(None, pending[-1] if pending else self.cursor.pending)
+        return Cursor(last, pending[-1] if pending else self.cursor.pending)
+
+    def _confirmed(self, count: int) -> tuple[list[Movement], Movement | None]:
+        if self.query.status == "pending":
+            return [], None
+        keys = (Movement.height, Movement.place)
+        ours = self._ours().where(Movement.height.is_not(None))
+        return self._read(ours, keys, self.cursor.confirmed, count)
+
+    def _pending(self, count: int) -> tuple[list[Movement], Movement | None]:
+        is_past = self.query.order == "newest" and self.cursor.confirmed is not None
+        if self.query.status == "confirmed" or is_past:
+            return [], None
+        keys = (Movement.first_seen_at, Movement.txid)
+        return self._read(self._ours().where(Movement.height.is_(None)), keys, self.cursor.pending, count)
+
+    def _ours(self) -> Select[Movement]:
+        query = select(Movement).where(Movement.vault_id == self.vault.id)
+        if self.query.kind is not None:
+            query = query.where(Movement.kind == self.query.kind.value)
+        return query if self.query.txid is None else query.where(Movement.txid == self.query.txid)
+
+    def _read(
+        self,
+        query: Select[Movement],
+        keys: tuple[InstrumentedAttribute[Any], InstrumentedAttribute[Any]],
+        after: tuple[object, object] | None,
+        count: int,
+    ) -> tuple[list[Movement], Movement | None]:
+        """The next ones; and the last that was looked at, where the window ended before the list did."""
+        is_newest = self.query.order == "newest"
+        if after is not None:
+            query = query.where(tuple_(*keys) < after if is_newest else tuple_(*keys) > after)
+        query = query.order_by(*(key.desc() for key in keys) if is_newest else keys)
+        if self.sought is None:
+            return list(self.db.scalars(query.limit(count))), None
+        window = query.limit(self.left).subquery()
+        one = aliased(Movement, window)
+        order = [getattr(one, key.key) for key in keys]
+        matching = select(one).where(*self.sought.conditions(one, self.vault))
+        found = list(
+            self.db.scalars(
+                matching.order_by(*(key.desc() for key in order) if is_newest else order).limit(count)
+            )
+        )
+        if len(found) == count:
+            return found, None
+        read = self.db.scalar(select(func.count()).select_from(window)) or 0
+        self.left -= read
+        if self.left > 0:
+            return found, None
+        return found, self.db.scalars(query.offset(read - 1).limit(1)).first()
+
+
+@dataclass(frozen=True)
+class _Sought:
+    """What the indexes do not find. ``addresses``: any of these, or a title with ``words``."""
+
+    since: datetime | None
+    until: datetime | None
+    least: int | None
+    most: int | None
+    address: str | None
+    words: str | None
+    named: tuple[str, ...]
+
+    def conditions(self, one: type[Movement], vault: Vault) -> list[ColumnElement[bool]]:
+        at, size = func.coalesce(one.mined_at, one.first_seen_at), func.abs(one.amount_sats)
+        found: list[ColumnElement[bool]] = []
+        if self.since is not None:
+            found.append(at >= self.since)
+        if self.until is not None:
+            found.append(at < self.until)
+        if self.least is not None:
+            found.append(size >= self.least)
+        if self.most is not None:
+            found.append(size <= self.most)
+        if self.address is not None:
+            found.append(_pays(one, vault, [self.address]))
+        if self.words is not None:
+            title = func.lower(Proposal.description).contains(self.words.lower(), autoescape=True)
+            has_title = exists().where(Proposal.id == one.psbt_id, title)
+            found.append(or_(has_title, _pays(one, vault, self.named)) if self.named else has_title)
+        return found
+
+
+def _pays(one: type[Movement], vault: Vault, addresses: Sequence[str]) -> ColumnElement[bool]:
+    """It pays one of them: an address of the vault's own, or a recipient of its proposal."""
+    scripts = [decode_address(address, Network(vault.chain)) for address in addresses]
+    # Addresses are letters and digits: nothing in them has a meaning to LIKE.
+    named = [cast(Proposal.recipients, String).like(f'%"{address}"%') for address in addresses]
+    return or_(
+        exists().where(
+            ChainCoin.chain == vault.chain,
+            ChainCoin.txid == one.txid,
+            ChainCoin.vault_id == vault.id,
+            ChainCoin.script_pubkey.in_(scripts),
+            one.sent_sats == 0,
+        ),
+        exists().where(and_(Proposal.id == one.psbt_id, or_(*named))),
+    )
+
+
+def _sought(
+    db: Session, access: WorkspaceAccess, vault: Vault, query: wire.VaultHistoryQuery
+) -> _Sought | None:
+    """None where the indexes find all that is sought."""
+    address = query.address and canonical_address(query.address, Network(vault.chain))
+    named = () if query.label is None else _named(db, access, query.label)
+    bounds = (query.from_time, query.to_time, query.min_sats, query.max_sats)
+    found = _Sought(*bounds, address, query.label, named)
+    return None if found == _Sought(None, None, None, None, None, None, ()) else found
+
+
+def _named(db: Session, access: WorkspaceAccess, label: str) -> tuple[str, ...]:
+    """The addresses whose names have it, for those who may read the book. Raises Invalid where many do."""
+    if not may_read_book(access):
+        return ()
+    is_part = func.lower(AddressBookEntry.name).contains(label.lower(), autoescape=True)
+    entries = select(AddressBookEntry.address).where(
+        AddressBookEntry.workspace_id == access.workspace_id, is_part
+    )
+    found = tuple(db.scalars(entries.order_by(AddressBookEntry.id).limit(MAX_NAMED + 1)))
+    if len(found) > MAX_NAMED:
+        raise Invalid.at(
+            "/label", f"More than {MAX_NAMED} names in the address book have it: write more of the name."
+        )
+    return found

@@ -1,0 +1,242 @@
+"""Keeping the vaults' movements as their coins are: written in the transaction that moves the coins.
+
+A block's movements go at the end of the list, so that it costs what is new. A reorganisation, and coins that
+a rescan finds in old blocks, move the balances from the lowest such block on, and no page has to add any up.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select, bindparam, delete, func, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from custody.schemas.history import MovementKind
+from custody.schemas.proposals import TxType
+from custody.server.domain.history import balances, in_order
+from custody.server.domain.ports import Clock
+from custody.server.service.network.snapshot import Snapshot
+from custody.server.store.models import ChainCoin, Movement, Proposal, table_of
+from custody.server.store.store import chunks
+
+
+class Block(NamedTuple):
+    """A block that has movements. ``time``: its header's, Unix seconds."""
+
+    hash: str
+    time: int
+
+
+class _Key(NamedTuple):
+    vault_id: str
+    txid: str
+
+
+class _Sums(NamedTuple):
+    received: int
+    sent: int
+    height: int | None
+
+
+@dataclass(frozen=True)
+class Movements:
+    """Writes one chain's movements."""
+
+    chain: str
+    clock: Clock
+
+    def unknown_blocks(self, db: Session, snapshot: Snapshot) -> dict[int, str]:
+        """By height, the hashes of blocks that moved coins and whose time is not stored yet."""
+        blocks = dict(snapshot.hash_at)
+        for found in snapshot.outputs:
+            if found.height is not None and found.block_hash is not None:
+                blocks[found.height] = found.block_hash
+        new = {(block.height, block.hash) for block in snapshot.blocks}
+        known = set(self._known(db, blocks)) | new
+        return {height: block for height, block in blocks.items() if (height, block) not in known}
+
+    def apply(
+        self, db: Session, snapshot: Snapshot, txids: Collection[str], read: Mapping[int, Block]
+    ) -> None:
+        """After the coins: ``txids`` are all transactions that made or spent a coin that has changed."""
+        if not txids:
+            return
+        before = {_Key(row.vault_id, row.txid): row for row in self._stored(db, txids)}
+        sums = self._sums(db, txids)
+        blocks = {block.height: Block(block.hash, block.time) for block in snapshot.blocks} | dict(read)
+        missing = {one.height for one in sums.values() if one.height is not None} - set(blocks)
+        for (height, block_hash), mined_at in self._known(db, missing).items():
+            blocks[height] = Block(block_hash, int(mined_at.timestamp()))
+        heights = defaultdict[str, list[int]](list)
+        for key in before.keys() | sums.keys():
+            old, new = before.get(key), sums.get(key)
+            heights[key.vault_id] += [
+                one.height for one in (old, new) if one is not None and one.height is not None
+            ]
+        self._write(db, before, sums, blocks)
+        for vault_id, changed in heights.items():
+            if changed:
+                self._carry_on(db, vault_id, min(changed))
+
+    def _stored(self, db: Session, txids: Collection[str]) -> Iterable[Movement]:
+        ours = select(Movement).where(Movement.chain == self.chain)
+        for some in chunks(txids):
+            yield from db.scalars(ours.where(Movement.txid.in_(some)))
+
+    def _known(self, db: Session, heights: Collection[int]) -> dict[tuple[int, str], datetime]:
+        query = select(Movement.height, Movement.block_hash, Movement.mined_at).distinct()
+        found: dict[tuple[int, str], datetime] = {}
+        for some in chunks(heights):
+            ours = query.where(Movement.chain == self.chain, Movement.height.in_(some))
+            for height, block_hash, mined_at in db.execute(ours):
+                if height is not None and block_hash is not None and mined_at is not None:
+                    found[height, block_hash] = mined_at
+        return found
+
+    def _sums(self, db: Session, txids: Collection[str]) -> dict[_Key, _Sums]:
+        """What each of them brought to each vault and took from it, as the coins have it now."""
+        received = {
+            _Key(vault_id, txid): (int(amount), height)
+            for some in chunks(txids)
+            for vault_id, txid, amount, height in db.execute(
+                self._summed(ChainCoin.txid, ChainCoin.height, some)
+            )
+        }
+        sent = {
+            _Key(vault_id, txid): (int(amount), height)
+            for some in chunks(txids)
+            for vault_id, txid, amount, height in db.execute(
+                self._summed(ChainCoin.spent_by, ChainCoin.spent_height, some)
+            )
+        }
+        found = {}
+        for key in received.keys() | sent.keys():
+            (brought, made_at), (took, spent_at) = received.get(key, (0, None)), sent.get(key, (0, None))
+            found[key] = _Sums(brought, took, spent_at if made_at is None else made_at)
+        return found
+
+    def _summed(
+        self, txid: InstrumentedAttribute[Any], height: InstrumentedAttribute[Any], txids: Collection[str]
+    ) -> Select[Any, Any, Any, Any]:
+        query = select(ChainCoin.vault_id, txid, func.sum(ChainCoin.amount_sats), func.max(height))
+        ours = query.where(ChainCoin.chain == self.chain, txid.in_(txids), ChainCoin.vault_id.is_not(None))
+        return ours.group_by(ChainCoin.vault_id, txid)
+
+    def _write(
+        self,
+        db: Session,
+        before: Mapping[_Key, Movement],
+        sums: Mapping[_Key, _Sums],
+        blocks: Mapping[int, Block],
+    ) -> None:
+        for key in before.keys() - sums.keys():
+            db.execute(delete(Movement).where(Movement.vault_id == key.vault_id, Movement.txid == key.txid))
+        proposals = _proposals(db, {key.txid for key in sums.keys() - before.keys()})
+        for key, one in sums.items():
+            values = _values(one, blocks)
+            known = before.get(key)
+            if known is None:
+                made = self._made(key, one, proposals.get(key.txid))
+                db.add(Movement(**made, **values, place=None, balance_sats=None))
+                continue
+            for name, value in values.items():
+                setattr(known, name, value)
+            if one.height is None:
+                known.place = known.balance_sats = None
+        db.flush()
+
+    def _made(self, key: _Key, one: _Sums, proposal: Proposal | None) -> dict[str, Any]:
+        """What never changes. A transaction is proposed before it is on the chain."""
+        its_own = proposal if proposal is not None and proposal.vault_id == key.vault_id else None
+        return {
+            "vault_id": key.vault_id,
+            "txid": key.txid,
+            "chain": self.chain,
+            "kind": _kind(one, its_own).value,
+            "psbt_id": None if its_own is None else its_own.id,
+            "first_seen_at": self.clock(),
+        }
+
+    def _carry_on(self, db: Session, vault_id: str, height: int) -> None:
+        """Places and balances from this block on."""
+        rows = db.execute(_FROM, {"vault_id": vault_id, "height": height}).all()
+        before = db.execute(_BEFORE, {"vault_id": vault_id, "height": height}).scalar_one_or_none() or 0
+        by_height = defaultdict[int, dict[str, Any]](dict)
+        for row in rows:
+            by_height[row.height][row.txid] = row
+        spends = _spends(
+            db, self.chain, [txid for block in by_height.values() if len(block) > 1 for txid in block]
+        )
+        ordered = [
+            (place, by_height[at][txid])
+            for at in sorted(by_height)
+            for place, txid in enumerate(in_order(by_height[at], spends))
+        ]
+        after = balances(before, (row.amount_sats for _, row in ordered))
+        changed = [
+            {"of_vault": vault_id, "of_txid": row.txid, "place": place, "balance_sats": balance}
+            for (place, row), balance in zip(ordered, after, strict=True)
+            if (row.place, row.balance_sats) != (place, balance)
+        ]
+        if changed:
+            db.connection().execute(_PLACED, changed)
+
+
+def _values(one: _Sums, blocks: Mapping[int, Block]) -> dict[str, Any]:
+    block = None if one.height is None else blocks.get(one.height)
+    return {
+        "received_sats": one.received,
+        "sent_sats": one.sent,
+        "amount_sats": one.received - one.sent,
+        "height": one.height,
+        "block_hash": None if block is None else block.hash,
+        "mined_at": None if block is None else datetime.fromtimestamp(block.time, UTC),
+    }
+
+
+def _kind(one: _Sums, proposal: Proposal | None) -> MovementKind:
+    """``proposal``: the vault's own, or a forward into it."""
+    if proposal is None:
+        return MovementKind.OUTSIDE if one.sent else MovementKind.DEPOSIT
+    if proposal.profile_key_id is not None:
+        return MovementKind.FORWARD
+    if proposal.tx_type in {TxType.DEPLOY.value, TxType.CALL.value}:
+        return MovementKind.TOKEN
+    pays_itself = one.sent - one.received == proposal.fee_sats and proposal.op_return_hex is None
+    return MovementKind.CONSOLIDATION if pays_itself else MovementKind.PAYMENT
+
+
+def _proposals(db: Session, txids: Collection[str]) -> dict[str, Proposal]:
+    return {
+        proposal.txid_expected: proposal
+        for some in chunks(txids)
+        for proposal in db.scalars(select(Proposal).where(Proposal.txid_expected.in_(some)))
+    }
+
+
+def _spends(db: Session, chain: str, txids: Collection[str]) -> dict[str, set[str]]:
+    """By txid, those whose coins it spends."""
+    query = select(ChainCoin.spent_by, ChainCoin.txid).where(ChainCoin.chain == chain)
+    found = defaultdict[str, set[str]](set)
+    for some in chunks(txids):
+        for spender, spent in db.execute(query.where(ChainCoin.spent_by.in_(some))):
+            if spender is not None:
+                found[spender].add(spent)
+    return found
+
+
+_FROM = select(
+    Movement.txid, Movement.height, Movement.place, Movement.amount_sats, Movement.balance_sats
+).where(Movement.vault_id == bindparam("vault_id"), Movement.height >= bindparam("height"))
+_BEFORE = (
+    select(Movement.balance_sats)
+    .where(Movement.vault_id == bindparam("vault_id"), Movement.height < bindparam("height"))
+    .order_by(Movement.height.desc(), Movement.place.desc())
+    .limit(1)
+)
+_TABLE = table_of(Movement)
+_PLACED = update(_TABLE).where(
+    _TABLE.c.vault_id == bindparam("of_vault"), _TABLE.c.txid == bindparam("of_txid")
+)

@@ -1,0 +1,53 @@
+"""A vault's movements: what each transaction brought to it and took from it, with the balance after it."""
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, Index, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from custody.server.store.models.base import Base
+
+_PENDING = text("height IS NULL")
+
+
+class Movement(Base):
+    """One transaction, as one vault sees it. It follows from the vault's coins, and is written with them.
+
+    ``place`` counts a block's movements of this vault, what is spent before what spends it.
+    ``balance_sats`` is what the vault's confirmed movements come to, up to this one: a page reads it and adds
+    nothing up. ``height``, ``place``, ``block_hash``, ``mined_at`` and ``balance_sats`` are null while it is
+    unconfirmed.
+    """
+
+    __tablename__ = "movements"
+    __table_args__ = (
+        # The list, in its order; the same of one kind; what is pending.
+        Index("ix_movements_in_order", "vault_id", "height", "place"),
+        Index("ix_movements_of_kind", "vault_id", "kind", "height", "place"),
+        Index(
+            "ix_movements_pending",
+            "vault_id",
+            "first_seen_at",
+            "txid",
+            sqlite_where=_PENDING,
+            postgresql_where=_PENDING,
+        ),
+        # The blocks whose time is known.
+        Index("ix_movements_blocks", "chain", "height"),
+    )
+
+    vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"), primary_key=True)
+    txid: Mapped[str] = mapped_column(primary_key=True)
+    chain: Mapped[str]
+    kind: Mapped[str]
+    # The platform's own proposal of it.
+    psbt_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
+    received_sats: Mapped[int]
+    sent_sats: Mapped[int]
+    amount_sats: Mapped[int]
+    height: Mapped[int | None]
+    place: Mapped[int | None]
+    block_hash: Mapped[str | None]
+    mined_at: Mapped[datetime | None]
+    balance_sats: Mapped[int | None]
+    first_seen_at: Mapped[datetime]

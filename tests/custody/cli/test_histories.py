@@ -1,0 +1,85 @@
+"""``custody vault history`` and ``custody vault coins``: what they show, and the files that they write."""
+
+import csv
+import json
+import stat
+from datetime import UTC, datetime
+from io import StringIO
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from custody.cli import histories
+from custody.cli.histories import COIN_COLUMNS, KINDS, MOVEMENT_COLUMNS, STATES, movement_cells
+from custody.schemas.history import CoinState, MovementKind, MovementOutput, VaultMovement
+from custody.spreadsheets import NEUTRALISED, csv_lines
+from custody.terminal import Exit
+from tests.support.custody import SHOP, ok
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20) | st.sampled_from(
+    ["=1+1", "+1", "-1", "@SUM(A1)", "'x", "\t=1", 'a"b', "two\r\nlines", "＝1"]
+)
+
+
+def moved(**changes: object) -> VaultMovement:
+    given = {"txid": "0" * 64, "kind": "payment", "status": "confirmed", "at": NOON, "first_seen_at": NOON}
+    sums = {"received_sats": 5, "sent_sats": 12, "amount_sats": -7, "fee_sats": 1, "balance_sats": 93}
+    where = {"height": 9, "block_hash": "1" * 64, "confirmations": 1, "outputs": []}
+    return VaultMovement.model_validate(given | sums | where | changes)
+
+
+def test_the_words_are_the_schemas():
+    assert tuple(KINDS) == tuple(MovementKind)
+    assert tuple(STATES) == tuple(CoinState)
+
+
+@given(TEXT, TEXT, TEXT)
+def test_p63_no_cell_of_words_is_a_formula(title, name, who):
+    """And the words are read back as they were, in whatever program reads RFC 4180."""
+    outputs = [MovementOutput(address=SHOP, amount_sats=6, label=name)]
+    one = moved(title=title, created_by_name=who, outputs=outputs)
+    text = "".join(csv_lines(MOVEMENT_COLUMNS, [movement_cells(one)]))
+    header, cells = csv.reader(StringIO(text, newline=""), strict=True)
+    found = dict(zip(header, cells, strict=True))
+    for column, words in (("title", title), ("names", name), ("proposed by", who)):
+        assert not found[column].startswith(tuple(set(NEUTRALISED) - {"'"}))
+        assert found[column].removeprefix("'") == words or found[column] == words
+    assert (found["amount (sats)"], found["amount (BTC)"]) == ("-7", "-0.00000007")
+    assert found["time (UTC)"] == "2026-05-01T12:00:00Z"
+
+
+def test_history_and_coins_at_the_terminal_and_as_files(service, desk, tmp_path, monkeypatch):
+    monkeypatch.setattr(histories, "PAGE", 1)
+    psbt_id = ok(desk.propose(250_000, description="=HYPERLINK(1)"))["psbt_id"]
+    desk.sign_off(psbt_id)
+    desk.settle()
+    desk.mine()
+    shown = service("vault", "history", "Treasury").stdout
+    assert "=HYPERLINK(1)" in shown
+    listed = json.loads(service("vault", "history", "Treasury", "--json", "--lines", "2").stdout)
+    assert [one["kind"] for one in listed] == ["payment", "deposit"]
+    file = tmp_path / "history.csv"
+    done = service("vault", "history", "Treasury", "--csv", str(file), "--json")
+    assert json.loads(done.stdout) == {"file": str(file), "rows": 3}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["kind"] for row in rows] == ["deposit", "deposit", "payment"]
+    assert rows[-1]["title"] == "'=HYPERLINK(1)"
+    assert rows[-1]["balance (sats)"] == str(listed[0]["balance_sats"])
+    coins = tmp_path / "coins.csv"
+    assert service("vault", "coins", "Treasury", "--csv", str(coins)).exit_code == Exit.OK
+    with coins.open(encoding="utf-8", newline="") as lines:
+        header, *rows = csv.reader(lines)
+    assert tuple(header) == COIN_COLUMNS
+    assert sum(int(row[1]) for row in rows) == listed[0]["balance_sats"]
+    assert "No coins." in service("vault", "coins", "Treasury", "--state", "immature").stdout
+    assert "No movements." in service("vault", "history", "Treasury", "--to", "2001-01-01").stdout
+
+
+def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(service, tmp_path):
+    done = service("vault", "history", "Treasury", "--csv", str(tmp_path / "none" / "history.csv"))
+    assert done.exit_code == Exit.FAILED
+    assert "cannot be written" in done.stderr
+    assert list(tmp_path.glob("*.new")) == []

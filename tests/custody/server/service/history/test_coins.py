@@ -1,0 +1,81 @@
+"""A vault's unspent coins: their states, their order, filters and pages."""
+
+import pytest
+
+from custody.server.store.models import ChainCoin, Vault
+from multisig import OutPoint
+from tests.support.custody import CAFE, Desk, ok
+from tests.support.history import listed_coins as listed
+from tests.support.prepared import Story
+from tests.support.replacing import bump
+
+
+@pytest.fixture
+def beginning() -> Story:
+    return three_kinds
+
+
+def three_kinds(desk: Desk) -> None:
+    """A coin that is free, one that a proposal holds, one that waits for a block."""
+    desk.deposit(400_000, 300_000)
+    ok(desk.propose(250_000, fee_rate="2"))
+    desk.deposit(60_000, blocks=0)
+
+
+def test_each_coin_has_its_state(desk: Desk) -> None:
+    found = {one["amount_sats"]: one for one in listed(desk)}
+    assert list(found) == [400_000, 300_000, 60_000]
+    (psbt_id,) = [one["psbt_id"] for one in ok(desk.admin.get("/api/v1/psbt", workspace_id=1))]
+    states = sorted((one["state"], one["psbt_id"]) for one in found.values() if one["height"] is not None)
+    assert states == [("reserved", psbt_id), ("spendable", None)]
+    assert (found[60_000]["state"], found[60_000]["confirmations"]) == ("unconfirmed", 0)
+    (vault,) = desk.wallets()
+    reserved = sum(one["amount_sats"] for one in listed(desk, state="reserved"))
+    assert reserved == vault["locked_sats"]
+    assert sum(found) == vault["confirmed_sats"] + vault["unconfirmed_sats"]
+
+
+def test_its_own_change_is_spendable_and_a_newer_version_holds_what_the_older_one_did(desk: Desk) -> None:
+    (psbt_id,) = [one["psbt_id"] for one in ok(desk.admin.get("/api/v1/psbt", workspace_id=1))]
+    desk.sign_off(psbt_id)
+    desk.settle()
+    (change,) = [one for one in listed(desk) if one["is_change"]]
+    assert (change["state"], change["height"]) == ("spendable", None)
+    newer = ok(bump(desk, psbt_id, fee_rate="20"))["psbt_id"]
+    held = ok(desk.propose(200_000, recipients=[CAFE]))["psbt_id"]
+    assert {one["psbt_id"] for one in listed(desk, state="reserved")} <= {newer, held}
+
+
+def test_pages_and_filters(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("custody.server.service.history.coins.WINDOW", 1)
+    whole = listed(desk)
+    for query, amounts in (
+        ({"limit": 1}, [400_000, 300_000, 60_000]),
+        ({"min_sats": 300_000}, [400_000, 300_000]),
+        ({"max_sats": 299_999}, [60_000]),
+        ({"state": "unconfirmed"}, [60_000]),
+        ({"state": "immature"}, []),
+        ({"address": CAFE}, []),
+    ):
+        assert [one["amount_sats"] for one in listed(desk, **query)] == amounts
+    for one in whole:
+        assert one in listed(desk, address=one["address"], limit=1)
+
+
+def test_many_of_one_amount_come_once_each(desk: Desk) -> None:
+    desk.deposit(*[50_000] * 5, blocks=0)
+    found = [(one["txid"], one["vout"]) for one in listed(desk, limit=2)]
+    assert len(found) == len(set(found)) == 8
+
+
+def test_coins_are_found_by_their_outpoints(desk: Desk) -> None:
+    """For whoever chooses coins by hand: what is another's, spent or not there is left out."""
+    whole = listed(desk)
+    wanted = [OutPoint(one["txid"], one["vout"]) for one in whole[:2]]
+    services = desk.world.platform.services
+    with services.store.read() as db:
+        vault = db.get_one(Vault, desk.vault["id"])
+        found = services.coin_list.by_outpoint(db, vault, [*wanted, OutPoint("0" * 64, 0)])
+    assert set(found) == set(wanted)
+    assert [found[each].model_dump(mode="json") for each in wanted] == whole[:2]
+    assert len(desk.rows(ChainCoin)) == 3

@@ -1,0 +1,195 @@
+"""A vault's movements: what is listed, in which order, with which balances; pages, filters, forks."""
+
+import pytest
+from sqlalchemy import select, update
+
+from custody.server.service.history import movements
+from custody.server.store.models import ChainCoin
+from multisig import Psbt, finalise
+from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, refused, sign
+from tests.support.history import listed, paged, read, require_truth
+from tests.support.prepared import Story
+from tests.support.replacing import bump
+
+
+@pytest.fixture
+def beginning() -> Story:
+    return a_month
+
+
+def a_month(desk: Desk) -> None:
+    """Two deposits, a payment to two, and a deposit that waits."""
+    desk.deposit(400_000, 300_000)
+    ok(
+        desk.admin.post(
+            "/api/v1/add-whitelist-address", {"workspace_id": 1, "name": "Corner shop", "address": SHOP}
+        )
+    )
+    paid = ok(desk.propose(50_000, 20_000, description="Invoice of May", fee_rate="2"))
+    desk.sign_off(paid["psbt_id"])
+    desk.settle()
+    desk.mine()
+    desk.world.clock.advance(minutes=1)
+    desk.deposit(60_000, blocks=0)
+
+
+def test_what_the_list_says(desk: Desk) -> None:
+    first, second, paid, waiting = listed(desk, order="oldest")
+    fee = paid["fee_sats"]
+    assert [one["kind"] for one in (first, second, paid, waiting)] == [
+        "deposit",
+        "deposit",
+        "payment",
+        "deposit",
+    ]
+    assert {first["amount_sats"], second["amount_sats"]} == {400_000, 300_000}
+    assert second["balance_sats"] == 700_000
+    assert (paid["amount_sats"], paid["balance_sats"]) == (-70_000 - fee, 630_000 - fee)
+    outputs = [(one["address"], one["amount_sats"], one["label"]) for one in paid["outputs"]]
+    assert outputs == [(SHOP, 50_000, "Corner shop"), (CAFE, 20_000, None)]
+    assert (paid["title"], paid["created_by_name"]) == ("Invoice of May", "admin@example.org")
+    assert paid["confirmations"] == 1
+    (came,) = first["outputs"]
+    assert came["amount_sats"] == first["received_sats"]
+    assert first["at"].startswith("20")
+    assert (waiting["status"], waiting["confirmations"], waiting["balance_sats"]) == ("pending", 0, None)
+    require_truth(desk)
+
+
+@pytest.mark.parametrize(
+    ("query", "amounts"),
+    [
+        ({"kind": "payment"}, [70_000]),
+        ({"status": "pending"}, [60_000]),
+        ({"status": "confirmed", "kind": "deposit", "min_sats": 350_000}, [400_000]),
+        ({"max_sats": 65_000}, [60_000]),
+        ({"address": SHOP.upper()}, [70_000]),
+        ({"address": CAFE}, [70_000]),
+        ({"label": "corner"}, [70_000]),
+        ({"label": "of MAY"}, [70_000]),
+        ({"label": "%"}, []),
+        ({"txid": "0" * 64}, []),
+        ({"from_time": "2100-01-01T00:00:00Z"}, []),
+        ({"to_time": "2000-01-01T00:00:00Z"}, []),
+    ],
+    ids=str,
+)
+def test_filters(desk: Desk, query: dict, amounts: list[int]) -> None:
+    for order in ("newest", "oldest"):
+        found = listed(desk, order=order, **query)
+        assert [abs(one["amount_sats"]) - (one["fee_sats"] or 0) for one in found] == amounts
+
+
+def test_what_a_filter_finds_alone(desk: Desk) -> None:
+    first, *_ = found = listed(desk, order="oldest")
+    (address,) = {output["address"] for output in first["outputs"]}
+    assert first in listed(desk, address=address)
+    for one in found:
+        assert listed(desk, txid=one["txid"]) == [one]
+        assert one in listed(desk, from_time=one["at"])
+        assert one not in listed(desk, to_time=one["at"])
+
+
+def test_a_page_looks_at_a_bounded_number(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a filter leaves much out, pages are short, and all come to the end."""
+    monkeypatch.setattr(movements, "WINDOW", 1)
+    for order in ("newest", "oldest"):
+        assert read(desk, order=order, max_sats=65_000, limit=2)["next_cursor"] is not None
+        assert [one["amount_sats"] for one in listed(desk, order=order, max_sats=65_000, limit=2)] == [60_000]
+
+
+def test_pages_are_the_same_whatever_comes_meanwhile(desk: Desk) -> None:
+    """What was pending and confirms is shown at its new place: it may come twice, and nothing is left out."""
+    before = {order: [one["txid"] for one in listed(desk, order=order)] for order in ("newest", "oldest")}
+    reading = {order: paged(desk, order=order, limit=1) for order in before}
+    shown = {order: [next(pages)["txid"] for _ in range(3)] for order, pages in reading.items()}
+    desk.deposit(90_000, blocks=0)
+    desk.mine()
+    desk.deposit(91_000, blocks=0)
+    for order, pages in reading.items():
+        shown[order] += [one["txid"] for one in pages]
+        kept = list(dict.fromkeys(shown[order]))
+        assert [txid for txid in kept if txid in before[order]] == before[order]
+    require_truth(desk)
+
+
+def test_a_payment_in_the_block_of_its_deposit(desk: Desk) -> None:
+    """The deposit comes first, whatever their txids: no balance is below zero."""
+    (txid,) = desk.deposit(5_000_000, blocks=0)
+    with desk.world.platform.services.store.write() as db:
+        # As if its own change: the vault may spend what is in no block.
+        db.execute(update(ChainCoin).where(ChainCoin.txid == txid).values(height=1))
+    paid = ok(desk.propose(4_900_000))["psbt_id"]
+    psbt = Psbt.parse(desk.proposal(paid)["psbt_base64"])
+    for name in SIGNERS[:2]:
+        psbt = sign(desk.devices[name], psbt, desk.policy)
+    desk.chain.broadcast(finalise(psbt, desk.policy))
+    desk.mine()
+    found = [one["txid"] for one in listed(desk, order="oldest")]
+    assert found.index(txid) < found.index(psbt.tx.txid)
+    require_truth(desk)
+
+
+def test_a_bump_is_listed_once_and_a_self_spend_is_a_consolidation(desk: Desk) -> None:
+    paid = ok(desk.propose(30_000, recipients=[CAFE], fee_rate="2"))["psbt_id"]
+    desk.sign_off(paid)
+    desk.settle()
+    (old,) = listed(desk, kind="payment", status="pending")
+    newer = ok(bump(desk, paid, fee_rate="20"))["psbt_id"]
+    desk.sign_off(newer)
+    desk.settle()
+    (new,) = listed(desk, kind="payment", status="pending")
+    assert (old["psbt_id"], new["psbt_id"], new["replaces_psbt_id"]) == (paid, newer, paid)
+    own = desk.wallets()[0]["receive_address"]
+    desk.mine()
+    moved = ok(desk.propose(40_000, recipients=[own]))["psbt_id"]
+    desk.sign_off(moved)
+    desk.settle()
+    desk.mine()
+    (moved_on,) = listed(desk, kind="consolidation")
+    assert moved_on["amount_sats"] == -moved_on["fee_sats"]
+    require_truth(desk)
+
+
+def test_a_reorganisation_takes_back_and_brings_again(desk: Desk) -> None:
+    whole = listed(desk, order="oldest")
+    desk.reorganise(3, 4)
+    desk.settle()
+    require_truth(desk)
+    desk.mine(2)
+    desk.settle()
+    again = listed(desk, order="oldest")
+    assert {one["txid"] for one in again} == {one["txid"] for one in whole}
+    require_truth(desk)
+
+
+def test_who_may_not_read_the_address_book_learns_no_name_of_it(desk: Desk) -> None:
+    """P61: neither from a movement nor by searching."""
+    bounds = {"transaction_limit": "0", "cycle_period": "M", "cycle_day": 1}
+    role = {"workspace_id": 1, "name": "Auditor", "description": "", **bounds}
+    role_id = ok(desk.admin.post("/api/v1/create-role", role))["RoleId"]
+    right = {"role_id": int(role_id), "workspace_id": 1, "rule_name": "VIEW_BALANCES"}
+    ok(desk.admin.post("/api/v1/add-perm-to-role", right))
+    desk.world.member(1, "auditor@example.org", role="Auditor")
+    auditor = desk.world.as_user("auditor@example.org")
+    (paid,) = read(desk, auditor, kind="payment")["movements"]
+    assert [output["label"] for output in paid["outputs"]] == [None, None]
+    assert read(desk, auditor, label="corner")["movements"] == []
+    assert len(read(desk, auditor, label="invoice")["movements"]) == 1
+
+
+@pytest.mark.parametrize("cursor", ["1", "_", "..", "1.2_3_ab"])
+def test_a_cursor_that_no_answer_gave_is_refused(desk: Desk, cursor: str) -> None:
+    query = {"workspace_id": 1, "vault_id": desk.vault["id"], "cursor": cursor}
+    refused(desk.admin.get("/api/v1/vault-history", **query), 422, "VALIDATION")
+
+
+def test_many_outputs_of_one_deposit_are_counted(desk: Desk) -> None:
+    (txid,) = desk.deposit(70_000, blocks=0)
+    with desk.world.platform.services.store.write() as db:
+        coin = db.scalars(select(ChainCoin).where(ChainCoin.txid == txid)).one()
+        values = {column.name: getattr(coin, column.name) for column in ChainCoin.__table__.columns}
+        db.add_all(ChainCoin(**values | {"vout": 1_000 + number}) for number in range(30))
+    (found,) = listed(desk, txid=txid)
+    assert (len(found["outputs"]), found["more_outputs"]) == (20, 11)
+    assert found["received_sats"] == 70_000
