@@ -1,24 +1,32 @@
 """Receipts: each answer that is about a workspace says where its audit log ends, and a client remembers it.
 
 A log that was cut behind a client's back is shorter than what it was told, or another one. The client
-compares each answer with what it knew when it asked; ``custody audit verify --receipts FILE`` compares the
+compares each answer with what it knew when it asked, and notices a platform that says nothing any more;
+``custody audit verify --receipts FILE`` compares the
 whole log.
 """
 
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
+
+from custody.private_files import write_private
 
 HEADER: Final = "X-Audit-Head"
 _FORM: Final = re.compile(r"((?:organisation|workspace):[1-9][0-9]{0,18}) ([1-9][0-9]{0,15}) ([0-9a-f]{64})")
 # One a workspace: a client that is told of more remembers the first ones.
 MAX_CHAINS: Final = 1_000
-_MAX_FILE_BYTES: Final = MAX_CHAINS * 128
+# Questions to the platform, by their path: it has fewer.
+MAX_SOURCES: Final = 200
+MAX_LINE_BYTES: Final = 256
+_MAX_FILE_BYTES: Final = (MAX_CHAINS + MAX_SOURCES + 1) * MAX_LINE_BYTES
+# How the other lines of a file begin.
+_PLATFORM: Final = "platform "
+_SOURCE: Final = "from "
 
 
 class NoReceipts(ValueError):
@@ -58,79 +66,134 @@ class Doubt:
         return f"the platform's audit log of {self.known.chain} {how}: it was cut or rewritten"
 
 
+@dataclass(frozen=True)
+class Silence:
+    """``source``: the path that was answered with a receipt before, and now without one."""
+
+    source: str
+
+    def __str__(self) -> str:
+        return (
+            f"the platform said with its answers to {self.source} where its audit log ends, and no longer "
+            "does: nobody sees now whether the log is cut"
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a file holds. ``platform``: whose words they are, empty where that is not known. ``sources``: the
+    paths that were answered with a receipt.
+    """
+
+    platform: str = ""
+    receipts: Mapping[str, Receipt] = field(default_factory=dict)
+    sources: frozenset[str] = frozenset()
+
+    def lines(self) -> list[str]:
+        first = [f"{_PLATFORM}{self.platform}"] if self.platform else []
+        return [
+            *first,
+            *(f"{_SOURCE}{path}" for path in sorted(self.sources)),
+            *map(str, self.receipts.values()),
+        ]
+
+
 def _ignore(_what: object) -> None:
     """Nobody asked to be told."""
 
 
 class Receipts:
-    """What one client was told. ``on_new`` is called with each later one, ``on_doubt`` with what is wrong."""
+    """What one client was told. ``on_new`` is called with what is known then, ``on_doubt`` with what is
+    wrong.
+    """
 
     def __init__(
         self,
-        known: Iterable[Receipt] = (),
+        known: Record = Record(),
         *,
-        on_new: Callable[[Receipt], None] = _ignore,
-        on_doubt: Callable[[Doubt], None] = _ignore,
+        on_new: Callable[[Record], None] = _ignore,
+        on_doubt: Callable[[Doubt | Silence], None] = _ignore,
     ) -> None:
         # Never changed in its place: whoever asks the platform keeps what was known then.
-        self._known: Mapping[str, Receipt] = {receipt.chain: receipt for receipt in known}
+        self._record = known
         self._on_new = on_new
         self._on_doubt = on_doubt
 
     @classmethod
-    def in_file(cls, path: Path, on_doubt: Callable[[Doubt], None] = _ignore) -> Self:
-        """Kept in a file, for the next time. A disk that is full later fails no call: what could not be kept
-        is known as long as the client lives. Raises OSError, NoReceipts.
+    def in_file(
+        cls, path: Path, platform: str, on_doubt: Callable[[Doubt | Silence], None] = _ignore
+    ) -> Self:
+        """Kept in a file, for the next time. What another ``platform`` said says nothing of this one, and
+        gives way to its first receipt. A disk that is full later fails no call: what could not be kept is
+        known as long as the client lives. Raises OSError, NoReceipts.
         """
-        receipts = cls(read_receipts(path).values() if path.exists() else (), on_doubt=on_doubt)
-        receipts._on_new = partial(_keep, path, receipts)
-        return receipts
+        kept = read_record(path) if path.exists() else Record()
+        known = kept if kept.platform == platform else Record(platform)
+        return cls(known, on_new=partial(_keep, path), on_doubt=on_doubt)
 
     @property
     def known(self) -> Mapping[str, Receipt]:
         """The newest of each chain."""
-        return self._known
+        return self._record.receipts
 
-    def hear(self, text: str, asked_with: Mapping[str, Receipt]) -> None:
+    def hear(self, text: str, asked_with: Mapping[str, Receipt], source: str = "") -> None:
         """An answer's header. ``asked_with``: what was known when the request was sent: of answers that pass
-        each other, the older one is no reason for doubt.
+        each other, the older one is no reason for doubt. ``source``: the path of a GET that was
+        answered well.
         """
         told = Receipt.parse(text)
         if told is None:
+            if source in self._record.sources:
+                self._on_doubt(Silence(source))
             return
-        before, newest = asked_with.get(told.chain), self._known.get(told.chain)
+        before = asked_with.get(told.chain)
         if before is not None and not _goes_on(before, told):
             self._on_doubt(Doubt(before, told))
-        elif (newest is None and len(self._known) < MAX_CHAINS) or (newest and told.size > newest.size):
-            self._known = {**self._known, told.chain: told}
-            self._on_new(told)
+            return
+        record = _with_source(_with(self._record, told), source)
+        if record != self._record:
+            self._record = record
+            self._on_new(record)
 
 
-def _keep(path: Path, receipts: Receipts, _new: Receipt) -> None:
+def _with(record: Record, told: Receipt) -> Record:
+    newest = record.receipts.get(told.chain)
+    is_new = len(record.receipts) < MAX_CHAINS if newest is None else told.size > newest.size
+    return replace(record, receipts={**record.receipts, told.chain: told}) if is_new else record
+
+
+def _with_source(record: Record, source: str) -> Record:
+    if not source or len(record.sources) >= MAX_SOURCES or len(source) + len(_SOURCE) >= MAX_LINE_BYTES:
+        return record
+    return replace(record, sources=record.sources | {source})
+
+
+def _keep(path: Path, record: Record) -> None:
     with suppress(OSError):
-        write_receipts(path, receipts.known.values())
+        write_record(path, record)
 
 
 def _goes_on(before: Receipt, told: Receipt) -> bool:
     return told.size > before.size or told == before
 
 
-def read_receipts(path: Path) -> dict[str, Receipt]:
-    """By chain. Raises OSError, NoReceipts."""
+def read_record(path: Path) -> Record:
+    """Raises OSError, NoReceipts."""
     with path.open("rb") as file:
         lines = file.read(_MAX_FILE_BYTES + 1).decode(errors="replace").splitlines()
-    found = [receipt for receipt in map(Receipt.parse, lines) if receipt is not None]
-    if len(found) != len(lines):
-        raise NoReceipts(f"{path}: line {len(found) + 1} or another one is no receipt")
-    return {receipt.chain: receipt for receipt in found}
+    platform, sources, receipts = "", set[str](), dict[str, Receipt]()
+    for number, line in enumerate(lines, 1):
+        if line.startswith(_PLATFORM):
+            platform = line.removeprefix(_PLATFORM)
+        elif line.startswith(_SOURCE):
+            sources.add(line.removeprefix(_SOURCE))
+        elif (receipt := Receipt.parse(line)) is not None:
+            receipts[receipt.chain] = receipt
+        else:
+            raise NoReceipts(f"{path}: line {number} is no receipt")
+    return Record(platform, receipts, frozenset(sources))
 
 
-def write_receipts(path: Path, receipts: Iterable[Receipt]) -> None:
+def write_record(path: Path, record: Record) -> None:
     """Whole or not at all, readable by its owner alone. Raises OSError."""
-    temporary = path.with_name(path.name + ".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.writelines(f"{receipt}\n" for receipt in receipts)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    write_private(path, "".join(f"{line}\n" for line in record.lines()).encode())

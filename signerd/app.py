@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import platformdirs
 
-from custody.receipts import Doubt, NoReceipts, Receipts
-from firmware_bridge import Bridge, RegistrationFile, UnreadableRegistrations
+from custody.receipts import Doubt, NoReceipts, Receipts, Silence
+from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
 from signerd.account.config import Config, rules_of
 from signerd.account.follower import Follower
@@ -144,6 +144,7 @@ def _bridge(config: Config, state: Path) -> Bridge:
         usb=config.devices.usb,
         sandbox=config.devices.sandbox,
         registrations=registrations,
+        deadlines=Deadlines(person=config.devices.person_minutes * 60.0),
         turn=_turn(state),
     )
 
@@ -167,20 +168,22 @@ def _turn(state: Path) -> Turn:
 RECEIPTS_FILE = "audit-receipts"
 
 
-def receipts_in(path: Path, troubles: Troubles) -> Receipts:
+def receipts_in(path: Path, platform: str, troubles: Troubles) -> Receipts:
     """What the platform said of its audit logs, compared with what it says: a log that was cut shows here."""
     doubts: dict[str, str] = {}
 
-    def stand(doubt: Doubt) -> None:
-        doubts[doubt.known.chain] = (
+    def stand(doubt: Doubt | Silence) -> None:
+        about = doubt.known.chain if isinstance(doubt, Doubt) else ""
+        doubts[about] = (
             f"ALARM: {doubt}. Ask the platform's operator; `custody audit verify --receipts {path}` says "
             "more. "
-            "If the platform was restored from a backup, remove that file and start signerd again."
+            "If the platform was restored from a backup, or is another one now, remove that file and start "
+            "signerd again."
         )
         troubles.stand("audit log", doubts)
 
     try:
-        return Receipts.in_file(path, stand)
+        return Receipts.in_file(path, platform, stand)
     except (OSError, NoReceipts) as error:
         troubles.stand("receipts", {"receipts": f"What the platform said of its audit log is lost: {error}"})
         return Receipts(on_doubt=stand)
@@ -197,7 +200,7 @@ def _wire(
     platform = Platform(account.client, fault=outside.fault)
     devices, feed, keys_due = Devices(bridge, outside.fault), Feed(int(outside.now() * 1000)), asyncio.Event()
     troubles = Troubles(feed)
-    account.client.core.receipts = receipts_in(state / RECEIPTS_FILE, troubles)
+    account.client.core.receipts = receipts_in(state / RECEIPTS_FILE, config.platform.url, troubles)
     runner = Runner(
         journal,
         devices,

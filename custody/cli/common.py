@@ -20,8 +20,7 @@ class Stop(click.ClickException):
         self.hint = hint
         self.status = status
         self.code = code or status.name.lower().replace("_", "-")
-        # Of the class for click: here of each.
-        self.__dict__["exit_code"] = int(status)
+        self.exit_code = int(status)  # type: ignore[misc] # of the class for click: here of each
         context = click.get_current_context(silent=True)
         self._as_json = context is not None and context.params.get("as_json", False)
 

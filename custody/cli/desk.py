@@ -7,7 +7,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,15 +82,20 @@ class Desk:
 
         settings = Settings(platform, email, store, None if ca_file is None else str(ca_file.absolute()))
         with refusals(), self._client(settings) as client:
+            former = read_settings(self.folder)
             self._enter(client, email, self.answers.secret(PASSWORD))
             assert client.core.session is not None
             try:
-                return self._keep(settings, client.core.session)
-            except Stop:
+                listed = next((one.session_id for one in client.sessions() if one.current), "")
+                kept = self._keep(replace(settings, session_id=listed), client.core.session)
+            except (Stop, ClientError):
                 # Nobody would ever use it.
                 with suppress(ClientError):
                     client.logout()
                 raise
+            if former is not None:
+                self._end_former(client, former, settings)
+            return kept
 
     def _keep(self, settings: Settings, session: "Session") -> str:
         """In the place of what was kept before, whose passphrase may be forgotten."""
@@ -100,6 +105,28 @@ class Desk:
             store.save(as_secret(settings.platform, session))
             write_settings(self.folder, settings)
         return store.mode
+
+    def _end_former(self, client: "Client", former: Settings, now: Settings) -> None:
+        """The session before this one, at the platform by its id, and in a store that is not used any more.
+        What cannot be ended is said.
+        """
+        from custody.client import ClientError
+
+        if former.store != now.store:
+            try:
+                store_of(self.folder, former.store, self._new_passphrase).clear()
+            except Stop as error:
+                aside(f"The session before this one is still kept in its {former.store}: {error.message}.")
+        if (former.platform, former.email.casefold()) == (now.platform, now.email.casefold()):
+            # It may have ended by itself.
+            with suppress(ClientError):
+                client.revoke_session(former.session_id)
+        else:
+            aside(
+                f"The session of {former.email} at {former.platform} is no longer kept here, but was not "
+                "ended there: it ends by itself after thirty days. Use custody logout first, or a --session "
+                "DIR for each."
+            )
 
     def _enter(self, client: "Client", email: str, password: str) -> None:
         answer = client.login(email, password, device=DEVICE_NAME)
@@ -147,8 +174,7 @@ class Desk:
     def _known_passphrase(self, *, fresh: bool = False) -> str:
         """systemd's, where it hands one over (``LoadCredential=custody-passphrase``); else asked for once."""
         if self._passphrase is None:
-            handed = credential(os.environ.get("CREDENTIALS_DIRECTORY"), CREDENTIAL)
-            self._passphrase = handed or self.answers.secret(QUESTION, fresh=fresh)
+            self._passphrase = _handed() or self.answers.secret(QUESTION, fresh=fresh)
         return self._passphrase
 
     # --- calling --------------------------------------------------------------------------------------------
@@ -235,6 +261,15 @@ class Desk:
             )
         except OSError as error:
             raise Stop(f"{settings.ca_file} cannot be used: {error.strerror}", "", Exit.STATE) from None
+
+
+def _handed() -> str | None:
+    return credential(os.environ.get("CREDENTIALS_DIRECTORY"), CREDENTIAL)
+
+
+def is_handed() -> bool:
+    """Whether systemd hands the passphrase over."""
+    return bool(_handed())
 
 
 def is_service() -> bool:

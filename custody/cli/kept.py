@@ -53,12 +53,15 @@ class FileStore(stores.FileStore):
 
 @dataclass(frozen=True)
 class Settings:
-    """``store``: ``keyring`` or ``file``. ``ca_file``: a private authority's certificate, or none."""
+    """``store``: ``keyring`` or ``file``. ``ca_file``: a private authority's certificate, or none.
+    ``session_id``: under which the platform lists the session; it opens nothing.
+    """
 
     platform: str
     email: str
     store: str = "keyring"
     ca_file: str | None = None
+    session_id: str = ""
 
 
 def read_settings(folder: Path) -> Settings | None:
@@ -66,11 +69,11 @@ def read_settings(folder: Path) -> Settings | None:
     path = folder / SETTINGS
     try:
         told = json.loads(path.read_bytes())
-        return Settings(**{name: told[name] for name in ("platform", "email", "store", "ca_file")})
+        return Settings(*(told[name] for name in ("platform", "email", "store", "ca_file", "session_id")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
-        raise Stop(f"{path} cannot be read", "Run custody login again.", Exit.STATE) from None
+        raise Stop(f"{path} cannot be read", "Delete it and run custody login.", Exit.STATE) from None
 
 
 def write_settings(folder: Path, settings: Settings) -> None:

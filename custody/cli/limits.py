@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from custody.cli.amounts import Amount, in_btc
+from custody.cli.changes import made_or_asked, told
 from custody.cli.common import confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import Place, place_of, workspace_option
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from custody.client import Client
+    from custody.schemas.changes import Change
     from custody.schemas.limits import RoleLimit, VaultLimits
     from custody.schemas.users import RoleDetails
     from custody.schemas.vaults import Vault
@@ -116,15 +118,12 @@ def set_command(
             if vault is not None
             else _set_role(desk, client, place, role or "", change, yes=yes)
         )
-    if as_json:
-        answer(done)
-    else:
-        say(f"The limit is {done.limit} BTC.")
+    told(done, f"The limit is {in_btc(new)} BTC.", as_json=as_json)
 
 
 def _set_vault(
     desk: Desk, client: "Client", place: Place, given: str, change: "Mapping[str, object]", *, yes: bool
-) -> "VaultLimits":
+) -> "VaultLimits | Change":
     from custody.schemas.limits import UpdateVaultRequest
 
     one = vault_of(client, place.workspace_id, given, unseen=yes)
@@ -141,12 +140,14 @@ def _set_vault(
         }
     )
     _ask(desk, f"the vault '{one.name}'", now.limit, request.transaction_limit, yes=yes)
-    return client.update_vault(request)
+    return made_or_asked(
+        desk, client, place, "/api/v1/update-vault", request, lambda: client.update_vault(request), yes=yes
+    )
 
 
 def _set_role(
     desk: Desk, client: "Client", place: Place, given: str, change: "Mapping[str, object]", *, yes: bool
-) -> "RoleLimit":
+) -> "RoleLimit | Change":
     from custody.schemas.limits import UpdateRolePoliciesRequest
 
     found = role_of(client, place.workspace_id, given, unseen=yes)
@@ -161,7 +162,15 @@ def _set_role(
     )
     whose = f"each of the {found.members} who hold the role {found.name}"
     _ask(desk, whose, found.transaction_limit or "not known", request.new_transaction_limit, yes=yes)
-    return client.update_role_policies(request)
+    return made_or_asked(
+        desk,
+        client,
+        place,
+        "/api/v1/update-role-policies",
+        request,
+        lambda: client.update_role_policies(request),
+        yes=yes,
+    )
 
 
 def _ask(desk: Desk, whose: str, before: str, after: str, *, yes: bool) -> None:

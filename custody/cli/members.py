@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import click
 
+from custody.cli.changes import made_or_asked, told
 from custody.cli.common import confirm, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
@@ -15,10 +16,11 @@ from custody.terminal import answer, aside, say, table
 if TYPE_CHECKING:
     from custody.client import Client
     from custody.schemas.users import Member, RoleDetails
+    from custody.schemas.vaults import VaultSigner
 
 
-def full_name(member: "Member") -> str:
-    return f"{member.first_name.value or ''} {member.surname.value or ''}".strip() or "(no name)"
+def full_name(one: "Member | VaultSigner", without: str = "(no name)") -> str:
+    return f"{one.first_name.value or ''} {one.surname.value or ''}".strip() or without
 
 
 def candidates_of(members: "Iterable[Member]") -> list[Candidate]:
@@ -87,8 +89,13 @@ def add_command(desk: Desk, email: str, role: str, workspace: str | None, yes: b
         aside(f"{request.invited_email} as {found.name} of '{place.name}', {place.organisation}")
         aside(f"  The role may: {rights}")
         confirm(desk.answers, "Send this invitation?", yes=yes)
-        made = client.invite_to_workspace(request, idempotency_key=uuid4().hex)
-    if as_json:
-        answer(made)
-    else:
-        say(f"{request.invited_email} is invited (invitation {made.invite_id}).")
+        made = made_or_asked(
+            desk,
+            client,
+            place,
+            "/api/v1/invite-to-workspace",
+            request,
+            lambda: client.invite_to_workspace(request, idempotency_key=uuid4().hex),
+            yes=yes,
+        )
+    told(made, f"{request.invited_email} is invited.", as_json=as_json)

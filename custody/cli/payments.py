@@ -61,6 +61,9 @@ class FeeRate(click.ParamType[str]):
     metavar="AMOUNT RECIPIENT",
     help="One more; may be repeated.",
 )
+@click.option(
+    "--coin", "coins", multiple=True, metavar="TXID:N", help="Spend exactly this coin; again for each."
+)
 @click.option("--description", help="What it is for, as the signers read it.")
 @click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
 @click.option("--fee-rate", type=FeeRate(), help="In sat/vB, instead of a priority.")
@@ -73,6 +76,7 @@ def propose_command(
     sats: int,
     recipient: str,
     also: tuple[tuple[int, str], ...],
+    coins: tuple[str, ...],
     description: str | None,
     priority: str | None,
     fee_rate: str | None,
@@ -101,10 +105,13 @@ def propose_command(
                 "description": description,
                 "priority": priority,
                 "fee_rate": fee_rate,
+                "coins": [one.lower() for one in coins] or None,
             }
         )
         for line in _summary(source, payments, description, _fee_words(priority, fee_rate)):
             aside(line)
+        for coin in request.coins or ():
+            aside(f"  spends {coin}")
         confirm(desk.answers, "Propose this payment?", yes=yes)
         made = client.create_psbt(request, idempotency_key=uuid4().hex)
         proposal = client.proposal(made.psbt_id)
@@ -112,6 +119,53 @@ def propose_command(
         answer(proposal)
     else:
         _tell(proposal)
+
+
+@click.command("max-send")
+@pass_desk
+@click.argument("vault", help="Its id, the beginning of it, or its name.")
+@click.argument(
+    "recipients", nargs=-1, required=True, metavar="RECIPIENT...", help="Addresses, or names of them."
+)
+@click.option("--priority", type=click.Choice(PRIORITIES), help="How soon it is to be confirmed.")
+@click.option("--fee-rate", type=FeeRate(), help="In sat/vB, instead of a priority.")
+@workspace_option
+@json_option
+def max_send_command(
+    desk: Desk,
+    vault: str,
+    recipients: tuple[str, ...],
+    priority: str | None,
+    fee_rate: str | None,
+    workspace: str | None,
+    as_json: bool,
+) -> None:
+    """Say what one payment to these recipients can send at most, and why it is not more."""
+    from custody.schemas.coins import MaxSendQuery
+
+    if priority is not None and fee_rate is not None:
+        fail("a fee rate takes the place of a priority", "Give one of the two.", Exit.USAGE)
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        source = vault_of(client, place.workspace_id, vault)
+        book = client.whitelist_addresses(place.workspace_id)
+        query = MaxSendQuery.model_validate(
+            {
+                "workspace_id": place.workspace_id,
+                "wallet_id": source.id,
+                "recipients": [
+                    _payment(0, one, source.chain, book, unseen=False).address for one in recipients
+                ],
+                "priority": priority,
+                "fee_rate": fee_rate,
+            }
+        )
+        found = client.max_send(query)
+    if as_json:
+        answer(found)
+        return
+    say(f"{amount(found.amount_sats)}, with a fee of {amount(found.fee_sats)} at {found.fee_rate} sat/vB")
+    say(f"  {found.words}")
 
 
 def _tell(proposal: "Proposal") -> None:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from custody.cli import auditing, limits, members, payments, proposals, sign_in, vaults
+from custody.cli import auditing, changes, freezing, limits, members, payments, proposals, sign_in, vaults
 from custody.cli.common import own_answers
 from custody.cli.desk import Desk, Outside
 from custody.terminal import Exit, put, tell
@@ -72,16 +72,20 @@ def audit() -> None:
 
 
 audit.add_command(auditing.tail_command)
+vaults.vault.add_command(freezing.freeze_command)
+vaults.vault.add_command(freezing.unfreeze_command)
 for command in (
     sign_in.login_command,
     sign_in.logout_command,
     sign_in.whoami_command,
     vaults.vault,
     payments.propose_command,
+    payments.max_send_command,
     proposals.proposals_command,
     proposals.approve_status_command,
     members.member,
     limits.limit,
+    changes.change,
 ):
     app.add_command(command)
 

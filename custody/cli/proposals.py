@@ -48,6 +48,14 @@ def title_of(proposal: "Proposal") -> str:
     return proposal.description or proposal.tx_type
 
 
+_ADVICE: Final = {
+    "bump": "A new version at a higher fee takes its place, or a child pays for it: both by create-psbt.",
+    "wait": "Wait: nothing can be done here.",
+    "resend": "The platform sends it again by itself.",
+    "none": "It is over: propose it anew where it is still to be paid.",
+}
+
+
 @click.command("proposals")
 @pass_desk
 @click.option("--all", "ended", is_flag=True, help="Also those that have come to an end.")
@@ -126,6 +134,9 @@ def _lines(one: "Proposal") -> Iterator[str]:
         yield f"  Transaction {one.txid}, {one.confirmations} confirmations"
     if one.failure_reason:
         yield f"  {one.failure_reason}"
+    if one.trouble:
+        yield f"  Trouble: {one.trouble.words}"
+        yield f"    {_ADVICE[one.trouble.advice]}"
     if one.replaced_by_psbt_id:
         yield f"  Replaced by {one.replaced_by_psbt_id}"
 

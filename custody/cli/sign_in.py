@@ -5,12 +5,16 @@ from pathlib import Path
 import click
 
 from custody.cli.common import fail, json_option
-from custody.cli.desk import Desk, is_service, pass_desk
+from custody.cli.desk import CREDENTIAL, Desk, is_handed, is_service, pass_desk
 from custody.cli.kept import read_settings
 from custody.cli.meant import places
-from custody.terminal import EMAIL, Exit, answer, say, table
+from custody.terminal import EMAIL, Exit, answer, aside, say, table
 
 STORES = ("keyring", "file")
+OF_A_FILE = (
+    "Each command asks for the passphrase. A keyring asks for none (custody login --secrets keyring), nor "
+    f"does systemd where it hands the passphrase over (LoadCredential={CREDENTIAL}:FILE)."
+)
 
 
 @click.command("login")
@@ -22,7 +26,9 @@ STORES = ("keyring", "file")
     help="With --platform: a private authority's certificate (PEM).",
 )
 @click.option(
-    "--secrets", type=click.Choice(STORES), help="Where the session is kept; the keyring where not given."
+    "--secrets",
+    type=click.Choice(STORES),
+    help="Where the session is kept; the keyring where not given. Each command asks for a file's passphrase.",
 )
 @json_option
 def login_command(
@@ -48,6 +54,8 @@ def login_command(
         answer({"email": email, "platform": url, "secrets": kept})
     else:
         say(f"Signed in as {email}. The session is kept in: {kept}.")
+        if store == "file" and not is_handed():
+            aside(OF_A_FILE)
 
 
 @click.command("logout")

@@ -78,10 +78,7 @@ def show_command(desk: Desk, given: str, workspace: str | None, as_json: bool) -
 
 
 def _lines(one: "Vault", code: str) -> list[str]:
-    signers = ", ".join(
-        f"{s.first_name.value or ''} {s.surname.value or ''}".strip() or f"user {s.user_id}"
-        for s in one.signers
-    )
+    signers = ", ".join(full_name(signer, f"user {signer.user_id}") for signer in one.signers)
     lines = [
         f"Vault '{one.name}' {one.id}    {one.chain}",
         f"  Verification code: {code}",

@@ -233,7 +233,9 @@ def attempt(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
     known = core.receipts.known
     outcome = yield from exchange.attempt(request, repeatable=repeatable, jitter=core.jitter, now=core.now)
     if isinstance(outcome, Reply):
-        core.receipts.hear(outcome.headers.get(HEADER.lower(), ""), known)
+        # Only reading is always answered anew: an answer to a POST may be the one that was stored.
+        source = "" if outcome.is_error or request.method != "GET" else outcome.path
+        core.receipts.hear(outcome.headers.get(HEADER.lower(), ""), known, source)
         return outcome
     if outcome.why is Why.UNFIT:
         raise BadAnswer(str(outcome.cause)) from None

@@ -14,6 +14,7 @@ from custody.schemas.address_book import (
     RenameWhitelistAddressRequest,
     WhitelistAddress,
 )
+from custody.schemas.coins import MaxSend, MaxSendQuery
 from custody.schemas.common import LATER, Done, Few, Many
 from custody.schemas.keys import (
     Key,
@@ -159,6 +160,12 @@ class VaultCalls:
 
 
 class ProposalCalls:
+    @row("GET", "/api/v1/max-send", MaxSend, repeatable=True)
+    @staticmethod
+    def max_send(query: MaxSendQuery) -> Sent:
+        """What ``create_psbt`` takes at most for these recipients. It reserves nothing."""
+        return Sent(query=query.model_dump(mode="json", exclude_none=True))
+
     @row("POST", "/api/v1/create-psbt", CreatePsbtResponse)
     @staticmethod
     def create_psbt(body: CreatePsbtRequest, *, idempotency_key: str | None = None) -> Sent:

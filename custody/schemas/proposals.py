@@ -32,6 +32,10 @@ MAX_OP_RETURN_TEXT = 162
 MAX_LONG_POLL_SECONDS = 60
 
 AmountSats = Annotated[StrictInt, Field(ge=1, le=MAX_SATS)]
+# As the field writes an outpoint: the txid as explorers show it, and the output's place.
+OutpointText = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}:(0|[1-9][0-9]{0,8})$")]
+# What one transaction spends.
+MAX_COINS = 100
 FeeRateText = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?$")]
 
 
@@ -60,7 +64,8 @@ class CreatePsbtRequest(Request):
     """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or BIP-21 URIs that carry amounts. One
     address alone, and no amount, is sent everything that the vault can spend, less the fee; a link is not.
 
-    ``op_return`` is hex where prefixed ``0x``, else UTF-8. ``fee_rate`` is in sat/vB, decimal.
+    ``op_return`` is hex where prefixed ``0x``, else UTF-8. ``fee_rate`` is in sat/vB, decimal. ``coins`` of a new send are
+    outpoints: exactly these are spent.
 
     ``replaces_psbt_id`` asks for the same payment at a higher fee, and what is paid may be left out; with ``cancel``, for the
     return of all its coins to the vault. ``accelerates_psbt_id`` asks for a child that pays for that proposal's transaction.
@@ -79,6 +84,13 @@ class CreatePsbtRequest(Request):
     contract_ids: Annotated[list[TextId], Field(max_length=100)] | None = None
     priority: Priority | None = None
     fee_rate: FeeRateText | None = None
+    coins: (
+        Annotated[
+            list[OutpointText],
+            Field(min_length=1, max_length=MAX_COINS, json_schema_extra={"uniqueItems": True}),
+        ]
+        | None
+    ) = None
     replaces_psbt_id: TextId | None = None
     cancel: bool = False
     accelerates_psbt_id: TextId | None = None
@@ -92,6 +104,11 @@ class CreatePsbtRequest(Request):
             raise ValueError("accelerates_psbt_id: a proposal replaces another one or pays for it, not both")
         if pays and (self.cancel or self.accelerates_psbt_id is not None):
             raise ValueError("recipients: a cancel or a child pays no other recipient")
+        if self.coins is not None:
+            if self.replaces_psbt_id is not None or self.accelerates_psbt_id is not None:
+                raise ValueError("coins: only a new send names its coins")
+            if len(set(self.coins)) != len(self.coins):
+                raise ValueError("coins: each coin is spent once")
         return self
 
     @model_validator(mode="after")
@@ -197,6 +214,39 @@ class DecodedCall(Shape):
     whitelist_hash: Label | None = None
 
 
+class TroubleKind(StrEnum):
+    """What is wrong with a proposal's transaction."""
+
+    # Another transaction in the mempool spends one of its coins.
+    CONFLICT = "conflict"
+    # A confirmed one does, which is no version of it.
+    DOUBLE_SPENT = "double-spent"
+    # It was sent, and the mempool has dropped it.
+    NOT_IN_MEMPOOL = "not-in-mempool"
+    # Below what nodes take now.
+    FEE_TOO_LOW = "fee-too-low"
+    # It has waited for hours, and pays less than the chain asks for.
+    SLOW = "slow"
+
+
+Advice = Literal["bump", "wait", "resend", "none"]
+
+
+class ProposalTrouble(Shape):
+    """Why a transaction gets no further, in ``words``, and what can be done. ``advice``: ``bump``, a new version at a higher fee
+    (``replaces_psbt_id``) or a child that pays for it (``accelerates_psbt_id``); ``wait``; ``resend``, which the platform does
+    by itself; ``none``, it is over. ``txid`` is the other transaction of a conflict or a double spend, and ``psbt_id`` the
+    workspace's proposal that it is of, if it is one.
+    """  # noqa: E501
+
+    kind: TroubleKind
+    words: Prose
+    advice: Advice
+    txid: Label | None = None
+    psbt_id: Label | None = None
+    since: Timestamp
+
+
 class Proposal(Shape):
     """``GET /api/v1/psbt``. ``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""  # noqa: E501
 
@@ -233,6 +283,7 @@ class Proposal(Shape):
     block_height: Count | None = None
     failure_code: Label | None = None
     failure_reason: Prose | None = None
+    trouble: ProposalTrouble | None = None
     replaces_psbt_id: Label | None = None
     replaced_by_psbt_id: Label | None = None
     # Whether create-psbt takes its id in replaces_psbt_id: it waits, and no newer version of it does.

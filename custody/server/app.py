@@ -55,6 +55,7 @@ from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
+from custody.server.service.proposals.maximum import MaximumSend
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
@@ -218,6 +219,7 @@ def _wire(
     changes, lifecycle = background.changes, background.lifecycle
     drafter, people = Drafter(clock, world.rng), People(clock, audit)
     limits, grants = Limits(clock, world.policies), LimitGrants(world.policies)
+    maximum = MaximumSend(background.market, drafter, limits)
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
@@ -245,7 +247,8 @@ def _wire(
         vaults=Vaults(clock, random, audit, limits),
         vault_controls=VaultControls(clock, audit, changes),
         limits=LimitAdministration(clock, audit, world.policies, limits),
-        proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits),
+        maximum=maximum,
+        proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits, maximum),
         replacing=Replacing(clock, random, world.rng, audit, changes, background.market, limits),
         accelerating=Accelerating(clock, random, world.rng, audit, changes, background.market, limits),
         cancelling=Cancelling(audit, lifecycle),

@@ -103,12 +103,19 @@ class PlatformSection(_Section):
     long_poll_seconds: Annotated[int, Field(ge=0, le=55)] = 50
 
 
+# A day: a question that is open for longer was forgotten.
+MAX_PERSON_MINUTES = 24 * 60
+
+
 class DevicesSection(_Section):
-    """``sandbox`` false: the process of a device keeps everything that this user may do."""
+    """``sandbox`` false: the process of a device keeps everything that this user may do. ``person_minutes``:
+    how long a question stays on a device's screen; the device is then told to take it off.
+    """
 
     usb: bool = True
     sandbox: bool = True
     endpoints: tuple[Annotated[str, AfterValidator(_endpoint)], ...] = ()
+    person_minutes: Annotated[int, Field(ge=1, le=MAX_PERSON_MINUTES)] = 10
 
 
 class LimitsSection(_Section):

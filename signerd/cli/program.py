@@ -40,7 +40,22 @@ def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bo
         context.exit()
 
 
-@click.group(epilog=EPILOGUE, context_settings={"show_default": True})
+# What the page and the platform call it, and people type.
+OTHER_WORDS = {"decline": "reject", "receive": "addresses", "history": "audit"}
+
+
+class Commands(click.Group):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """In the place of click's guess by the spelling."""
+        meant = OTHER_WORDS.get(args[0])
+        if meant is not None:
+            ctx.fail(f"There is no command '{args[0]}': it is `signerd {meant}`.")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, epilog=EPILOGUE, context_settings={"show_default": True})
 @click.option(
     "--state",
     type=click.Path(path_type=Path),

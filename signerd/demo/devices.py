@@ -117,7 +117,7 @@ def a_person_at(terminal: Terminal) -> Finger:
         if screen.lines[:1] == UNUSUAL_PATH:
             shown += f"\n{OF_EVERY_VAULT}"
         try:
-            return await terminal.choose(f"Which button? {words}:", answers, shown=shown) == "right"
+            return await terminal.choose(f"{title}, which button? {words}:", answers, shown=shown) == "right"
         except asyncio.CancelledError as end:
             # With a word where the question is over, without one where the demo is.
             if end.args:

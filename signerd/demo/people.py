@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from custody.client import AsyncClient
+from signerd.account.config import MAX_PERSON_MINUTES
 from signerd.client import AsyncDaemonClient
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.demo.devices import NETWORK, DemoDevice
@@ -98,6 +99,8 @@ class Signer:
             f'label = "{self.device.title}"\n'
             f'[platform]\nurl = "{platform_url}"\n'
             f'[devices]\nusb = false\nendpoints = ["{self.device.endpoint}"]\n'
+            # Whoever sees it for the first time reads for as long as they like.
+            f"person_minutes = {MAX_PERSON_MINUTES}\n"
             '[secrets]\nstore = "file"\n'
             # Two signers on one machine, beside whatever signerd runs there.
             "[loopback]\nport = 0\n"

@@ -41,6 +41,7 @@ class Terminal:
     _urgent: int = 0
     _came: asyncio.Event = field(default_factory=asyncio.Event)
     _answer: asyncio.Future[str] | None = None
+    _question: str = ""
     _typed: bytes = b""
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -64,10 +65,17 @@ class Terminal:
         )
 
     def say(self, text: str, *, doing: str = "") -> None:
-        """``doing``: what is waited for from now on, as far as one can tell."""
+        """A question that is open is asked again below it, so that the cursor stands behind it. ``doing``:
+        what is waited for from now on, as far as one can tell.
+        """
         self._end_tick()
         self._doing = doing.strip() or self._doing
+        is_open = self._answer is not None and not self._answer.done()
+        if is_open:
+            click.echo()
         click.echo(text)
+        if is_open:
+            self._show_question()
         self._said = time.monotonic()
 
     async def ended(self) -> None:
@@ -119,7 +127,8 @@ class Terminal:
             raise NobodyThere
         self._forget_what_was_typed()
         self._end_tick()
-        click.echo(f"{question} ", nl=False)
+        self._question = question
+        self._show_question()
         self._answer = asyncio.get_running_loop().create_future()
         answered = False
         try:
@@ -132,6 +141,9 @@ class Terminal:
             if not answered:
                 # The cursor stands behind a question that is open no more.
                 click.echo()
+
+    def _show_question(self) -> None:
+        click.echo(f"{self._question} ", nl=False)
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[None]:

@@ -135,6 +135,11 @@ def served_script(state: Path, **answers: Any) -> Iterator[Served]:
         yield found
 
 
+async def brief_sleep(seconds: float) -> None:
+    """Pauses for a daemon whose callers are other programs: without any it takes the processor from them."""
+    await asyncio.sleep(min(seconds, 0.03))
+
+
 @dataclass
 class Outer:
     """The world around a real daemon: a scripted platform and a device that obeys."""
@@ -158,6 +163,7 @@ def served_daemon(
     state.mkdir(mode=0o700, exist_ok=True)
     if prepared:
         prepare(state)
+    given.setdefault("sleep", brief_sleep)
     daemon: AbstractAsyncContextManager[Daemon] = daemon_at(state, outer.platform, outer.bridge, **given)
     with served(daemon, state, port=port) as found:
         yield found

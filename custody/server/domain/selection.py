@@ -131,14 +131,14 @@ def select_from(coins: Sequence[CoinT], plan: Plan, rng: RandomSource) -> Select
     Whether there is an answer depends on the `MAX_INPUTS` largest alone, for the largest suffice where any as
     many do.
     """
-    pool = _economic(coins, plan)
+    pool = economic(coins, plan)
     chosen = _branch_and_bound(pool, plan) or _single_random_draw(pool, plan, rng)
     return None if chosen is None else _with_modest_fee(chosen, pool, plan)
 
 
 def select_fewest(coins: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
     """The fewest coins that suffice, the largest first; None where `MAX_INPUTS` of them do not."""
-    return settle_largest(_economic(coins, plan), plan)
+    return settle_largest(economic(coins, plan), plan)
 
 
 def largest_first(coins: Iterable[CoinT]) -> list[CoinT]:
@@ -148,7 +148,7 @@ def largest_first(coins: Iterable[CoinT]) -> list[CoinT]:
     return sorted(sorted(coins, key=BY_PLACE), key=BY_AMOUNT, reverse=True)
 
 
-def _economic(coins: Sequence[CoinT], plan: Plan) -> list[CoinT]:
+def economic(coins: Sequence[CoinT], plan: Plan) -> list[CoinT]:
     """Coins that bring more than they cost to spend, the largest first."""
     cost = input_cost(plan)
     return largest_first([coin for coin in coins if coin.amount > cost])

@@ -27,6 +27,7 @@ from custody.server.service.proposals.accelerating import Accelerating
 from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
+from custody.server.service.proposals.maximum import MaximumSend
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
@@ -94,6 +95,7 @@ class Services:
     vaults: Vaults
     vault_controls: VaultControls
     limits: LimitAdministration
+    maximum: MaximumSend
     proposals: Proposals
     replacing: Replacing
     accelerating: Accelerating

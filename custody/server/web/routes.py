@@ -31,7 +31,17 @@ from custody.server.domain.errors import (
     TokenExpired,
     Unauthenticated,
 )
-from custody.server.web import asset_tokens, auth, changes, joining, people, proposals, vaults, workspace
+from custody.server.web import (
+    asset_tokens,
+    auth,
+    changes,
+    coins,
+    joining,
+    people,
+    proposals,
+    vaults,
+    workspace,
+)
 from custody.server.web.endpoint import Auth, Endpoint, services_of
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.runner import REFUSALS, Runner, with_receipt
@@ -44,6 +54,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *workspace.ADDRESS_BOOK,
     *joining.ENDPOINTS,
     *proposals.ENDPOINTS,
+    *coins.ENDPOINTS,
     *asset_tokens.ENDPOINTS,
     *workspace.ENDPOINTS,
     *changes.ENDPOINTS,

@@ -3,6 +3,7 @@
 Groups are made with spans, not with spaces: what a person copies is the figure or the address itself.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from signerd.shapes import MoneyView
 ADDRESS_GROUP = 4
 HASH_GROUP = 8
 MINUS = "\N{MINUS SIGN}"
+_TYPED = re.compile(r"`([^`]+)`")
 
 
 def btc_groups(sats: int) -> tuple[str, tuple[str, str, str]]:
@@ -66,6 +68,14 @@ def _groups(text: str, size: int, kind: str) -> Markup:
     return Markup('<span class="{}" translate="no">{}</span>').format(kind, spans)
 
 
+def sentence(text: str) -> Markup:
+    """A sentence of the daemon's: what stands in backticks is to be typed in a terminal."""
+    parts = enumerate(_TYPED.split(plain(text)))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in parts
+    )
+
+
 def fee_rate(text: str) -> str:
     """``text``: sat/vB as a decimal number."""
     return f"{plain(text)} sat/vB"
@@ -101,7 +111,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "fee_rate": fee_rate,
         "moment": moment,
         "count": count,
-        "plain": plain,
+        "sentence": sentence,
     }
 )
 

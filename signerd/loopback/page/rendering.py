@@ -219,7 +219,7 @@ FRAGMENT = "hx-request"
 IN_PLACE = {"HX-Retarget": "find .problem", "HX-Reswap": "innerHTML"}
 # A part that could not be had stays as it is: what it shows is still what was true.
 LEFT = {"HX-Reswap": "none"}
-ENTER_AGAIN = "Open it again with: signerd open"
+ENTER_AGAIN = "Open it again: `signerd open`"
 
 
 async def problem_answer(asked: PageRequest, error: SignerdError) -> Response:

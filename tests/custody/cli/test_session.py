@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from custody.cli import kept
 from custody.cli.common import Stop
 from custody.cli.desk import Desk
 from custody.session_store import stores
@@ -110,6 +111,47 @@ def test_a_session_that_cannot_be_kept_is_ended_at_the_platform(desk, custody, f
     assert (refused.exit_code, "no keyring" in refused.stderr) == (Exit.SIGNED_OUT, True)
     assert not folder.exists()
     assert len(own.sessions()) == before
+
+
+class Drawer:
+    """A keyring with one place."""
+
+    mode = "keyring"
+    kept: str | None = None
+
+    def load(self) -> str | None:
+        return self.kept
+
+    def save(self, secret: str) -> None:
+        self.kept = secret
+
+    def clear(self) -> None:
+        self.kept = None
+
+
+def test_signing_in_again_ends_the_session_before_and_empties_another_store(
+    desk, custody, folder, monkeypatch
+):
+    drawer, real = Drawer(), kept.store_of
+    monkeypatch.setattr(
+        "custody.cli.desk.store_of", lambda *given: drawer if given[1] == "keyring" else real(*given)
+    )
+    own = sdk(desk.world, ADMIN)
+    before = len(own.sessions())
+    keyring = custody("login", "--platform", PLATFORM, answers=f"{ADMIN}\n{PASSWORD}\n")
+    assert (keyring.stderr, len(own.sessions())) == ("", before + 1)
+    to_file = sign_in(custody)
+    assert "Each command asks for the passphrase. A keyring asks for none" in to_file.stderr
+    assert (drawer.kept, len(own.sessions())) == (None, before + 1)
+    assert whoami(custody).exit_code == 0
+    back = custody("login", "--secrets", "keyring", answers=f"{ADMIN}\n{PASSWORD}\n")
+    assert back.exit_code == 0
+    assert ((folder / stores.SECRETS_FILE).exists(), len(own.sessions())) == (False, before + 1)
+    # Of another account it can only be said.
+    other = custody("login", answers=f"alice@example.org\n{PASSWORD}\n")
+    assert f"The session of {ADMIN} at {PLATFORM} is no longer kept here" in other.stderr
+    assert len(own.sessions()) == before + 1
+    assert custody("whoami").stdout.startswith("alice@example.org")
 
 
 def test_a_mistyped_code_is_asked_for_again(desk, custody):

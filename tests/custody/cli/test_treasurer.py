@@ -4,13 +4,14 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from custody.cli import kept, proposals
 from custody.client import Client
 from custody.schemas.address_book import AddWhitelistAddressRequest
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import Advice, ProposalStatus
 from custody.terminal import Exit
 from multisig import Network, encode_address
 from tests.support.custody import CAFE, SHOP, Desk
@@ -77,6 +78,8 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
         "dave@example.org is invited",
         "The limit is 2.00000000 BTC.",
         "The limit is 1.50000000 BTC.",
+        "No changes wait.",
+        "The vault 'Cold reserve' is frozen.\n  It goes on once another person says so",
         "vaults.vault_policy_replaced",
         "Signed out.",
     ):
@@ -84,7 +87,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
     assert keyring.secret is None
     (made,) = [one for one in admin.proposals(1).items if one.description == "Invoice of May"]
     assert (made.recipients, made.amounts_sats) == ([SHOP], [50_000])
-    assert len(COMMANDS) == 16
+    assert len(COMMANDS) == 20
 
 
 def test_nothing_is_sent_before_a_yes_and_what_is_asked_shows_the_address(desk, admin, service):
@@ -180,4 +183,5 @@ def test_a_mistake_is_told_in_words(admin, service, words, status, sentence):
 
 def test_the_statuses_are_those_of_the_platform():
     assert {*proposals.OPEN, *proposals.ENDED} == {status.lower() for status in ProposalStatus}
+    assert set(proposals._ADVICE) == set(get_args(Advice))
     assert kept.Settings("https://custody.example", "a@b.example").store == "keyring"

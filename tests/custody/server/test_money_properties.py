@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from sqlalchemy import select
 
 from custody.server.service.audit.log import verify
-from custody.server.store.models import CoinLock
+from custody.server.store.models import ChainCoin, CoinLock
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -144,8 +144,37 @@ class Money(RuleBasedStateMachine):
         if answer.status_code != 200:
             self._check_refusal(answer, {"INSUFFICIENT_FUNDS", "LOCKED_FUNDS"})
             return
+        self._proposed(answer.json()["psbt_id"], amount)
+
+    @precondition(lambda self: len(self.facts) < MOST_PROPOSALS)
+    @rule(names=st.booleans())
+    def propose_the_most(self, *, names: bool) -> None:
+        """What is said to be the most is accepted; of coins that are named, what those hold."""
+        vault = {"workspace_id": 1, "wallet_id": self.desk.vault["id"], "recipients": [SHOP], "fee_rate": "2"}
+        told = ok(self.desk.admin.get("/api/v1/max-send", **vault))
+        if told["amount_sats"] == 0:
+            return
+        if not names:
+            answer = ok(self.desk.propose(told["amount_sats"], recipients=[SHOP], fee_rate="2"))
+            self._proposed(answer["psbt_id"], told["amount_sats"])
+            return
+        held = self._held()
+        coins = [
+            f"{coin.txid}:{coin.vout}"
+            for coin in self.desk.rows(ChainCoin, ChainCoin.spent_by.is_(None))
+            if coin.height is not None and OutPoint(coin.txid, coin.vout) not in held
+        ][:2]
+        answer = self.desk.propose(1_000, recipients=[SHOP], fee_rate="2", coins=coins or ["00" * 32 + ":0"])
+        if answer.status_code != 200:
+            self._check_refusal(answer, {"INSUFFICIENT_FUNDS", "LOCKED_FUNDS", "VALIDATION"})
+            return
+        self._proposed(answer.json()["psbt_id"], 1_000)
+        (fact,) = list(self.facts.values())[-1:]
+        assert sorted(map(str, fact.inputs)) == sorted(coins)
+
+    def _proposed(self, psbt_id: str, amount: int) -> None:
         held, moved = self._held(), self._moved()
-        fact = self._remember(answer.json()["psbt_id"], amount)
+        fact = self._remember(psbt_id, amount)
         assert sum(moved.values()) + fact.movement <= self.limit
         for outpoint in fact.inputs:
             assert outpoint not in held

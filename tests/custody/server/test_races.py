@@ -24,7 +24,7 @@ from custody.server.service.audit.log import verify
 from custody.server.service.people.staff import staff_of
 from custody.server.settings import Settings
 from custody.server.store import Store
-from custody.server.store.models import CoinLock, Job, Membership, Proposal, User, Vault
+from custody.server.store.models import ChainCoin, CoinLock, Job, Membership, Proposal, User, Vault
 from tests.support.asgi import asgi_client
 from tests.support.backends import Unreliable
 from tests.support.custody import Desk, ok, open_desk, refused
@@ -229,6 +229,19 @@ def test_p16_a_coin_is_in_one_of_two_proposals(pair: Pair) -> None:
     pair.desk.deposit(500_000)
     assert codes(pair.each_at_once(create(pair, 100_000), pair.desk.admin)) == ["LOCKED_FUNDS", "ok"]
     assert pair.count(Proposal) == pair.count(CoinLock) == 1
+
+
+def test_p65_of_two_who_name_the_same_coins_one_gets_them(pair: Pair) -> None:
+    pair.desk.deposit(500_000, 400_000)
+    coins = [f"{coin.txid}:{coin.vout}" for coin in pair.desk.rows(ChainCoin)]
+    bodies = iter([{"coins": coins}, {"coins": coins[::-1]}])
+
+    def propose(person: As) -> httpx.Response:
+        return person.post("/api/v1/create-psbt", a_send(pair, 100_000) | next(bodies))
+
+    answers = pair.each_at_once(propose, pair.desk.admin)
+    assert codes(answers) == ["LOCKED_FUNDS", "ok"]
+    assert (pair.count(Proposal), pair.count(CoinLock)) == (1, 2)
 
 
 def test_p11_the_two_last_signers_and_both_workers_make_one_broadcast(pair: Pair) -> None:

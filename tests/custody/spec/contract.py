@@ -36,6 +36,7 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/get-vault-limits": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/check-vault-limit": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-controls": WHO_PAYS_OR_LOOKS,
+    "GET /api/v1/max-send": WHO_PAYS_OR_LOOKS,
     "POST /api/v1/update-vault-controls": {MANAGE_WORKSPACE},
     "POST /api/v1/freeze-vault": {PAYMENT_APPROVE},
     "POST /api/v1/unfreeze-vault": {PAYMENT_APPROVE},

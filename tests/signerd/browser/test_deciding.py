@@ -222,7 +222,7 @@ def test_s24_what_the_platform_altered_is_told_as_an_alarm_and_not_signed(desk):
         desk.outer.platform.proposals["p-1"] = snapshot_of(spend(fee=1_001))
         desk.until_state("p-1", State.QUARANTINED)
         page.get_by_role("button", name="Approve on Regtest").click()
-    expect(page.locator("#approve")).to_contain_text("illegal-event")
+    expect(page.locator("#approve [data-code=illegal-event]")).to_be_visible()
     expect(page.locator("#heard.alarm")).to_be_visible()
     other.reload()
     expect(other.locator("#standing .notice.bad")).to_be_visible()

@@ -125,6 +125,23 @@ def test_nobody_looks_with_yes_so_that_the_id_is_whole(desk):
     assert signerd("approve", "8bdd1234", "--yes", state=desk.state).status == Exit.OK
 
 
+def test_with_yes_an_id_that_reads_as_a_name_of_the_persons_is_refused(tmp_path):
+    """The platform makes the ids: one may be called as whom the person pays."""
+    outer = make_outer(tmp_path)
+    outer.platform.proposals = {
+        "8bdd1234": snapshot_of(spend_of((1,), (("shop", 50_000),)), "8bdd1234"),
+        "acme": snapshot_of(spend_of((3,), (("mallory", 30_000),)), "acme"),
+    }
+    with served_daemon(tmp_path / "s", outer, config=make_config(addresses={"Acme": ACME})) as desk:
+        desk.until(lambda: len(tuple(desk.service.journal.records())) == 2)
+        refused = signerd("approve", "acme", "--yes", state=desk.state)
+        # Without it the whole id means itself, and is shown.
+        shown = signerd("show", "acme", state=desk.state)
+    assert (refused.status, refused.out) == (Exit.USAGE, "")
+    assert "'acme' is an id and your own name of an address: leave out --yes" in refused.err
+    assert shown.out.startswith("Pay 0.0003 BTC to ")
+
+
 def test_what_has_ended_is_found_where_nothing_open_is_meant(desk):
     assert signerd("reject", "acme", state=desk.state).out == "Proposal 8bdd1234: declined.\n"
     assert "State: declined" in signerd("show", "8bdd", state=desk.state).out

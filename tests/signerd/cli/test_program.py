@@ -12,6 +12,7 @@ import pytest
 from signerd import errors
 from signerd.account.config import default_state_folder
 from signerd.cli.desk import Desk
+from signerd.cli.program import OTHER_WORDS
 from signerd.cli.terminal import Exit, answer, answers, status_of, table
 from signerd.problems import leaves
 from tests.signerd.test_problems import made
@@ -75,6 +76,14 @@ def test_a_command_that_is_not_given_as_it_must_be(arguments):
     ended = signerd(*arguments)
     assert (ended.status, ended.out) == (Exit.USAGE, "")
     assert "Usage" in ended.err
+
+
+@pytest.mark.parametrize(("typed", "meant"), OTHER_WORDS.items())
+def test_a_word_of_the_page_is_told_as_the_command_that_it_is(typed, meant):
+    ended = signerd(typed, "abcd")
+    assert ended.status == Exit.USAGE
+    assert f"There is no command '{typed}': it is `signerd {meant}`." in ended.err
+    assert signerd(meant, "--help").status == Exit.OK
 
 
 def test_l10_no_option_takes_a_secret():

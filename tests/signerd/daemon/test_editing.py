@@ -1,14 +1,21 @@
 """Settings changed while the daemon runs: as the file is read, recorded first, and effective at once."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
+from signerd.callers import Caller, Kind, Right
 from signerd.core.states import State
 from signerd.errors import ConfigInvalid, LooserSettings, RulesInvalid, SettingsChanged
 from tests.support.daemons import daemon_at, until_state
 from tests.support.desk import NETWORK, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform
+from tests.support.patience import PATIENCE
 
+APP = Caller(Kind.APP, "An app", frozenset({Right.READ, Right.APPROVE}), "a-1")
 pytestmark = pytest.mark.anyio
 
 CONFIG = f"""network = "{NETWORK}"
@@ -53,12 +60,29 @@ async def test_a_rule_counts_at_once_and_is_asked_again_in_words_before_it_goes(
     ]
 
 
+def test_a_file_is_utf_8_whatever_the_desktops_language_writes(tmp_path):
+    """As a desktop whose language knows no umlaut."""
+    path = tmp_path / "config.toml"
+    program = (
+        "import sys; from pathlib import Path; from signerd.daemon.editing import _staged\n"
+        "with _staged(Path(sys.argv[1]), 'label = \"Z\\xfcrich\"\\n') as put: put()"
+    )
+    plain_c = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", program, path], env=plain_c, check=True, timeout=PATIENCE)
+    assert path.read_bytes() == 'label = "Zürich"\n'.encode()
+
+
 async def test_limits_and_names_count_at_once(daemon):
     (paid,) = (await daemon.proposal("p-1")).money.payments
     text = f'{CONFIG}[limits]\nmax_fee_btc = "0.000001"\n[addresses]\n"Acme" = "{paid.address}"\n'
     change(daemon, "config.toml", text)
     await until_state(daemon, "p-1", State.REFUSED)
     assert (await daemon.proposal("p-1")).labels == ("Acme",)
+    # An app is told none of the person's own names: in no list, and in the answer to no decision.
+    (own,), (apps,) = await daemon.proposals(ended=True), await daemon.proposals(ended=True, by=APP)
+    assert (own.labels, "to Acme" in own.title) == (("Acme",), True)
+    assert (apps.labels, "Acme" in apps.title) == ((), False)
+    assert (await daemon.reject("p-1", by=APP)).labels == ()
     looser = daemon.editing.preview("config.toml", CONFIG, daemon.editing.files()[0].digest).looser
     assert looser == ("The largest fee goes up from 0.00000100 to 0.10000000 BTC.",)
     lowered = daemon.editing.preview(

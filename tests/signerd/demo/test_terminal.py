@@ -88,6 +88,19 @@ async def test_a_device_s_question_goes_first_and_the_other_is_asked_again(monke
         assert await menu == "stop"
 
 
+async def test_a_line_of_somebody_else_stands_above_the_question_that_is_open(monkeypatch, capsys):
+    async with seated(monkeypatch, capsys) as (terminal, person):
+        asked = await of(terminal.choose("Approve?", YES_NO))
+        await person.reads("Approve? ")
+        terminal.say("    Ledger: it was unplugged")
+        await person.reads("Approve? ", times=2)
+        assert person.seen == "Approve? \n    Ledger: it was unplugged\nApprove? "
+        person.types("y\n")
+        assert await asked == "yes"
+        terminal.say("Signed")
+        assert capsys.readouterr().out == "Signed\n"
+
+
 async def test_where_nobody_is_a_question_is_not_waited_for(monkeypatch, capsys):
     async def asks(stdin: TextIO) -> None:
         monkeypatch.setattr(sys, "stdin", stdin)

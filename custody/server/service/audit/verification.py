@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from custody.receipts import read_receipts
+from custody.receipts import read_record
 from custody.server.domain.audit import PLATFORM_CHAIN, Mark
 from custody.server.domain.checkpoints import History, read_into
 from custody.server.service.audit.checkpoints import SIGNED, parse_record
@@ -72,7 +72,7 @@ def marks_of(files: Iterable[History]) -> dict[str, dict[int, Mark]]:
 
 def _add_receipts(marks: dict[str, dict[int, Mark]], files: Sequence[Path]) -> None:
     for path in files:
-        for receipt in read_receipts(path).values():
+        for receipt in read_record(path).receipts.values():
             mark = Mark(bytes.fromhex(receipt.hash), f"the receipt in {path}")
             known = marks.setdefault(receipt.chain, {})
             known[receipt.size] = _agreed(known.get(receipt.size), mark)

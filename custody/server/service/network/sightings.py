@@ -22,6 +22,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.lifecycle import Lifecycle, age_in_family, newer_than
 from custody.server.service.network.snapshot import Snapshot
+from custody.server.service.network.troubles import Troubles
 from custody.server.service.proposals.families import TOKEN_KINDS
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import PLATFORM, place_of
@@ -35,7 +36,7 @@ from custody.server.store.models import (
     Vault,
 )
 from custody.server.store.store import chunks
-from multisig import Psbt, Transaction
+from multisig import FeeRate, Psbt, Transaction
 
 log = structlog.get_logger()
 
@@ -48,6 +49,7 @@ class Sightings:
         self._clock = clock
         self._audit = audit
         self._lifecycle = lifecycle
+        self._troubles = Troubles(clock)
 
     def apply(
         self,
@@ -57,14 +59,16 @@ class Sightings:
         *,
         reorganised: bool,
         finals: Mapping[str, Transaction],
+        asked: FeeRate | None = None,
     ) -> bool:
         """After the coins were brought to the snapshot: every proposal whose coins may have changed.
 
-        ``finals``: transactions that the chain shows and the platform did not have, by txid. Returns whether
+        ``finals``: transactions that the chain shows and the platform did not have, by txid. ``asked``: the
+        rate that the chain asks for within half a day, where that is known. Returns whether
         all is settled: a mined transaction of a token's waits until the index of tokens has read its block.
         """
         proposals = affected(db, chain, snapshot, reorganised=reorganised)
-        return self._settle_all(db, chain, proposals, snapshot, finals)
+        return self._settle_all(db, chain, proposals, snapshot, finals, asked)
 
     def _settle_all(
         self,
@@ -73,6 +77,7 @@ class Sightings:
         proposals: Sequence[Proposal],
         snapshot: Snapshot,
         finals: Mapping[str, Transaction],
+        asked: FeeRate | None,
     ) -> bool:
         is_settled = True
         coins = coins_by_proposal(db, chain, [proposal.id for proposal in proposals])
@@ -81,9 +86,11 @@ class Sightings:
                 _keep_final(proposal, finals[proposal.txid_expected])
             had_ended = Status(proposal.status) in ENDED
             is_settled &= self._settle(db, chain, proposal, coins[proposal.id], snapshot)
+            if self._troubles.look(db, proposal, coins[proposal.id], asked):
+                self._lifecycle.show(db, proposal)
             if had_ended is not (Status(proposal.status) in ENDED):
                 # Whether it can be mined decides about what spends its change.
-                is_settled &= self._settle_all(db, chain, children_of(db, proposal), snapshot, finals)
+                is_settled &= self._settle_all(db, chain, children_of(db, proposal), snapshot, finals, asked)
         return is_settled
 
     def _settle(
@@ -256,6 +263,8 @@ def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) 
         which.append(and_(Proposal.status == Status.INVALIDATED.value, Proposal.final_tx.is_not(None)))
     # One by one: each has its index, and proposals that have ended for good are not read.
     found = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
+    troubled = Proposal.status == Status.PENDING.value, Proposal.trouble.is_not(None)
+    found |= {proposal.id: proposal for proposal in db.scalars(on_chain.where(*troubled))}
     found |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
     for some in chunks(spenders(snapshot)):
         seen = on_chain.where(Proposal.status.in_(_ENDED), Proposal.txid_expected.in_(some))

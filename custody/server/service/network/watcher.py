@@ -19,7 +19,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.webhook_events import Deposits
 from custody.server.store import Store
 from custody.server.store.models import ChainBlock, WatchedScript
-from multisig import Transaction
+from multisig import FeeRate, Transaction
 
 log = structlog.get_logger()
 
@@ -62,6 +62,7 @@ class Watcher:
         self._held: Held | None = None
         self._clock = clock
         self._stuck = False
+        self._asked: FeeRate | None = None
 
     @property
     def chain(self) -> str:
@@ -81,7 +82,7 @@ class Watcher:
         if not self._settled:
             # What waits for the index of tokens is looked at again, though the chain be the same.
             self._seen = None
-        self._market.refresh(self._chain)
+        self._asked = self._market.refresh(self._chain).rates["low"]
         try:
             changed = self._read_on()
         except ChainUnavailable as error:
@@ -164,7 +165,9 @@ class Watcher:
                 self._held.require(db)
             self._coins.apply(db, snapshot, transactions)
             self._store_blocks(db, snapshot)
-            settled = self._sightings.apply(db, self._chain, snapshot, reorganised=reorganised, finals=finals)
+            settled = self._sightings.apply(
+                db, self._chain, snapshot, reorganised=reorganised, finals=finals, asked=self._asked
+            )
             if snapshot.blocks or reorganised:
                 self._changes.moved_by_block(db, self._chain)
             self._changes.after_commit(db)

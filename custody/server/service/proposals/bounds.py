@@ -41,16 +41,21 @@ def require_listed(db: Session, vault: Vault, psbt: bytes) -> None:
 
     Raises NotInAddressBook, which names the addresses.
     """
+    if vault.only_address_book:
+        require_scripts_listed(db, vault, _destinations(psbt))
+
+
+def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> None:
+    """The same of output scripts."""
     if not vault.only_address_book:
         return
     network = Network(vault.chain)
-    scripts = _destinations(psbt)
     own = select(WatchedScript.script_pubkey).where(
         WatchedScript.chain == vault.chain,
         WatchedScript.script_pubkey.in_(scripts),
         WatchedScript.vault_id == vault.id,
     )
-    scripts -= set(db.scalars(own))
+    scripts = scripts - set(db.scalars(own))
     addresses = {encode_address(script, network) or f"script {script.hex()}" for script in scripts}
     query = select(AddressBookEntry.address).where(
         AddressBookEntry.workspace_id == vault.workspace_id, AddressBookEntry.address.in_(addresses)

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
     exists,
     false,
     func,
@@ -90,6 +91,17 @@ def utxo_of(coin: ChainCoin) -> Utxo:
     return Utxo(coin.txid, coin.vout, Sats(coin.amount_sats), coin.height, coin.branch, coin.address_index)
 
 
+class Tally(NamedTuple):
+    """What unspent coins hold, each counted once: ``free`` may be spent, ``held`` are those of proposals,
+    ``waiting`` are unconfirmed deposits and immature ones, ``small`` cost more than they hold.
+    """
+
+    free: int = 0
+    held: int = 0
+    waiting: int = 0
+    small: int = 0
+
+
 @dataclass(frozen=True)
 class VaultCoins:
     """A vault's unspent, mature coins, at a tip. ``avoids_address``: without those at the vault's own
@@ -110,11 +122,12 @@ class VaultCoins:
             yield self.pool(db, tier, plan)
 
     def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Utxo]:
-        """Coins of the tier from which a selection can be made whenever it can be made from all of them.
+        """Coins of the tier from which a selection can be made whenever it can be made from all of them, also
+        where one is kept back.
 
         ``with_locked``: also coins that proposals hold.
         """
-        return self._pool(db, tier, plan, MAX_INPUTS, with_locked=with_locked)
+        return self._pool(db, tier, plan, MAX_INPUTS + 1, with_locked=with_locked)
 
     def _pool(
         self, db: Session, tier: Tier, plan: Plan, count: int, *, with_locked: bool = False
@@ -137,6 +150,11 @@ class VaultCoins:
     def spendable(self, db: Session) -> Sats:
         """The sum of all coins that may be spent and that no proposal holds."""
         return Sats(int(db.scalar(_spendable(), self._values) or 0))
+
+    def tally(self, db: Session, plan: Plan) -> Tally:
+        """Of all coins of the vault, at the plan's rate."""
+        found = db.execute(_tally(), {**self._values, "cost": input_cost(plan)})
+        return Tally(**{kind: int(amount) for kind, amount in found})
 
     @property
     def _values(self) -> dict[str, object]:
@@ -166,6 +184,21 @@ def _spendable() -> Select[int]:
     return total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~is_locked())
 
 
+@cache
+def _tally() -> Select[str, int]:
+    """By the names of `Tally`."""
+    may_be_spent = and_(_is_mature(), _is_of(Tier.OWN_UNCONFIRMED))
+    kind = case(
+        (is_locked(), "held"),
+        (and_(may_be_spent, ChainCoin.amount_sats > bindparam("cost")), "free"),
+        (may_be_spent, "small"),
+        else_="waiting",
+    ).label("kind")
+    ours = ChainCoin.vault_id == bindparam("vault_id"), ChainCoin.spent_by.is_(None)
+    each = select(kind, ChainCoin.amount_sats).where(*ours).subquery()
+    return select(each.c.kind, func.sum(each.c.amount_sats)).group_by(each.c.kind)
+
+
 def _candidates(tier: Tier) -> _Coins:
     """A `Utxo` for each coin of at least ``least`` sat."""
     return select(
@@ -182,9 +215,13 @@ def _unspent() -> tuple[ColumnElement[bool], ...]:
     return (
         ChainCoin.vault_id == bindparam("vault_id"),
         ChainCoin.spent_by.is_(None),
-        or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height")),
+        _is_mature(),
         or_(ChainCoin.branch != RECEIVE, ChainCoin.address_index != bindparam("avoided")),
     )
+
+
+def _is_mature() -> ColumnElement[bool]:
+    return or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height"))
 
 
 def _is_of(tier: Tier) -> ColumnElement[bool]:
@@ -212,6 +249,12 @@ def _is_own_change() -> ColumnElement[bool]:
         Proposal.replaced_by_id.is_(None),
     )
     return _is_there(makers)
+
+
+def is_own_change(db: Session, coin: ChainCoin) -> bool:
+    """The same, of one coin of a vault."""
+    one = ChainCoin.chain == coin.chain, ChainCoin.txid == coin.txid, ChainCoin.vout == coin.vout
+    return bool(db.scalar(select(_is_own_change()).where(*one), {"vault_id": coin.vault_id}))
 
 
 def is_locked() -> ColumnElement[bool]:

@@ -2,6 +2,7 @@
 snapshot is enough.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import InsufficientFunds, Invalid, LockedFunds
 from custody.server.domain.fees import MAX_FEE
+from custody.server.domain.most import select_cheapest, spent_at_once
 from custody.server.domain.ports import Clock
 from custody.server.domain.selection import (
     BACKDATE_BLOCKS,
@@ -24,13 +26,15 @@ from custody.server.domain.selection import (
     Selection,
     Tier,
     choose_locktime,
-    largest_first,
+    economic,
     other_locktimes,
     select_fewest,
     select_from,
+    settle,
 )
 from custody.server.service.backends import Quote
 from custody.server.service.proposals.coins import Utxo, VaultCoins, coins_to_spend, kept_for_tokens
+from custody.server.service.proposals.naming_coins import Named
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.stored_vaults import policy_of
 from custody.server.store.models import Proposal, Vault
@@ -173,6 +177,8 @@ class Drafter:
         source = VaultCoins(vault.id, quote.tip.height)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         pool, selection = _choose(db, source, plan, self._rng, kept)
+        if selection.fee > MAX_FEE:
+            selection = select_fewest(pool, plan) or selection
         try:
             draft = self._build(db, vault, intent, plan, quote, selection, kept)
         except PsbtTooLarge:
@@ -200,7 +206,7 @@ class Drafter:
         plan = plan_of(policy_of(vault), intent, rate)
         source = VaultCoins(vault.id, quote.tip.height)
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
-        coins = largest_first(_without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan)))[:MAX_INPUTS]
+        coins = self.largest_that_fit(db, vault, intent, plan, quote, kept)
         if not coins:
             raise _nothing_to_sweep(db, source, plan, kept)
         fee, held = plan.fee(len(coins), with_change=False), sum(coin.amount for coin in coins)
@@ -208,15 +214,75 @@ class Drafter:
             raise InsufficientFunds(f"The vault's coins hold {held} sat, and their fee alone is {fee} sat.")
         whole = intent.of_everything(Sats(held - fee))
         selection = Selection(tuple(coins), Sats(0), fee)
+        draft = self._build(db, vault, whole, plan, quote, selection, kept)
+        return whole, draft.distinct(db, quote.tip.height) if distinct else draft
+
+    def spending(
+        self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote, named: Named
+    ) -> tuple[Intent, Draft]:
+        """The payment out of exactly these coins, as a transaction that no proposal has yet; of a sweep, all
+        that they hold, less the fee.
+
+        Raises InsufficientFunds, Dust, Invalid.
+        """
+        plan = plan_of(policy_of(vault), intent, rate)
+        held = sum(utxo.amount for utxo in named.coins)
+        most = max(0, held - plan.fee(len(named.coins), with_change=False))
+        if intent.sweeps and most:
+            intent = intent.of_everything(Sats(most))
+        selection = settle(named.coins, replace(plan, target=intent.total)) if most else None
+        if selection is None:
+            raise InsufficientFunds(
+                f"The coins that are named hold {held} sat: {intent.total} sat and the fee are more. At most "
+                f"{most} sat can be sent from them.",
+                figures={"maximum_sats": most},
+            )
         try:
-            draft = self._build(db, vault, whole, plan, quote, selection, kept)
+            draft = self._build(db, vault, intent, plan, quote, selection, named.kept)
         except PsbtTooLarge as error:
             sentence = (
-                f"All {len(coins)} coins and the transactions that made them are more than a device takes: "
-                f"{error} Send an amount instead."
+                f"These coins and the transactions that made them are more than a device takes: {error}"
             )
-            raise Invalid.at("/recipients/0", sentence, error.code) from error
-        return whole, draft.distinct(db, quote.tip.height) if distinct else draft
+            raise Invalid.at("/coins", sentence, error.code) from error
+        return intent, draft.distinct(db, quote.tip.height)
+
+    def cheapest(
+        self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote
+    ) -> Draft | None:
+        """The same payment as `draft` makes, at the least fee and as a transaction that no proposal has yet;
+        None where the coins do not pay it.
+        """
+        plan = plan_of(policy_of(vault), intent, rate)
+        kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
+        selection = select_cheapest(self.largest_that_fit(db, vault, intent, plan, quote, kept), plan)
+        if selection is None:
+            return None
+        draft = self._build(db, vault, intent, plan, quote, selection, kept)
+        return draft.distinct(db, quote.tip.height)
+
+    def largest_that_fit(
+        self, db: Session, vault: Vault, intent: Intent, plan: Plan, quote: Quote, kept: Utxo | None
+    ) -> Sequence[Utxo]:
+        """The vault's largest coins, as many as one transaction spends: by their number, by the fee's cap,
+        and by what a device takes of the transactions that made them. ``kept`` is none of them.
+        """
+        source = VaultCoins(vault.id, quote.tip.height)
+        pool = _without(kept, source.pool(db, Tier.OWN_UNCONFIRMED, plan))
+        coins = spent_at_once(economic(pool, plan), plan, MAX_FEE)
+        spent = coins_to_spend(db, vault.chain, coins)
+        # Its amounts do not change a PSBT's size.
+        outputs = tuple(replace(output, amount=Sats(0)) for output in intent.outputs)
+
+        def is_too_large(count: int) -> bool:
+            try:
+                Parts(policy_of(vault), tuple(spent[:count]), outputs, 0).build()
+            except PsbtTooLarge:
+                return True
+            return False
+
+        if not coins or not is_too_large(len(coins)):
+            return coins
+        return coins[: bisect_left(range(1, len(coins)), True, key=is_too_large)]  # noqa: FBT003 - what it finds
 
     def _build(
         self,

@@ -1,8 +1,10 @@
 """What a send request asks for, checked: output scripts and amounts, OP_RETURN data, the rate."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from custody.schemas.coins import MaxSendQuery
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.server.domain.errors import Dust, Invalid, WrongNetworkAddress
 from custody.server.domain.fees import CEILING, FLOOR, STANDARD_PRIORITY
@@ -68,15 +70,29 @@ def read_intent(request: CreatePsbtRequest, network: Network, *, may_sweep: bool
         output = TxOut(Sats(0), _script(address, network, "/recipients/0"))
         return Intent((Payment(address, output),), _data(request), sweeps=True)
     payments = tuple(_payment(request, place, network) for place in range(len(request.recipients)))
+    _require_distinct(payments)
+    if sum(payment.output.amount for payment in payments) > MAX_MONEY:
+        raise Invalid.at("/amounts_sats", "The amounts are more than 21 million bitcoin together.")
+    return Intent(payments, _data(request))
+
+
+def read_recipients(addresses: Sequence[str], op_return: str | None, network: Network) -> Intent:
+    """Whom a payment is for, whose amounts are not known yet. Raises Invalid, WrongNetworkAddress."""
+    payments = tuple(
+        Payment(address, TxOut(Sats(0), _script(address, network, f"/recipients/{place}")))
+        for place, address in enumerate(addresses)
+    )
+    _require_distinct(payments)
+    return Intent(payments, None if op_return is None else parse_op_return(op_return))
+
+
+def _require_distinct(payments: Sequence[Payment]) -> None:
     scripts = [payment.output.script_pubkey for payment in payments]
     for place, script in enumerate(scripts):
         if script in scripts[:place]:
             raise Invalid.at(
                 f"/recipients/{place}", "The recipient is named twice; add the amounts up instead."
             )
-    if sum(payment.output.amount for payment in payments) > MAX_MONEY:
-        raise Invalid.at("/amounts_sats", "The amounts are more than 21 million bitcoin together.")
-    return Intent(payments, _data(request))
 
 
 def _names_no_amount(request: CreatePsbtRequest) -> bool:
@@ -116,7 +132,7 @@ def _script(address: str, network: Network, pointer: str) -> bytes:
         raise Invalid.at(pointer, str(error)) from error
 
 
-def read_rate(request: CreatePsbtRequest, quote: Quote) -> FeeRate:
+def read_rate(request: CreatePsbtRequest | MaxSendQuery, quote: Quote) -> FeeRate:
     """The requested rate, or that of the priority. Raises Invalid below the floor and above the cap (P48)."""
     if request.fee_rate is None:
         return quote.rates[request.priority or STANDARD_PRIORITY]

@@ -1,7 +1,7 @@
 """Proposing a send, and reading proposals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, Exists, Select, and_, bindparam, exists, func, or_, select, tuple_
 from sqlalchemy.orm import Session
@@ -9,7 +9,15 @@ from sqlalchemy.orm import Session
 from custody.schemas import proposals as wire
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
-from custody.server.domain.errors import CustodyError, Invalid, NotFound
+from custody.server.domain.errors import (
+    CustodyError,
+    InsufficientFunds,
+    Invalid,
+    LockedFunds,
+    NotFound,
+    RoleLimitExceeded,
+    VaultLimitExceeded,
+)
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
@@ -17,6 +25,8 @@ from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
+from custody.server.service.proposals.maximum import MaximumSend
+from custody.server.service.proposals.naming_coins import named_coins
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.records import Reader, proposal_records
 from custody.server.service.proposals.signing import APPROVER
@@ -73,7 +83,9 @@ class Proposals:
         market: Market,
         drafter: Drafter,
         limits: Limits,
+        maximum: MaximumSend,
     ) -> None:
+        self._maximum = maximum
         self._clock = clock
         self._random = random
         self._audit = audit
@@ -107,17 +119,26 @@ class Proposals:
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
         derive_ahead(vault)
+        if request.coins is not None:
+            named = named_coins(db, vault, request.coins, quote.tip.height, intent.outputs)
+            intent, draft = self._drafter.spending(db, vault, intent, rate, quote, named)
+            return Prepared(intent, draft, _paid_elsewhere(db, vault, intent))
         if intent.sweeps:
             intent, draft = self._drafter.sweep(db, vault, intent, rate, quote, distinct=tries > 0)
             return Prepared(intent, draft, _paid_elsewhere(db, vault, intent))
         try:
             draft = self._drafter.draft(db, vault, intent, rate, quote, distinct=tries > 0)
-        except CustodyError:
+        except CustodyError as error:
             paid = _paid_elsewhere(db, vault, intent)
             # A drafted movement is measured when it is stored, fee included: the sums of a cycle are not read
             # twice.
             least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
             self._limits.require(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
+            if isinstance(error, InsufficientFunds | LockedFunds) and intent.payments:
+                most = self._maximum.of_intent(db, caller, access, vault, intent, rate, quote)
+                raise type(error)(
+                    f"{error.detail} {most.in_words}", figures={"maximum_sats": int(most.amount)}
+                ) from error
             raise
         return Prepared(intent, draft, _paid_elsewhere(db, vault, intent))
 
@@ -139,11 +160,43 @@ class Proposals:
         require_makers_stay(db, prepared.draft.utxos)
         draft = _at_next_change(vault, prepared.draft)
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
-        self._limits.require(db, caller, access, vault, movement)
+        try:
+            self._limits.require(db, caller, access, vault, movement)
+        except (RoleLimitExceeded, VaultLimitExceeded):
+            if request.coins is not None or prepared.intent.sweeps:
+                raise
+            draft = self._at_less_fee(db, caller, access, vault, request, prepared)
+            movement = replace(movement, amount=Sats(prepared.paid + draft.selection.fee))
         proposal = self._insert(db, caller, vault, request, prepared.intent, draft, movement)
         what = f"{movement.amount} sat with the fee, tx {proposal.txid_expected}"
         record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
+
+    def _at_less_fee(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        vault: Vault,
+        request: wire.CreatePsbtRequest,
+        prepared: Prepared,
+    ) -> Draft:
+        """Coins are drawn at random, and their fee counts for the limits: where other coins pay the same for
+        less, and that fits, those are spent. Raises RoleLimitExceeded, VaultLimitExceeded.
+        """
+        intent, quote = prepared.intent, self._market.quote(vault.chain)
+        rate = read_rate(request, quote)
+
+        def require(fee: Sats) -> None:
+            movement = Movement(Sats(prepared.paid + fee), self._clock())
+            self._limits.require(db, caller, access, vault, movement)
+
+        # Most refusals end here, and take no more of the writers' time.
+        require(plan_of(policy_of(vault), intent, rate).fee(1, with_change=False))
+        cheapest = self._drafter.cheapest(db, vault, intent, rate, quote)
+        draft = prepared.draft if cheapest is None else cheapest
+        require(draft.selection.fee)
+        return draft
 
     def _insert(
         self,

@@ -16,8 +16,9 @@ from sqlalchemy import BindParameter, Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
-from custody.schemas.proposals import DecodedCall, ProposalStatus, TxType
-from custody.server.domain.lifecycle import TO_FINISH
+from custody.schemas.proposals import DecodedCall, ProposalStatus, TroubleKind, TxType
+from custody.server.domain.lifecycle import REPLACEABLE, TO_FINISH
+from custody.server.domain.trouble import FEE_TOO_LOW, advice_for, words_of
 from custody.server.service.proposals.families import may_be_replaced
 from custody.server.store.models import (
     ChainBlock,
@@ -92,6 +93,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
     tips = _tips(db, {proposal.vault_id for proposal in proposals})
     of_tokens = proposed_calls(db, proposals)
     names = _names(db, {proposal.created_by for proposal in proposals})
+    rivals = _rivals(db, proposals)
     records = []
     for proposal in proposals:
         signers, counted = _signers_of(proposal, vault_signers), counts[proposal.id]
@@ -105,6 +107,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
                 tips.get(proposal.vault_id, 0),
                 of_tokens.get(proposal.id, NO_TOKEN),
                 names.get(proposal.created_by),
+                _trouble(proposal, rivals),
             )
         )
     return records
@@ -232,6 +235,7 @@ def _record(
     tip_height: int,
     of_token: ProposedCall,
     name: str | None,
+    trouble: wire.ProposalTrouble | None,
 ) -> wire.Proposal:
     height = proposal.block_height
     return wire.Proposal(
@@ -268,9 +272,43 @@ def _record(
         block_height=height,
         failure_code=proposal.failure_code,
         failure_reason=proposal.failure_reason,
+        trouble=trouble,
         replaces_psbt_id=proposal.replaces_id,
         replaced_by_psbt_id=proposal.replaced_by_id,
         may_be_replaced=may_be_replaced(proposal),
+    )
+
+
+def _rivals(db: Session, proposals: Sequence[Proposal]) -> dict[tuple[int, str], str]:
+    """By workspace and txid, the proposals whose transactions take the coins of these."""
+    txids = sorted({proposal.trouble_txid for proposal in proposals if proposal.trouble_txid is not None})
+    if not txids:
+        return {}
+    query = select(Proposal.workspace_id, Proposal.txid_expected, Proposal.id)
+    found = db.execute(query.where(Proposal.txid_expected.in_(txids)))
+    return {(workspace_id, txid): psbt_id for workspace_id, txid, psbt_id in found}
+
+
+def _trouble(proposal: Proposal, rivals: Mapping[tuple[int, str], str]) -> wire.ProposalTrouble | None:
+    """What the watcher found; else what a node said when the transaction was offered. What has ended since
+    is troubled by nothing but a double spend.
+    """
+    status, kind, since = ProposalStatus(proposal.status), proposal.trouble, proposal.trouble_since
+    words = proposal.trouble_words
+    if kind in {None, TroubleKind.NOT_IN_MEMPOOL} and proposal.failure_code == FEE_TOO_LOW:
+        pays = FeeRate(proposal.fee_rate_sat_per_kvb)
+        kind, since = TroubleKind.FEE_TOO_LOW, proposal.updated_at
+        words = words_of(kind, rival=None, pays=pays, asked=None, since=since)
+    is_over = kind == TroubleKind.DOUBLE_SPENT
+    if kind is None or since is None or (status not in REPLACEABLE and not is_over):
+        return None
+    return wire.ProposalTrouble(
+        kind=TroubleKind(kind),
+        words=words or "",
+        advice=advice_for(TroubleKind(kind), may_be_replaced=may_be_replaced(proposal)),
+        txid=proposal.trouble_txid,
+        psbt_id=rivals.get((proposal.workspace_id, proposal.trouble_txid or "")),
+        since=since,
     )
 
 

@@ -50,6 +50,13 @@ class Proposal(Base):
             sqlite_where=text("keeps_coins = 1"),
             postgresql_where=text("keeps_coins"),
         ),
+        # Of those that wait, which a rival in the mempool troubles: looked at again when it has gone.
+        Index(
+            "ix_proposals_troubled",
+            "status",
+            sqlite_where=text("trouble IS NOT NULL"),
+            postgresql_where=text("trouble IS NOT NULL"),
+        ),
         # Whether a workspace has proposals that count confirmations: asked at each block.
         Index(
             "ix_proposals_mined",
@@ -96,6 +103,11 @@ class Proposal(Base):
     block_height: Mapped[int | None]
     failure_code: Mapped[str | None]
     failure_reason: Mapped[str | None]
+    # What the watcher found last (`domain.trouble`).
+    trouble: Mapped[str | None]
+    trouble_txid: Mapped[str | None]
+    trouble_words: Mapped[str | None]
+    trouble_since: Mapped[datetime | None]
     replaces_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
     replaced_by_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
     # Cancelled after signatures were released: its coins stay locked (ADR 15).

@@ -28,9 +28,15 @@ document.addEventListener("DOMContentLoaded", () => {
     waiting = setTimeout(() => body.dispatchEvent(new CustomEvent("happened")), SETTLE_MS);
   };
 
+  // What stands in backticks is to be typed in a terminal, as the templates' "sentence" has it.
+  const put = (place, words) =>
+    place.replaceChildren(
+      ...words.split(/`([^`]+)`/).map((part, at) => (at % 2 ? Object.assign(document.createElement("code"), { textContent: part }) : part)),
+    );
+
   const tell = (words) => {
     connection.hidden = words === "";
-    connection.textContent = words;
+    put(connection, words);
   };
 
   // A link carries no session. What the browser is to keep as a file is fetched with it, and handed over under its name.
@@ -59,7 +65,7 @@ document.addEventListener("DOMContentLoaded", () => {
     if (SPOKEN.has(line.kind) && !isTold(line)) {
       heard.className = `heard ${line.kind}`;
       heard.dataset.about = line.subject;
-      heard.textContent = line.text;
+      put(heard, line.text);
     } else if (line.kind === "state" && heard.dataset.about === line.subject && !heard.classList.contains("alarm")) {
       // What was said of it before is over; the state stands in its own place.
       heard.textContent = "";
@@ -93,7 +99,7 @@ document.addEventListener("DOMContentLoaded", () => {
       try {
         const answer = await fetch(`/v1/events?after=${position}`, { headers: session(), signal: leaving.signal });
         if (!answer.ok) {
-          tell("Not connected: signerd was stopped, or this page was left alone too long. What stands here may be old. Open it again with: signerd open");
+          tell("Not connected: signerd was stopped, or this page was left alone too long. What stands here may be old. Open it again: `signerd open`");
           return;
         }
         tell("");
@@ -123,7 +129,7 @@ document.addEventListener("DOMContentLoaded", () => {
       // The words above stand.
     }
     const place = elt.querySelector(".problem");
-    if (place) place.textContent = words;
+    if (place) put(place, words);
     else tell(words);
   });
 

@@ -1,5 +1,7 @@
 """Entering the page and leaving it, over the real port."""
 
+import re
+
 import pytest
 
 from signerd.callers import Caller, Kind, Right
@@ -52,7 +54,10 @@ def test_a_wrong_code_is_told_on_a_page(port):
     answer = port.enter("AAAAA-AAAAA", WINDOW)
     assert answer.status == 403
     assert answer.headers["content-type"].startswith("text/html")
-    assert b"signerd open" in answer.body
+    # In words: what programs read, and how a terminal marks a command, stand in no person's sentence.
+    assert b"Run <code>signerd open</code> again." in answer.body
+    assert re.sub(rb"<[^>]*>", b"", answer.body).count(b"entry-refused") == 0
+    assert b"`" not in answer.body
     assert b"data-session" not in answer.body
 
 

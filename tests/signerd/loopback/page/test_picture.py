@@ -131,11 +131,23 @@ def test_an_address_is_whole_and_is_copied_as_it_is(text):
 
 @given(st.text(max_size=60))
 def test_l8_no_text_of_others_becomes_markup_or_moves_what_is_read(text):
-    for shown in (picture.address(text), picture.hexadecimal(text), picture.moment(text)):
-        inside = re.sub(r"</?(span|wbr|time)( [a-z]+=\"[^\"<>]*\")*>", "", shown)
+    for shown in (
+        picture.address(text),
+        picture.hexadecimal(text),
+        picture.moment(text),
+        picture.sentence(text),
+    ):
+        inside = re.sub(r"</?(span|wbr|time|code)( [a-z]+=\"[^\"<>]*\")*>", "", shown)
         assert "<" not in inside
         assert ">" not in inside
         assert not [char for char in shown if unicodedata.category(char) in {"Cf", "Cc", "Zl", "Zp"}]
+
+
+def test_what_is_to_be_typed_stands_apart_from_the_sentence():
+    assert picture.sentence("<b>: run `signerd login`, or `x`.") == (
+        "&lt;b&gt;: run <code>signerd login</code>, or <code>x</code>."
+    )
+    assert picture.sentence("a ` alone") == "a ` alone"
 
 
 def test_a_time_is_local_with_utc_beside_it():

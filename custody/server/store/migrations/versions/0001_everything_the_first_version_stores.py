@@ -806,6 +806,10 @@ def upgrade() -> None:
         sa.Column("block_height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("failure_code", sa.String(), nullable=True),
         sa.Column("failure_reason", sa.String(), nullable=True),
+        sa.Column("trouble", sa.String(), nullable=True),
+        sa.Column("trouble_txid", sa.String(), nullable=True),
+        sa.Column("trouble_words", sa.String(), nullable=True),
+        sa.Column("trouble_since", sa.DateTime(timezone=True), nullable=True),
         sa.Column("replaces_id", sa.String(), nullable=True),
         sa.Column("replaced_by_id", sa.String(), nullable=True),
         sa.Column("keeps_coins", sa.Boolean(), nullable=False),
@@ -846,6 +850,13 @@ def upgrade() -> None:
             unique=False,
             sqlite_where=sa.text("keeps_coins = 1"),
             postgresql_where=sa.text("keeps_coins"),
+        )
+        batch_op.create_index(
+            "ix_proposals_troubled",
+            ["status"],
+            unique=False,
+            sqlite_where=sa.text("trouble IS NOT NULL"),
+            postgresql_where=sa.text("trouble IS NOT NULL"),
         )
         batch_op.create_index(
             "ix_proposals_mined",

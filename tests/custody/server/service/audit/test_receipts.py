@@ -15,8 +15,10 @@ from custody.receipts import (
     NoReceipts,
     Receipt,
     Receipts,
-    read_receipts,
-    write_receipts,
+    Record,
+    Silence,
+    read_record,
+    write_record,
 )
 from custody.server.domain.audit import Category, event_hash
 from custody.server.service.audit.checkpoints import Checkpoints
@@ -29,6 +31,7 @@ from tests.support.platform import World, open_world
 from tests.support.sdk import sdk
 
 CHAIN, ALICE = "workspace:1", "alice@example.org"
+URL = "https://custody.example"
 ONE, TWO, OTHER_TWO = (Receipt(CHAIN, size, mark * 32) for size, mark in ((1, "aa"), (2, "bb"), (2, "cc")))
 
 
@@ -109,13 +112,13 @@ def test_p59_what_was_cut_after_the_last_checkpoint_is_noticed(world: World, tmp
     checkpoints, store = world.platform.background.checkpoints, world.platform.services.store
     assert checkpoints.make() is not None
     world.member(1, "carol@example.org")
-    doubts: list[Doubt] = []
+    doubts: list[Doubt | Silence] = []
     file = tmp_path / "receipts"
     alice = sdk(world, ALICE)
-    alice.core.receipts = Receipts.in_file(file, doubts.append)
+    alice.core.receipts = Receipts.in_file(file, URL, doubts.append)
     alice.list_wallets(1)
     known = head(world)
-    assert read_receipts(file) == {CHAIN: known}
+    assert read_record(file) == Record(URL, {CHAIN: known}, frozenset({"/api/v1/list-wallets"}))
 
     def findings(*receipts: Path) -> list[str]:
         report = check_everything(store, (checkpoints.path,), frozenset(checkpoints.public_keys()), receipts)
@@ -128,7 +131,7 @@ def test_p59_what_was_cut_after_the_last_checkpoint_is_noticed(world: World, tmp
     alice.list_wallets(1)
     assert doubts == [Doubt(known, head(world))]
     assert "cut or rewritten" in str(doubts[0])
-    assert read_receipts(file) == {CHAIN: known}, "what is known stays known"
+    assert read_record(file).receipts == {CHAIN: known}, "what is known stays known"
 
 
 def test_p59_a_checkpoint_comes_with_the_hundredth_row_and_at_the_stop(world: World) -> None:
@@ -166,7 +169,7 @@ def test_p59_a_checkpoint_comes_with_the_hundredth_row_and_at_the_stop(world: Wo
 
 class TestReceipts:
     def test_goes_on_and_does_not(self) -> None:
-        doubts: list[Doubt] = []
+        doubts: list[Doubt | Silence] = []
         receipts = Receipts(on_doubt=doubts.append)
         for told in (ONE, TWO, TWO):
             receipts.hear(str(told), receipts.known)
@@ -176,8 +179,8 @@ class TestReceipts:
         assert (receipts.known[CHAIN], doubts) == (TWO, [Doubt(TWO, ONE), Doubt(TWO, OTHER_TWO)])
 
     def test_of_answers_that_pass_each_other_the_older_one_is_no_doubt(self) -> None:
-        doubts: list[Doubt] = []
-        receipts = Receipts([ONE], on_doubt=doubts.append)
+        doubts: list[Doubt | Silence] = []
+        receipts = Receipts(Record(receipts={CHAIN: ONE}), on_doubt=doubts.append)
         asked_with = receipts.known
         receipts.hear(str(TWO), asked_with)
         receipts.hear(str(ONE), asked_with)
@@ -192,17 +195,16 @@ class TestReceipts:
         assert receipts.known == {}
 
     def test_they_are_bounded(self) -> None:
-        receipts = Receipts(
-            Receipt(f"workspace:{number}", 1, "aa" * 32) for number in range(1, MAX_CHAINS + 1)
-        )
+        chains = [f"workspace:{number}" for number in range(1, MAX_CHAINS + 1)]
+        receipts = Receipts(Record(receipts={chain: Receipt(chain, 1, "aa" * 32) for chain in chains}))
         receipts.hear(f"workspace:{MAX_CHAINS + 1} 1 {'aa' * 32}", receipts.known)
         assert len(receipts.known) == MAX_CHAINS
 
     def test_the_file_is_the_owners_and_whole(self, tmp_path: Path) -> None:
         file = tmp_path / "receipts"
-        write_receipts(file, [TWO])
+        write_record(file, Record(receipts={CHAIN: TWO}))
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert read_receipts(file) == {CHAIN: TWO}
+        assert read_record(file).receipts == {CHAIN: TWO}
         file.write_text(f"{TWO}\nnonsense\n")
         with pytest.raises(NoReceipts, match="no receipt"):
-            read_receipts(file)
+            read_record(file)

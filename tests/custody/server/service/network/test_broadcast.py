@@ -240,6 +240,11 @@ class TestAFeeThatIsTooLowByNow:
         assert (shown["status"], shown["failure_code"]) == ("BROADCASTING", "fee-too-low")
         assert "replaces_psbt_id" in shown["failure_reason"]
         assert shown["may_be_replaced"]
+        funded.world.clock.advance(minutes=2)
+        funded.watcher._seen = None
+        funded.watcher.look()
+        trouble = funded.proposal(sent)["trouble"]
+        assert (trouble["kind"], trouble["advice"]) == ("fee-too-low", "bump")
         second = made(bump(funded, sent, fee_rate="9"))
         node.answer = None
         finished(funded, second)
@@ -252,6 +257,7 @@ class TestAFeeThatIsTooLowByNow:
         finished(funded, first)
         shown = funded.proposal(first)
         assert (shown["status"], shown["failure_code"]) == ("STALLED", "fee-too-low")
+        assert shown["trouble"]["kind"] == "fee-too-low"
         assert "replaces_psbt_id" in shown["failure_reason"]
         second = made(bump(funded, first, fee_rate="9"))
         node.answer = None

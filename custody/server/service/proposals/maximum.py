@@ -1,0 +1,148 @@
+"""The most that one payment can send: what `Proposals` accepts then, and refuses one satoshi above."""
+
+from dataclasses import dataclass, replace
+
+from sqlalchemy import bindparam, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import coins as wire
+from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.most import most_of, select_cheapest
+from custody.server.service.backends import Market, Quote
+from custody.server.service.limits.limits import Limits, Room
+from custody.server.service.proposals.bounds import require_scripts_listed, vault_to_spend
+from custody.server.service.proposals.coins import Tally, VaultCoins, kept_for_tokens
+from custody.server.service.proposals.drafting import Drafter, plan_of
+from custody.server.service.proposals.payments import Intent, read_rate, read_recipients
+from custody.server.service.proposals.records import rate_text
+from custody.server.service.stored_vaults import policy_of
+from custody.server.store.models import Vault, WatchedScript
+from multisig import FeeRate, Network, Sats, dust_threshold
+
+
+@dataclass(frozen=True)
+class Most:
+    """``amount`` is 0 where nothing can be sent."""
+
+    amount: Sats
+    fee: Sats
+    inputs: int
+    bound_by: wire.Bound
+    tally: Tally
+    kept: Sats
+    room: Room | None
+
+    @property
+    def in_words(self) -> str:
+        return f"At most {self.amount} sat can be sent now: {self._because}."
+
+    @property
+    def _because(self) -> str:
+        match self.bound_by:
+            case "coins":
+                return f"all coins that are free, {self.tally.free} sat{self._beside}, less their fee"
+            case "transaction":
+                return f"one transaction takes {self.inputs} of the coins"
+            case "role-limit":
+                return "with the fee, your role's limit leaves no more in this cycle"
+            case "vault-limit":
+                return "with the fee, the vault's limit lets no more through"
+            case "dust":
+                return f"the {self.tally.free} sat that are free{self._beside} leave nothing above dust"
+
+    @property
+    def _beside(self) -> str:
+        parts = {
+            "held by proposals": self.tally.held,
+            "not spendable yet": self.tally.waiting,
+            "in coins below their own fee": self.tally.small,
+            "kept for its tokens": self.kept,
+        }
+        told = [f"{sats} sat {what}" for what, sats in parts.items() if sats]
+        return f" (beside {', '.join(told)})" if told else ""
+
+
+class MaximumSend:
+    def __init__(self, market: Market, drafter: Drafter, limits: Limits) -> None:
+        self._market = market
+        self._drafter = drafter
+        self._limits = limits
+
+    def find(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.MaxSendQuery
+    ) -> wire.MaxSend:
+        """It only reads, and reserves nothing.
+
+        Raises NotFound (vault), Invalid, WrongNetworkAddress, VaultFrozen, NotInAddressBook,
+        ChainUnavailable, PolicyUnavailable.
+        """
+        vault = vault_to_spend(db, access, query.wallet_id)
+        intent = read_recipients(query.recipients, query.op_return, Network(vault.chain))
+        require_scripts_listed(db, vault, {payment.output.script_pubkey for payment in intent.payments})
+        quote = self._market.quote(vault.chain)
+        rate = read_rate(query, quote)
+        most = self.of_intent(db, caller, access, vault, intent, rate, quote)
+        return wire.MaxSend(
+            amount_sats=most.amount,
+            fee_sats=most.fee,
+            fee_rate=rate_text(rate),
+            inputs=most.inputs,
+            bound_by=most.bound_by,
+            words=most.in_words,
+            free_sats=most.tally.free,
+            reserved_sats=most.tally.held,
+            waiting_sats=most.tally.waiting,
+            too_small_sats=most.tally.small,
+            kept_sats=most.kept,
+            role_left_sats=None if most.room is None else most.room.role,
+            vault_left_sats=None if most.room is None else most.room.vault,
+        )
+
+    def of_intent(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        vault: Vault,
+        intent: Intent,
+        rate: FeeRate,
+        quote: Quote,
+    ) -> Most:
+        """The amounts in ``intent`` do not count. Raises PolicyUnavailable."""
+        plan = plan_of(policy_of(vault), intent, rate)
+        kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
+        coins = self._drafter.largest_that_fit(db, vault, intent, plan, quote, kept)
+        tally = VaultCoins(vault.id, quote.tip.height).tally(db, plan)
+        kept_sats = Sats(0) if kept is None else kept.amount
+        tally = tally._replace(free=tally.free - kept_sats)
+        is_whole = sum(coin.amount for coin in coins) == tally.free
+        bound_by: wire.Bound = "coins" if is_whole else "transaction"
+        amount, room = most_of(coins, plan), None
+        if not _pays_itself(db, vault, intent):
+            room = self._limits.room(db, caller, access, vault)
+            limited = most_of(coins, plan, room.least)
+            if limited < amount:
+                amount, bound_by = limited, "role-limit" if room.role < room.vault else "vault-limit"
+        dust = sum(dust_threshold(payment.output.script_pubkey) for payment in intent.payments)
+        selection = select_cheapest(coins, replace(plan, target=amount)) if amount >= dust else None
+        if selection is None:
+            is_limited = bound_by in {"role-limit", "vault-limit"}
+            return Most(Sats(0), Sats(0), 0, bound_by if is_limited else "dust", tally, kept_sats, room)
+        return Most(amount, selection.fee, len(selection.coins), bound_by, tally, kept_sats, room)
+
+
+def _pays_itself(db: Session, vault: Vault, intent: Intent) -> bool:
+    """Whether a recipient is the vault: what is paid there counts for no limit."""
+    scripts = [payment.output.script_pubkey for payment in intent.payments]
+    return db.scalar(_OWN, {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}) is not None
+
+
+_OWN = (
+    select(WatchedScript.branch)
+    .where(
+        WatchedScript.chain == bindparam("chain"),
+        WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),
+        WatchedScript.vault_id == bindparam("vault_id"),
+    )
+    .limit(1)
+)

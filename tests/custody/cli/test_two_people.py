@@ -1,0 +1,100 @@
+"""What needs two people at a treasurer's terminal: changes under the rule, and a vault that goes on."""
+
+import json
+
+import pytest
+
+from custody.schemas.changes import SecondPersonRuleRequest
+from custody.terminal import Exit
+from tests.support.custody import Desk
+from tests.support.platform import PASSWORD
+from tests.support.sdk import sdk
+
+ADMIN, EVE = "admin@example.org", "eve@example.org"
+
+
+@pytest.fixture
+def run(custody, tmp_path):
+    """A command as whoever is named, answered with yes where nothing else is said."""
+    password = tmp_path / "password"
+    password.touch(mode=0o600)
+    password.write_text(PASSWORD)
+    env = {"CUSTODY_PLATFORM": "https://custody.example", "CUSTODY_PASSWORD_FILE": str(password)}
+
+    def of(email: str, *words: str, answers: str = "y\ny\n"):
+        return custody(*words, answers=answers, env={**env, "CUSTODY_EMAIL": email})
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def ruled(desk: Desk) -> Desk:
+    desk.world.member(1, EVE, "Administrator")
+    rule = SecondPersonRuleRequest(workspace_id=1, is_on=True, role_name="Administrator")
+    sdk(desk.world, ADMIN).update_second_person_rule(rule)
+    return desk
+
+
+def asked_for(run, limit: str) -> str:
+    """The id of a change of the vault's limit that waits."""
+    done = run(ADMIN, "limit", "set", limit, "--vault", "Treasury", "--json")
+    assert done.exit_code == Exit.OK, done.output
+    change = json.loads(done.stdout)
+    assert (change["status"], change["path"]) == ("PENDING", "/api/v1/update-vault")
+    return change["change_id"]
+
+
+def limit_of(desk: Desk) -> str:
+    return sdk(desk.world, ADMIN).vault_limits(1, desk.vault["id"]).limit
+
+
+def test_a_limit_counts_once_another_administrator_has_confirmed_it(ruled, run):
+    refused = run(ADMIN, "limit", "set", "3BTC", "--vault", "Treasury", answers="y\nn\n")
+    assert refused.exit_code == Exit.DECLINED
+    assert "a second person has to confirm that" in refused.stderr
+    assert run(EVE, "change", "list").stdout == "No changes wait.\n"
+    change_id = asked_for(run, "3BTC")
+    assert limit_of(ruled) == "10.00000000"
+    assert change_id in run(EVE, "change", "list").stdout
+    own = run(ADMIN, "change", "confirm", change_id)
+    assert own.exit_code == Exit.PLATFORM, "nobody confirms their own"
+    # With --yes nobody looks at what is shown.
+    assert run(EVE, "change", "confirm", change_id[:8], "--yes").exit_code == Exit.USAGE
+    done = run(EVE, "change", "confirm", change_id[:8])
+    assert done.exit_code == Exit.OK, done.output
+    assert "transaction limit: 3" in done.stderr
+    assert done.stdout == "Confirmed, and done: update vault.\n"
+    assert limit_of(ruled) == "3.00000000"
+
+
+def test_a_change_is_declined_with_a_reason(ruled, run):
+    before = limit_of(ruled)
+    change_id = asked_for(run, "4BTC")
+    done = run(EVE, "change", "decline", change_id, "--reason", "too much", "--json")
+    assert (json.loads(done.stdout)["status"], json.loads(done.stdout)["reason"]) == ("DECLINED", "too much")
+    assert (limit_of(ruled), run(EVE, "change", "list").stdout) == (before, "No changes wait.\n")
+    assert "declined" in run(EVE, "change", "list", "--all").stdout
+
+
+def test_an_invitation_is_asked_for_too(ruled, run):
+    told = run(ADMIN, "member", "add", "mallory@example.org")
+    assert told.stdout.startswith("Asked for: change "), told.output
+    assert "Nothing has changed yet." in told.stdout
+    assert not sdk(ruled.world, ADMIN).workspace_invitations(1)
+
+
+def test_one_person_freezes_a_vault_and_two_let_it_go_on(ruled, run):
+    client = sdk(ruled.world, ADMIN)
+
+    def is_frozen() -> bool:
+        return client.vault_controls(1, ruled.vault["id"]).is_frozen
+
+    assert run(ADMIN, "vault", "freeze", "Treasury", answers="n\n").exit_code == Exit.DECLINED
+    assert not is_frozen()
+    told = run(ADMIN, "vault", "freeze", "Treasury", "--reason", "a stolen laptop")
+    assert (told.stdout, is_frozen()) == ("The vault 'Treasury' is frozen.\n", True), told.output
+    first = run(ADMIN, "vault", "unfreeze", "Treasury")
+    assert "It goes on once another person says so" in first.stdout
+    assert is_frozen()
+    second = run(EVE, "vault", "unfreeze", "Treasury")
+    assert (second.stdout, is_frozen()) == ("The vault 'Treasury' goes on.\n", False)

@@ -1,0 +1,54 @@
+"""Which trouble a proposal is in, and what is advised."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from custody.schemas.proposals import Advice, TroubleKind
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.lifecycle import REPLACEABLE, Observation
+from custody.server.domain.trouble import GRACE, PATIENCE, Whose, advice_for, kind_of, words_of
+from multisig import FeeRate
+
+MOMENT = timedelta(microseconds=1)
+SEEN, ABSENT = Observation.IN_MEMPOOL, Observation.ABSENT
+B, P, I = Status.BROADCASTING, Status.PENDING, Status.INVALIDATED  # noqa: E741
+
+
+@pytest.mark.parametrize(
+    ("status", "seen", "rival", "waited", "is_lost", "is_cheap", "expected"),
+    [
+        (B, SEEN, Whose.NOBODYS, PATIENCE, False, True, "slow"),
+        (B, SEEN, Whose.NOBODYS, PATIENCE, False, False, None),
+        (B, SEEN, Whose.NOBODYS, PATIENCE - MOMENT, False, True, None),
+        (B, ABSENT, Whose.NOBODYS, GRACE, False, True, "not-in-mempool"),
+        (B, ABSENT, Whose.NOBODYS, GRACE - MOMENT, False, True, None),
+        (B, ABSENT, Whose.VERSION, GRACE, False, False, "conflict"),
+        (B, ABSENT, Whose.OTHER, MOMENT, False, False, "conflict"),
+        (P, ABSENT, Whose.OTHER, MOMENT, False, False, "conflict"),
+        (P, ABSENT, Whose.VERSION, PATIENCE, False, True, None),
+        (P, ABSENT, Whose.NOBODYS, PATIENCE, False, True, None),
+        (I, ABSENT, Whose.OTHER, MOMENT, True, False, "double-spent"),
+        (I, ABSENT, Whose.VERSION, MOMENT, False, False, None),
+    ],
+)
+def test_the_table(status, seen, rival, waited, is_lost, is_cheap, expected):
+    assert kind_of(status, seen, rival, waited, is_lost=is_lost, is_cheap=is_cheap) == expected
+
+
+def test_what_is_over_or_mined_is_in_no_trouble():
+    for status, seen, rival in product(set(Status) - REPLACEABLE - {I}, Observation, Whose):
+        assert kind_of(status, seen, rival, PATIENCE, is_lost=True, is_cheap=True) is None
+
+
+@pytest.mark.parametrize("kind", TroubleKind)
+def test_each_has_words_and_an_advice(kind):
+    since = datetime(2026, 3, 1, tzinfo=UTC)
+    words = words_of(kind, rival="ab" * 32, pays=FeeRate(1_000), asked=FeeRate(5_000), since=since)
+    assert words.endswith(".")
+    assert "None" not in words
+    told = {advice_for(kind, may_be_replaced=may) for may in (True, False)}
+    assert told <= set(get_args(Advice))
+    assert ("bump" in told) == (kind in {"conflict", "slow", "fee-too-low"})

@@ -1,0 +1,127 @@
+"""What is wrong with a proposal's transaction is said as soon as the mempool shows it (P66)."""
+
+import pytest
+
+from custody.server.store.models import Proposal
+from multisig import Psbt
+from tests.custody.server.service.network.test_sightings import (
+    broadcasting,
+    final,
+    outside_spend,
+    signed_outside,
+)
+from tests.support.custody import ok
+from tests.support.replacing import accelerate, bump, cancel, finished, forget_mempool, made
+
+
+@pytest.fixture
+def psbt_id(desk):
+    desk.deposit(500_000)
+    return made(desk.propose(150_000, fee_rate="1"))
+
+
+def trouble(desk, psbt_id):
+    return desk.proposal(psbt_id)["trouble"]
+
+
+def kind(desk, psbt_id):
+    found = trouble(desk, psbt_id)
+    return None if found is None else found["kind"]
+
+
+def etag(desk, psbt_id):
+    return desk.admin.get("/api/v1/psbt", workspace_id=1).headers["ETag"]
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_p66_a_rival_in_the_mempool_is_named_at_once_and_until_it_has_gone(desk, psbt_id, is_sent):
+    if is_sent:
+        broadcasting(desk, psbt_id)
+    assert trouble(desk, psbt_id) is None
+    before = etag(desk, psbt_id)
+    rival = outside_spend(desk, psbt_id)
+    desk.chain.broadcast(rival)
+    desk.watcher.look()
+    found = trouble(desk, psbt_id)
+    assert (found["kind"], found["txid"], found["psbt_id"]) == ("conflict", rival.txid, None)
+    assert (found["advice"], rival.txid in found["words"]) == ("bump", True)
+    assert etag(desk, psbt_id) != before
+    forget_mempool(desk)
+    desk.watcher.look()
+    assert trouble(desk, psbt_id) is None
+    desk.chain.mine_block([rival])
+    desk.watcher.look()
+    found = trouble(desk, psbt_id)
+    assert (found["kind"], found["txid"], found["advice"]) == ("double-spent", rival.txid, "none")
+    assert desk.proposal(psbt_id)["status"] == "INVALIDATED"
+
+
+def test_p66_a_rival_of_the_workspaces_own_is_named_by_its_proposal(desk, psbt_id):
+    """Signers finished a cancelled one without the platform, after its coin had gone to another."""
+    transaction = signed_outside(desk, psbt_id)
+    coins = [str(item.outpoint) for item in Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]).inputs]
+    ok(cancel(desk, psbt_id))
+    second = made(desk.propose(140_000, coins=coins))
+    desk.chain.broadcast(transaction)
+    desk.watcher.look()
+    found = trouble(desk, second)
+    assert (found["kind"], found["psbt_id"]) == ("conflict", psbt_id)
+    assert trouble(desk, psbt_id) is None
+
+
+def test_versions_of_one_payment_are_no_trouble(desk, psbt_id):
+    broadcasting(desk, psbt_id)
+    newer = made(bump(desk, psbt_id, fee_rate="9"))
+    desk.watcher.look()
+    assert (trouble(desk, newer), trouble(desk, psbt_id)) == (None, None)
+    finished(desk, newer)
+    desk.watcher.look()
+    assert (trouble(desk, newer), trouble(desk, psbt_id)) == (None, None)
+    older = final(desk, psbt_id)
+    forget_mempool(desk)
+    desk.chain.broadcast(older)
+    desk.watcher.look()
+    found = trouble(desk, newer)
+    assert (found["kind"], found["psbt_id"]) == ("conflict", psbt_id), (
+        "the mempool has the one that pays less"
+    )
+
+
+def test_what_the_mempool_dropped_is_said_until_it_is_back(desk, psbt_id):
+    broadcasting(desk, psbt_id)
+    forget_mempool(desk)
+    desk.world.clock.advance(minutes=2)
+    desk.watcher.look()
+    assert (kind(desk, psbt_id), trouble(desk, psbt_id)["advice"]) == ("not-in-mempool", "resend")
+    desk.settle()
+    assert trouble(desk, psbt_id) is None
+    assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
+
+
+def test_what_waits_long_and_pays_little_is_slow_until_somebody_pays(desk, psbt_id):
+    broadcasting(desk, psbt_id)
+    for hours, expected in ((1, None), (2, "slow")):
+        desk.later(hours=hours)
+        desk.chain.mine(1, empty=True)
+        desk.watcher.look()
+        assert kind(desk, psbt_id) == expected
+    found = trouble(desk, psbt_id)
+    assert found["advice"] == "bump"
+    assert found["words"].startswith("It pays 1")
+    assert "the chain asks for 2" in found["words"]
+    child = made(accelerate(desk, psbt_id, fee_rate="20"))
+    finished(desk, child)
+    desk.watcher.look()
+    assert kind(desk, psbt_id) is None
+    desk.mine()
+    assert desk.proposal(psbt_id)["status"] == "CONFIRMED"
+    (row,) = desk.rows(Proposal, Proposal.id == psbt_id)
+    assert (row.trouble, row.trouble_since) == (None, None)
+
+
+def test_what_has_ended_otherwise_is_no_trouble_any_more(desk, psbt_id):
+    desk.chain.broadcast(outside_spend(desk, psbt_id))
+    desk.watcher.look()
+    assert kind(desk, psbt_id) == "conflict"
+    ok(cancel(desk, psbt_id))
+    assert trouble(desk, psbt_id) is None

@@ -1,0 +1,192 @@
+"""What `max-send` says, `create-psbt` accepts, and one satoshi more it refuses (P64)."""
+
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete
+
+from custody.schemas.coins import MaxSendQuery
+from custody.server.domain import selection
+from custody.server.domain.fees import MAX_FEE
+from custody.server.service.proposals import coins, drafting
+from custody.server.store.models import ChainCoin, CoinLock, Vault
+from multisig import Network, Psbt, Sats, decode_address, dust_threshold, format_btc
+from tests.support.custody import CAFE, SHOP, ok, refused
+from tests.support.flood import flood
+from tests.support.replacing import cancel, made
+from tests.support.sdk import sdk
+from tests.support.token_desk import TokenDesk
+
+FEW = 4
+RICH = Sats(10**9)
+
+
+def most(desk, *recipients: str, **changes):
+    body = {"workspace_id": desk.workspace_id, "wallet_id": desk.vault["id"]}
+    return ok(desk.admin.get("/api/v1/max-send", **body, recipients=recipients or (SHOP,), **changes))
+
+
+def limited(desk, limit: int) -> None:
+    body = {"workspace_id": 1, "vault_id": desk.vault["id"], "cycle_period": "M", "cycle_day": 1}
+    ok(desk.admin.post("/api/v1/update-vault", body | {"transaction_limit": format_btc(Sats(limit))}))
+
+
+@contextmanager
+def holding(desk, amounts, limit: int = RICH):
+    """The vault with exactly these coins and this limit, for as long as it takes."""
+    limited(desk, limit)
+    with desk.world.platform.services.store.write() as db:
+        vault = db.get_one(Vault, desk.vault["id"])
+        for number, amount in enumerate(amounts):
+            flood(db, vault, [amount], salt=f"{next(desk.numbers)} {number}")
+    yield
+    with desk.world.platform.services.store.write() as db:
+        db.execute(delete(CoinLock))
+        db.execute(delete(ChainCoin))
+
+
+@pytest.fixture
+def few(monkeypatch, desk):
+    """A transaction takes four coins, and the fee's cap is soon met."""
+    for module in (selection, drafting, coins):
+        monkeypatch.setattr(module, "MAX_INPUTS", FEW)
+    monkeypatch.setattr("custody.server.domain.most.MAX_INPUTS", FEW)
+    monkeypatch.setattr(drafting, "MAX_FEE", Sats(9_000))
+    desk.numbers = iter(range(10**6))
+    return desk
+
+
+def split(amount: int, *to: str) -> list[int]:
+    """The first gets all but the least that each other one takes."""
+    least = [int(dust_threshold(decode_address(address, Network.REGTEST))) for address in to[1:]]
+    return [amount - sum(least), *least]
+
+
+@settings(suppress_health_check=list(HealthCheck), max_examples=12, deadline=None)
+@example([5_000_000, 3_000_000, 2_000_000], "2", 2_000_000, 1)
+@example([70_000] * 7, "1", RICH, 2)
+@example([70_000] * 3, "30", RICH, 1)
+@example([50_000, 50_000], "1", 50_100, 1)
+@example([600], "1", RICH, 1)
+@given(
+    st.lists(st.integers(400, 90_000), max_size=7),
+    st.sampled_from(("1", "5", "20")),
+    st.one_of(st.just(RICH), st.integers(1_000, 200_000)),
+    st.integers(1, 2),
+)
+def test_p64_the_most_is_accepted_and_one_satoshi_more_is_not(few, amounts, rate, limit, recipients):
+    to = (SHOP, CAFE)[:recipients]
+    with holding(few, amounts, limit):
+        told = most(few, *to, fee_rate=rate)
+        amount = told["amount_sats"]
+        assert f"At most {amount} sat" in told["words"]
+        if amount:
+            proposed = made(few.propose(*split(amount, *to), fee_rate=rate))
+            record = few.proposal(proposed)
+            assert sum(record["amounts_sats"]) == amount
+            assert record["fee_sats"] <= limit - amount
+            if told["bound_by"] in {"coins", "transaction"}:
+                assert record["fee_sats"] == told["fee_sats"]
+            ok(cancel(few, proposed))
+        more = few.propose(*split(max(amount, 1_000) + 1, *to), fee_rate=rate)
+        if more.status_code == 200:
+            # Coins that add up without change: within the limit all the same.
+            assert told["bound_by"] == "vault-limit"
+            psbt = Psbt.parse(more.json()["psbt_base64"])
+            assert len(psbt.outputs) == recipients
+            assert sum(item.witness_utxo.amount for item in psbt.inputs) <= limit
+            ok(cancel(few, made(more)))
+
+
+@pytest.mark.parametrize("rate", ["1", "3"])
+def test_a_sweep_sends_the_most(few, rate):
+    with holding(few, [80_000, 60_000, 50_000, 40_000, 30_000]):
+        told = most(few, fee_rate=rate)
+        swept = few.proposal(made(few.propose(recipients=[SHOP], amounts_sats=None, fee_rate=rate)))
+        assert swept["amounts_sats"] == [told["amount_sats"]]
+        assert (told["bound_by"], told["inputs"]) == ("transaction", FEW)
+
+
+def test_it_says_what_it_leaves_out_and_why(desk):
+    desk.deposit(300_000, 200_000)
+    made(desk.propose(150_000, fee_rate="1"))
+    desk.deposit(70_000, blocks=0)
+    with desk.world.platform.services.store.write() as db:
+        flood(db, db.get_one(Vault, desk.vault["id"]), [150])
+    told = most(desk, fee_rate="2")
+    (vault,) = desk.wallets()
+    assert told["reserved_sats"] == vault["locked_sats"]
+    assert (told["waiting_sats"], told["too_small_sats"]) == (70_000, 150)
+    assert told["free_sats"] == 500_000 - vault["locked_sats"]
+    assert told["free_sats"] == told["amount_sats"] + told["fee_sats"]
+    assert told["vault_left_sats"] == 10 * 10**8
+    for words in ("held by proposals", "70000 sat not spendable yet", "150 sat in coins below"):
+        assert words in told["words"]
+
+
+def test_a_refusal_for_lack_of_funds_offers_it(desk):
+    problem = refused(desk.propose(10_000), 422, "INSUFFICIENT_FUNDS")
+    assert problem["figures"] == {"maximum_sats": 0}
+    desk.deposit(100_000)
+    problem = refused(desk.propose(100_000, fee_rate="1"), 422, "INSUFFICIENT_FUNDS")
+    maximum = problem["figures"]["maximum_sats"]
+    assert f"At most {maximum} sat can be sent now: all coins that are free, 100000 sat" in problem["detail"]
+    assert maximum == most(desk, fee_rate="1")["amount_sats"]
+    made(desk.propose(maximum, fee_rate="1"))
+    problem = refused(desk.propose(10_000), 409, "LOCKED_FUNDS")
+    assert problem["figures"] == {"maximum_sats": 0}
+    assert "100000 sat held by proposals" in problem["detail"]
+
+
+def test_a_sweep_below_its_own_fee_is_refused(desk):
+    """Each coin brings more than it costs, and together less than the rest of the transaction does."""
+    desk.deposit(1_100)
+    problem = refused(
+        desk.propose(recipients=[SHOP], amounts_sats=None, fee_rate="10"), 422, "INSUFFICIENT_FUNDS"
+    )
+    assert problem["detail"].startswith("The vault's coins hold 1100 sat, and their fee alone is ")
+    assert most(desk, fee_rate="10")["bound_by"] == "dust"
+    assert desk.wallets()[0]["locked_sats"] == 0
+
+
+def test_the_coin_for_the_vaults_tokens_stays(desk):
+    tokens = TokenDesk(desk)
+    tokens.fund(200_000)
+    tokens.started()
+    told = most(desk, fee_rate="2")
+    assert told["kept_sats"] > 0
+    if told["amount_sats"]:
+        made(desk.propose(told["amount_sats"], fee_rate="2"))
+    else:
+        refused(desk.propose(1_000, fee_rate="2"), 422, "INSUFFICIENT_FUNDS")
+
+
+def test_what_stays_in_the_vault_counts_for_no_limit(desk):
+    desk.deposit(300_000)
+    limited(desk, 10_000)
+    own = desk.wallets()[0]["receive_address"]
+    told = most(desk, own, fee_rate="1")
+    assert (told["vault_left_sats"], told["bound_by"]) == (None, "coins")
+    made(desk.propose(told["amount_sats"], recipients=[own], fee_rate="1"))
+
+
+def test_what_create_psbt_refuses_it_refuses_too(desk):
+    where = {"workspace_id": 1, "vault_id": desk.vault["id"]}
+    body = {"workspace_id": 1, "wallet_id": desk.vault["id"]}
+    for recipients in ([SHOP, SHOP], ["nonsense"]):
+        refused(desk.admin.get("/api/v1/max-send", **body, recipients=recipients), 422, "VALIDATION")
+    bound = where | {"only_address_book": True, "maker_may_approve": True}
+    ok(desk.admin.post("/api/v1/update-vault-controls", bound))
+    refused(desk.admin.get("/api/v1/max-send", **body, recipients=[SHOP]), 403, "NOT_IN_ADDRESS_BOOK")
+    ok(desk.signers["alice"].post("/api/v1/freeze-vault", where))
+    refused(desk.admin.get("/api/v1/max-send", **body, recipients=[SHOP]), 409, "VAULT_FROZEN")
+
+
+def test_the_sdk_asks_for_several_recipients(desk):
+    desk.deposit(300_000)
+    query = MaxSendQuery(workspace_id=1, wallet_id=desk.vault["id"], recipients=[SHOP, CAFE], fee_rate="1")
+    told = sdk(desk.world, "admin@example.org").max_send(query)
+    assert told.amount_sats == most(desk, SHOP, CAFE, fee_rate="1")["amount_sats"] < 300_000
+    assert told.fee_sats < MAX_FEE

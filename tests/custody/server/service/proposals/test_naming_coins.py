@@ -1,0 +1,124 @@
+"""A send that names its coins spends exactly these, and keeps to every rule of its vault (P65)."""
+
+import pytest
+
+from custody.server.store.models import ChainCoin
+from multisig import Psbt
+from tests.support.custody import CAFE, SHOP, Desk, ok, refused
+from tests.support.replacing import cancel, made
+from tests.support.token_desk import TokenDesk
+
+
+def outpoints(desk: Desk, txids: list[str]) -> list[str]:
+    """Of the deposits: the place of the vault's output in each."""
+    script = desk.policy.script_pubkey(0, 0)
+    found = [(txid, desk.chain.transaction(txid).transaction.outputs) for txid in txids]
+    return [
+        f"{txid}:{next(n for n, out in enumerate(outs) if out.script_pubkey == script)}"
+        for txid, outs in found
+    ]
+
+
+def deposited(desk: Desk, *amounts: int, **how) -> list[str]:
+    return outpoints(desk, desk.deposit(*amounts, to=desk.vault["address"], **how))
+
+
+def spent(created: dict) -> list[str]:
+    return [str(item.outpoint) for item in Psbt.parse(created["psbt_base64"]).inputs]
+
+
+def faults(problem: dict) -> list[tuple[str, str]]:
+    return [(fault["pointer"], fault["code"]) for fault in problem["errors"]]
+
+
+def test_p65_exactly_these_coins_are_spent(desk):
+    small, *_rest, large = deposited(desk, 20_000, 30_000, 40_000, 500_000)
+    for named in ([small], [large, small]):
+        created = ok(desk.propose(10_000, fee_rate="1", coins=named))
+        assert sorted(spent(created)) == sorted(named)
+        ok(cancel(desk, created["psbt_id"]))
+
+
+def test_of_named_coins_everything_is_sent_or_the_most_is_offered(desk):
+    coin, _ = deposited(desk, 20_000, 500_000)
+    problem = refused(desk.propose(20_000, fee_rate="2", coins=[coin]), 422, "INSUFFICIENT_FUNDS")
+    most = problem["figures"]["maximum_sats"]
+    assert f"At most {most} sat can be sent from them" in problem["detail"]
+    assert refused(desk.propose(most + 1, fee_rate="2", coins=[coin]), 422, "INSUFFICIENT_FUNDS")
+    swept = made(desk.propose(recipients=[SHOP], amounts_sats=None, fee_rate="2", coins=[coin]))
+    assert desk.proposal(swept)["amounts_sats"] == [most]
+    ok(cancel(desk, swept))
+    made(desk.propose(most, fee_rate="2", coins=[coin]))
+
+
+def test_p65_what_cannot_be_spent_is_refused_by_name(desk):
+    (free, gone) = deposited(desk, 100_000, 100_000)
+    psbt_id = made(desk.propose(90_000, fee_rate="1", coins=[gone]))
+    desk.sign_off(psbt_id)
+    desk.settle()
+    other = ok(desk.create_vault("Other"))
+    (foreign,) = desk.deposit(70_000, to=other["address"], blocks=1)
+    unknown = f"{'ab' * 32}:0"
+    (fresh,) = deposited(desk, 50_000, blocks=0)
+    problem = refused(
+        desk.propose(1_000, coins=[free, gone, fresh, f"{foreign}:0", f"{foreign}:1", unknown]),
+        422,
+        "VALIDATION",
+    )
+    assert faults(problem) == [
+        ("/coins/1", "spent"),
+        ("/coins/2", "unconfirmed"),
+        ("/coins/3", "unknown-coin"),
+        ("/coins/4", "unknown-coin"),
+        ("/coins/5", "unknown-coin"),
+    ]
+    assert gone in problem["detail"]
+    desk.mine()
+    made(desk.propose(1_000, coins=[free, fresh]))
+    problem = refused(desk.propose(1_000, coins=[fresh, free]), 409, "LOCKED_FUNDS")
+    assert faults(problem) == [("/coins/0", "reserved"), ("/coins/1", "reserved")]
+
+
+@pytest.mark.parametrize(
+    "coins",
+    [
+        [],
+        ["ab" * 32],
+        [f"{'AB' * 32}:0"],
+        [f"{'ab' * 32}:-1"],
+        [f"{'ab' * 32}:00"],
+        [f"{'ab' * 32}:4294967296"],
+        [f"{'ab' * 32}:0"] * 2,
+        [f"{'ab' * 32}:{place}" for place in range(101)],
+    ],
+)
+def test_what_names_no_coins_is_refused(desk, coins):
+    refused(desk.propose(1_000, coins=coins), 422, "VALIDATION")
+
+
+def test_p65_the_vaults_rules_hold(desk):
+    desk.vault = ok(desk.create_vault("Limited", limit="0.0005"))
+    (coin,) = deposited(desk, 200_000)
+    refused(desk.propose(60_000, coins=[coin]), 403, "VAULT_LIMIT_EXCEEDED")
+    where = {"workspace_id": 1, "vault_id": desk.vault["id"]}
+    bound = where | {"only_address_book": True, "maker_may_approve": True}
+    ok(desk.admin.post("/api/v1/update-vault-controls", bound))
+    refused(desk.propose(10_000, coins=[coin]), 403, "NOT_IN_ADDRESS_BOOK")
+    ok(desk.signers["alice"].post("/api/v1/freeze-vault", where))
+    refused(desk.propose(10_000, coins=[coin]), 409, "VAULT_FROZEN")
+
+
+def test_the_coin_for_the_vaults_tokens_is_not_taken(desk):
+    tokens = TokenDesk(desk)
+    tokens.fund(200_000)
+    tokens.started()
+    script = desk.policy.script_pubkey(0, 0).hex()
+    held = [
+        f"{coin.txid}:{coin.vout}"
+        for coin in desk.rows(ChainCoin, ChainCoin.spent_by.is_(None))
+        if coin.script_pubkey.hex() == script
+    ]
+    problem = refused(desk.propose(1_000, fee_rate="1", coins=held), 422, "VALIDATION")
+    assert "for its tokens" in problem["detail"]
+    back = [desk.vault["address"], CAFE]
+    made(desk.propose(20_000, 1_000, recipients=back, fee_rate="1", coins=held))
