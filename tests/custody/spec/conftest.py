@@ -1,13 +1,16 @@
-"""The specification beside the project, and a platform whose every record can be read."""
+"""The specification beside the project, a whole day of a platform held against it, and a platform whose
+every record can be read.
+"""
 
 from collections.abc import Iterator
 
 import pytest
 
+from tests.custody.spec.conformance import Comparison
+from tests.custody.spec.day import live
 from tests.custody.spec.reading import PATH, Specification, read
 from tests.custody.spec.shapes import Document
 from tests.custody.spec.staging import Stage, open_stage
-from tests.support.custody import Desk, open_desk
 
 
 @pytest.fixture(scope="session")
@@ -18,14 +21,11 @@ def specification() -> Specification:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    with open_desk(tmp_path_factory.mktemp("state")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def document(desk: Desk) -> Document:
-    return Document(desk.world.platform.asgi.openapi())
+def comparison(
+    specification: Specification, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Comparison]:
+    with live(tmp_path_factory.mktemp("state")) as day:
+        yield Comparison(specification, Document(day.desk.world.platform.asgi.openapi()), day)
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,13 @@
 the records.
 """
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATH = Path(__file__).parents[4] / "shared" / "spec" / "custody-platform-api.md"
+BESIDE = Path(__file__).parents[4] / "shared" / "spec" / "custody-platform-api.md"
+PATH = Path(os.environ.get("CUSTODY_TEST_SPECIFICATION", BESIDE))
 
 _NAME = re.compile(r"`(\w+)`")
 _TYPED = re.compile(r"`(\w+)` \(([^()]*(?:\([^()]*\))?[^()]*)\)")
@@ -39,6 +41,7 @@ class Specification:
     calls: dict[str, Call]
     records: dict[str, dict[str, str]]
     permissions: frozenset[str]
+    text: str
 
 
 def read(text: str) -> Specification:
@@ -49,7 +52,9 @@ def read(text: str) -> Specification:
     records = {
         title.split()[0]: fields for title, body in sections.items() if (fields := _record(title, body))
     }
-    return Specification(calls, records | _parts(text) | _members(sections), _named_permissions(sections))
+    return Specification(
+        calls, records | _parts(text) | _members(sections), _named_permissions(sections), text
+    )
 
 
 def _sections(text: str) -> list[tuple[str, str]]:
@@ -69,6 +74,11 @@ def rows(body: str) -> list[dict[str, str]]:
         elif not set(line) <= set("|-: "):
             found.append(dict(zip(head, cells, strict=True)))
     return found
+
+
+def conditions(text: str) -> dict[str, str]:
+    """What may go wrong, and what comes of it."""
+    return {row["Condition"]: row["Outcome"] for row in rows(dict(_sections(text))["Errors"])}
 
 
 def _call(title: str, body: str) -> Call | None:

@@ -106,6 +106,10 @@ class Document:
             return set(types) == {"array"} and self.is_a(types["array"]["items"], word.removesuffix("[]"))
         return word not in _JSON_TYPES or (bool(types) and set(types) <= _JSON_TYPES[word])
 
+    def is_any(self, schemas: list[Json], words: str, *, may_be_null: bool = False) -> bool:
+        """As `is_a`, of something whose schemas are its branches."""
+        return self.is_a({"anyOf": schemas}, words, may_be_null=may_be_null)
+
 
 def value_is(value: Json, words: str) -> bool:
     """Whether a value is what the words say."""
@@ -122,9 +126,28 @@ def value_is(value: Json, words: str) -> bool:
     return isinstance(value, _PYTHON_TYPES[word])
 
 
-def reach(value: Json, trail: tuple[Step, ...]) -> list[Json]:
-    """Every value at the end of the trail."""
+def find(value: Json, trail: tuple[Step, ...]) -> list[Json]:
+    """Every value at the end of the trail; where some of it is missing, none."""
     found = [value]
     for step in trail:
-        found = [item for each in found for item in (each if step == EACH else [each[step]])]
+        if step != EACH:
+            found = [item[step] for item in found if isinstance(item, dict) and step in item]
+        else:
+            found = [item for each in found if isinstance(each, list) for item in each]
     return found
+
+
+def in_words(document: Document, schema: Json) -> str:
+    """A schema's type, as briefly as the specification writes one."""
+    kinds = []
+    for branch in document.branches(schema):
+        kind = branch.get("type", "anything")
+        wrapped = [name for name, (inner, _) in _WRAPPED.items() if inner in branch.get("properties", ())]
+        if wrapped and "Valid" in branch["properties"]:
+            kind = wrapped[0]
+        elif kind == "array":
+            kind = f"{in_words(document, branch['items'])}[]"
+        elif "enum" in branch or "const" in branch:
+            kind = ", ".join(f"`{word}`" for word in branch.get("enum", [branch.get("const")]))
+        kinds.append(kind)
+    return " or ".join(dict.fromkeys(kinds))

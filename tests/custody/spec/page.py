@@ -1,0 +1,75 @@
+"""docs/conformance.md, from the comparison."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import fill
+
+from tests.custody.spec.conformance import Comparison, Line, Row
+from tests.custody.spec.reading import conditions
+
+PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
+TITLE = """# The platform's API beside its specification
+
+Each endpoint that the specification names, field by field: what it tells, what the OpenAPI document says, and
+what a running platform answered. `tests/custody/spec/day.py` asks each of them with what the specification
+names and with nothing else; a field counts as taken where such a call succeeded. *Not shown*: the
+specification is silent, and the server decided. Made by `python -m tests.custody.spec`; a test makes it anew
+and compares.
+"""
+
+
+def render(done: Comparison) -> str:
+    exact = sum(not row.wrong for row in done.rows)
+    summary = [_summed(number, row) for number, row in enumerate(done.rows, start=1)]
+    parts = [
+        TITLE,
+        f"**{exact} of {len(done.rows)} endpoints are exact.**\n",
+        _table(("", "endpoint", "permission", "taken", "answered", "result"), summary),
+        "## What may go wrong\n\nThe specification's conditions, as they came to be on that day.\n",
+        _table(("condition", "the specification", "the server"), list(_conditions(done))),
+        "## Field by field\n",
+        *(_detail(number, row) for number, row in enumerate(done.rows, start=1)),
+    ]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _summed(number: int, row: Row) -> tuple[str, ...]:
+    (permission,) = (line.served for line in row.lines if line.part == "permission")
+    asked = [line for line in row.lines if line.part == "asked"]
+    answered = [line for line in row.lines if line.part not in {"asked", "permission", "method"}]
+    return (
+        str(number), f"`{row.method} {row.path}`", permission, _share(asked), _share(answered), row.verdict
+    )  # fmt: skip
+
+
+def _share(lines: list[Line]) -> str:
+    return f"{sum(line.is_exact for line in lines)} of {len(lines)}" if lines else "not shown"
+
+
+def _conditions(done: Comparison) -> Iterator[tuple[str, ...]]:
+    for condition, outcome in conditions(done.specification.text).items():
+        yield condition, outcome, done.day.told.get(condition, "**not shown**")
+
+
+def _detail(number: int, row: Row) -> str:
+    lines = [
+        (line.part, f"`{line.name}`" if line.name else "", line.told, line.served, line.live or "-")
+        for line in row.lines
+    ]
+    head = f"### {number}. `{row.method} {row.path}`\n\n{row.verdict[0].upper()}{row.verdict[1:]}.\n"
+    return "\n".join(
+        [head, _table(("", "name", "the specification", "OpenAPI", "live"), lines), *_beyond(row)]
+    )
+
+
+def _beyond(row: Row) -> Iterator[str]:
+    """A call that leaves these out succeeded, where the specification tells what is asked at all."""
+    if row.beyond:
+        is_told = any(line.part == "asked" for line in row.lines)
+        said = "The server also takes, where wanted:" if is_told else "The server takes, of its own decision:"
+        yield fill(f"{said} {', '.join(f'`{name}`' for name in row.beyond)}.", 110) + "\n"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(each)} |\n" for each in lines)
