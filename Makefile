@@ -15,7 +15,7 @@ help:
 	@echo "make test          the whole suite (HWI=/path/to/HWI: with another one than the locked)"
 	@echo "make lint          ruff, mypy, import contracts"
 	@echo "make format        ruff's fixes and layout"
-	@echo "make bench         the figures of docs/performance.md; takes minutes"
+	@echo "make bench         the figures of docs/understand/performance.md; takes minutes"
 	@echo "make fuzz          every door that reads what others wrote, fuzzed for SECONDS=60 each (TARGETS=\"psbt tokens\")"
 	@echo "make fuzz-keep     fold what was found into fuzz/corpus/"
 	@echo "make lock          resolve every dependency again into lock/"
