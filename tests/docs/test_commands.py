@@ -15,24 +15,11 @@ import pytest
 
 from custody.cli.program import app as custody
 from signerd.cli.program import app as signerd
-from tests.support.pages import PAGES, ROOT, named
+from tests.support.pages import PAGES, ROOT, command_lines, named
 
 PROGRAMS = {"signerd": signerd, "custody": custody}
 INLINE = re.compile(r"`((?:signerd|custody) [^`…]+)`")
 READ = [*PAGES, ROOT / "README.md"]
-
-
-def lines(page):
-    """The lines of ours in a block: between fences for a shell, or indented by four."""
-    fence = None
-    for line in re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8")).splitlines():
-        if line.lstrip().startswith("```"):
-            fence = None if fence is not None else line.strip()
-            continue
-        bare = re.sub(r"\s+#.*$", "", line.strip())
-        in_block = line.startswith("    ") if fence is None else fence in {"```", "```sh"}
-        if in_block and re.match(r"(signerd|custody) [a-z-]", bare) and "…" not in bare and "[" not in bare:
-            yield bare
 
 
 def found(program, arguments, *, whole):
@@ -77,7 +64,7 @@ def fault(line, *, whole):
 
 @pytest.mark.parametrize("page", READ, ids=named)
 def test_its_commands_are_the_programs(page):
-    wrong = [fault(line, whole=True) for line in lines(page)]
+    wrong = [fault(line, whole=True) for line in command_lines(page)]
     wrong += [fault(line, whole=False) for line in INLINE.findall(page.read_text(encoding="utf-8"))]
     assert [one for one in wrong if one] == []
 

@@ -1,6 +1,7 @@
 """The documents as a reader meets them: pages, headings, links."""
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from unicodedata import normalize
@@ -31,6 +32,19 @@ def anchors(path: Path) -> frozenset[str]:
 def links(path: Path) -> list[str]:
     """To other pages and files, and within the page."""
     return [link for link in _LINK.findall(prose(path)) if not re.match(r"[a-z]+:", link)]
+
+
+def command_lines(path: Path) -> Iterator[str]:
+    """The lines of ours in a block: between fences for a shell, or indented by four."""
+    fence: str | None = None
+    for line in re.sub(r"\\\n\s*", " ", path.read_text(encoding="utf-8")).splitlines():
+        if line.lstrip().startswith("```"):
+            fence = None if fence is not None else line.strip()
+            continue
+        bare = re.sub(r"\s+#.*$", "", line.strip())
+        in_block = line.startswith("    ") if fence is None else fence in {"```", "```sh"}
+        if in_block and re.match(r"(signerd|custody) [a-z-]", bare) and "…" not in bare and "[" not in bare:
+            yield bare
 
 
 def _slug(heading: str) -> str:
