@@ -26,6 +26,7 @@ PLAIN = [
     "page",
     "payments",
     "pinning",
+    "rules",
 ]
 HIGHEST_GRADE, LONGEST_SENTENCE = 9, 32
 # Left: what is not written. Right: what is.
