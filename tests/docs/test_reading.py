@@ -19,6 +19,7 @@ PLAIN = [
     "airgap",
     "approving",
     "backup",
+    "brought",
     "emergency",
     "first-steps",
     "install",
