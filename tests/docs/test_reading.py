@@ -20,6 +20,7 @@ PLAIN = [
     "approving",
     "backup",
     "brought",
+    "cli",
     "emergency",
     "first-steps",
     "install",
