@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import TypeVar
 
 from firmware_bridge.errors import BridgeError
 from signerd.cli.terminal import status_of
 from signerd.core.checks.table import CHECKS, Stage
 from signerd.errors import SignerdError
 
+Error = TypeVar("Error", bound=Exception)
 ERROR, CHECK, DEVICE = "error", "check", "device outcome"
 
 
@@ -124,19 +126,18 @@ def table() -> Mapping[str, Explained]:
     return MappingProxyType({one.code: one for one in sorted(found, key=lambda one: one.kind == ERROR)})
 
 
-def leaves(kind: type[Exception]) -> Iterator[type[Exception]]:
-    below = kind.__subclasses__()
-    if not below:
-        yield kind
-    for one in below:
-        yield from leaves(one)
+def coded(kind: type[Error]) -> Iterator[type[Error]]:
+    """The classes below that have a code of their own."""
+    for one in kind.__subclasses__():
+        if "code" in vars(one):
+            yield one
+        yield from coded(one)
 
 
 def _of_errors() -> Iterator[Explained]:
-    for leaf in leaves(SignerdError):
-        assert issubclass(leaf, SignerdError)
-        if leaf.code in _ERRORS:
-            yield Explained(leaf.code, ERROR, _ERRORS[leaf.code], leaf.default_hint, status_of(leaf))
+    for kind in coded(SignerdError):
+        if kind.code in _ERRORS:
+            yield Explained(kind.code, ERROR, _ERRORS[kind.code], kind.default_hint, status_of(kind))
 
 
 def _of_checks() -> Iterator[Explained]:
@@ -147,6 +148,5 @@ def _of_checks() -> Iterator[Explained]:
 
 
 def _of_devices() -> Iterator[Explained]:
-    for leaf in leaves(BridgeError):
-        assert issubclass(leaf, BridgeError)
-        yield Explained(leaf.code, DEVICE, leaf.sentence, leaf.hint)
+    for kind in coded(BridgeError):
+        yield Explained(kind.code, DEVICE, kind.sentence, kind.hint)

@@ -7,15 +7,15 @@ from click.testing import CliRunner
 
 from firmware_bridge.errors import BridgeError
 from signerd.cli import explained
-from signerd.cli.explained import leaves, table
+from signerd.cli.explained import coded, table
 from signerd.cli.program import app
 from signerd.cli.terminal import status_of
 from signerd.core.checks.table import CHECKS
 from signerd.errors import InvalidRequest, SignerdError, StaleApproval
 from tests.support.code_page import PAGE, page
 
-ERRORS = {leaf.code for leaf in leaves(SignerdError) if leaf.__module__.startswith("signerd.")}
-OUTCOMES = {leaf.code for leaf in leaves(BridgeError)}
+ERRORS = {kind.code for kind in coded(SignerdError) if kind.__module__.startswith("signerd.")}
+OUTCOMES = {kind.code for kind in coded(BridgeError)}
 
 
 def explain(*arguments):
