@@ -9,15 +9,16 @@ TARGETS ?=
 # Hundreds of interpreters start in the tests: without a cache each compiles the project again, and each worker every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test lint format bench fuzz fuzz-keep lock deb audit release clean
+.PHONY: help venv demo test lint format bench fuzz fuzz-keep lock deb docs audit release clean
 help:
 	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person; TOKENS=1: then a token)"
 	@echo "make test          the whole suite (HWI=/path/to/HWI: with another one than the locked)"
 	@echo "make lint          ruff, mypy, import contracts"
 	@echo "make format        ruff's fixes and layout"
-	@echo "make bench         the figures of docs/performance.md; takes minutes"
+	@echo "make bench         the figures of docs/understand/performance.md; takes minutes"
 	@echo "make fuzz          every door that reads what others wrote, fuzzed for SECONDS=60 each (TARGETS=\"psbt tokens\")"
 	@echo "make fuzz-keep     fold what was found into fuzz/corpus/"
+	@echo "make docs          the documents as a site, in site/: open site/index.html, it needs no network"
 	@echo "make lock          resolve every dependency again into lock/"
 	@echo "make deb           a Debian package for this release of Debian, into dist/"
 	@echo "make audit         known weaknesses of what is locked; asks PyPI's database over the network"
@@ -64,6 +65,17 @@ $(VENV)/.fuzz: $(VENV)/.installed lock/fuzz.txt
 lock: venv
 	UV=$(BIN)/uv sh tools/lock
 
+docs: $(VENV)-docs/.installed
+	@NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet --clean
+	@$(VENV)-docs/bin/python tools/site/check.py site
+	@echo "The site is in site/: open site/index.html."
+
+# What builds the site is no part of the environment that tests run in.
+$(VENV)-docs/.installed: $(VENV)/.installed lock/docs.txt
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(VENV)-docs
+	@$(BIN)/uv pip install --quiet --python $(VENV)-docs/bin/python --require-hashes --only-binary :all: -r lock/docs.txt
+	@touch $@
+
 deb: venv
 	@UV=$(BIN)/uv sh tools/deb
 
@@ -80,4 +92,4 @@ $(VENV)-release/.installed: $(VENV)/.installed lock/release.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-release state dist
+	rm -rf $(VENV) $(VENV)-release $(VENV)-docs state dist site

@@ -1,4 +1,4 @@
-"""``python -m benchmarks [NAME…]``: the figures of docs/performance.md,
+"""``python -m benchmarks [NAME…]``: the figures of docs/understand/performance.md,
 as ratios against a peer in the same run.
 """
 

@@ -1,1 +1,1 @@
-"""Part of the house; see docs/architecture.md."""
+"""Part of the house; see docs/understand/architecture.md."""

@@ -45,7 +45,7 @@ class Bridge:
     Ledger returns when it registers a vault; by default it is kept until the program ends. No device is
     opened before `refresh`, `watch` or an operation, and nothing waits without a deadline. `turn` coordinates
     with other programs that use the same devices (`turns_in`). `sandbox`: each worker gives up what its
-    device does not need, before it opens it (docs/sandboxes.md); a `spawner` decides for itself.
+    device does not need, before it opens it (docs/understand/sandboxes.md); a `spawner` decides for itself.
 
     Every operation raises leaves of `BridgeError`. After any of them the next operation works.
     """

@@ -308,7 +308,8 @@ class LooserSettings(ConfigError):
 class RulesInvalid(ConfigError):
     code = "rules-invalid"
     default_hint = (
-        "Correct the line; `signerd rules show --file FILE` reads it again. docs/rules.md has an example."
+        "Correct the line; `signerd rules show --file FILE` reads it again. "
+        "docs/sign/rules.md has an example."
     )
 
 
@@ -546,7 +547,7 @@ class AnswerMissing(SetupError):
 
 class NotOnThisSystem(SetupError):
     code = "not-on-this-system"
-    default_hint = "docs/install.md says what there is for which system."
+    default_hint = "docs/sign/install.md says what there is for which system."
 
 
 class NeedsRoot(SetupError):

@@ -1,5 +1,5 @@
 """``custody change list``, ``confirm`` and ``decline``: what one member asks for and another one confirms
-(docs/second-person.md); and how a command asks for it.
+(docs/operate/second-person.md); and how a command asks for it.
 """
 
 import json

@@ -1,5 +1,5 @@
 """Tokens: their records, the calls on them, what vaults hold, and who may receive them (CPT-1,
-docs/tokens.md).
+docs/understand/tokens.md).
 """
 
 import re
@@ -60,7 +60,7 @@ RawUnits = Annotated[
     BeforeValidator(_raw_units),
     Field(examples=["100000"]),
 ]
-# The canonical JSON of a deployment is at most 80,000 bytes (docs/tokens.md).
+# The canonical JSON of a deployment is at most 80,000 bytes (docs/understand/tokens.md).
 BytecodeText = Annotated[str, StringConstraints(max_length=80_000)]
 AddressText = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ADDRESS_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Changes that need a second person: one member asks, another confirms (docs/second-person.md)."""
+"""Changes that need a second person: one member asks, another confirms (docs/operate/second-person.md)."""
 
 from enum import StrEnum
 from typing import Annotated

@@ -186,13 +186,13 @@ class ProposalSigner(Shape):
 
 
 class DecodedCall(Shape):
-    """What a proposal's own bytes do to a token (CPT-1, docs/tokens.md). Raw units are whole numbers in text.
+    """What a proposal's own bytes do to a token (CPT-1, docs/understand/tokens.md). Raw units are whole numbers in text.
 
     ``words`` is the sentence that a signer reads, ``data_hex`` what the device shows. ``ticker`` and the amounts in whole tokens
     are null where the token's bytecode is not known. A signer's machine decodes the PSBT by itself and compares.
 
     ``whitelist_count`` and ``whitelist_hash``: of a deployment whose bytecode is known, how many addresses it lists from the start, and
-    the SHA-256 of that list (docs/tokens.md).
+    the SHA-256 of that list (docs/understand/tokens.md).
     """  # noqa: E501
 
     function: Label

@@ -1,5 +1,5 @@
 """Service accounts: accounts of programs, with rights, networks and an end of their own
-(docs/service-accounts.md).
+(docs/operate/service-accounts.md).
 """
 
 from enum import StrEnum

@@ -1,1 +1,1 @@
-"""The platform's server; see docs/architecture.md."""
+"""The platform's server; see docs/understand/architecture.md."""

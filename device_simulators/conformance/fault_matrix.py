@@ -1,7 +1,7 @@
 """What happens when something goes wrong in the middle of a signature: for each make and each fault, the
 outcome. As data.
 
-`test_faults.py` runs each cell, and the project's docs/devices.md shows them as a table.
+`test_faults.py` runs each cell, and the project's docs/build/devices.md shows them as a table.
 """
 
 import asyncio

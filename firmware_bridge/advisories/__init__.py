@@ -5,7 +5,7 @@ the package.
     listed = load_list(data, signature, key)    # a newer list, signed by whom the caller trusts
     flaws = known_flaws(device, listed)
 
-A list is no guarantee, and a device may lie about its version: see docs/devices.md.
+A list is no guarantee, and a device may lie about its version: see docs/build/devices.md.
 """
 
 from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, firmware_known

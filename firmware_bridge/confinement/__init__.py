@@ -1,8 +1,8 @@
 """What a worker gives up before it opens its device, so that one that a device has taken over reaches that
 device and the pipe to the bridge, and nothing else.
 
-`no_new_privs` and limits always, Landlock and seccomp where the kernel has them. docs/sandboxes.md has the
-table of what each kind of device needs, and from which source.
+`no_new_privs` and limits always, Landlock and seccomp where the kernel has them.
+docs/understand/sandboxes.md has the table of what each kind of device needs, and from which source.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What a deployment commits to by hash: the whole token, as canonical JSON (docs/tokens.md)."""
+"""What a deployment commits to by hash: the whole token, as canonical JSON (docs/understand/tokens.md)."""
 
 import itertools
 import re

@@ -1,5 +1,5 @@
 """The bytes that a token transaction carries: CPT-1, read strictly and written in one way only
-(docs/tokens.md).
+(docs/understand/tokens.md).
 
 Every value is valid once it exists, and every value has exactly one encoding: what decodes encodes to the
 same bytes.

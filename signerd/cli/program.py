@@ -16,6 +16,7 @@ from signerd.cli import (
     daemon,
     debug,
     devices,
+    explain,
     kit,
     proposals,
     rules,
@@ -94,6 +95,7 @@ for command in (
     backup.restore,
     kit.kit,
     daemon.doctor,
+    explain.explain,
     daemon.completion,
 ):
     app.command()(command)

@@ -56,8 +56,9 @@ STATUSES: Mapping[type[e.SignerdError], Exit] = MappingProxyType(
 )
 
 
-def status_of(error: e.SignerdError) -> Exit:
-    return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), Exit.FAILED)
+def status_of(error: e.SignerdError | type[e.SignerdError]) -> Exit:
+    leaf = error if isinstance(error, type) else type(error)
+    return next((STATUSES[kind] for kind in leaf.__mro__ if kind in STATUSES), Exit.FAILED)
 
 
 def fail(error: SignerdError, *, as_json: bool) -> Exit:

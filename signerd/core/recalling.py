@@ -2,7 +2,7 @@
 
 The platform's proposals carry them. One that verifies by our key counts as made here, for every check and
 limit. The platform can leave signatures out of what it shows: what it hides, no restored journal can know
-(docs/backup.md).
+(docs/sign/backup.md).
 """
 
 import hashlib

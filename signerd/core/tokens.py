@@ -1,5 +1,5 @@
-"""What this machine knows of tokens: only what bytes prove (docs/tokens.md), and how much of it a device
-shows (S28).
+"""What this machine knows of tokens: only what bytes prove (docs/understand/tokens.md), and how much of it
+a device shows (S28).
 
 A contract's id is the txid of its deployment, which carries the hash of the bytecode. These two prove the
 token's name, decimals, supplies and first owner; the platform's word is not needed for any of them.

@@ -102,5 +102,5 @@ What there is to see, all of it running until you stop it
       {Path(executable).parent}/custody fund ADDRESS 0.1 --state {demo.platform_state}
       {Path(executable).parent}/custody mine 1 --state {demo.platform_state}
   {demo.root}/logs has what each program says
-  docs/architecture.md has how it fits together; README.md, how to go on with real hardware
+  docs/understand/architecture.md has how it fits together; docs/sign/first-steps.md, the way with hardware
 """

@@ -35,7 +35,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
             "It signs transactions, and the texts of its own platform."
         ),
         "installudevrules": "it needs root, which signerd never has. "
-        "docs/devices.md says where the rules are.",
+        "docs/build/devices.md says where the rules are.",
     }
 )
 NO_PASSWORDS = (

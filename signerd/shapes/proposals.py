@@ -95,7 +95,7 @@ class TokenView(Answer):
     only the chain knows. ``notes``: what to know before looking at the device.
 
     ``listed``: of a deployment every address that its bytecode lists from the start, in the order there; ``listed_hash``: the SHA-256
-    of that list (docs/tokens.md). No device shows either.
+    of that list (docs/understand/tokens.md). No device shows either.
     """
 
     sentence: str

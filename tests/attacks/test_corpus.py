@@ -22,7 +22,7 @@ from tests.attacks.rules import RULES
 from tests.support.documented import located
 
 REPOSITORY = Path(__file__).parents[2]
-THREAT_MODEL = (REPOSITORY / "docs" / "threat-model.md").read_text(encoding="utf-8")
+THREAT_MODEL = (REPOSITORY / "docs" / "understand" / "threat-model.md").read_text(encoding="utf-8")
 NUMBERS = [f"S{number}" for number in range(1, 31)]
 
 
@@ -117,7 +117,7 @@ def test_every_check_meets_a_case_of_every_attack_that_its_row_names(name, numbe
     assert (name, number) in met(), (
         f"the check {name!r} names {number}, and no case of {number} in tests/attacks/corpus is refused, "
         "held or "
-        f"warned of by it: add a Recipe of {number} to tests/attacks/recipes (docs/adding/check.md)"
+        f"warned of by it: add a Recipe of {number} to tests/attacks/recipes (docs/build/adding/check.md)"
     )
 
 
@@ -135,7 +135,7 @@ def test_every_hostile_proposal_has_a_guard_that_is_taken_away():
     assert unguarded == []
 
 
-# --- docs/threat-model.md -----------------------------------------------------------------------------------
+# --- docs/understand/threat-model.md ------------------------------------------------------------------------
 
 
 def rows() -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""The tables of docs/threat-model.md name tests, and each of them is there.
+"""The tables of docs/understand/threat-model.md name tests, and each of them is there.
 
 Of the platform (P), a wrong or broken node (N), a hostile explorer (E).
 """

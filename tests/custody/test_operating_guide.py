@@ -1,4 +1,4 @@
-"""The Python of docs/operating.md as it stands there:
+"""The Python of docs/operate/platform.md as it stands there:
 from nothing to a vault of three signers, through the SDK.
 """
 
@@ -16,7 +16,7 @@ from multisig import Network, Sats
 from tests.support.asgi import asgi_transport
 from tests.support.platform import PASSWORD, World, key_offer, open_world, seed, sign_challenge
 
-GUIDE = Path(__file__).parents[2] / "docs" / "operating.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "operate" / "platform.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
 ADMINISTRATOR = "admin@example.org"
 SIGNERS = [f"signer{number}@example.org" for number in (1, 2, 3)]

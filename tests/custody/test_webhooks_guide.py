@@ -1,4 +1,4 @@
-"""What docs/webhooks.md says and shows is so: its examples run, and its table is the platform's."""
+"""What docs/build/webhooks.md says and shows is so: its examples run, and its table is the platform's."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ from custody.schemas.webhooks import TOLERANCE, EventKind, WebhookEvent, signatu
 from custody.server.domain.retries import RETRIES
 from custody.server.domain.webhooks import CARRIES
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "build" / "webhooks.md").read_text(encoding="utf-8")
 SECRET = "whsec_of-this-test"
 EVENT = WebhookEvent(
     id="e1", sequence=1, kind="ping", workspace_id=1, created_at=datetime(2026, 3, 1, tzinfo=UTC), data={}

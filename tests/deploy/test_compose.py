@@ -138,7 +138,7 @@ def test_the_image_is_built_from_what_is_locked() -> None:
 
 
 def test_the_guide_names_every_file_and_variable(compose: dict[str, Any]) -> None:
-    guide = (ROOT / "docs" / "operating" / "containers.md").read_text()
+    guide = (ROOT / "docs" / "operate" / "containers.md").read_text()
     assert "No container engine ran" in " ".join(guide.split())
     asked = set(re.findall(r"\$\{(\w+):\?", FILE.read_text()))
     assert {name for name in (*asked, *compose["secrets"]) if name not in guide} == set()

@@ -1,4 +1,4 @@
-"""The tables of docs/devices.md are the conformance suite's own data."""
+"""The tables of docs/build/devices.md are the conformance suite's own data."""
 
 from tests.support import device_tables
 

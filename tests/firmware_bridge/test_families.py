@@ -151,7 +151,7 @@ def test_the_bus_lists_what_hwi_can_reach_by_hwis_own_ways():
 
 @pytest.mark.parametrize("family", Family)
 def test_every_family_is_complete(family):
-    """The table in docs/adding/device-family.md."""
+    """The table in docs/build/adding/device-family.md."""
     from firmware_bridge import hwi_client
 
     assert maker_of(family).name

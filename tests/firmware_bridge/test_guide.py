@@ -1,4 +1,4 @@
-"""The examples of docs/firmware_bridge.md, run as they stand there, against virtual devices."""
+"""The examples of docs/build/firmware_bridge.md, run as they stand there, against virtual devices."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from tests.support.elsewhere import Elsewhere
 pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "firmware_bridge.md"
+GUIDE = ROOT / "docs" / "build" / "firmware_bridge.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
 VAULT = rigs.make_vault()
 

@@ -1,4 +1,6 @@
-"""The list of checksums, signed and checked with the very commands of docs/releasing.md, by a test's key."""
+"""The list of checksums, signed and checked with the very commands of docs/build/releasing.md,
+by a test's key.
+"""
 
 import re
 import shlex
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
-PAGE = (Path(__file__).parents[2] / "docs" / "releasing.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "build" / "releasing.md").read_text()
 SIGN, VERIFY = re.findall(r"^    (ssh-keygen -Y .*)$", PAGE, re.MULTILINE)
 (CHECK,) = re.findall(r"^    (sha256sum --check .*)$", PAGE, re.MULTILINE)
 

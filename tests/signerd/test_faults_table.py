@@ -1,4 +1,4 @@
-"""The table of faults in docs/threat-model.md names tests, and each of them is there (F)."""
+"""The table of faults in docs/understand/threat-model.md names tests, and each of them is there (F)."""
 
 from tests.support.documented import missing_tests, rows
 

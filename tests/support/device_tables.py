@@ -1,4 +1,4 @@
-"""Two tables of docs/devices.md: how a fault ends on each make, and what each model does in each situation.
+"""Two tables of docs/build/devices.md: how a fault ends on each make, and what each model does.
 
 `python -m tests.support.device_tables` writes the second one between its two marks.
 """
@@ -11,7 +11,7 @@ from device_simulators.conformance.situations import SITUATIONS
 from device_simulators.transcripts import Entry, Evidence, load_all
 from firmware_bridge import Family
 
-DOCS = Path(__file__).parents[2] / "docs" / "devices.md"
+DOCS = Path(__file__).parents[2] / "docs" / "build" / "devices.md"
 _BEGIN, _END = "<!-- transcripts: begin -->\n", "<!-- transcripts: end -->\n"
 _OWN_WORDS = {"answered", "signed", "absent"}
 

@@ -1,10 +1,10 @@
-"""The tables of docs/threat-model.md: what they name must be there."""
+"""The tables of docs/understand/threat-model.md: what they name must be there."""
 
 import re
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-DOCUMENT = TESTS.parent / "docs" / "threat-model.md"
+DOCUMENT = TESTS.parent / "docs" / "understand" / "threat-model.md"
 ROW = re.compile(r"^\| (?P<subject>[^|]+) \| (?P<tests>[^|]+) \|$", re.MULTILINE)
 NAMED = re.compile(r"`(?P<path>[\w/]+\.py)?::(?P<name>\w+)`")
 FILE = re.compile(r"`(?P<path>[\w/]+\.py)`")

@@ -1,4 +1,4 @@
-"""What the platform's source writes into its log, and what docs/operating/logs.md says of it."""
+"""What the platform's source writes into its log, and what docs/operate/logs.md says of it."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "custody" / "server"
-DOCUMENT = ROOT / "docs" / "operating" / "logs.md"
+DOCUMENT = ROOT / "docs" / "operate" / "logs.md"
 LEVELS = {"debug": "debug", "info": "info", "warning": "warning", "error": "error", "exception": "error"}
 ROW = re.compile(
     r"^\| `(?P<event>[^`]+)` \| (?P<levels>[^|]+) \|(?P<fields>[^|]*)\| (?P<meaning>[^|]+) \|$",

@@ -3,7 +3,7 @@
 ``CUSTODY_CHAIN_MAINNET`` (``_TESTNET4``, ``_SIGNET``, ``_REGTEST``) is ``bitcoind:http://127.0.0.1:8332``,
 ``esplora:https://…`` or ``embedded``; what else a node needs stands in variables that begin with that name.
 Where none is set, the platform has the embedded regtest chain, which may also stand for a signet (ADR 6). See
-docs/operating/chain.md.
+docs/operate/chain.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ OpenBackend = EmbeddedChain | CoreBackend | EsploraBackend
 class ChainMisconfigured(Misconfigured):
     """A setting that makes no sense. No value is repeated: one may hold a password (P49)."""
 
-    hint = "Correct it and start again. docs/operating/chain.md has the settings."
+    hint = "Correct it and start again. docs/operate/chain.md has the settings."
 
 
 @dataclass(frozen=True)

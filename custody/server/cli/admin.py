@@ -90,7 +90,7 @@ def _warn_without_backend(settings: "Settings", chain: Network) -> None:
         setting = f"{PREFIX}{chain.name}"
         aside(
             f"Warning: no backend for {chain} is configured: nothing is seen there, and nothing is sent.\n"
-            f"  Set {setting} before custody serve; docs/operating/chain.md has the settings."
+            f"  Set {setting} before custody serve; docs/operate/chain.md has the settings."
         )
 
 

@@ -1,7 +1,7 @@
 """``custody audit``: checks the audit log, signs checkpoints of it, and exports it for an auditor to check
 elsewhere.
 
-Exit status: 0 everything agrees, 11 something is wrong and named; the others as docs/cli.md has them.
+Exit status: 0 everything agrees, 11 something is wrong and named; the others as docs/sign/cli.md has them.
 """
 
 import re

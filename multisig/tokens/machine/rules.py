@@ -1,5 +1,5 @@
-"""What each function does, and when it does nothing: one rule for each, in one table (docs/tokens.md, "What
-calls do").
+"""What each function does, and when it does nothing: one rule for each, in one table ("What
+calls do" in docs/understand/tokens.md).
 
 A rule reads and writes one token. It raises `NoEffect` with the reason, and then nothing at all has changed.
 """

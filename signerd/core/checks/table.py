@@ -2,7 +2,7 @@
 
 A row is all that registers a check. The review runs the rows, the configuration lowers what a row lets it
 lower, and the settings, the page, the terminal and ``/v1`` show its name and sentence. A name is stable:
-programs, configurations and journals hold it. ``docs/adding/check.md`` says how to add one.
+programs, configurations and journals hold it. ``docs/build/adding/check.md`` says how to add one.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""A treasurer's day, in the words of docs/treasurer.md: each of its commands is run as it stands there."""
+"""A treasurer's day, in the words of docs/operate/treasurer.md: each command is run as it stands."""
 
 import json
 import re
@@ -19,7 +19,8 @@ from tests.support.platform import PASSWORD
 from tests.support.sdk import sdk
 from tests.support.wallets import foreign_script
 
-PAGE = (Path(__file__).parents[3] / "docs" / "treasurer.md").read_text(encoding="utf-8").replace("\\\n", "")
+GUIDE = Path(__file__).parents[3] / "docs" / "operate" / "treasurer.md"
+PAGE = GUIDE.read_text(encoding="utf-8").replace("\\\n", "")
 COMMANDS = [shlex.split(line) for line in re.findall(r"^    custody (.*)$", PAGE, re.MULTILINE)]
 
 

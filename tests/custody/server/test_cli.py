@@ -211,7 +211,7 @@ def test_the_embedded_chain_is_one_process_alone(tmp_path: Path, command: list[s
     answer = custody(*command, "--state", str(tmp_path))
     assert answer.exit_code == Exit.STATE
     assert "The embedded chain lives in the one process" in answer.stderr
-    assert "docs/operating/scale.md" in answer.stderr
+    assert "docs/operate/scale.md" in answer.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""docs/operating/logs.md names every event that the source writes,
+"""docs/operate/logs.md names every event that the source writes,
 with its levels and its fields, and no other.
 """
 

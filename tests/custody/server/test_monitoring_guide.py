@@ -1,4 +1,4 @@
-"""docs/operating/monitoring.md: every metric that it names is one, with the labels that it names,
+"""docs/operate/monitoring.md: every metric that it names is one, with the labels that it names,
 and every alert has its words.
 """
 
@@ -12,7 +12,7 @@ from custody.server.service.operations.status import ChainFigures, Figures, JobF
 from custody.server.store import Store, sqlite_url
 from tests.support.platform import START, Clock
 
-GUIDE = Path(__file__).parents[3] / "docs" / "operating" / "monitoring.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "operate" / "monitoring.md"
 METRIC = re.compile(r"\b(?:custody|process)_[a-z_]+\b")
 OURS = re.compile(r"\bcustody_[a-z_]+\b")
 FIGURES = Figures(

@@ -1,4 +1,4 @@
-"""Writes docs/conformance.md anew."""
+"""Writes docs/understand/conformance.md anew."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,5 +1,5 @@
 """The specification's 42 endpoints against the OpenAPI document and what a running platform answered, field
-by field, and the page that says so: docs/conformance.md.
+by field, and the page that says so: docs/understand/conformance.md.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""docs/conformance.md, from the comparison."""
+"""docs/understand/conformance.md, from the comparison."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from textwrap import fill
 from tests.custody.spec.conformance import Comparison, Line, Row
 from tests.custody.spec.reading import conditions
 
-PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
+PAGE = Path(__file__).parents[3] / "docs" / "understand" / "conformance.md"
 TITLE = """# The platform's API beside its specification
 
 Each endpoint that the specification names, field by field: what it tells, what the OpenAPI document says, and

@@ -56,7 +56,7 @@ def test_no_two_rows_are_about_one_device_and_each_has_its_source():
         assert all(o.until < row.since or row.until < o.since for o in others)
 
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "issuing-a-token.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[3] / "docs" / "operate" / "issuing-a-token.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("row", DATA_SCREENS, ids=lambda row: f"{row.model} {row.since}")

@@ -1,4 +1,4 @@
-"""The example in docs/devices.md, run as it stands there."""
+"""The example in docs/build/devices.md, run as it stands there."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.support.airgap import CardDevice
 from tests.support.coldcard import SEED, VAULT
 from tests.support.wallets import make_spend
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "devices.md"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "build" / "devices.md"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A second decoder of CPT-1, written from docs/tokens.md in another way:
+"""A second decoder of CPT-1, written from docs/understand/tokens.md in another way:
 one regular expression a form, no reader.
 
 It shares nothing with `multisig.tokens`: what both understand alike is what the page says.

@@ -1,4 +1,4 @@
-"""docs/tokens.md is what other implementations are written from: its figures are the code's."""
+"""docs/understand/tokens.md is what other implementations are written from: its figures are the code's."""
 
 import re
 
@@ -6,7 +6,7 @@ from multisig.tokens import Function, bytecode_hash, decode_payload, encode_payl
 from multisig.tokens.names import _HIDDEN
 from tests.support.vectors import ROOT
 
-PAGE = (ROOT / "docs" / "tokens.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "understand" / "tokens.md").read_text(encoding="utf-8")
 
 
 def blocks(language=""):

@@ -1,4 +1,4 @@
-"""docs/cli.md, docs/client.md and the program say the same; every command answers a program, too."""
+"""docs/sign/cli.md, docs/build/client.md and the program say the same; every command answers a program."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from signerd.cli.program import app
 from signerd.cli.terminal import Exit
 from signerd.doctor.examining import CHECKS
 
-PAGE = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "sign" / "cli.md").read_text()
 # What prints something else than an answer.
 WITHOUT_JSON = {"completion", "demo"}
 

@@ -1,4 +1,4 @@
-"""Being paired, over TCP, in both shells; and the text of docs/client.md, run as it stands there."""
+"""Being paired, over TCP, in both shells; and the text of docs/build/client.md, run as it stands there."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ from signerd.client import AsyncDaemonClient, DaemonClient, store_token, stored_
 from signerd.errors import NotAllowed, NotPaired, UnsafeFolder
 from tests.support.served import make_outer, served_daemon
 
-PAGE = Path(__file__).parents[3] / "docs" / "client.md"
+PAGE = Path(__file__).parents[3] / "docs" / "build" / "client.md"
 
 
 @pytest.fixture

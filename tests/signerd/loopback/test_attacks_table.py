@@ -1,4 +1,4 @@
-"""The table of the loopback in docs/threat-model.md names tests, and each of them is there (L)."""
+"""The table of the loopback in docs/understand/threat-model.md names tests, and each of them is there (L)."""
 
 from tests.support.documented import missing_tests, rows
 

@@ -1,5 +1,5 @@
 """What a member or a vault has moved in the current cycle, summed by the database: bitcoin, and each token in
-raw units (docs/limits.md).
+raw units (docs/operate/limits.md).
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,7 +1,8 @@
 """Forwards: a member's own money from the profile into one of the workspace's vaults, as a proposal that its
 owner alone signs.
 
-A forward counts against no limit: limits measure what leaves a vault, and this comes in (docs/limits.md).
+A forward counts against no limit: limits measure what leaves a vault, and this comes in
+(docs/operate/limits.md).
 """
 
 from collections.abc import Sequence

@@ -188,7 +188,7 @@ def _calls(count: int) -> str:
 
 
 def refusal(failure: Failure, planned: PlannedCall, *, waiting: int) -> CustodyError:
-    """What the call would break, as an error (docs/tokens.md).
+    """What the call would break, as an error (docs/understand/tokens.md).
 
     ``waiting``: how many calls wait before it, if it fails only because of them; 0 where it fails without
     them too.

@@ -15,12 +15,14 @@ from multisig.tokens import Deploy, decode_payload
 from multisig.tokens.machine import TokenBlock, TokenTransaction
 from multisig.tokens.payload import MAGIC
 
-# The low half of the byte behind the magic (docs/tokens.md, "Payload").
+# The low half of the byte behind the magic (docs/understand/tokens.md, "Payload").
 OP_BITS, DEPLOY_OP = 0x0F, 0
 
 
 def token_block(block: DataBlock) -> TokenBlock:
-    """Its transactions with a token's data, in the block's order (docs/tokens.md, "What calls do")."""
+    """Its transactions with a token's data, in the block's order: "What calls do" in
+    docs/understand/tokens.md.
+    """
     found = tuple(_transaction(carrier) for carrier in block.transactions)
     return TokenBlock(block.ref.height, bytes.fromhex(block.ref.hash)[::-1], found)
 

@@ -1,4 +1,4 @@
-"""Asset tokens: what members asked for, and what the chain made of it (CPT-1, docs/tokens.md).
+"""Asset tokens: what members asked for, and what the chain made of it (CPT-1, docs/understand/tokens.md).
 
 The status of a contract or a call is not stored: it follows from its proposals and the indexer's tables.
 """

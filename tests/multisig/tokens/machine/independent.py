@@ -1,4 +1,5 @@
-"""A second state machine of CPT-1, written from docs/tokens.md alone: slow, and meant to be seen to be right.
+"""A second state machine of CPT-1, written from docs/understand/tokens.md alone: slow, and meant to be
+seen to be right.
 
 It shares nothing with `multisig.tokens`. Every transaction works on a whole copy of the state, and its
 effects are whatever differs between the copies. What both machines do alike is what the page says.

@@ -211,7 +211,7 @@ def plain_history():
 
 
 def test_a_history_worked_out_by_hand_has_this_state_hash():
-    """The bytes of docs/tokens.md put together once more, without either machine."""
+    """The bytes of docs/understand/tokens.md put together once more, without either machine."""
     token, owner, bob = b"\xaa" * 32, bytes.fromhex(HOLDERS[0]), bytes.fromhex(HOLDERS[5])
 
     def effect(kind, holder, before, after):

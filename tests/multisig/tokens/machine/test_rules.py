@@ -1,5 +1,5 @@
-"""The attacks on tokens (docs/tokens.md, "What calls do"), simulating, and undoing. Every rule of a function:
-test_agreement.py, against a second machine.
+"""The attacks on tokens ("What calls do" in docs/understand/tokens.md), simulating, and undoing. Every rule
+of a function: test_agreement.py, against a second machine.
 """
 
 from dataclasses import dataclass, field

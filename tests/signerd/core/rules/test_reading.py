@@ -1,5 +1,5 @@
 """rules.toml: read whole or refused whole, each mistake with its line; the example and tables of
-docs/rules.md hold.
+docs/sign/rules.md hold.
 """
 
 import re
@@ -201,7 +201,7 @@ def test_s23_whatever_is_written_is_rules_or_refused(text: str) -> None:
         assert isinstance(read(text), Rules)
 
 
-GUIDE = (Path(__file__).parents[4] / "docs" / "rules.md").read_text()
+GUIDE = (Path(__file__).parents[4] / "docs" / "sign" / "rules.md").read_text()
 EXAMPLE, LOWERED = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
 FRIDAY_NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 FRIDAY_NIGHT = datetime(2026, 1, 2, 22, tzinfo=UTC)

@@ -22,7 +22,7 @@ from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.chains import confirmed_coin
 from tests.support.regtest import open_script, spend
 
-GUIDE = Path(__file__).parents[5] / "docs" / "operating" / "chain.md"
+GUIDE = Path(__file__).parents[5] / "docs" / "operate" / "chain.md"
 METHODS = re.findall(r"^rpcwhitelist=custody:([a-z,]+)$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
 CALLED = {
     method

@@ -1,5 +1,5 @@
 """An explorer that lies, as well as it can: what is found out,
-and what a lie costs (docs/operating/chain.md).
+and what a lie costs (docs/operate/chain.md).
 """
 
 import json

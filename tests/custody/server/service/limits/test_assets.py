@@ -1,5 +1,5 @@
 """``assets`` in a vault's record: what it moved of each token in its cycle, by the sums that refuse
-(docs/limits.md).
+(docs/operate/limits.md).
 """
 
 from collections import defaultdict

@@ -480,7 +480,7 @@ def drafting(desk: Desk) -> Iterator[tuple]:
 
 
 def test_no_limit_counts_it(desk: Desk, psbt_id: str) -> None:
-    """What a vault's and a role's limit measure is what leaves a vault (docs/limits.md)."""
+    """What a vault's and a role's limit measure is what leaves a vault (docs/operate/limits.md)."""
     set_vault(desk, "0")
     approve_forward(desk, "alice", psbt_id)
     mine = ok(desk.signers["alice"].get("/api/v1/get-my-limits", workspace_id=1))

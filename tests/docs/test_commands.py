@@ -1,0 +1,74 @@
+"""Every command in the documents is one of the programs, with the options that it has.
+
+A line in a block must be whole: its arguments are parsed as the program parses them, and nothing is run. A
+command within a sentence may leave arguments out. What runs the lines of a page stands beside it: the
+treasurer's (tests/custody/cli/test_treasurer.py), the operator's (tests/custody/test_operating_guide.py), the
+first steps (tests/end_to_end). Lines that are not ours (systemctl, ssh, age, apt) are not parsed.
+"""
+
+import re
+import shlex
+from contextlib import suppress
+
+import click
+import pytest
+
+from custody.cli.program import app as custody
+from signerd.cli.program import app as signerd
+from tests.support.pages import PAGES, ROOT, command_lines, named
+
+PROGRAMS = {"signerd": signerd, "custody": custody}
+INLINE = re.compile(r"`((?:signerd|custody) [^`…]+)`")
+READ = [*PAGES, ROOT / "README.md"]
+
+
+def found(program, arguments, *, whole):
+    """Walks down to the command; raises click's error where there is none or it takes something else."""
+    command, rest = program, list(arguments)
+    parent = None
+    while isinstance(command, click.Group):
+        context = click.Context(command, parent=parent, info_name="program")
+        _given, rest, _order = command.make_parser(context).parse_args(rest) if rest else ({}, [], [])
+        if not rest:
+            return
+        name, parent = rest[0], context
+        if name == "COMMAND":
+            return
+        command = command.get_command(context, name)
+        if command is None:
+            raise click.UsageError(f"no command {name}")
+        rest = rest[1:]
+    if whole:
+        try:
+            command.make_context(command.name, rest, parent=parent)
+        except click.MissingParameter as missing:
+            # What the environment may give is set once for the whole page.
+            if missing.param is None or not missing.param.envvar:
+                raise
+    else:
+        with suppress(click.MissingParameter, click.BadOptionUsage):
+            context = click.Context(command, parent=parent, ignore_unknown_options=False)
+            command.make_parser(context).parse_args(rest)
+
+
+def fault(line, *, whole):
+    name, *arguments = shlex.split(line.split("|")[0].split(" > ")[0].split(" && ")[0])
+    try:
+        found(PROGRAMS[name], arguments, whole=whole)
+    except click.exceptions.Exit:
+        return None  # --help, --version
+    except click.ClickException as error:
+        return f"{line}: {error.format_message()}"
+    return None
+
+
+@pytest.mark.parametrize("page", READ, ids=named)
+def test_its_commands_are_the_programs(page):
+    wrong = [fault(line, whole=True) for line in command_lines(page)]
+    wrong += [fault(line, whole=False) for line in INLINE.findall(page.read_text(encoding="utf-8"))]
+    assert [one for one in wrong if one] == []
+
+
+def test_a_mistyped_option_is_found():
+    assert fault("signerd pin VAULT --enrollment-file /media/card", whole=True)
+    assert fault("signerd explane paid-twice", whole=False)

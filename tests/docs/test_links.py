@@ -1,0 +1,59 @@
+"""Every link in the documents holds, every page stands in the site, and what names a page names one."""
+
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from tests.support.pages import DOCS, PAGES, ROOT, anchors, links, named
+
+READ = [*PAGES, *sorted(ROOT.glob("*.md"))]
+# tools/site makes these when it builds the site.
+MADE = re.compile(r"build/reference/|changelog\.md$")
+
+
+class _Settings(yaml.SafeLoader):
+    """mkdocs.yml, whose tags are MkDocs' own."""
+
+
+_Settings.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_given: None)
+NAV = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), _Settings)["nav"]
+
+
+def places(entries):
+    for entry in entries:
+        if isinstance(entry, str):
+            yield entry
+        else:
+            for below in entry.values():
+                yield from places(below if isinstance(below, list) else [below])
+
+
+@pytest.mark.parametrize("page", READ, ids=named)
+def test_its_links_hold(page):
+    dead = []
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            dead.append(link)
+    assert dead == []
+
+
+def test_every_page_stands_in_the_site_once():
+    listed = [place for place in places(NAV) if not MADE.search(place)]
+    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in PAGES), "see nav in mkdocs.yml"
+
+
+def test_a_page_that_code_or_an_error_names_is_there():
+    """``docs/sign/rules.md``, as hints and docstrings write it."""
+    found = subprocess.run(
+        ["git", "grep", "-ohE", r"docs/[a-z_/0-9-]+\.md", "--", ".", ":!CHANGELOG.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    assert [path for path in sorted(set(found.split())) if not (ROOT / path).exists()] == []

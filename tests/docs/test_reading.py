@@ -1,0 +1,90 @@
+"""The guides are written so that a person finishes them: measured, and held to words that others use.
+
+``python -m tests.support.reading_ease`` prints both measures of every page.
+"""
+
+import re
+
+import pytest
+
+from tests.support.pages import DOCS, PAGES, named, prose
+from tests.support.reading_ease import grade, sentences, syllables
+
+GUIDES = [
+    page for page in PAGES if page.parent.name in {"sign", "build", "operate"} and page.name != "index.md"
+]
+# Written anew, one idea in a sentence. Another page joins them when it is.
+PLAIN = [
+    "accounts",
+    "airgap",
+    "approving",
+    "backup",
+    "brought",
+    "cli",
+    "emergency",
+    "first-steps",
+    "install",
+    "lost-device",
+    "page",
+    "payments",
+    "pinning",
+    "rules",
+]
+HIGHEST_GRADE, LONGEST_SENTENCE = 9, 32
+# Left: what is not written. Right: what is.
+WORDS = {
+    r"in order to": "to",
+    r"utili[sz]e[sd]?": "use",
+    r"leverag(?:e|es|ed|ing)": "use",
+    r"(?:simply|seamless(?:ly)?|robust)": "(leave it out)",
+    r"cryptocurrenc(?:y|ies)": "bitcoin",
+    r"hardware wallets?": "signing device",
+    r"seed phrases?": "seed words",
+    r"multi-sig": "multisig",
+    r"finalize[sd]?": "finalise",
+    r"co-signers?": "cosigner",
+}
+# Of the guides that were written anew alone: these words have no actor, or none that can act.
+ACTORS = {r"whoever": "name the person", r"nobody but": "only …", r"anyone": "anybody"}
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named)
+def test_a_guide_is_easy_enough(page):
+    assert grade(prose(page)) <= HIGHEST_GRADE
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_guide_for_signers_has_no_long_sentence(name):
+    text = prose(DOCS / "sign" / f"{name}.md")
+    long = [" ".join(words) for words in sentences(text) if len(words) > LONGEST_SENTENCE]
+    assert long == []
+    assert avoided(text, ACTORS) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_it_uses_the_words_of_the_field(page):
+    assert avoided(prose(page), WORDS) == []
+
+
+def avoided(text, words):
+    return [
+        f"{found[0]}: write '{instead}'"
+        for word, instead in words.items()
+        for found in re.finditer(rf"\b{word}\b", text, re.IGNORECASE)
+    ]
+
+
+def test_the_measure_is_the_formula():
+    """0.39 words a sentence + 11.8 syllables a word - 15.59, by hand."""
+    words = ["The", "device", "shows", "the", "address.", "You", "compare", "it", "with", "the", "bill."]
+    counted = [syllables(word.strip(".")) for word in words]
+    assert counted == [1, 2, 1, 1, 2, 1, 2, 1, 1, 1, 1]
+    assert grade("The device shows the address. You compare it with the bill.") == pytest.approx(
+        0.39 * 11 / 2 + 11.8 * 14 / 11 - 15.59
+    )
+
+
+def test_code_tables_and_headings_are_left_out():
+    assert (
+        grade("# Incomprehensibility\n\n| Incomprehensibility | x |\n\n    incomprehensibility --all\n") == 0
+    )

@@ -1,0 +1,55 @@
+"""Each code has an explanation, each explanation a code, and the page of the site says the same."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from firmware_bridge.errors import BridgeError
+from signerd.cli import explained
+from signerd.cli.explained import coded, table
+from signerd.cli.program import app
+from signerd.cli.terminal import status_of
+from signerd.core.checks.table import CHECKS
+from signerd.errors import InvalidRequest, SignerdError, StaleApproval
+from tests.support.code_page import PAGE, page
+
+ERRORS = {kind.code for kind in coded(SignerdError) if kind.__module__.startswith("signerd.")}
+OUTCOMES = {kind.code for kind in coded(BridgeError)}
+
+
+def explain(*arguments):
+    return CliRunner().invoke(app, ["explain", *arguments])
+
+
+def test_each_code_has_an_entry_and_each_entry_a_code():
+    assert set(explained._ERRORS) == ERRORS
+    assert set(table()) == ERRORS | set(CHECKS) | OUTCOMES
+
+
+def test_no_code_means_two_things():
+    assert not ERRORS & set(CHECKS)
+    assert not ERRORS & OUTCOMES
+
+
+def test_the_page_is_the_table():
+    """Where they differ: ``python -m tests.support.code_page``."""
+    assert PAGE.read_text(encoding="utf-8").rstrip() == page().rstrip()
+
+
+def test_it_says_what_to_do_and_the_exit_status():
+    said = explain("stale-approval").stdout
+    assert "something else than what you approved" in said
+    assert StaleApproval.default_hint in said
+    assert f"Exit status {status_of(StaleApproval):d}." in said
+
+
+@pytest.mark.parametrize("code", ["paid-twice", "refused-by-person", "rule-ask-hours"])
+def test_a_program_reads_the_same(code):
+    assert json.loads(explain(code, "--json").stdout)["code"] == code
+
+
+def test_a_mistyped_code_is_told_its_neighbours():
+    with pytest.raises(InvalidRequest) as refused:
+        app.main(["explain", "payed-twice"], standalone_mode=False)
+    assert "paid-twice" in refused.value.hint
