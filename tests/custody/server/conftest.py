@@ -1,6 +1,8 @@
-"""Whatever asks for ``database`` runs twice: on SQLite always, on PostgreSQL where it is installed."""
+"""Whatever asks for ``database`` runs on SQLite or on PostgreSQL, by turns; what says so, on both."""
 
+import os
 import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,16 @@ from tests.support.custody import Desk
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 from tests.support.prepared import Copies, Story, nothing, three_deposits
 
+# On both: what asks the databases for what they do differently (locks, plans, migrations, kills), and each
+# part of the main job, of tokens and of forwards. Of the rest each statement is asked by many tests, half of
+# which run on either: all on both would take a third of the suite's time. With EVERYTHING in the environment
+# all run on both.
+EVERYTHING = "CUSTODY_TEST_BOTH_DATABASES"
+ON_BOTH = {
+    "test_calling", "test_crash", "test_drafting", "test_forwarding", "test_history", "test_leases",
+    "test_lifecycle", "test_migrations", "test_movements", "test_outbox", "test_plans", "test_processes",
+    "test_races", "test_replacing", "test_signing", "test_statement_counts", "test_storing", "test_workers",
+}  # fmt: skip
 # What one database alone has. Of the routes' tests these ask it nothing that the others do not ask of both.
 ALONE = {"test_postgresql": "postgresql"} | dict.fromkeys(
     ("test_sqlite", "test_account_mail", "test_auth", "test_frame", "test_keys", "test_routes"), "sqlite"
@@ -41,8 +53,19 @@ def with_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database" in metafunc.fixturenames:
-        alone = ALONE.get(metafunc.module.__name__.rpartition(".")[2])
-        metafunc.parametrize("database", [alone] if alone else ["sqlite", "postgresql"], indirect=True)
+        metafunc.parametrize("database", _databases(metafunc), indirect=True)
+
+
+def _databases(metafunc: pytest.Metafunc) -> list[str]:
+    module, both = metafunc.module.__name__.rpartition(".")[2], ["sqlite", "postgresql"]
+    if module in ALONE:
+        return [ALONE[module]]
+    if module in ON_BOTH or EVERYTHING in os.environ:
+        return both
+    if find_programs() is None and not is_required():
+        return ["sqlite"]
+    # By the test's name: the same in each run and in each worker.
+    return [both[zlib.crc32(metafunc.definition.nodeid.encode()) % 2]]
 
 
 @pytest.fixture

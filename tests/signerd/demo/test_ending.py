@@ -32,8 +32,12 @@ def programs_of(folder: str) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system does not list its processes")
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
-def test_a_signal_ends_every_program(ending: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("ending", "moment"),
+    [(signal.SIGTERM, "Inviting the signers"), (signal.SIGHUP, "is switched on")],
+    ids=["SIGTERM", "SIGHUP"],
+)
+def test_a_signal_ends_every_program(ending: signal.Signals, moment: str) -> None:
     with (
         short_folder() as folder,
         subprocess.Popen(
@@ -46,7 +50,7 @@ def test_a_signal_ends_every_program(ending: signal.Signals) -> None:
     ):
         assert demo.stdout is not None
         try:
-            assert next((line for line in demo.stdout if "Inviting the signers" in line), None) is not None
+            assert next((line for line in demo.stdout if moment in line), None) is not None
             (root,) = Path(folder).glob("signerd-demo-*")
             assert programs_of(str(root))
             demo.send_signal(ending)
