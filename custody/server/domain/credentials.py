@@ -180,8 +180,10 @@ class Caller:
 
     @property
     def counted_as(self) -> int:
-        """Whose calls are counted together: a program uses up none of its maker's."""
-        return self.user_id if self.service is None else -self.service.account_id
+        """Whose calls are counted together: a program uses up none of its maker's, and many of one maker's
+        take no more than one.
+        """
+        return self.user_id if self.service is None else -self.user_id
 
 
 @dataclass(frozen=True)

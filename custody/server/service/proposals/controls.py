@@ -21,10 +21,11 @@ from custody.server.domain.lifecycle import TO_BROADCAST
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import vault_in
-from custody.server.store.models import Membership, Proposal, RolePermission, Vault
+from custody.server.store.models import Membership, Proposal, RolePermission, Vault, VaultSigner
 
 # How long the first member's word waits for the second's.
 UNFREEZE_LIFETIME: Final = timedelta(hours=24)
@@ -102,6 +103,9 @@ class VaultControls:
         vault.frozen_at = vault.frozen_by = vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
         for proposal_id in _ids(db, vault, *TO_BROADCAST):
             enqueue(db, BROADCAST, proposal_id, self._clock())
+        # Nobody was mailed of what could not be signed.
+        signers = select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id)
+        tell_waiting(db, signers, self._clock())
 
     def _record(
         self,

@@ -1,9 +1,11 @@
 """The pure rules of programs' accounts: their secrets, and where they are used from."""
 
+from dataclasses import replace
+
 import pytest
 
 from custody.schemas.service_accounts import read_network
-from custody.server.domain.credentials import token_hash
+from custody.server.domain.credentials import Caller, ServiceCaller, token_hash
 from custody.server.domain.service_accounts import account_of, is_inside, is_wider, matches, new_secret
 from custody.server.domain.service_accounts import plain_address as plain
 
@@ -70,3 +72,9 @@ def test_what_is_no_network_is_refused_in_words(text: str) -> None:
 )
 def test_p67_more_places_are_noticed(after: list[str], wider: bool) -> None:
     assert is_wider(["10.0.0.0/8", "2001:db8::/48"], after) is wider
+
+
+def test_p69_many_programs_of_one_maker_are_counted_together_and_apart_from_the_maker() -> None:
+    maker = Caller(7, 1, "alice@example.org", "trace")
+    programs = [replace(maker, service=ServiceCaller(number, 1, b"")) for number in (1, 2)]
+    assert {each.counted_as for each in programs} == {-7} != {maker.counted_as}

@@ -73,6 +73,9 @@ def test_what_was_decided_by_then_and_what_cannot_be_signed_is_not_mailed(desk: 
     vault = {"workspace_id": 1, "vault_id": desk.vault["id"]}
     ok(desk.signers["bob"].post("/api/v1/freeze-vault", vault))
     assert mailed(desk, minutes=40) == []
+    for name in ("bob", "carol"):
+        ok(desk.world.as_user(f"{name}@example.org").post("/api/v1/unfreeze-vault", vault))
+    assert [mail.to for mail in gathered(desk)] == [BOB, CAROL], "now it can be signed"
 
 
 def test_a_change_waits_for_who_may_confirm_it_and_not_for_who_asked(desk: Desk) -> None:
