@@ -36,6 +36,7 @@ CHECKS = [
 EXPLAINED = {
     "one field asks for, or excludes, another one": (
         "give contract_uid for", "give psbt_id for", "give page or cursor", "from_day is later",
+        "min_sats is more than max_sats", "from_time is later than to_time",
         "exactly one of", "recipients: ", "amounts_sats: ", "amount_sats: ", "cancel: ", "psbt_base64: ",
         "accelerates_psbt_id: ", "m: ", "Give fee_rate", "a weekly cycle", "Each recipient needs",
         "role_name: ",
