@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,12 +21,16 @@ _CURSOR = re.compile(
 def in_order(txids: Iterable[str], spends: Mapping[str, Collection[str]]) -> list[str]:
     """One block's transactions: parents first, and by txid among those that do not depend on each other.
 
-    ``spends``: by txid, the transactions whose coins it spends, in this block or before.
+    ``spends``: by txid, the transactions whose coins it spends, in this block or before. An explorer may tell
+    what no block can hold, two that spend each other: these are ordered by txid, and nothing stops.
     """
     block = sorted(txids)
     within = set(block)
     sorter = TopologicalSorter({txid: within.intersection(spends.get(txid, ())) for txid in block})
-    sorter.prepare()
+    try:
+        sorter.prepare()
+    except CycleError:
+        return block
     found: list[str] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())

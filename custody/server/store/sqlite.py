@@ -112,6 +112,10 @@ def _take_turn(connection: Connection) -> None:
     connection.exec_driver_sql(_BEGIN)
 
 
+def _lower(text: str | None) -> str | None:
+    return None if text is None else text.lower()
+
+
 def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, pool_size: int) -> Engine:
     engine = create_engine(
         url,
@@ -130,6 +134,8 @@ def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, 
         connection.isolation_level = None
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
+        # SQLite's own knows the letters of ASCII alone.
+        connection.create_function("lower", 1, _lower, deterministic=True)
         _write_ahead(connection)
         # A writer waits in `_take_turn` and nowhere else.
         connection.execute("PRAGMA query_only=ON" if query_only else "PRAGMA busy_timeout=0")

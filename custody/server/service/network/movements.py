@@ -2,6 +2,7 @@
 
 A block's movements go at the end of the list, so that it costs what is new. A reorganisation, and coins that
 a rescan finds in old blocks, move the balances from the lowest such block on, and no page has to add any up.
+That an old coin is spent leaves the balance after the transaction that made it as it was.
 """
 
 from collections import defaultdict
@@ -39,6 +40,11 @@ class _Sums(NamedTuple):
     sent: int
     height: int | None
 
+    @property
+    def counted(self) -> tuple[int | None, int]:
+        """What the balances from its block on depend on: the height, and the amount."""
+        return self.height, self.received - self.sent
+
 
 @dataclass(frozen=True)
 class Movements:
@@ -72,6 +78,8 @@ class Movements:
         heights = defaultdict[str, list[int]](list)
         for key in before.keys() | sums.keys():
             old, new = before.get(key), sums.get(key)
+            if old is not None and new is not None and (old.height, old.amount_sats) == new.counted:
+                continue
             heights[key.vault_id] += [
                 one.height for one in (old, new) if one is not None and one.height is not None
             ]
@@ -133,13 +141,14 @@ class Movements:
     ) -> None:
         for key in before.keys() - sums.keys():
             db.execute(delete(Movement).where(Movement.vault_id == key.vault_id, Movement.txid == key.txid))
-        proposals = _proposals(db, {key.txid for key in sums.keys() - before.keys()})
+        proposals = _proposals(db, {key.txid for key in sums})
         for key, one in sums.items():
-            values = _values(one, blocks)
+            proposal = proposals.get(key.txid)
+            its_own = proposal if proposal is not None and proposal.vault_id == key.vault_id else None
+            values = _values(one, blocks, its_own)
             known = before.get(key)
             if known is None:
-                made = self._made(key, one, proposals.get(key.txid))
-                db.add(Movement(**made, **values, place=None, balance_sats=None))
+                db.add(Movement(**self._made(key, its_own), **values, place=None, balance_sats=None))
                 continue
             for name, value in values.items():
                 setattr(known, name, value)
@@ -147,15 +156,13 @@ class Movements:
                 known.place = known.balance_sats = None
         db.flush()
 
-    def _made(self, key: _Key, one: _Sums, proposal: Proposal | None) -> dict[str, Any]:
+    def _made(self, key: _Key, proposal: Proposal | None) -> dict[str, Any]:
         """What never changes. A transaction is proposed before it is on the chain."""
-        its_own = proposal if proposal is not None and proposal.vault_id == key.vault_id else None
         return {
             "vault_id": key.vault_id,
             "txid": key.txid,
             "chain": self.chain,
-            "kind": _kind(one, its_own).value,
-            "psbt_id": None if its_own is None else its_own.id,
+            "psbt_id": None if proposal is None else proposal.id,
             "first_seen_at": self.clock(),
         }
 
@@ -184,9 +191,13 @@ class Movements:
             db.connection().execute(_PLACED, changed)
 
 
-def _values(one: _Sums, blocks: Mapping[int, Block]) -> dict[str, Any]:
+def _values(one: _Sums, blocks: Mapping[int, Block], proposal: Proposal | None) -> dict[str, Any]:
+    """What may change. Of a transaction beyond the gap a later rescan may find more coins: its kind follows
+    from all of them.
+    """
     block = None if one.height is None else blocks.get(one.height)
     return {
+        "kind": _kind(one, proposal).value,
         "received_sats": one.received,
         "sent_sats": one.sent,
         "amount_sats": one.received - one.sent,

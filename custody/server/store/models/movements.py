@@ -32,6 +32,8 @@ class Movement(Base):
             sqlite_where=_PENDING,
             postgresql_where=_PENDING,
         ),
+        # Of some transactions, in whichever vaults.
+        Index("ix_movements_of_transaction", "txid", "chain"),
         # The blocks whose time is known.
         Index("ix_movements_blocks", "chain", "height"),
     )

@@ -27,6 +27,11 @@ def test_what_is_spent_comes_before_what_spends_it(pairs):
     assert in_order(reversed(ordered), spends) == ordered
 
 
+def test_two_that_spend_each_other_stop_nothing():
+    """No block holds them; an explorer may say so."""
+    assert in_order(["b", "c", "a"], {"a": {"b"}, "b": {"a"}}) == ["a", "b", "c"]
+
+
 def test_the_balance_after_each():
     assert balances(5, [1, -6, 10]) == [6, 0, 10]
     assert balances(5, []) == []

@@ -16,8 +16,8 @@ from custody.server.domain.selection import (
     Candidate,
     Plan,
     _branch_and_bound,
-    _economic,
     choose_locktime,
+    economic,
     other_locktimes,
     select_coins,
 )
@@ -130,7 +130,7 @@ def test_no_spend_without_change_is_overlooked_among_few_coins(amounts, target, 
         least = wanted.fee(count, with_change=False)
         paid = (sum(chosen) - target for chosen in combinations(worth, count))
         fees += [fee for fee in paid if least <= fee < least + spare]
-    found = _branch_and_bound(_economic(coins(*amounts), wanted), wanted)
+    found = _branch_and_bound(economic(coins(*amounts), wanted), wanted)
     assert (None if found is None else found.fee) == min(fees, default=None)
 
 

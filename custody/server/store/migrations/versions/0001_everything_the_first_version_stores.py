@@ -1234,6 +1234,7 @@ def upgrade() -> None:
         batch_op.create_index("ix_movements_blocks", ["chain", "height"], unique=False)
         batch_op.create_index("ix_movements_in_order", ["vault_id", "height", "place"], unique=False)
         batch_op.create_index("ix_movements_of_kind", ["vault_id", "kind", "height", "place"], unique=False)
+        batch_op.create_index("ix_movements_of_transaction", ["txid", "chain"], unique=False)
         batch_op.create_index(
             "ix_movements_pending",
             ["vault_id", "first_seen_at", "txid"],

@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import select, update
 
 from custody.server.service.history import movements
+from custody.server.service.network.movements import Movements
 from custody.server.store.models import ChainCoin
 from multisig import Psbt, finalise
 from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, refused, sign
@@ -25,7 +26,7 @@ def a_month(desk: Desk) -> None:
             "/api/v1/add-whitelist-address", {"workspace_id": 1, "name": "Corner shop", "address": SHOP}
         )
     )
-    paid = ok(desk.propose(50_000, 20_000, description="Invoice of May", fee_rate="2"))
+    paid = ok(desk.propose(50_000, 20_000, description="Invoice of May, Über 70", fee_rate="2"))
     desk.sign_off(paid["psbt_id"])
     desk.settle()
     desk.mine()
@@ -47,7 +48,7 @@ def test_what_the_list_says(desk: Desk) -> None:
     assert (paid["amount_sats"], paid["balance_sats"]) == (-70_000 - fee, 630_000 - fee)
     outputs = [(one["address"], one["amount_sats"], one["label"]) for one in paid["outputs"]]
     assert outputs == [(SHOP, 50_000, "Corner shop"), (CAFE, 20_000, None)]
-    assert (paid["title"], paid["created_by_name"]) == ("Invoice of May", "admin@example.org")
+    assert (paid["title"], paid["created_by_name"]) == ("Invoice of May, Über 70", "admin@example.org")
     assert paid["confirmations"] == 1
     (came,) = first["outputs"]
     assert came["amount_sats"] == first["received_sats"]
@@ -67,6 +68,7 @@ def test_what_the_list_says(desk: Desk) -> None:
         ({"address": CAFE}, [70_000]),
         ({"label": "corner"}, [70_000]),
         ({"label": "of MAY"}, [70_000]),
+        ({"label": "ÜBER"}, [70_000]),
         ({"label": "%"}, []),
         ({"txid": "0" * 64}, []),
         ({"from_time": "2100-01-01T00:00:00Z"}, []),
@@ -160,6 +162,25 @@ def test_a_reorganisation_takes_back_and_brings_again(desk: Desk) -> None:
     desk.settle()
     again = listed(desk, order="oldest")
     assert {one["txid"] for one in again} == {one["txid"] for one in whole}
+    require_truth(desk)
+
+
+def test_a_spend_of_an_old_coin_reads_no_list_from_there(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transaction that made it keeps its place and its balance."""
+    carried: list[int] = []
+    own = Movements._carry_on
+
+    def noted(self: Movements, db: object, vault_id: str, height: int) -> None:
+        carried.append(height)
+        own(self, db, vault_id, height)
+
+    desk.mine()
+    monkeypatch.setattr(Movements, "_carry_on", noted)
+    desk.sign_off(ok(desk.propose(500_000))["psbt_id"])
+    desk.settle()
+    assert carried == [], "it waits: the coins that it spends are old"
+    desk.mine()
+    assert set(carried) == {desk.chain.tip().height}
     require_truth(desk)
 
 
