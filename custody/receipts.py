@@ -1,9 +1,9 @@
 """Receipts: each answer that is about a workspace says where its audit log ends, and a client remembers it.
 
 A log that was cut behind a client's back is shorter than what it was told, or another one. The client
-compares each answer with what it knew when it asked, and notices a platform that says nothing any more;
-``custody audit verify --receipts FILE`` compares the
-whole log.
+compares each answer with what it knew when it asked, and notices a platform that says nothing any more.
+A platform that repeats an old head, or heads of a log that is not there, is found by
+``custody audit verify --receipts FILE`` alone, which compares the whole log.
 """
 
 import re

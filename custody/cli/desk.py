@@ -118,9 +118,10 @@ class Desk:
             except Stop as error:
                 aside(f"The session before this one is still kept in its {former.store}: {error.message}.")
         if (former.platform, former.email.casefold()) == (now.platform, now.email.casefold()):
-            # It may have ended by itself.
-            with suppress(ClientError):
-                client.revoke_session(former.session_id)
+            # It may have ended by itself, or the platform did not list it.
+            if former.session_id:
+                with suppress(ClientError):
+                    client.revoke_session(former.session_id)
         else:
             aside(
                 f"The session of {former.email} at {former.platform} is no longer kept here, but was not "

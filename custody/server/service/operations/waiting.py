@@ -31,7 +31,9 @@ MAX_FOUND: Final = 100
 
 
 def waiting_for(db: Session, user_id: int, now: datetime) -> list[Item]:
-    """The oldest first. What cannot be signed or confirmed by them is none of it."""
+    """The oldest first. What they cannot sign or confirm is none of it; a change that cools off says until
+    when.
+    """
     return [*_proposals(db, user_id, now), *_changes(db, user_id, now)]
 
 
@@ -102,8 +104,10 @@ def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
         role = role_in_first(db, change.organisation_id, user_id)
         if role is not None and role.name == role_name:
             call = change.path.rpartition("/")[2]
+            later = f", not before {change.not_before:%Y-%m-%d %H:%M} UTC" if change.not_before > now else ""
             words = (
-                f"change of {organisation}, {call}, asked for by {change.asked_by_name}: change {change.id}"
+                f"change of {organisation}, {call}, asked for by {change.asked_by_name}: "
+                f"change {change.id}{later}"
             )
             found.append(Item(change.id, words, words))
     return found

@@ -1,5 +1,7 @@
 """Mails to those for whom something waits (P71): one for many, without amounts, and none that is lost."""
 
+from datetime import datetime
+
 import pytest
 
 from custody.server.service.mail.waiting import GATHER, INTERVAL
@@ -80,14 +82,15 @@ def test_what_was_decided_by_then_and_what_cannot_be_signed_is_not_mailed(desk: 
 
 def test_a_change_waits_for_who_may_confirm_it_and_not_for_who_asked(desk: Desk) -> None:
     desk.world.member(1, "dora@example.org", "Administrator")
-    rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator"}
+    rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator", "cooling_off_hours": 24}
     ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
     body = {"workspace_id": 1, "name": "Shop", "address": SHOP}
     asked = {"workspace_id": 1, "path": "/api/v1/add-whitelist-address", "body": body}
     change = ok(desk.admin.post("/api/v1/request-change", asked))
     (mail,) = gathered(desk)
     assert (mail.to, mail.subject) == ("dora@example.org", "Something waits for you")
-    assert change["change_id"] in mail.text
+    until = datetime.fromisoformat(change["not_before"])
+    assert f"{change['change_id']}, not before {until:%Y-%m-%d %H:%M} UTC" in mail.text
     assert SHOP not in mail.text
 
 
