@@ -21,7 +21,7 @@ from custody.terminal import Exit, answer, say, table
 
 if TYPE_CHECKING:
     from custody.client import Client
-    from custody.schemas.history import VaultCoin, VaultMovement
+    from custody.schemas.history import FiatValue, VaultCoin, VaultMovement
 
 # As `custody.schemas.history` has them, without loading it; a test compares them.
 KINDS: Final = ("deposit", "forward", "payment", "consolidation", "token", "outside")
@@ -31,7 +31,7 @@ MOST_LINES: Final = 10_000
 MOVEMENT_COLUMNS: Final = (
     "time (UTC)", "status", "kind", "amount (sats)", "amount (BTC)", "fee (sats)", "balance (sats)",
     "balance (BTC)", "title", "addresses", "names", "paid (sats)", "proposed by", "proposal", "replaces",
-    "txid", "height", "block",
+    "txid", "height", "block", "fiat amount", "fiat currency", "fiat per BTC", "rate of",
 )  # fmt: skip
 COIN_COLUMNS: Final = (
     "state", "amount (sats)", "amount (BTC)", "address", "change", "height", "first seen (UTC)", "proposal",
@@ -222,7 +222,15 @@ def movement_cells(one: "VaultMovement") -> tuple[str, ...]:
         neutralise(one.txid),
         _number(one.height),
         neutralise(one.block_hash or ""),
+        *_fiat_cells(one.fiat),
     )
+
+
+def _fiat_cells(fiat: "FiatValue | None") -> tuple[str, ...]:
+    """Their schema lets no text in."""
+    if fiat is None:
+        return "", "", "", ""
+    return fiat.amount, fiat.currency, fiat.rate, fiat.rate_date.isoformat()
 
 
 def coin_cells(one: "VaultCoin") -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from custody.server.service.audit.reading import Logs
 from custody.server.service.backends import Market, Reachability
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
+from custody.server.service.history.rates_file import RatesFile
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -110,6 +111,7 @@ class Platform:
     operator: Operator
     jobs: JobAdministration
     background: Background
+    rates: RatesFile | None
     close: Callable[[], None]
 
     @cached_property
@@ -144,10 +146,11 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     )
     mail_jobs = MailJobs(mailer, account.mail_makers, settings.public_url)
     background = _background(settings, chains, world, store, audit, changes, mail_jobs)
-    services, setup = _wire(settings, world, store, audit, background, account)
+    rates = None if settings.rates_file is None else RatesFile(settings.rates_file)
+    services, setup = _wire(settings, world, store, audit, background, account, rates)
     operator = Operator(store, world.clock, world.random)
     jobs = JobAdministration(world.clock, audit)
-    return Platform(world.random, services, setup, operator, jobs, background, store.close)
+    return Platform(world.random, services, setup, operator, jobs, background, rates, store.close)
 
 
 def _mailer(settings: Settings, world: Outside) -> Mailer:
@@ -217,6 +220,7 @@ def _wire(
     audit: AuditLog,
     background: Background,
     account: SignInServices,
+    rates: RatesFile | None,
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
     changes, lifecycle = background.changes, background.lifecycle
@@ -251,7 +255,7 @@ def _wire(
         onboarding=Onboarding(clock, audit),
         vaults=Vaults(clock, random, audit, limits),
         vault_controls=VaultControls(clock, audit, changes),
-        history=History(),
+        history=History(rates),
         coin_list=CoinList(),
         limits=LimitAdministration(clock, audit, world.policies, limits),
         maximum=maximum,

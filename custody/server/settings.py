@@ -62,6 +62,9 @@ class Settings(BaseSettings):
     # Where the audit log's checkpoints go; better on a disk that the database's owner cannot write.
     checkpoint_file: Path | None = None
 
+    # A CSV file of what a bitcoin was worth on each day, for vaults' histories: docs/operate/history.md.
+    rates_file: Path | None = None
+
     # Without a mail server, mails are files in the state folder.
     smtp_host: str | None = None
     smtp_port: int | None = Field(default=None, ge=1, le=65_535)

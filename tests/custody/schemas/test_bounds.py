@@ -64,7 +64,7 @@ def unbounded(node: Any, place: str) -> Iterator[str]:
 
 def _is_bounded_text(node: dict[str, Any]) -> bool:
     ends = "pattern" in node and not _ENDLESS.search(node["pattern"])
-    return ends or "maxLength" in node or node.get("format") == "date-time"
+    return ends or "maxLength" in node or node.get("format") in {"date", "date-time"}
 
 
 BOUNDED: dict[str, Callable[[dict[str, Any]], bool]] = {

@@ -206,6 +206,20 @@ def test_a_state_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in refused.output
 
 
+def test_a_server_starts_with_no_rates_that_it_cannot_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator's other commands do."""
+    rates = tmp_path / "rates.csv"
+    rates.write_text("date,currency,rate\n2026-05-01,EUR,cheap\n")
+    monkeypatch.setenv("CUSTODY_RATES_FILE", str(rates))
+    assert bootstrap(tmp_path).exit_code == 0
+    answer = custody("serve", "--state", str(tmp_path), "--listen", "127.0.0.1:0")
+    assert answer.exit_code == Exit.STATE
+    assert "line 2: the rate is a number above 0" in answer.stderr
+    assert "docs/operate/history.md" in answer.stderr
+
+
 @pytest.mark.parametrize("command", [["serve", "--no-workers", "--listen", "127.0.0.1:0"], ["worker"]])
 def test_the_embedded_chain_is_one_process_alone(tmp_path: Path, command: list[str]) -> None:
     answer = custody(*command, "--state", str(tmp_path))

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import history as wire
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.domain.daily_rates import DailyRates
 from custody.server.service.proposals.records import names_of
 from custody.server.store.models import AddressBookEntry, ChainBlock, ChainCoin, Movement, Proposal, Vault
 from multisig import Network, encode_address
@@ -27,7 +28,11 @@ def tip_height(db: Session, chain: str) -> int:
 
 
 def movement_records(
-    db: Session, access: WorkspaceAccess, vault: Vault, movements: Sequence[Movement]
+    db: Session,
+    access: WorkspaceAccess,
+    vault: Vault,
+    movements: Sequence[Movement],
+    rates: DailyRates | None,
 ) -> list[wire.VaultMovement]:
     """In the order given."""
     ids = {one.psbt_id for one in movements if one.psbt_id is not None}
@@ -39,7 +44,7 @@ def movement_records(
     names = names_of(db, {one.created_by for one in proposals.values()})
     tip = tip_height(db, vault.chain)
     return [
-        _record(one, proposals.get(one.psbt_id or ""), _Shown(*outputs[one.txid], labels, names), tip)
+        _record(one, proposals.get(one.psbt_id or ""), _Shown(*outputs[one.txid], labels, names, rates), tip)
         for one in movements
     ]
 
@@ -60,6 +65,20 @@ class _Shown:
     more: int
     labels: Mapping[str, str]
     names: Mapping[int, str]
+    rates: DailyRates | None
+
+
+def _fiat(one: Movement, rates: DailyRates | None) -> wire.FiatValue | None:
+    """By the day of its block, in UTC."""
+    rate = rates.on(one.mined_at.date()) if rates is not None and one.mined_at is not None else None
+    if rate is None:
+        return None
+    return wire.FiatValue(
+        currency=rate.currency,
+        rate=f"{rate.per_btc:f}",
+        rate_date=rate.day,
+        amount=f"{rate.value_of(one.amount_sats):f}",
+    )
 
 
 def _came(
@@ -137,4 +156,5 @@ def _record(one: Movement, proposal: Proposal | None, shown: _Shown, tip: int) -
         created_by=None if proposal is None else str(proposal.created_by),
         created_by_name=None if proposal is None else shown.names.get(proposal.created_by),
         replaces_psbt_id=None if proposal is None else proposal.replaces_id,
+        fiat=_fiat(one, shown.rates),
     )
