@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.service.proposals import verifying
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.sign_in.sessions import end_sessions
 from custody.server.store.models import Job, Key, Proposal, Signature
 from multisig import Network, Psbt, Sats, TxOut, Vault, finalise
@@ -202,9 +203,9 @@ class TestKept:
 
     def test_the_threshold_stores_transaction_job_and_status_together(self, funded, psbt_id):
         funded.approve("alice", psbt_id)
-        assert funded.rows(Job) == []
+        assert funded.rows(Job, Job.kind == BROADCAST) == []
         funded.approve("bob", psbt_id)
-        (proposal,), (job,) = funded.rows(Proposal), funded.rows(Job)
+        (proposal,), (job,) = funded.rows(Proposal), funded.rows(Job, Job.kind == BROADCAST)
         assert proposal.final_tx is not None
         assert (job.kind, job.subject) == ("broadcast", psbt_id)
         assert len(funded.rows(Signature)) == 2 * len(Psbt.parse(proposal.psbt).inputs)

@@ -6,6 +6,7 @@ import pytest
 
 from custody.server.chain.engine import InvalidSpend
 from custody.server.service.proposals import verifying
+from custody.server.service.proposals.signing import BROADCAST
 from custody.server.store.models import Job, Proposal, Signature
 from custody.server.web import proposals as web
 from multisig import Psbt
@@ -43,8 +44,8 @@ def meanwhile(desk, monkeypatch, *acts):
     monkeypatch.setattr(store, "write", interrupted)
 
 
-def count(desk, table) -> int:
-    return len(desk.rows(table))
+def count(desk, table, *where) -> int:
+    return len(desk.rows(table, *where))
 
 
 def test_the_signature_that_came_in_between_is_kept_beside_ours(funded, psbt_id, monkeypatch, verified):
@@ -57,7 +58,7 @@ def test_the_signature_that_came_in_between_is_kept_beside_ours(funded, psbt_id,
     inputs = Psbt.parse(proposal.psbt).inputs
     assert all(len(item.partial_signatures) == 2 for item in inputs)
     assert count(funded, Signature) == 2 * len(inputs)
-    assert count(funded, Job) == 1
+    assert count(funded, Job, Job.kind == BROADCAST) == 1
     funded.settle()
     assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
 
@@ -69,7 +70,7 @@ def test_p11_the_threshold_that_was_met_in_between_is_not_met_twice(funded, psbt
     answer = ok(funded.submit("bob", psbt_id, bodies["bob"]))
     assert answer["status"] == "SIGNED"
     assert "not recorded" in answer["detail"]
-    assert count(funded, Job) == 1
+    assert count(funded, Job, Job.kind == BROADCAST) == 1
     (proposal,) = funded.rows(Proposal)
     assert proposal.final_tx is not None
 
@@ -135,4 +136,4 @@ def test_what_the_engine_refuses_is_neither_kept_nor_sent(funded, psbt_id, monke
     monkeypatch.setattr(verifying, "verify_transaction", refuse)
     assert funded.submit("bob", psbt_id, funded.signed("bob", psbt_id)).status_code == 500
     assert funded.proposal(psbt_id) == before
-    assert count(funded, Job) == 0
+    assert count(funded, Job, Job.kind == BROADCAST) == 0
