@@ -3,10 +3,10 @@ files for a spreadsheet.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -21,8 +21,9 @@ from custody.terminal import Exit, answer, say, table
 
 if TYPE_CHECKING:
     from custody.client import Client
-    from custody.schemas.history import FiatValue, VaultCoin, VaultMovement
+    from custody.schemas.history import FiatValue, VaultCoin, VaultCoins, VaultHistory, VaultMovement
 
+PageT = TypeVar("PageT", "VaultHistory", "VaultCoins")
 # As `custody.schemas.history` has them, without loading it; a test compares them.
 KINDS: Final = ("deposit", "forward", "payment", "consolidation", "token", "outside")
 STATES: Final = ("spendable", "reserved", "unconfirmed", "immature")
@@ -81,10 +82,7 @@ def history_command(
     """Show what happened to a vault, the newest first, with the balance after each movement."""
     sought |= {"from_time": _utc(since), "to_time": _utc(until), "min_sats": least, "max_sats": most}
     with desk.client() as client:
-        place = (
-            (workspace_id := place_of(client, workspace).workspace_id),
-            vault_of(client, workspace_id, given).id,
-        )
+        place = _place(client, workspace, given)
         if file is not None:
             oldest = _movements(client, place, sought | {"order": "oldest"})
             _write(file, MOVEMENT_COLUMNS, map(movement_cells, oldest), as_json=as_json)
@@ -124,10 +122,7 @@ def coins_command(
     """Show the coins that a vault has not spent, the largest first, and what holds each."""
     sought |= {"min_sats": least, "max_sats": most}
     with desk.client() as client:
-        place = (
-            (workspace_id := place_of(client, workspace).workspace_id),
-            vault_of(client, workspace_id, given).id,
-        )
+        place = _place(client, workspace, given)
         coins = _coins(client, place, sought)
         if file is not None:
             _write(file, COIN_COLUMNS, map(coin_cells, coins), as_json=as_json)
@@ -141,31 +136,31 @@ def coins_command(
         say("No coins.")
 
 
+def _place(client: "Client", workspace: str | None, given: str) -> tuple[int, str]:
+    """The ids of the workspace and of the vault. Raises Stop."""
+    workspace_id = place_of(client, workspace).workspace_id
+    return workspace_id, vault_of(client, workspace_id, given).id
+
+
 def _movements(client: "Client", place: tuple[int, str], sought: dict[str, Any]) -> "Iterator[VaultMovement]":
-    """Page by page, as they are asked for."""
-    cursor = None
-    while True:
-        page = client.vault_history(*place, cursor=cursor, limit=PAGE, **sought)
-        yield from page.movements
-        cursor = _next(cursor, page.next_cursor)
-        if cursor is None:
-            return
+    return (one for page in _pages(client.vault_history, place, sought) for one in page.movements)
 
 
 def _coins(client: "Client", place: tuple[int, str], sought: dict[str, Any]) -> "Iterator[VaultCoin]":
+    return (one for page in _pages(client.vault_coins, place, sought) for one in page.coins)
+
+
+def _pages(read: "Callable[..., PageT]", place: tuple[int, str], sought: dict[str, Any]) -> "Iterator[PageT]":
+    """As they are asked for."""
     cursor = None
     while True:
-        page = client.vault_coins(*place, cursor=cursor, limit=PAGE, **sought)
-        yield from page.coins
-        cursor = _next(cursor, page.next_cursor)
-        if cursor is None:
+        page = read(*place, cursor=cursor, limit=PAGE, **sought)
+        yield page
+        if page.next_cursor is None:
             return
-
-
-def _next(cursor: str | None, following: str | None) -> str | None:
-    if following is not None and following == cursor:
-        fail("The platform names the same page again and again", "Tell its operator.", Exit.PLATFORM)
-    return following
+        if page.next_cursor == cursor:
+            fail("The platform names the same page again and again", "Tell its operator.", Exit.PLATFORM)
+        cursor = page.next_cursor
 
 
 def _first(count: int, found: Iterable[Any]) -> list[Any]:

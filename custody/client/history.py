@@ -1,7 +1,8 @@
 """What happened to a vault, and what is in it: movements and coins."""
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from custody.client.errors import BadAnswer
 from custody.client.flow import Core, call, read
@@ -24,6 +25,8 @@ from custody.schemas.history import (
 MOST_MOVEMENTS = 200_000
 # A page may be empty, where a filter leaves much out.
 MOST_PAGES = 10_000
+PageT = TypeVar("PageT", VaultHistory, VaultCoins)
+EntryT = TypeVar("EntryT", VaultMovement, VaultCoin)
 
 
 class MovementFilters(TypedDict, total=False):
@@ -75,19 +78,8 @@ class HistoryCalls:
         in memory: name times where there is much.
         """
         query = _query(workspace_id, vault_id, filters) | {"limit": MAX_MOVEMENTS}
-        found: list[VaultMovement] = []
-        cursor = None
-        for _ in range(MOST_PAGES):
-            page = yield from _page(core, query | {"cursor": cursor})
-            found += page.movements
-            if page.next_cursor is None:
-                return found
-            if page.next_cursor == cursor or len(found) > MOST_MOVEMENTS:
-                break
-            cursor = page.next_cursor
-        raise BadAnswer(
-            f"vault-history: no end after {len(found):,} movements; name times where there are more"
-        )
+        endless = "vault-history: no end after {:,} movements; name times where there are more"
+        return (yield from _to_the_end(core, query, _page, lambda page: page.movements, endless))
 
     @method
     @staticmethod
@@ -111,17 +103,29 @@ class HistoryCalls:
     ) -> Plan[list[VaultCoin]]:
         """``GET /api/v1/vault-coins``, page after page to the end, up to ``MOST_MOVEMENTS``."""
         query = {"workspace_id": workspace_id, "vault_id": vault_id, **filters, "limit": MAX_COINS}
-        found: list[VaultCoin] = []
-        cursor = None
-        for _ in range(MOST_PAGES):
-            page = yield from _coins(core, query | {"cursor": cursor})
-            found += page.coins
-            if page.next_cursor is None:
-                return found
-            if page.next_cursor == cursor or len(found) > MOST_MOVEMENTS:
-                break
-            cursor = page.next_cursor
-        raise BadAnswer(f"vault-coins: no end after {len(found):,} coins")
+        endless = "vault-coins: no end after {:,} coins"
+        return (yield from _to_the_end(core, query, _coins, lambda page: page.coins, endless))
+
+
+def _to_the_end(
+    core: Core,
+    query: dict[str, Any],
+    read_page: Callable[[Core, dict[str, Any]], Plan[PageT]],
+    entries: Callable[[PageT], list[EntryT]],
+    endless: str,
+) -> Plan[list[EntryT]]:
+    """Raises BadAnswer with ``endless``, which takes how many were read, where no page is the last."""
+    found: list[EntryT] = []
+    cursor = None
+    for _ in range(MOST_PAGES):
+        page = yield from read_page(core, query | {"cursor": cursor})
+        found += entries(page)
+        if page.next_cursor is None:
+            return found
+        if page.next_cursor == cursor or len(found) > MOST_MOVEMENTS:
+            break
+        cursor = page.next_cursor
+    raise BadAnswer(endless.format(len(found)))
 
 
 def _coins(core: Core, query: dict[str, Any]) -> Plan[VaultCoins]:
