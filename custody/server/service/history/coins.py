@@ -1,4 +1,4 @@
-"""A vault's unspent coins with their states: as pages, the largest first, and by their outpoints.
+"""A vault's unspent coins with their states, as pages, the largest first.
 
 Anyone can send a vault any number of coins: a page reads at most `WINDOW` of them.
 """
@@ -17,7 +17,7 @@ from custody.server.service.history.records import tip_height
 from custody.server.service.proposals.coins import COINBASE_MATURITY
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, Vault
-from multisig import CHANGE, Network, OutPoint, decode_address, encode_address
+from multisig import CHANGE, Network, decode_address, encode_address
 
 WINDOW: Final = 2_000
 
@@ -42,16 +42,6 @@ class CoinList:
             coins=_records(db, vault, shown, tip),
             next_cursor=None if last is None else f"{last.amount_sats}_{last.txid}_{last.vout}",
         )
-
-    def by_outpoint(
-        self, db: Session, vault: Vault, outpoints: Collection[OutPoint]
-    ) -> dict[OutPoint, wire.VaultCoin]:
-        """Those of them that are the vault's and unspent, for whoever chooses coins by hand."""
-        wanted = set(outpoints)
-        query = _unspent(vault).where(ChainCoin.txid.in_({outpoint.txid for outpoint in wanted}))
-        rows = [row for row in db.execute(query) if OutPoint(row.txid, row.vout) in wanted]
-        records = _records(db, vault, rows, tip_height(db, vault.chain))
-        return {OutPoint(one.txid, one.vout): one for one in records}
 
 
 def _looked_at(query: wire.VaultCoinsQuery) -> int:

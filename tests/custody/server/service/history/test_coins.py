@@ -2,8 +2,6 @@
 
 import pytest
 
-from custody.server.store.models import ChainCoin, Vault
-from multisig import OutPoint
 from tests.support.custody import CAFE, Desk, ok
 from tests.support.history import listed_coins as listed
 from tests.support.prepared import Story
@@ -66,16 +64,3 @@ def test_many_of_one_amount_come_once_each(desk: Desk) -> None:
     desk.deposit(*[50_000] * 5, blocks=0)
     found = [(one["txid"], one["vout"]) for one in listed(desk, limit=2)]
     assert len(found) == len(set(found)) == 8
-
-
-def test_coins_are_found_by_their_outpoints(desk: Desk) -> None:
-    """For whoever chooses coins by hand: what is another's, spent or not there is left out."""
-    whole = listed(desk)
-    wanted = [OutPoint(one["txid"], one["vout"]) for one in whole[:2]]
-    services = desk.world.platform.services
-    with services.store.read() as db:
-        vault = db.get_one(Vault, desk.vault["id"])
-        found = services.coin_list.by_outpoint(db, vault, [*wanted, OutPoint("0" * 64, 0)])
-    assert set(found) == set(wanted)
-    assert [found[each].model_dump(mode="json") for each in wanted] == whole[:2]
-    assert len(desk.rows(ChainCoin)) == 3
