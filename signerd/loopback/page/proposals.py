@@ -7,13 +7,14 @@ from typing import Any
 
 from starlette.responses import Response
 
+from custody.pages.flow import Picture
 from signerd import shapes
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.core.text import place_words, plain
 from signerd.errors import IllegalEvent, StaleApproval
 from signerd.feed import Line
 from signerd.loopback.page import rendering
-from signerd.loopback.page.picture import Picture, picture_of
+from signerd.loopback.page.picture import picture_of
 from signerd.loopback.page.rendering import Live, PageRequest, Row, shaped
 from signerd.shapes import CheckView, MoneyView, ProposalLine, ProposalView
 

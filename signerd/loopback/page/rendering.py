@@ -23,6 +23,8 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custody.pages import figures
+from custody.pages.assets import SHARED_TEMPLATES, Assets
 from custody.schemas.faults import fault_place, fault_words
 from signerd import shapes
 from signerd.callers import STRANGER, Caller, Kind, Right
@@ -30,7 +32,6 @@ from signerd.core.states import network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest, NoSuchRoute, NotAllowed, NotPaired, SignerdError
 from signerd.loopback.access.headers import PAGE_POLICY, SCOPE_KEY
-from signerd.loopback.page import picture
 from signerd.problems import problem, status_of
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -62,14 +63,14 @@ class Live:
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader((TEMPLATES, SHARED_TEMPLATES)),
         autoescape=True,
         undefined=StrictUndefined,
         auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(picture.FILTERS)
+    made.filters.update(figures.FILTERS)
     made.filters.update(state_words=state_words, network_words=network_words)
     made.globals.update(live=_live)
     return made
@@ -246,37 +247,14 @@ def _enter(asked: PageRequest, error: SignerdError) -> Response:
     return answer(render("enter.html", problem=None), status_of(error))
 
 
-STATIC = Path(__file__).parent / "static"
-TYPES: Mapping[str, str] = MappingProxyType(
-    {
-        "htmx.min.js": "text/javascript; charset=utf-8",
-        "enter.js": "text/javascript; charset=utf-8",
-        "page.js": "text/javascript; charset=utf-8",
-        "style.css": "text/css; charset=utf-8",
-        "icon.svg": "image/svg+xml",
-    }
-)
-
-
-@lru_cache(maxsize=len(TYPES))
-def _file(name: str) -> tuple[bytes, str]:
-    """Its bytes and its strong ETag."""
-    content = (STATIC / name).read_bytes()
-    return content, f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+ASSETS = Assets(Path(__file__).parent / "static", ("enter.js", "page.js"))
 
 
 async def asset(asked: PageRequest) -> Response:
-    """PageRequest about at each load, and sent when it is another one: a newer daemon never meets an older
-    script.
-    """
-    name = asked.request.path_params["name"]
-    if name not in TYPES:
+    found = ASSETS.answer(asked.request, asked.request.path_params["name"], HEADERS)
+    if found is None:
         raise NoSuchRoute("there is no such file")
-    content, tag = _file(name)
-    headers = {**HEADERS, "ETag": tag, "Cache-Control": "no-cache"}
-    if asked.request.headers.get("if-none-match") == tag:
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(content, headers=headers, media_type=TYPES[name])
+    return found
 
 
 ASSET_ROWS = (Row("GET", "/static/{name}", asset, Right.ANYONE),)

@@ -1,18 +1,13 @@
-"""The drawing: in proportion, nothing lost, and honest where it is not to scale. Figures and names as HTML:
-both units, groups that copy as one, and no markup from outside.
-"""
+"""The drawing: in proportion, nothing lost, and honest where it is not to scale."""
 
-import re
-import unicodedata
-from datetime import datetime
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signerd.loopback.page import picture
-from signerd.loopback.page.picture import FULL, MOST_COINS, THINNEST, picture_of
+from custody.pages.flow import FULL, MOST_COINS, THINNEST
+from signerd.loopback.page.picture import picture_of
 from signerd.loopback.page.proposals import shares
 from signerd.shapes import ChangeView, CoinView, DataView, MoneyView, PaymentView
 
@@ -100,64 +95,3 @@ def test_the_table_has_the_same_outputs_and_bars_that_fit(coins, pays, fee):
     rows = shares(money(coins, pays, fee=fee), "the vault")
     assert [row.sats for row in rows] == [*pays, fee]
     assert all(0 <= row.per_mille <= 1_000 for row in rows)
-
-
-SATS = st.integers(min_value=-(10**18), max_value=10**18)
-
-
-def words(html) -> str:
-    return re.sub(r"<[^>]*>", "", html)
-
-
-@given(SATS)
-def test_an_amount_says_both_units_and_they_agree(sats):
-    shown = words(picture.amount(sats)).replace(",", "").replace(picture.MINUS, "-")
-    btc, raw = re.fullmatch(r"(-?\d+\.\d{8}) BTC (-?\d+) sats?", shown).groups()
-    assert int(raw) == sats
-    assert int(btc.replace(".", "")) == sats
-
-
-def test_an_amount_in_groups():
-    assert picture.btc_groups(123_456_789) == ("1", ("23", "456", "789"))
-    assert picture.btc_groups(-1) == (f"{picture.MINUS}0", ("00", "000", "001"))
-    assert picture.sats_words(1) == "1 sat"
-
-
-@given(st.text(st.characters(categories=["Ll", "Lu", "Nd"]), max_size=100))
-def test_an_address_is_whole_and_is_copied_as_it_is(text):
-    assert words(picture.address(text)) == text
-    assert all(len(group) <= picture.ADDRESS_GROUP for group in picture.grouped(text))
-
-
-@given(st.text(max_size=60))
-def test_l8_no_text_of_others_becomes_markup_or_moves_what_is_read(text):
-    for shown in (
-        picture.address(text),
-        picture.hexadecimal(text),
-        picture.moment(text),
-        picture.sentence(text),
-    ):
-        inside = re.sub(r"</?(span|wbr|time|code)( [a-z]+=\"[^\"<>]*\")*>", "", shown)
-        assert "<" not in inside
-        assert ">" not in inside
-        assert not [char for char in shown if unicodedata.category(char) in {"Cf", "Cc", "Zl", "Zp"}]
-
-
-def test_what_is_to_be_typed_stands_apart_from_the_sentence():
-    assert picture.sentence("<b>: run `signerd login`, or `x`.") == (
-        "&lt;b&gt;: run <code>signerd login</code>, or <code>x</code>."
-    )
-    assert picture.sentence("a ` alone") == "a ` alone"
-
-
-def test_a_time_is_local_with_utc_beside_it():
-    shown = picture.moment("2026-01-02T03:04:05.678+00:00")
-    here = datetime.fromisoformat("2026-01-02T03:04:05+00:00").astimezone()
-    assert 'datetime="2026-01-02T03:04:05.678000+00:00"' in shown
-    assert 'title="2026-01-02 03:04:05 UTC"' in shown
-    assert words(shown) == f"{here:%-d %b %Y, %H:%M:%S}"
-
-
-@pytest.mark.parametrize(("number", "said"), [(0, "0 coins"), (1, "1 coin"), (2_000, "2,000 coins")])
-def test_a_count(number, said):
-    assert picture.count(number, "coin", "coins") == said

@@ -1,0 +1,1 @@
+"""What the signer's page and the platform's console share: style, htmx, figures as HTML, the picture."""

@@ -1,0 +1,52 @@
+"""The files beside the HTML: from a fixed list, so that no path of a request reaches the file system."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from http import HTTPStatus
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+_SHARED = Path(__file__).parent / "static"
+SHARED_TEMPLATES = Path(__file__).parent / "templates"
+_KINDS = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_SHARED_NAMES = ("htmx.min.js", "style.css", "icon.svg")
+
+
+@dataclass(frozen=True)
+class Assets:
+    """The shared files and those of one page, which lie in ``folder``."""
+
+    folder: Path
+    own: tuple[str, ...]
+
+    @cached_property
+    def types(self) -> Mapping[str, str]:
+        """Every file's media type, by name."""
+        return {name: _KINDS[Path(name).suffix] for name in (*_SHARED_NAMES, *self.own)}
+
+    def answer(self, request: Request, name: str, headers: Mapping[str, str]) -> Response | None:
+        """None where there is no such file. A browser asks at each load, and gets the file again only when it
+        is another one: a newer program never meets an older script.
+        """
+        if name not in self.types:
+            return None
+        content, tag = _file((self.folder if name in self.own else _SHARED) / name)
+        sent = {**headers, "ETag": tag, "Cache-Control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=sent)
+        return Response(content, headers=sent, media_type=self.types[name])
+
+
+@lru_cache(maxsize=16)
+def _file(path: Path) -> tuple[bytes, str]:
+    """Its bytes and its strong ETag."""
+    content = path.read_bytes()
+    return content, f'"{hashlib.sha256(content).hexdigest()[:32]}"'

@@ -1,0 +1,114 @@
+"""Figures and names as HTML, in one place: an amount never without its unit, an address never cut.
+
+Groups are made with spans, not with spaces: what a person copies is the figure or the address itself.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from custody.text import SATS_PER_BTC, plain
+
+# As devices and block explorers print addresses, to be compared group by group.
+ADDRESS_GROUP = 4
+HASH_GROUP = 8
+MINUS = "\N{MINUS SIGN}"
+_TYPED = re.compile(r"`([^`]+)`")
+
+
+def btc_groups(sats: int) -> tuple[str, tuple[str, str, str]]:
+    """The whole bitcoin with its sign, and the eight decimals as people group them: ``("1", ("00", "123",
+    "456"))``.
+    """
+    whole, fraction = divmod(abs(sats), SATS_PER_BTC)
+    digits = f"{fraction:08d}"
+    return f"{MINUS if sats < 0 else ''}{whole:,}", (digits[:2], digits[2:5], digits[5:])
+
+
+def sats_words(sats: int) -> str:
+    return f"{MINUS if sats < 0 else ''}{abs(sats):,} {'sat' if abs(sats) == 1 else 'sats'}"
+
+
+def amount(sats: int) -> Markup:
+    """Both units, so that neither can be mistaken for the other."""
+    whole, groups = btc_groups(sats)
+    decimals = Markup("").join(Markup("<span>{}</span>").format(group) for group in groups)
+    return Markup(
+        '<span class="amount"><span class="btc">{}.{} BTC</span> <span class="sats">{}</span></span>'
+    ).format(whole, decimals, sats_words(sats))
+
+
+def grouped(text: str, size: int = ADDRESS_GROUP) -> tuple[str, ...]:
+    shown = plain(text)
+    return tuple(shown[start : start + size] for start in range(0, len(shown), size))
+
+
+def address(text: str) -> Markup:
+    return _groups(text, ADDRESS_GROUP, "address")
+
+
+def screen_figure(text: str) -> Markup:
+    """What a device's screen says: addresses and data in groups, amounts with their unit as they are."""
+    return escape(plain(text)) if " " in text else address(text)
+
+
+def hexadecimal(text: str) -> Markup:
+    """A hash, a key, a script: the whole of it."""
+    return _groups(text, HASH_GROUP, "hex")
+
+
+def _groups(text: str, size: int, kind: str) -> Markup:
+    spans = Markup("<wbr>").join(Markup("<span>{}</span>").format(group) for group in grouped(text, size))
+    return Markup('<span class="{}" translate="no">{}</span>').format(kind, spans)
+
+
+def sentence(text: str) -> Markup:
+    """A sentence of the daemon's: what stands in backticks is to be typed in a terminal."""
+    parts = enumerate(_TYPED.split(plain(text)))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in parts
+    )
+
+
+def fee_rate(text: str) -> str:
+    """``text``: sat/vB as a decimal number."""
+    return f"{plain(text)} sat/vB"
+
+
+def moment(text: str) -> Markup:
+    """RFC 3339 in this machine's time, for the person beside it; UTC stands with it. What is no time is shown
+    as it is.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return escape(plain(text))
+    utc, here = at.astimezone(UTC), at.astimezone()
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S}", f"{here:%-d %b %Y, %H:%M:%S}"
+    )
+
+
+def count(number: int, one: str, many: str) -> str:
+    """``1 coin``, ``2 coins``."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "amount": amount,
+        "btc_groups": btc_groups,
+        "sats_words": sats_words,
+        "address": address,
+        "hexadecimal": hexadecimal,
+        "screen_figure": screen_figure,
+        "fee_rate": fee_rate,
+        "moment": moment,
+        "count": count,
+        "sentence": sentence,
+    }
+)

@@ -1,0 +1,170 @@
+"""Where the money goes, as a picture: coins on the left, payments, change and fee on the right.
+
+Each band is as wide as its amount.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from custody.pages.figures import grouped
+
+WIDTH = 1000
+# Where each column begins; the labels of the coins end before the first, those of the outputs begin after the
+# last.
+COINS_X, MIDDLE_X, OUT_X = 220, 400, 590
+NODE, MIDDLE_NODE = 10, 16
+LABEL_GAP = 14
+# What all coins together measure. Tall enough that a tenth is seen as a tenth.
+FULL = 180.0
+THINNEST = 3.0
+GAP = 18.0
+LINE = 19.0
+MARGIN = 10.0
+# A vault's spend with more coins is drawn with the rest as one band; outputs are never put together.
+MOST_COINS = 8
+# Groups of four in a line of an address: 34 characters with their spaces fit beside the drawing.
+GROUPS_IN_A_LINE = 7
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One band. ``kind``: coin, pay, back, fee or data. ``lines``: the place of an address of ours, then an
+    address, in groups, as many as fit a line.
+    """
+
+    kind: str
+    sats: int
+    title: str
+    lines: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Band:
+    """A flow with its place: a node of ``height`` at ``x``, ``y``, its label, which ``anchor``s there, and
+    its ribbon's path.
+    """
+
+    flow: Flow
+    x: float
+    y: float
+    height: float
+    label_x: float
+    label_y: float
+    anchor: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """``to_scale``: no band is wider than its amount says."""
+
+    width: int
+    height: float
+    middle_x: float
+    middle_width: int
+    middle_y: float
+    middle_height: float
+    coins: tuple[Band, ...]
+    outputs: tuple[Band, ...]
+    to_scale: bool
+
+
+def draw(coins: Sequence[Flow], outputs: Sequence[Flow]) -> Picture:
+    """The flows, each with its place."""
+    coins = _merged(coins)
+    # A proven transaction spends what it has; one that lies is drawn, too.
+    full = max(sum(_positive(coins)), sum(_positive(outputs)), 1)
+    left, right = _thickness(coins, full), _thickness(outputs, full)
+    heights = [_column(coins, left), _column(outputs, right)]
+    height, middle = max(heights) + 2 * MARGIN, max(sum(left), sum(right))
+    middle_y = (height - middle) / 2
+    return Picture(
+        width=WIDTH,
+        height=height,
+        middle_x=MIDDLE_X - MIDDLE_NODE / 2,
+        middle_width=MIDDLE_NODE,
+        middle_y=middle_y,
+        middle_height=middle,
+        coins=_bands(coins, left, (height - heights[0]) / 2, middle_y, towards_middle=True),
+        outputs=_bands(outputs, right, (height - heights[1]) / 2, middle_y, towards_middle=False),
+        to_scale=not any(_widened(flow, full) for flow in (*coins, *outputs)),
+    )
+
+
+def _merged(coins: Sequence[Flow]) -> Sequence[Flow]:
+    if len(coins) <= MOST_COINS:
+        return coins
+    rest = coins[MOST_COINS - 1 :]
+    return (*coins[: MOST_COINS - 1], Flow("coin", sum(_positive(rest)), f"{len(rest)} more coins"))
+
+
+def address_lines(address: str | None) -> tuple[tuple[str, ...], ...]:
+    """The groups of an address, as many in a line as fit beside the drawing."""
+    if address is None:
+        return (("a", "script", "without", "an", "address"),)
+    groups = grouped(address)
+    return tuple(
+        groups[start : start + GROUPS_IN_A_LINE] for start in range(0, len(groups), GROUPS_IN_A_LINE)
+    )
+
+
+def _positive(flows: Sequence[Flow]) -> list[int]:
+    return [max(flow.sats, 0) for flow in flows]
+
+
+def _thickness(flows: Sequence[Flow], full: int) -> list[float]:
+    return [max(THINNEST, FULL * max(flow.sats, 0) / full) for flow in flows]
+
+
+def _widened(flow: Flow, full: int) -> bool:
+    """Data moves no money: its line is a line."""
+    return flow.kind != "data" and FULL * flow.sats / full < THINNEST
+
+
+def _label(flow: Flow) -> float:
+    """What its words need: a title, the amount in both units where there is one, and the lines of its
+    address.
+    """
+    return LINE * (1 + (flow.kind != "data") + len(flow.lines))
+
+
+def _column(flows: Sequence[Flow], thickness: Sequence[float]) -> float:
+    slots = [max(_label(flow), thick) for flow, thick in zip(flows, thickness, strict=True)]
+    return sum(slots) + GAP * max(len(slots) - 1, 0)
+
+
+def _bands(
+    flows: Sequence[Flow], thickness: Sequence[float], y: float, at_middle: float, *, towards_middle: bool
+) -> tuple[Band, ...]:
+    bands = []
+    for flow, thick in zip(flows, thickness, strict=True):
+        slot = max(_label(flow), thick)
+        node_y, label_y = y + (slot - thick) / 2, y + (slot - _label(flow)) / 2 + LINE * 0.75
+        ends = (node_y, at_middle) if towards_middle else (at_middle, node_y)
+        bands.append(
+            Band(
+                flow=flow,
+                x=COINS_X if towards_middle else OUT_X,
+                y=node_y,
+                height=thick,
+                label_x=COINS_X - LABEL_GAP if towards_middle else OUT_X + NODE + LABEL_GAP,
+                label_y=label_y,
+                anchor="end" if towards_middle else "start",
+                path=_ribbon(ends, thick, towards_middle=towards_middle),
+            )
+        )
+        y += slot + GAP
+        at_middle += thick
+    return tuple(bands)
+
+
+def _ribbon(ends: tuple[float, float], thick: float, *, towards_middle: bool) -> str:
+    x0, x1 = (
+        (COINS_X + NODE, MIDDLE_X - MIDDLE_NODE / 2)
+        if towards_middle
+        else (MIDDLE_X + MIDDLE_NODE / 2, OUT_X)
+    )
+    (y0, y1), half = ends, (x0 + x1) / 2
+    above = f"M{x0:g} {y0:.1f}C{half:g} {y0:.1f} {half:g} {y1:.1f} {x1:g} {y1:.1f}"
+    below = f"V{y1 + thick:.1f}C{half:g} {y1 + thick:.1f} {half:g} {y0 + thick:.1f} {x0:g} {y0 + thick:.1f}Z"
+    return above + below
