@@ -26,8 +26,8 @@ WAITS = "This proposal waits for your decision."
 
 @dataclass(frozen=True)
 class Line:
-    """``subject``: a proposal, a vault, or "registration". ``kind``: ask, progress, info, attention, alarm,
-    state.
+    """``subject``: a proposal, a vault, or "registration". ``kind``: ask, progress, info, attention, trouble,
+    alarm, state.
     """
 
     number: int

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -25,13 +25,14 @@ from custody.exchange import Plan, Reply, Request
 from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import Int64, TextId
 from custody.schemas.faults import fault_place, fault_words
-from custody.schemas.proposals import DecodedCall, Proposal
+from custody.schemas.proposals import DecodedCall, Proposal, ProposalTrouble
 from custody.schemas.users import WorkspaceInfo
 from custody.schemas.vaults import Vault as VaultShape
 from multisig.tokens import MAX_BYTECODE_BYTES
 from signerd.core.claims import VaultClaim
 from signerd.core.text import plain, said
 from signerd.core.tokens import Published, TokenClaim, flag
+from signerd.core.trouble import Trouble
 from signerd.core.values import Snapshot
 from signerd.errors import PlatformAnswersWrongly
 
@@ -87,8 +88,17 @@ def snapshot_of(shape: Proposal, workspace: Workspace) -> Snapshot:
         call=_claim(shape.decoded_call),
         contract_uid=shape.contract_uid,
         created_by_name=shape.created_by_name or "",
-        created_at=f"{shape.created_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        created_at=_moment(shape.created_at),
+        trouble=None if shape.trouble is None else _trouble(shape.trouble),
     )
+
+
+def _trouble(told: ProposalTrouble) -> Trouble:
+    return Trouble(told.kind, told.advice, told.words, _moment(told.since), told.txid, told.psbt_id)
+
+
+def _moment(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _claim(told: DecodedCall | None) -> TokenClaim | None:

@@ -44,12 +44,20 @@ def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
         lines.append(f"not the platform's: brought by {line.brought_by}")
     else:
         lines.append(f"{line.collected} of {line.required} signatures, {_said_of(line)}")
+    lines += _trouble(line)
     first, *others = lines
     return [f"{short}  {first}", *(f"{'':{len(short)}}  {other}" for other in others)]
 
 
 def _vault_words(line: "ProposalLine") -> str:
     return "a vault that is not pinned here" if line.vault_name is None else f"'{line.vault_name}'"
+
+
+def _trouble(line: "ProposalLine") -> list[str]:
+    if line.trouble is None:
+        return []
+    since = _moment(line.trouble.since)
+    return [f"TROUBLE, by the platform's word, since {since}: {line.trouble.sentence}"]
 
 
 def _said_of(line: "ProposalLine") -> str:
@@ -59,9 +67,11 @@ def _said_of(line: "ProposalLine") -> str:
 
 
 def _when(line: "ProposalLine") -> str:
-    return (
-        "" if line.proposed_at is None else f" on {line.proposed_at.replace('T', ' ').replace('Z', ' UTC')}"
-    )
+    return "" if line.proposed_at is None else f" on {_moment(line.proposed_at)}"
+
+
+def _moment(at: str) -> str:
+    return at.replace("T", " ").replace("Z", " UTC")
 
 
 def proposal_text(view: "ProposalView") -> str:
@@ -92,7 +102,7 @@ def _head(view: "ProposalView") -> list[str]:
         lines.append(f"  {view.reason}")
     if view.alarm and view.alarm != view.reason:
         lines.append(f"  {view.alarm}")
-    return lines
+    return [*lines, *(f"  {line}" for line in _trouble(view))]
 
 
 def _money(view: "ProposalView") -> list[str]:
@@ -195,6 +205,8 @@ def _claims(view: "ProposalView") -> list[str]:
         lines.append(f'  "{view.description}"')
     if view.recorded_txid:
         lines.append(f"  transaction {view.recorded_txid}, {view.confirmations} confirmations")
+    if view.trouble is not None:
+        lines.append(f'  "{view.trouble.words}"')
     return lines
 
 

@@ -13,6 +13,7 @@ from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 from signerd.core.tokens import Screen, TokenClaim
+from signerd.core.trouble import Trouble
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Snapshot:
     contract_uid: int | None = None
     created_by_name: str = ""
     created_at: str = ""
+    trouble: Trouble | None = None
 
     @property
     def is_of_token(self) -> bool:

@@ -28,6 +28,7 @@ from signerd.core.states import State
 from signerd.core.text import amount, plain
 from signerd.core.titles import Labels, labels_paid, memo_of, paid_in_short, proposer_of, title_of
 from signerd.core.tokens import Screen, hidden_parts, screen_words
+from signerd.core.trouble import Trouble
 from signerd.core.values import Pin, Record
 from signerd.daemon.screens import device_screens
 from signerd.journal.apps import ImportedEntry
@@ -44,6 +45,7 @@ from signerd.shapes import (
     ProposalView,
     PsbtReview,
     TokenView,
+    TroubleView,
 )
 
 # Nothing more is expected of a proposal in one of these.
@@ -122,7 +124,20 @@ def _line(
             snapshot.created_by_name, snapshot.created_by, brought=snapshot.brought is not None
         ),
         "proposed_at": snapshot.created_at or None,
+        "trouble": None if snapshot.trouble is None else _trouble(snapshot.trouble),
     }
+
+
+def _trouble(found: Trouble) -> TroubleView:
+    return TroubleView(
+        kind=found.kind.value,
+        advice=found.advice,
+        sentence=found.sentence,
+        words=plain(found.words),
+        since=found.since,
+        txid=None if found.txid is None else plain(found.txid),
+        psbt_id=None if found.psbt_id is None else plain(found.psbt_id),
+    )
 
 
 def proposal_view(

@@ -113,6 +113,7 @@ class Runner:
 
     def tell(self, before: Record | None, after: Record) -> None:
         """A watcher sees that a proposal moved, also where only the platform's word changed."""
+        self._tell_trouble(before, after)
         if before is None or before.state is not after.state:
             self.feed.add(after.psbt_id, "state", after.state.value)
             return
@@ -120,6 +121,13 @@ class Runner:
         if (was.collected, was.confirmations) != (now.collected, now.confirmations):
             words = f"Signatures: {now.collected} of {now.required}; confirmations: {now.confirmations}."
             self.feed.add(after.psbt_id, "info", words)
+
+    def _tell_trouble(self, before: Record | None, after: Record) -> None:
+        was, now = None if before is None else before.snapshot.trouble, after.snapshot.trouble
+        if now is not None and (was is None or (was.kind, was.txid) != (now.kind, now.txid)):
+            self.feed.add(after.psbt_id, "trouble", f"By the platform's word: {now.sentence}")
+        elif was is not None and now is None:
+            self.feed.add(after.psbt_id, "info", "The platform tells of no trouble with it any more.")
 
     def perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:

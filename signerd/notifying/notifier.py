@@ -40,6 +40,7 @@ class Kind(Enum):
         False,
     )
     REFUSED = ("A payment was refused by a check", "{count} payments were refused by checks", False)
+    TROUBLE = ("A payment gets no further", "{count} payments get no further", False)
     BROADCAST = ("A payment was sent to the network", "{count} payments were sent to the network", False)
 
     @property
@@ -78,6 +79,8 @@ def kind_of(line: Line) -> Kind | None:
             return Kind.ALARM
         case "question":
             return Kind.QUESTION
+        case "trouble":
+            return Kind.TROUBLE
         case "ask":
             return Kind.PAIRING if line.subject == PAIRING else Kind.PROPOSAL
         case "state":

@@ -184,6 +184,7 @@ __all__ = [
     "Status",
     "TokenCallView",
     "TokenView",
+    "TroubleView",
     "UnlockStep",
     "UnpinRequest",
     "VaultFunds",

@@ -172,7 +172,7 @@ class AuditPage(Answer):
 class Happened(Answer):
     """A line of the feed. ``subject``: a proposal, a vault, a device or "registration".
 
-    ``kind``: ask, progress, device, question, info, attention, alarm, or state, where ``text`` is the proposal's new state.
+    ``kind``: ask, progress, device, question, info, attention, trouble, alarm, or state, where ``text`` is the proposal's new state.
     "question": a device waits for an answer of the person's; what it asks stands in ``/questions``.
     """
 

@@ -8,6 +8,22 @@ from signerd.shapes.account import Acknowledged, Answer, Digest, Reason, Request
 from signerd.shapes.calls import MAX_PSBT_TEXT
 
 
+class TroubleView(Answer):
+    """Why a transaction gets no further: all of it by the platform's word. ``sentence``: what that is and what helps, in this
+    machine's words; ``words`` are the platform's own. ``kind``: conflict, double-spent, not-in-mempool, fee-too-low or slow;
+    ``advice``: bump, wait, resend or none. ``since``: RFC 3339 UTC. ``txid``: of the transaction that takes a coin of it, and
+    ``psbt_id`` the proposal that that one is of, where it is one.
+    """
+
+    kind: str
+    advice: str
+    sentence: str
+    words: str
+    since: str
+    txid: str | None = None
+    psbt_id: str | None = None
+
+
 class ProposalLine(Answer):
     """A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged.
 
@@ -17,7 +33,7 @@ class ProposalLine(Answer):
 
     ``brought_by``: it is not the platform's; this app, or the person, brought it. ``from_profile``: it spends the person's own
     money, and no vault's. ``token``: what it does with a token, in a few words; None where it carries none, or bytes have
-    not proven which it is.
+    not proven which it is. ``trouble``: None where the platform tells of none.
     """
 
     psbt_id: str
@@ -41,6 +57,7 @@ class ProposalLine(Answer):
     memo: str = ""
     proposed_by: str = ""
     proposed_at: str | None = None
+    trouble: TroubleView | None = None
 
 
 class CoinView(Answer):

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -292,6 +292,7 @@ class FakePlatform:
             "confirmations": snapshot.confirmations,
             "replaces_psbt_id": snapshot.replaces,
             "contract_uid": snapshot.contract_uid,
+            "trouble": None if snapshot.trouble is None else asdict(snapshot.trouble),
             "decoded_call": None if snapshot.call is None else _decoded(snapshot.call),
         }
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from playwright.sync_api import Page, expect
 
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import ProposalStatus, TroubleKind
 from firmware_bridge import RefusedByPerson
 from signerd.core.states import State
+from signerd.core.trouble import Trouble
 from tests.support.browser import NARROW, WIDE
 from tests.support.desk import snapshot_of, spend
 
@@ -47,7 +48,7 @@ def confirm_everywhere(desk, psbt_id="p-1"):
         (ProposalStatus.CONFIRMED, 1, State.CONFIRMED),
     ):
         told = {"status": status, "txid": txid, "confirmations": confirmations, "collected": 2}
-        proposals[psbt_id] = replace(proposals[psbt_id], **told)
+        proposals[psbt_id] = replace(proposals[psbt_id], trouble=None, **told)
         desk.until_state(psbt_id, state)
         yield state
 
@@ -124,6 +125,11 @@ def test_approved_it_is_followed_to_the_block_without_a_reload(desk):
         now = {State.BROADCAST: "In a block", State.CONFIRMED: None}[state]
         if now:
             expect(page.locator(".stages [aria-current=step]")).to_contain_text(now)
+            proposals = desk.outer.platform.proposals
+            slow = Trouble(TroubleKind.SLOW, "bump", "It pays 1 sat/vB.", "2026-01-02T03:04:05Z")
+            proposals["p-1"] = replace(proposals["p-1"], trouble=slow)
+            expect(page.locator("#standing")).to_contain_text("It has waited for hours")
+    expect(page.locator("#standing")).not_to_contain_text("It has waited for hours")
     expect(page.locator("#standing-title")).to_have_text("Confirmed")
     expect(page.locator(".stages .done")).to_have_count(6)
     main = page.locator("main").inner_text()

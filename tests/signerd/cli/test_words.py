@@ -2,11 +2,13 @@
 
 import pytest
 
+from custody.schemas.proposals import TroubleKind
 from multisig import ChangeTo, TxOut, build_psbt, encode_address, op_return_script, sats
 from multisig.tokens import Function, encode_payload, token_script
-from signerd.cli.words import proposal_text
+from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.review import review
 from signerd.core.states import STATES, State, network_words, state_words
+from signerd.core.trouble import Trouble
 from signerd.core.values import Neighbour, Record
 from signerd.daemon.proposal_views import proposal_view
 from tests.multisig.tokens.samples import CONTRACT, OWNER, call
@@ -38,6 +40,21 @@ def test_it_is_held_only_until_the_decision():
 
     before = {State.RECEIVED, State.INSPECTED, State.WAITING_PERSON, State.INTERRUPTED}
     assert {state for state in State if told(state)} == before
+
+
+def test_trouble_is_told_as_the_platforms_word_with_what_helps():
+    trouble = Trouble(TroubleKind.SLOW, "bump", "It pays 1 sat/vB.", "2026-01-02T03:04:05Z")
+    snapshot = snapshot_of(spend(), trouble=trouble)
+    found = review(snapshot, review_context())
+    view = proposal_view(Record(snapshot, State.BROADCAST, "t"), found, NETWORK)
+    told = (
+        "TROUBLE, by the platform's word, since 2026-01-02 03:04:05 UTC: It has waited for hours, and its "
+        "fee is low. A new version with a higher fee helps: you are asked as soon as it is proposed."
+    )
+    head, claims = proposal_text(view).split("What the platform says (not believed)")
+    assert f"  {told}" in head
+    assert '"It pays 1 sat/vB."' in claims
+    assert told in proposals_text([view])
 
 
 def test_every_state_has_words():

@@ -3,13 +3,15 @@
 import asyncio
 import base64
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import Advice, ProposalStatus, TroubleKind
 from firmware_bridge import DeviceState
 from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core.states import State
+from signerd.core.trouble import ADVICE, KINDS, Trouble
 from signerd.daemon.service import Daemon
 from signerd.errors import StaleApproval
 from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
@@ -48,6 +50,49 @@ async def test_a_proposal_is_seen_approved_signed_and_submitted(prepared, platfo
         assert (await daemon.verify_audit()).fault is None
         # Months of ended ones would be kept.
         assert not daemon.imported.reviews.kept
+
+
+def test_every_trouble_and_every_advice_has_words():
+    assert set(KINDS) == set(TroubleKind)
+    assert set(ADVICE) == set(get_args(Advice))
+
+
+async def test_what_keeps_a_transaction_back_is_told_once_and_shown_until_it_is_over(
+    prepared, platform, bridge
+):
+    at = "2026-01-02T03:04:05Z"
+    slow = Trouble(TroubleKind.SLOW, "bump", "It pays 1 sat/vB.", at)
+    taken = Trouble(TroubleKind.CONFLICT, "wait", "Another one spends its coin.", at, "ab" * 32, "p-2")
+    sent = replace(HONEST, status=ProposalStatus.BROADCASTING, collected=2)
+
+    def told(daemon: Daemon) -> list[str]:
+        return [line.text for line in daemon.feed.since(0, "p-1") if line.kind == "trouble"]
+
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        digest = (await daemon.proposal("p-1")).digest
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        platform.proposals["p-1"] = replace(sent, trouble=slow)
+        await until(lambda: bool(told(daemon)))
+        shown = (await daemon.proposal("p-1")).trouble
+        assert shown is not None
+        assert (shown.kind, shown.advice, shown.words, shown.since) == ("slow", "bump", slow.words, at)
+        assert told(daemon) == [f"By the platform's word: {shown.sentence}"]
+        assert (await daemon.proposals(ended=False))[0].trouble == shown
+        # No check reads it: the platform cannot undo a yes with it.
+        assert (await daemon.proposal("p-1")).digest == digest
+        platform.proposals["p-1"] = replace(sent, trouble=replace(slow, words="It pays 1.1 sat/vB."))
+        await until(lambda: "1.1" in daemon.journal.record("p-1").snapshot.trouble.words)
+        platform.proposals["p-1"] = replace(sent, trouble=taken)
+        await until(lambda: len(told(daemon)) == 2)
+        shown = (await daemon.proposal("p-1")).trouble
+        assert shown is not None
+        assert (shown.txid, shown.psbt_id) == (taken.txid, "p-2")
+        platform.proposals["p-1"] = sent
+        await until(lambda: daemon.feed.since(0, "p-1")[-1].text.endswith("no trouble with it any more."))
+        assert (await daemon.proposal("p-1")).trouble is None
+        assert len(told(daemon)) == 2
 
 
 async def test_whatever_moves_a_proposal_is_told_to_whoever_follows_it(prepared, platform, bridge):

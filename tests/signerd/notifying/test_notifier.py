@@ -268,6 +268,7 @@ def line(subject, kind, text="x", number=1):
         (line("p-1", "state", "waiting-for-device"), Kind.DEVICE),
         (line("p-1", "state", "refused"), Kind.REFUSED),
         (line("p-1", "state", "broadcast"), Kind.BROADCAST),
+        (line("p-1", "trouble"), Kind.TROUBLE),
         (line("p-1", "state", "signed"), None),
         (line("p-1", "progress", "Look at your device."), None),
         (line("p-1", "info"), None),

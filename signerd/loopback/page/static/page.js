@@ -15,7 +15,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // A burst of lines is one look: the parts are made from what is so then.
   const SETTLE_MS = 150;
-  const SPOKEN = new Set(["ask", "question", "progress", "device", "attention", "alarm"]);
+  const SPOKEN = new Set(["ask", "question", "progress", "device", "attention", "trouble", "alarm"]);
 
   const body = document.body;
   const heard = document.getElementById("heard");
