@@ -12,7 +12,7 @@ page gives the outputs no effect: a second OP_RETURN, or a value other than 0.
 import hashlib
 import json
 
-from tests.multisig.tokens import naive
+from tests.multisig.tokens import grammar
 
 DONE, UNKNOWN = "done", "unknown"
 START = bytes(32)
@@ -74,7 +74,7 @@ def copied(state):
 
 def apply(state, height, transaction, blobs):
     txid, caller, data = transaction
-    said = None if data is None else naive.decode(data)
+    said = None if data is None else grammar.decode(data)
     if said is None:
         raise Refused("no valid payload")
     if said["kind"] == "deploy":
