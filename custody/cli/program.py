@@ -10,6 +10,7 @@ import click
 from custody.cli import (
     auditing,
     changes,
+    explain,
     freezing,
     histories,
     limits,
@@ -103,6 +104,7 @@ for command in (
     changes.change,
     service_accounts.service_account,
     mail.mail_command,
+    explain.explain_command,
 ):
     app.add_command(command)
 

@@ -58,6 +58,7 @@ def _of_platform(error: "ApiError") -> Stop:
     hint = trace if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR else ""
     if error.retry_after_seconds:
         hint = f"Try again in {error.retry_after_seconds:.0f} seconds."
+    hint = hint or f"custody explain {problem.code} says what to do, and who can."
     return Stop(problem.detail, hint, Exit.PLATFORM, code=problem.code)
 
 

@@ -1,4 +1,4 @@
-"""explain: what a code means that an error, a check or a program shows."""
+"""explain: what a code means that an error, a check, a program or the platform shows."""
 
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.argument("code")
 @json_option
 def explain(code: str, as_json: bool) -> None:
-    """What a code means, and what to do: of an error, a check, or a device's outcome."""
+    """What a code means, and what to do: of an error, a check, a device's outcome, or the platform's."""
     one = _found(code)
     if as_json:
         answer(one)
@@ -29,11 +29,11 @@ def _found(code: str) -> "Explained":
     from signerd.cli.explained import table
 
     known = table()
-    if code in known:
-        return known[code]
+    if found := known.get(code) or known.get(code.upper()):
+        return found
     near = get_close_matches(code, known, n=3)
     raise InvalidRequest(
-        f"No error, check or outcome of a device has the code '{code}'.",
+        f"No error, check, outcome of a device or answer of the platform has the code '{code}'.",
         hint=f"Did you mean {' or '.join(near)}?" if near else "Codes are written as paid-twice.",
     )
 
@@ -43,5 +43,7 @@ def _tell(one: "Explained") -> None:
     say(f"  {one.meaning}")
     if one.advice:
         say(f"  {one.advice}")
+    if one.who:
+        say(f"  Who can: {one.who}.")
     if one.exit_status is not None:
         say(f"  Exit status {one.exit_status}.")

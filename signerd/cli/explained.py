@@ -1,7 +1,8 @@
 """What each code means, in one table: for ``signerd explain`` and for docs/sign/codes.md.
 
-The codes are those of errors, of checks and of devices' outcomes. What to do about an error or an outcome is
-its hint. What a check asserts stands in the table of checks.
+The codes are those of errors, of checks, of devices' outcomes and of the platform. What to do about an error
+or an outcome is its hint. What a check asserts stands in the table of checks, and what the platform means in
+custody.schemas.explained.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,24 +11,28 @@ from functools import cache
 from types import MappingProxyType
 from typing import TypeVar
 
+from custody.schemas.explained import EXPLAINED
 from firmware_bridge.errors import BridgeError
 from signerd.cli.terminal import status_of
 from signerd.core.checks.table import CHECKS, Stage
 from signerd.errors import SignerdError
 
 Error = TypeVar("Error", bound=Exception)
-ERROR, CHECK, DEVICE = "error", "check", "device outcome"
+ERROR, CHECK, DEVICE, PLATFORM = "error", "check", "device outcome", "the platform's"
 
 
 @dataclass(frozen=True)
 class Explained:
-    """``exit_status``: what a command ends with on this error; None where it ends no command by itself."""
+    """``exit_status``: what a command ends with on this error; None where it ends no command by itself.
+    ``who``: can do what the advice says; None where it is the reader.
+    """
 
     code: str
     kind: str
     meaning: str
     advice: str
     exit_status: int | None = None
+    who: str | None = None
 
 
 # What each error means; its own sentence, with the names in it, is shown when it happens.
@@ -122,7 +127,7 @@ _OF_RULES = "A rule of your own, in rules.toml: `signerd rules show` lists them.
 @cache
 def table() -> Mapping[str, Explained]:
     """By code; an error before a check or an outcome of the same name."""
-    found = [*_of_devices(), *_of_checks(), *_of_errors()]
+    found = [*_of_devices(), *_of_checks(), *_of_platform(), *_of_errors()]
     return MappingProxyType({one.code: one for one in sorted(found, key=lambda one: one.kind == ERROR)})
 
 
@@ -150,3 +155,8 @@ def _of_checks() -> Iterator[Explained]:
 def _of_devices() -> Iterator[Explained]:
     for kind in coded(BridgeError):
         yield Explained(kind.code, DEVICE, kind.sentence, kind.hint)
+
+
+def _of_platform() -> Iterator[Explained]:
+    for one in EXPLAINED.values():
+        yield Explained(one.code, PLATFORM, one.meaning, one.advice, who=one.who)

@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator
 
-from signerd.cli.explained import CHECK, DEVICE, ERROR, Explained, table
+from signerd.cli.explained import CHECK, DEVICE, ERROR, PLATFORM, Explained, table
 from tests.support.pages import DOCS
 
 PAGE = DOCS / "sign" / "codes.md"
 _HEAD = """\
 # Codes
 
-An error, a check and the outcome of a device each have a code. `signerd explain CODE` says the same as this
-page:
+An error, a check, the outcome of a device and an answer of the platform each have a code.
+`signerd explain CODE` says the same as this page. `custody explain CODE` knows those of the platform:
 
     signerd explain paid-twice
+    custody explain KEY_REVOKED
 
 [The command line](cli.md#exit-statuses) has the exit statuses. An answer of the loopback API has the code of
-an error in the field `code`. The platform writes its own codes in capitals, such as `KEY_REVOKED`. The
-reference of its API names them at each call.
+an error in the field `code`. The [codes of the platform](#codes-of-the-platform) are in capitals.
 """
 _OF_CHECKS = """\
 signerd runs these on each proposal. The sentence says what is so where the check passes. Checks of your own
@@ -24,6 +24,10 @@ rules are called `rule-…`: see [your own rules](rules.md)."""
 _ABOUT = {
     ERROR: ("Errors", "A command ends with the exit status in the last column."),
     CHECK: ("Checks", _OF_CHECKS),
+    PLATFORM: (
+        "Codes of the platform",
+        "They stand in the field `code` of its answers. The reference of the API has them at each call.",
+    ),
     DEVICE: ("Outcomes of a device", "How an operation on a device can end."),
 }
 
@@ -47,11 +51,14 @@ def _rows(kind: str, rows: list[Explained]) -> Iterator[str]:
             if not one.code.startswith("rule-"):
                 yield f"| `{one.code}` | {one.meaning.split(': ', 1)[1]} |"
         return
-    yield "| code | what it means | what to do |" + (" status |" if kind == ERROR else "")
-    yield "|---|---|---|" + ("---|" if kind == ERROR else "")
+    more = {ERROR: " status |", PLATFORM: " who can |"}.get(kind, "")
+    yield f"| code | what it means | what to do |{more}"
+    yield "|---|---|---|" + ("---|" if more else "")
     for one in rows:
-        status = f" {one.exit_status:d} |" if one.exit_status is not None else ""
-        yield f"| `{one.code}` | {one.meaning} | {one.advice} |{status}"
+        last = (
+            f" {one.exit_status:d} |" if one.exit_status is not None else f" {one.who} |" if one.who else ""
+        )
+        yield f"| `{one.code}` | {one.meaning} | {one.advice} |{last}"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from custody.cli.common import Stop
+from custody.cli.program import app as custody
+from custody.schemas.errors import ErrorCode
 from firmware_bridge.errors import BridgeError
 from signerd.cli import explained
 from signerd.cli.explained import coded, table
@@ -16,6 +19,7 @@ from tests.support.code_page import PAGE, page
 
 ERRORS = {kind.code for kind in coded(SignerdError) if kind.__module__.startswith("signerd.")}
 OUTCOMES = {kind.code for kind in coded(BridgeError)}
+ANSWERS = {code.value for code in ErrorCode}
 
 
 def explain(*arguments):
@@ -24,7 +28,7 @@ def explain(*arguments):
 
 def test_each_code_has_an_entry_and_each_entry_a_code():
     assert set(explained._ERRORS) == ERRORS
-    assert set(table()) == ERRORS | set(CHECKS) | OUTCOMES
+    assert set(table()) == ERRORS | set(CHECKS) | OUTCOMES | ANSWERS
 
 
 def test_no_code_means_two_things():
@@ -44,7 +48,21 @@ def test_it_says_what_to_do_and_the_exit_status():
     assert f"Exit status {status_of(StaleApproval):d}." in said
 
 
-@pytest.mark.parametrize("code", ["paid-twice", "refused-by-person", "rule-ask-hours"])
+def test_both_programs_say_the_same_of_the_platforms_codes_and_who_can_act():
+    for code in ANSWERS:
+        ours, theirs = explain(code).stdout, CliRunner().invoke(custody, ["explain", code.lower()]).stdout
+        assert theirs.splitlines()[0] == code
+        assert theirs.splitlines()[1:] == ours.splitlines()[1:]
+        assert theirs.splitlines()[-1].startswith("  Who can: ")
+
+
+def test_a_code_that_the_platform_does_not_have_is_told_its_neighbours():
+    with pytest.raises(Stop) as refused:
+        custody.main(["explain", "KEY_REVOCED"], standalone_mode=False)
+    assert "KEY_REVOKED" in refused.value.hint
+
+
+@pytest.mark.parametrize("code", ["paid-twice", "refused-by-person", "rule-ask-hours", "KEY_REVOKED"])
 def test_a_program_reads_the_same(code):
     assert json.loads(explain(code, "--json").stdout)["code"] == code
 

@@ -1,0 +1,33 @@
+"""``custody explain``: what a code of the platform means."""
+
+from difflib import get_close_matches
+
+import click
+
+from custody.cli.common import fail, json_option
+from custody.terminal import Exit, answer, say
+
+
+@click.command("explain")
+@click.argument("code")
+@json_option
+def explain_command(code: str, as_json: bool) -> None:
+    """What a code of the platform means, what to do about it, and who can."""
+    from custody.schemas.explained import EXPLAINED
+
+    found = EXPLAINED.get(code.upper())
+    if found is None:
+        near = get_close_matches(code.upper(), EXPLAINED, n=3)
+        hint = (
+            f"Did you mean {' or '.join(near)}?"
+            if near
+            else "signerd explain knows those of a signer's desk."
+        )
+        fail(f"the platform has no code '{code}'", hint, Exit.USAGE)
+    if as_json:
+        answer(found)
+        return
+    say(found.code)
+    say(f"  {found.meaning}")
+    say(f"  {found.advice}")
+    say(f"  Who can: {found.who}.")
