@@ -24,11 +24,13 @@ from signerd.account.wire import (
     MOST_LISTED,
     TOO_LONG,
     Entries,
+    HistoryPage,
     Listed,
     Person,
     Workspace,
     claim_of,
     entries,
+    history_page,
     last_id,
     published_of,
     read_each,
@@ -278,6 +280,16 @@ class Platform:
                 break
             after = last
         return found
+
+    @translated
+    async def movements(
+        self, workspace: Workspace, vault_id: str, query: dict[str, str | int | None]
+    ) -> HistoryPage:
+        """A page of what came into a vault and left it; ``query``: as ``vault-history`` takes it."""
+        core = self._client.core
+        asked = {"workspace_id": workspace.id, "vault_id": vault_id, **query}
+        request = core.build("GET", "/api/v1/vault-history", query=asked)
+        return await self._client.run(history_page(core, request, PAGE))
 
     @translated
     async def keys(self) -> list[Key]:

@@ -25,6 +25,7 @@ from custody.exchange import Plan, Reply, Request
 from custody.schemas.asset_tokens import Contract
 from custody.schemas.common import Int64, TextId
 from custody.schemas.faults import fault_place, fault_words
+from custody.schemas.history import CursorText, VaultMovement
 from custody.schemas.proposals import DecodedCall, Proposal, ProposalTrouble
 from custody.schemas.users import WorkspaceInfo
 from custody.schemas.vaults import Vault as VaultShape
@@ -88,16 +89,16 @@ def snapshot_of(shape: Proposal, workspace: Workspace) -> Snapshot:
         call=_claim(shape.decoded_call),
         contract_uid=shape.contract_uid,
         created_by_name=shape.created_by_name or "",
-        created_at=_moment(shape.created_at),
+        created_at=moment_of(shape.created_at),
         trouble=None if shape.trouble is None else _trouble(shape.trouble),
     )
 
 
 def _trouble(told: ProposalTrouble) -> Trouble:
-    return Trouble(told.kind, told.advice, told.words, _moment(told.since), told.txid, told.psbt_id)
+    return Trouble(told.kind, told.advice, told.words, moment_of(told.since), told.txid, told.psbt_id)
 
 
-def _moment(at: datetime) -> str:
+def moment_of(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -195,6 +196,33 @@ def entries(core: Core, request: Request) -> Plan[Entries | None]:
     if not isinstance(found, list):
         raise BadAnswer(f"{request.path}: the body is no list")
     return Entries(tuple(found), etag, len(reply.content))
+
+
+@dataclass(frozen=True)
+class HistoryPage:
+    """``next``: where the next page begins; None at the end."""
+
+    listed: Listed[VaultMovement]
+    next: str | None
+
+
+_NEXT: TypeAdapter[str | None] = TypeAdapter(CursorText | None)
+
+
+def history_page(core: Core, request: Request, most: int) -> Plan[HistoryPage]:
+    """Up to ``most`` movements, read entry by entry. Raises what the client raises; BadAnswer where it is no
+    such page.
+    """
+    reply = yield from call(core, request, repeatable=True)
+    found = loosely(reply)
+    if not isinstance(found, dict) or not isinstance(found.get("movements"), list):
+        raise BadAnswer(f"{request.path}: the body is no page of movements")
+    try:
+        following = _NEXT.validate_python(found.get("next_cursor"))
+    except ValidationError:
+        raise BadAnswer(f"{request.path}: it names a next page that is none") from None
+    listed = read_each(found["movements"][:most], "txid", VaultMovement, lambda told: told)
+    return HistoryPage(listed, following)
 
 
 def loosely(reply: Reply) -> Any:

@@ -18,6 +18,7 @@ from signerd.cli import (
     devices,
     explain,
     kit,
+    movements,
     proposals,
     rules,
     service,
@@ -42,7 +43,12 @@ def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bo
 
 
 # What the page and the platform call it, and people type.
-OTHER_WORDS = {"decline": "reject", "receive": "addresses", "history": "audit"}
+OTHER_WORDS = {
+    "decline": "reject",
+    "receive": "addresses",
+    "history": "movements",
+    "deposits": "movements",
+}
 
 
 class Commands(click.Group):
@@ -82,6 +88,7 @@ for command in (
     vaults.pin,
     vaults.unpin,
     vaults.addresses,
+    movements.movements,
     vaults.accounts,
     proposals.proposals,
     proposals.show,

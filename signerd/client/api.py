@@ -145,6 +145,23 @@ class Api(PairingCalls):
     def vault_funds(vault_id: str) -> CallArguments:
         return CallArguments({"vault_id": vault_id})
 
+    @row(calls.VAULT_MOVEMENTS)
+    @staticmethod
+    def vault_movements(
+        vault_id: str,
+        *,
+        cursor: str | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+    ) -> CallArguments:
+        """A page, the newest first. ``cursor``: the last answer's ``next``. ``since`` and ``before``: days in
+        UTC, as 2026-05-01; the second is left out. ``search``: part of a description or a name.
+        """
+        query = {"cursor": cursor, "since": since, "before": before, "search": search, "limit": limit}
+        return CallArguments({"vault_id": vault_id}, query=query)
+
     @row(calls.PREVIEW_PIN)
     @staticmethod
     def preview_pin(vault_id: str, brought: "shapes.BroughtQuorum | None" = None) -> CallArguments:

@@ -172,6 +172,21 @@ ON_THE_WAY = frozenset({"waiting-for-device", "exported", "signing", "verifying"
 DELIVERED = frozenset({"submitted", "handed-over", "broadcast", "confirmed"})
 
 
+# What a transaction is to a vault, by the platform's kinds; another kind is told as it is.
+MOVEMENTS = {
+    "deposit": "Deposit",
+    "forward": "Forward into the vault",
+    "payment": "Payment",
+    "consolidation": "Moved within the vault",
+    "token": "Token transaction",
+    "outside": "Spent, and never proposed on the platform",
+}
+
+
+def movement_words(kind: str) -> str:
+    return MOVEMENTS.get(kind, kind)
+
+
 def network_words(network: str) -> str:
     return (
         "MAINNET: real bitcoin" if network == "mainnet" else f"{network.upper()}: test coins, no real bitcoin"

@@ -42,6 +42,7 @@ from signerd.daemon.devices import Devices
 from signerd.daemon.editing import Editing
 from signerd.daemon.funds import Funds
 from signerd.daemon.imported import ImportedPsbts
+from signerd.daemon.movements import Movements
 from signerd.daemon.proposal_views import (
     ENDED,
     NO_LABELS,
@@ -445,6 +446,10 @@ class Daemon:
     @property
     def funds(self) -> Funds:
         return Funds(self.journal, self.platform, self.follower)
+
+    @property
+    def movements(self) -> Movements:
+        return Movements(self.journal, self.platform, self.follower, self.config.labels, self._line)
 
     @property
     def tokens(self) -> Holdings:

@@ -157,6 +157,15 @@ class Journal(KeysAndVaults):
         query = f"{rows.RECORD_COLUMNS} WHERE p.identity = ? AND p.exported IS NOT NULL ORDER BY p.rowid"
         return tuple(rows.read_record(row) for row in self._db.execute(query, (identity,)))
 
+    def proposal_of(self, txid: str) -> Record | None:
+        """The platform's newest proposal of that transaction; None where none is known here."""
+        query = (
+            f"{rows.RECORD_COLUMNS} WHERE p.identity = ? AND p.brought_by IS NULL "
+            "ORDER BY p.rowid DESC LIMIT 1"
+        )
+        row = self._db.execute(query, (txid,)).fetchone()
+        return None if row is None else rows.read_record(row)
+
     def records(self, states: Sequence[State] | None = None) -> tuple[Record, ...]:
         """In the order in which they came."""
         wanted = tuple(State) if states is None else tuple(states)

@@ -7,15 +7,19 @@ numbers and ids (L5).
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, StringConstraints
 from starlette.responses import Response
 
+from custody.schemas.history import CursorText
 from multisig import RECEIVE
 from signerd import shapes
+from signerd.account.platform import PAGE
 from signerd.callers import Caller, Kind, Right
+from signerd.daemon.movements import USUAL_MOVEMENTS
 from signerd.daemon.reports import Figure
 from signerd.daemon.service import Daemon
 from signerd.errors import NotAllowed, PageNotServed, UnknownProposal
@@ -196,6 +200,27 @@ async def tokens(service: Service, vault_id: PathId) -> shapes.VaultTokens:
 
 async def funds(service: Service, vault_id: PathId) -> shapes.VaultFunds:
     return await service.funds.of_vault(vault_id)
+
+
+Cursor = Annotated[CursorText | None, In.QUERY]
+Day = Annotated[date | None, In.QUERY]
+Sought = Annotated[str, StringConstraints(strip_whitespace=True, max_length=100), In.QUERY]
+MovementCount = Annotated[int, Field(ge=1, le=PAGE), In.QUERY]
+
+
+async def movements(
+    service: Service,
+    vault_id: PathId,
+    cursor: Cursor = None,
+    since: Day = None,
+    before: Day = None,
+    search: Sought = "",
+    limit: MovementCount = USUAL_MOVEMENTS,
+) -> shapes.VaultMovements:
+    """The newest first; days are in UTC, and ``before`` is left out."""
+    return await service.movements.of_vault(
+        vault_id, cursor=cursor, since=since, before=before, search=search, limit=limit
+    )
 
 
 # --- accounts and addresses of this signer, and their addresses on the device's screen ----------------------
@@ -483,6 +508,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(calls.VAULTS, vaults),
     Route(calls.VAULT_TOKENS, tokens),
     Route(calls.VAULT_FUNDS, funds),
+    Route(calls.VAULT_MOVEMENTS, movements),
     Route(calls.PREVIEW_PIN, preview_pin),
     Route(calls.PIN, pin),
     Route(calls.ENROLMENT, enrolment),

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
         HoldingView,
         Index,
         KeyView,
+        MovementView,
         PinPreview,
         PinPreviewRequest,
         PinRequest,
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
         UnlockStep,
         UnpinRequest,
         VaultFunds,
+        VaultMovements,
         VaultTokens,
         VaultView,
     )
@@ -151,6 +153,7 @@ __all__ = [
     "LoweredView",
     "Me",
     "MoneyView",
+    "MovementView",
     "OpenPairing",
     "OriginText",
     "OriginView",
@@ -188,6 +191,7 @@ __all__ = [
     "UnlockStep",
     "UnpinRequest",
     "VaultFunds",
+    "VaultMovements",
     "VaultTokens",
     "VaultView",
 ]

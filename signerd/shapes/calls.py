@@ -200,6 +200,13 @@ VAULT_FUNDS: Final = Call(
     Right.PERSON,
     "What the platform says that a vault holds, and the next address to be paid to",
 )
+VAULT_MOVEMENTS: Final = Call(
+    "GET",
+    "/vaults/{vault_id}/movements",
+    lambda: shapes.VaultMovements,
+    Right.PERSON,
+    "What the platform says came into a vault and left it, a page at a time",
+)
 PREVIEW_PIN: Final = Call(
     "POST",
     "/vaults/{vault_id}/pin/preview",

@@ -356,6 +356,40 @@ class VaultFunds(Answer):
     note: str | None = None
 
 
+class MovementView(Answer):
+    """A transaction that came into a vault or left it, by the platform's word. ``amount_sats``: what it brought, below zero
+    what it took, the fee included. ``kind``: deposit, forward, payment, consolidation, token, or outside, which spends the
+    vault's coins and was not proposed. ``at``: RFC 3339 UTC. ``height`` and ``balance_sats``, the balance after it, are None
+    until it confirms. ``memo``: the proposal's description. ``names``: of whom it pays, the person's own names first.
+
+    ``psbt_id`` and ``title``: of the proposal that this machine knows it as; what it took is then read from its bytes.
+    """
+
+    txid: str
+    kind: str
+    at: str
+    height: int | None
+    amount_sats: int
+    fee_sats: int | None
+    balance_sats: int | None
+    names: tuple[str, ...] = ()
+    memo: str = ""
+    psbt_id: str | None = None
+    title: str | None = None
+
+
+class VaultMovements(Answer):
+    """A page, the newest first; ``next``: the ``cursor`` of the next one, None at the end. It may be shorter than asked for where
+    a filter leaves much out. ``left_out``: entries that could not be read.
+    """
+
+    vault_id: str
+    network: str
+    movements: tuple[MovementView, ...]
+    next: str | None
+    left_out: int = 0
+
+
 class ShowAddressRequest(Request):
     chain: Chain = RECEIVE
     index: Index = 0

@@ -58,6 +58,27 @@ def listed_key(
     }
 
 
+def movement(number: int, **changes: Any) -> dict[str, Any]:
+    """A confirmed deposit of as many thousand satoshis as its number, as the platform lists it."""
+    return {
+        "txid": f"{number:064x}",
+        "kind": "deposit",
+        "status": "confirmed",
+        "at": STAMP,
+        "first_seen_at": STAMP,
+        "height": 100 + number,
+        "block_hash": "00" * 32,
+        "confirmations": 3,
+        "received_sats": number * 1_000,
+        "sent_sats": 0,
+        "amount_sats": number * 1_000,
+        "fee_sats": None,
+        "balance_sats": 500_000 + number * 1_000,
+        "outputs": [{"address": VAULT.address(0, number), "amount_sats": number * 1_000, "vout": 0}],
+        **changes,
+    }
+
+
 def _decoded(claim: TokenClaim) -> dict[str, Any]:
     """Its shape, with a sentence that the daemon must not trust."""
     told: dict[str, Any] = {"function": "", "data_hex": "", "words": "Nothing happens.", **dict(claim.told)}
@@ -93,6 +114,7 @@ class FakePlatform:
     published: dict[int, Published] = field(default_factory=dict)
     holdings: list[Any] = field(default_factory=list)
     calls: list[Any] = field(default_factory=list)
+    movements: list[Any] = field(default_factory=list)
     next_address: str = ""
     confirmed_sats: int = 0
 
@@ -151,6 +173,7 @@ class FakePlatform:
             ("GET", "/api/v1/keys"): lambda: httpx.Response(200, json=self.keys),
             ("GET", "/api/v1/contract"): lambda: self._contract(request),
             ("GET", "/api/v1/get-tokens"): lambda: httpx.Response(200, json=self.holdings),
+            ("GET", "/api/v1/vault-history"): lambda: self._history(request),
             ("GET", "/api/v1/contract-calls"): lambda: httpx.Response(200, json=self.calls),
         }
         call = (request.method, request.url.path)
@@ -259,6 +282,22 @@ class FakePlatform:
         if request.headers.get("if-none-match") == etag:
             return httpx.Response(304, headers={"etag": etag})
         return httpx.Response(200, json=waiting, headers={"etag": etag})
+
+    def _history(self, request: httpx.Request) -> httpx.Response:
+        """As the platform pages; of its filters the label alone, anywhere."""
+        query = request.url.params
+        sought = query.get("label", "")
+        found = [one for one in self.movements if sought.lower() in json.dumps(one).lower()]
+        start = int(query.get("cursor", "0"))
+        end = start + int(query.get("limit", "100"))
+        following = str(end) if end < len(found) else None
+        page = {
+            "vault_id": VAULT_ID,
+            "tip_height": 200,
+            "movements": found[start:end],
+            "next_cursor": following,
+        }
+        return httpx.Response(200, json=page)
 
     def _awaits_us(self, snapshot: Snapshot) -> bool:
         return snapshot.status == "PENDING" and snapshot.psbt_id not in self.not_ours

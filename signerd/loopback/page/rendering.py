@@ -28,7 +28,7 @@ from custody.pages.assets import SHARED_TEMPLATES, Assets
 from custody.schemas.faults import fault_place, fault_words
 from signerd import shapes
 from signerd.callers import STRANGER, Caller, Kind, Right
-from signerd.core.states import network_words, state_words
+from signerd.core.states import movement_words, network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest, NoSuchRoute, NotAllowed, NotPaired, SignerdError
 from signerd.loopback.access.headers import PAGE_POLICY, SCOPE_KEY
@@ -71,7 +71,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(figures.FILTERS)
-    made.filters.update(state_words=state_words, network_words=network_words)
+    made.filters.update(state_words=state_words, network_words=network_words, movement_words=movement_words)
     made.globals.update(live=_live)
     return made
 

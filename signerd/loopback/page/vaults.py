@@ -4,10 +4,13 @@ before a payment to it is asked for.
 
 from base64 import b64encode
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
+from typing import Annotated, Any
 
+from pydantic import StringConstraints
 from starlette.responses import Response
 
+from custody.schemas.history import CursorText
 from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
 from signerd import shapes
 from signerd.callers import PAGE
@@ -110,6 +113,39 @@ async def balance(asked: PageRequest) -> Response:
     """The platform is asked, which may take a while: the browser asks for it by itself."""
     funds = await asked.service.funds.of_vault(asked.path_id("vault_id"))
     return html(render("vaults/balance.html", funds=funds))
+
+
+# A glance, on the vault's own page.
+NEWEST_MOVEMENTS = 5
+
+
+class _Sought(Request):
+    """Which movements, as the form and the links of their page have it."""
+
+    cursor: CursorText | None = None
+    since: date | None = None
+    before: date | None = None
+    search: Annotated[str, StringConstraints(max_length=100)] = ""
+
+
+async def newest_movements(asked: PageRequest) -> Response:
+    """As the balance."""
+    found = await asked.service.movements.of_vault(asked.path_id("vault_id"), limit=NEWEST_MOVEMENTS)
+    return html(render("vaults/newest_movements.html", found=found))
+
+
+async def movements(asked: PageRequest) -> Response:
+    view = await vault_of(asked)
+    names = ("cursor", "since", "before", "search")
+    sought = shaped(_Sought, **{name: asked.query(name) for name in names if asked.query(name)})
+    return await asked.page(
+        "vaults/movements.html",
+        title=f"Movements of {view.name}",
+        here="/vaults",
+        vault=view,
+        sought=sought,
+        found=await asked.service.movements.of_vault(view.vault_id, **dict(sought)),
+    )
 
 
 async def receive(asked: PageRequest) -> Response:
@@ -267,6 +303,8 @@ ROWS = (
     Row("POST", "/vaults/{vault_id}/unpin", unpin),
     Row("GET", "/vaults/{vault_id}/payments", payments),
     Row("GET", "/vaults/{vault_id}/balance", balance),
+    Row("GET", "/vaults/{vault_id}/movements", movements),
+    Row("GET", "/vaults/{vault_id}/movements/newest", newest_movements),
     Row("GET", "/vaults/{vault_id}/receive", receive),
     Row("GET", "/vaults/{vault_id}/tokens", tokens),
     Row("GET", "/vaults/{vault_id}/kit", kit),

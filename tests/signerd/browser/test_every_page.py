@@ -6,20 +6,22 @@ Where ``SIGNERD_SCREENSHOTS`` names a folder, every page is drawn into it, at bo
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from custody.schemas.proposals import TroubleKind
 from firmware_bridge import DeviceState, Question
 from multisig import RECEIVE, ChangeTo, Sats, TxOut, build_psbt
 from signerd.core.states import State
 from signerd.core.tokens import Published
+from signerd.core.trouble import Trouble
 from signerd.loopback.page.routes import ROWS
 from tests.support.browser import NARROW, WIDE, draw, show, violations
 from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import URL, FakePlatform
+from tests.support.fake_platform import URL, FakePlatform, movement
 from tests.support.tokens import GOLD, HELD, call, gold, published, token_psbt, token_snapshot, told_call
 from tests.support.wallets import foreign_script, fund, with_output
 
@@ -104,6 +106,7 @@ PAGES = (
     Shown("vaults", "/vaults"),
     Shown("vault", f"/vaults/{VAULT_ID}", unfold),
     Shown("vault-pin", f"/vaults/{VAULT_ID}/pin", unfold),
+    Shown("movements", f"/vaults/{VAULT_ID}/movements"),
     Shown("receive", f"/vaults/{VAULT_ID}/receive"),
     Shown("addresses", f"/vaults/{VAULT_ID}/addresses"),
     Shown("tokens", f"/vaults/{VAULT_ID}/tokens"),
@@ -132,6 +135,7 @@ PARTS = (
     "/enrolment",
     "/payments",
     "/balance",
+    "/newest",
     # Kept by the browser, and looked at below.
     "/kit",
 )
@@ -180,6 +184,21 @@ def show_tokens(platform: FakePlatform) -> None:
     platform.calls = [told_call(uid) for uid in range(1, 4)]
 
 
+def show_movements(platform: FakePlatform, ours: str) -> None:
+    """Deposits, one of them named and one not confirmed, around a payment that this machine knows."""
+    named = movement(2)
+    named["outputs"][0]["label"] = "Donations"
+    paid = movement(3, txid=ours, kind="payment", amount_sats=-1, title="Invoice 7 of the mill")
+    spent = movement(4, kind="outside", amount_sats=-123_456_789_012, balance_sats=2_099_999_997_690_000)
+    platform.movements = [movement(1, height=None, balance_sats=None), named, paid, spent]
+    platform.movements += [movement(number) for number in range(5, 60)]
+    # What is shown of a proposal as soon as the platform tells of it.
+    trouble = Trouble(
+        TroubleKind.CONFLICT, "bump", "It pays 1 sat/vB.", "2026-01-02T03:04:05Z", "ab" * 32, "p-3"
+    )
+    platform.proposals["p-1"] = replace(platform.proposals["p-1"], trouble=trouble)
+
+
 @pytest.fixture
 def full(make_desk) -> Iterator[object]:
     """Something of everything: waiting, refused, large, of tokens, at the device;
@@ -201,6 +220,7 @@ def full(make_desk) -> Iterator[object]:
         build_psbt(VAULT, [coin], [TxOut(Sats(78_000), bytes.fromhex("0014") + b"\x08" * 20)], 0), "p-5"
     )
     show_tokens(desk.outer.platform)
+    show_movements(desk.outer.platform, honest.tx.txid)
     written = desk.daemon.state / "config.toml"
     written.write_text(CONFIG)
     desk.daemon.service.config_file = written

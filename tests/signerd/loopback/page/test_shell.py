@@ -22,6 +22,7 @@ PAGES = (
     *("/devices", f"/devices/{DEVICE}/unlock", f"/devices/{DEVICE}/register"),
     *("/vaults", "/vaults/vault-1", "/vaults/vault-1/pin", "/vaults/vault-1/addresses"),
     "/vaults/vault-1/tokens",
+    "/vaults/vault-1/movements",
 )
 
 

@@ -12,7 +12,7 @@ from signerd.core.values import OwnKey
 from tests.support.daemons import daemon_at, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import FakePlatform
+from tests.support.fake_platform import FakePlatform, movement
 from tests.support.kits import parsed
 from tests.support.paged import Markup, field_of, paged, shown_words, whole
 from tests.support.patience import PATIENCE
@@ -31,12 +31,17 @@ def bridge():
 
 
 @pytest.fixture
-async def daemon(tmp_path, bridge):
-    """Keys registered, the vault seen, nothing pinned."""
-    state, place = tmp_path / "s", tmp_path / "platform"
-    state.mkdir(mode=0o700)
+def platform(tmp_path):
+    place = tmp_path / "platform"
     place.mkdir()
-    platform = FakePlatform(place, {"p-1": snapshot_of(spend())})
+    return FakePlatform(place, {"p-1": snapshot_of(spend())})
+
+
+@pytest.fixture
+async def daemon(tmp_path, platform, bridge):
+    """Keys registered, the vault seen, nothing pinned."""
+    state = tmp_path / "s"
+    state.mkdir(mode=0o700)
     async with daemon_at(state, platform, bridge) as running:
         keys = (*own_keys(), OwnKey(PROFILE_KEY, "profile", 0))
         running.journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
@@ -206,3 +211,20 @@ async def test_l8_the_platforms_words_are_shown_as_words(daemon, browser):
         text = (await browser.get(path)).text
         assert "<script>alert" not in text
         assert "\x1b" not in text
+
+
+async def test_movements_are_sought_and_paged_by_links_that_keep_what_was_sought(daemon, browser, platform):
+    await pin(browser)
+    platform.movements = [movement(number, title="Rent") for number in range(1, 60)]
+    newest = (await browser.get(f"/vaults/{VAULT_ID}/movements/newest")).text
+    assert newest.count("Deposit") == 5
+    assert "By the platform's word" in newest
+    first = whole(await browser.get(f"/vaults/{VAULT_ID}/movements?search=rent&since=2026-05-01&before="))
+    [older] = first.all("a", rel="next")
+    assert "search=rent&since=2026-05-01&cursor=50" in older.attributes["href"]
+    second = whole(await browser.get(older.attributes["href"]))
+    assert second.all("a", rel="next") == []
+    assert "block 159" in second.words
+    wrong = await browser.get(f"/vaults/{VAULT_ID}/movements?since=May")
+    assert wrong.status_code == 422
+    assert "since: " in wrong.text

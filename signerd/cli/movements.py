@@ -1,0 +1,99 @@
+"""movements: what came into a vault and what left it."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signerd.cli import naming
+from signerd.cli.desk import Desk, json_option, pass_desk
+from signerd.cli.terminal import answer, aside, say
+from signerd.cli.vaults import vault_argument
+from signerd.core.states import movement_words, network_words
+from signerd.core.text import amount
+
+if TYPE_CHECKING:
+    from signerd.client import DaemonClient
+    from signerd.shapes import MovementView, VaultMovements
+
+# As the daemon bounds a page.
+PAGE = 200
+Day = click.DateTime(("%Y-%m-%d",))
+
+
+@pass_desk
+@vault_argument
+@click.option("--from", "since", type=Day, help="From this day on, in UTC: 2026-05-01.")
+@click.option("--to", "before", type=Day, help="Before this day.")
+@click.option("--search", metavar="TEXT", help="Part of a description, or of a name in the address book.")
+@click.option("--lines", "-n", "count", default=50, type=click.IntRange(1, 10_000), help="How many to show.")
+@json_option
+def movements(
+    desk: Desk,
+    vault_id: str,
+    since: datetime | None,
+    before: datetime | None,
+    search: str | None,
+    count: int,
+    as_json: bool,
+) -> None:
+    """Show what came into a vault and what left it, the newest first, with the balance after each.
+
+    By the platform's word: deposits, and payments. What a proposal took that this machine knows is read from
+    its transaction.
+    """
+    sought = {"since": _day(since), "before": _day(before), "search": search}
+    found: list[MovementView] = []
+    left_out, network = 0, ""
+    with desk.daemon() as daemon:
+        for page in _pages(daemon, naming.vault_id(daemon, vault_id), sought, count):
+            found, left_out, network = [*found, *page.movements], left_out + page.left_out, page.network
+            if len(found) >= count:
+                break
+    if as_json:
+        answer(found[:count])
+    else:
+        say(
+            "\n".join([network_words(network), *map(movement_text, found[:count])])
+            if found
+            else "No movements."
+        )
+    if left_out:
+        aside(f"Entries of the platform's that cannot be read, and are not shown: {left_out}.")
+
+
+def _pages(
+    daemon: "DaemonClient", vault_id: str, sought: dict[str, str | None], count: int
+) -> "Iterator[VaultMovements]":
+    cursor: Any = None
+    while True:
+        page = daemon.vault_movements(vault_id, cursor=cursor, limit=min(count, PAGE), **sought)
+        yield page
+        if page.next in {None, cursor}:
+            return
+        cursor = page.next
+
+
+def movement_text(one: "MovementView") -> str:
+    gain = "+" if one.amount_sats > 0 else ""
+    place = "not confirmed yet" if one.height is None else f"block {one.height}"
+    balance = "" if one.balance_sats is None else f", balance after {amount(one.balance_sats)}"
+    lines = [
+        f"{gain}{amount(one.amount_sats)}  {_what(one)}",
+        f"  {one.at.replace('T', ' ').replace('Z', ' UTC')}, {place}{balance}",
+        f"  transaction {one.txid}",
+    ]
+    if one.memo:
+        lines.insert(1, f'  the platform says: "{one.memo}"')
+    return "\n".join(lines)
+
+
+def _what(one: "MovementView") -> str:
+    if one.psbt_id is not None:
+        return f"{one.title}  [proposal {one.psbt_id}]"
+    return movement_words(one.kind) + (f" to {', '.join(one.names)}" if one.names else "")
+
+
+def _day(given: datetime | None) -> str | None:
+    return None if given is None else f"{given:%Y-%m-%d}"
