@@ -47,26 +47,30 @@ def picture(title: str, shown: list[Screen]) -> str:
     """SVG: the screens beside each other, in their order."""
     texts = [[part for line in screen.lines for part in wrapped(line)] for screen in shown]
     height = max(map(len, texts)) * LINE + 2 * EDGE
+    rows = 1 if all(len(screen.no + screen.yes) < COLUMNS - 1 for screen in shown) else 2
+    whole = height + rows * LINE + EDGE
     drawn = [
-        "\n".join(one_screen(index * (WIDTH + GAP), height, screen, lines))
+        "\n".join(one_screen(index * (WIDTH + GAP), (height, whole), screen, lines))
         for index, (screen, lines) in enumerate(zip(shown, texts, strict=True))
     ]
     width = len(shown) * (WIDTH + GAP) - GAP
-    size = f'width="{width}" height="{height + 44}" viewBox="0 0 {width} {height + 44}"'
+    size = f'width="{width}" height="{whole}" viewBox="0 0 {width} {whole}"'
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="monospace" font-size="14">'
     )
     return "\n".join([opening, f"<title>{escape(title)}</title>", *drawn, "</svg>\n"])
 
 
-def one_screen(left: int, height: int, screen: Screen, lines: list[str]) -> Iterator[str]:
-    yield f'<rect x="{left}" width="{WIDTH}" height="{height + 44}" rx="12" fill="#3a403d"/>'
+def one_screen(left: int, heights: tuple[int, int], screen: Screen, lines: list[str]) -> Iterator[str]:
+    """``heights``: of the screen, and of it with the rows of buttons below."""
+    height, whole = heights
+    yield f'<rect x="{left}" width="{WIDTH}" height="{whole}" rx="12" fill="#3a403d"/>'
     yield f'<rect x="{left + 6}" y="6" width="{WIDTH - 12}" height="{height - 6}" rx="6" fill="#101312"/>'
     for number, line in enumerate(lines):
         yield text(left + EDGE, EDGE + 14 + number * LINE, line, "start")
     if not screen.notice:
-        yield text(left + EDGE, height + 26, screen.no, "start")
-        yield text(left + WIDTH - EDGE, height + 26, screen.yes, "end")
+        yield text(left + EDGE, height + LINE, screen.no, "start")
+        yield text(left + WIDTH - EDGE, whole - EDGE, screen.yes, "end")
 
 
 def text(x: int, y: int, said: str, anchor: str) -> str:
