@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 _SHARED = Path(__file__).parent / "static"
-SHARED_TEMPLATES = Path(__file__).parent / "templates"
 _KINDS = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",

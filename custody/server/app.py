@@ -117,9 +117,12 @@ class Platform:
     @cached_property
     def asgi(self) -> "FastAPI":
         """Made where requests are answered; a command goes without it."""
+        from custody.server.console.application import console_routes
         from custody.server.web.asgi import build_asgi
 
-        return build_asgi(self.services, self.random, version=__version__, lifespan=self.background.lifespan)
+        made = build_asgi(self.services, self.random, version=__version__, lifespan=self.background.lifespan)
+        made.router.routes.extend(console_routes(made.state))
+        return made
 
 
 def open_platform(settings: Settings, outside: Outside | None = None) -> Platform:

@@ -46,6 +46,7 @@ from custody.server.service.sign_in.second_factor import Authenticators, TwoFact
 from custody.server.service.sign_in.service_accounts import ServiceSignIn
 from custody.server.service.sign_in.sessions import Sessions
 from custody.server.service.sign_in.signin import Challenges, SignIn
+from custody.server.service.sign_in.step_up import StepUp
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
 from custody.server.service.vaults import Vaults
@@ -63,6 +64,7 @@ class SignInServices:
     password_changes: PasswordChanges
     authenticators: Authenticators
     two_factor: TwoFactor
+    step_up: StepUp
     rotation: Rotation
 
     @property
@@ -147,5 +149,6 @@ def wire_sign_in(
         password_changes=PasswordChanges(store, clock, random, audit, passwords, check, failures, guesses),
         authenticators=authenticators,
         two_factor=TwoFactor(store, clock, audit, check),
+        step_up=StepUp(store, clock, audit, check, challenges),
         rotation=Rotation(store, audit, secrets, totp_secrets, WebhookSecrets(secrets)),
     )

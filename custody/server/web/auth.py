@@ -79,7 +79,7 @@ def logout(call: Call[None]) -> Response:
     call.services.sessions.close(call.caller)
     response = JSONResponse(Done().model_dump(mode="json"))
     response.delete_cookie(
-        REFRESH_COOKIE, path=COOKIE_PATH, httponly=True, samesite="strict", secure=_is_secure(call.request)
+        REFRESH_COOKIE, path=COOKIE_PATH, httponly=True, samesite="strict", secure=is_secure(call.request)
     )
     return response
 
@@ -119,12 +119,12 @@ def _with_cookie(request: Request, response: Response, tokens: Tokens) -> Respon
         path=COOKIE_PATH,
         httponly=True,
         samesite="strict",
-        secure=_is_secure(request),
+        secure=is_secure(request),
     )
     return response
 
 
-def _is_secure(request: Request) -> bool:
+def is_secure(request: Request) -> bool:
     """True except on loopback http without a proxy, where a browser would never return a Secure cookie."""
     if request.app.state.behind_proxy:
         return True

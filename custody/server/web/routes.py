@@ -47,8 +47,8 @@ from custody.server.web import (
 )
 from custody.server.web.endpoint import Auth, Endpoint, address_of, services_of
 from custody.server.web.problems import STATUS, trace_id_of
-from custody.server.web.runner import REFUSALS, Runner, with_receipt
-from custody.server.web.service_accounts import documented, require_for_programs
+from custody.server.web.runner import Runner
+from custody.server.web.service_accounts import documented
 
 # In the order of the OpenAPI document, which is frozen (tests/frozen).
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -138,15 +138,9 @@ def _answering(endpoint: Endpoint) -> Callable[..., Any]:
         return runner.run(runner.call(request, given), given.get("idempotency_key"))
 
     async def awaited(request: Request, **given: Any) -> Response:
-        call = runner.call(request, given)
-        try:
-            require_for_programs(call)
-            return with_receipt(call, runner.answer(await endpoint.handler(call)))
-        except REFUSALS as error:
-            await run_in_threadpool(runner.record_refusal, call, error)
-            raise
+        return await runner.run_awaited(runner.call(request, given))
 
-    answer: Any = awaited if inspect.iscoroutinefunction(endpoint.handler) else waited
+    answer: Any = awaited if runner.awaits else waited
     answer.__signature__ = inspect.Signature(_parameters(endpoint))
     return answer  # type: ignore[no-any-return]  # Any, so that it takes a signature
 

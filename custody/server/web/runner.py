@@ -2,11 +2,13 @@
 request.
 """
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, TypeAdapter
 from sqlalchemy.orm import Session
 
@@ -57,19 +59,24 @@ class Runner:
         assert not endpoint.creates or endpoint.unit is Unit.WRITE, (
             "a stored answer needs its effect's transaction"
         )
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._adapter: TypeAdapter[Any] = TypeAdapter(endpoint.answers)
+
+    @property
+    def awaits(self) -> bool:
+        """Whether the handler waits, for ``run_awaited``; else it is for ``run``."""
+        return inspect.iscoroutinefunction(self.endpoint.handler)
 
     def call(self, request: Request, given: Mapping[str, Any]) -> Call[Any]:
         """``given``: what FastAPI read of the request, by the names of the route's parameters."""
         return Call(
-            endpoint=self._endpoint,
+            endpoint=self.endpoint,
             services=services_of(request),
             request=request,
             body=given.get("body"),
             trace_id=trace_id_of(request),
             maybe_caller=given.get("caller"),
-            ids={name: given[name] for name in self._endpoint.path_ids},
+            ids={name: given[name] for name in self.endpoint.path_ids},
         )
 
     def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
@@ -77,11 +84,20 @@ class Runner:
             require_for_programs(call)
             if idempotency_key is None:
                 return with_receipt(call, self._transact(call))
-            scope = Scope(call.caller.user_id, self._endpoint.method, call.path, _own(call, idempotency_key))
+            scope = Scope(call.caller.user_id, self.endpoint.method, call.path, _own(call, idempotency_key))
             with call.services.idempotency.guard(scope):
                 return with_receipt(call, self._transact(call, scope))
         except REFUSALS as error:
             self.record_refusal(call, error)
+            raise
+
+    async def run_awaited(self, call: Call[Any]) -> Response:
+        """The same for a handler that waits."""
+        try:
+            require_for_programs(call)
+            return with_receipt(call, self.answer(await self.endpoint.handler(call)))
+        except REFUSALS as error:
+            await run_in_threadpool(self.record_refusal, call, error)
             raise
 
     def answer(self, result: Any) -> Response:
@@ -93,19 +109,19 @@ class Runner:
 
     def _transact(self, call: Call[Any], scope: Scope | None = None) -> Response:
         store = call.services.store
-        match self._endpoint.unit:
+        match self.endpoint.unit:
             case Unit.OWN:
-                return self.answer(self._endpoint.handler(call))
+                return self.answer(self.endpoint.handler(call))
             case Unit.READ:
                 with store.read() as db:
                     ready = self._permitted(call, db)
-                    response = self.answer(self._endpoint.handler(ready))
+                    response = self.answer(self.endpoint.handler(ready))
                     _note_receipt(ready, db)
                     return response
-            case Unit.WRITE if self._endpoint.prepares is not None:
-                return self._prepare_and_write(call, scope, self._endpoint.prepares)
+            case Unit.WRITE if self.endpoint.prepares is not None:
+                return self._prepare_and_write(call, scope, self.endpoint.prepares)
             case Unit.WRITE:
-                return self._write(call, scope, self._endpoint.handler)
+                return self._write(call, scope, self.endpoint.handler)
 
     def _prepare_and_write(self, call: Call[Any], scope: Scope | None, prepares: Handler) -> Response:
         """After several overtaken tries, prepares inside the write lock, so that it ends in any case."""
@@ -118,13 +134,13 @@ class Runner:
                         return _json(known)
                 prepared = prepares(ready)
             try:
-                return self._write(replace(call, prepared=prepared), scope, self._endpoint.handler)
+                return self._write(replace(call, prepared=prepared), scope, self.endpoint.handler)
             except Outdated:
                 continue
         return self._write(
             replace(call, tries=MAX_TRIES),
             scope,
-            lambda ready: self._endpoint.handler(replace(ready, prepared=prepares(ready))),
+            lambda ready: self.endpoint.handler(replace(ready, prepared=prepares(ready))),
         )
 
     def _write(self, call: Call[Any], scope: Scope | None, handler: Handler) -> Response:
@@ -143,25 +159,25 @@ class Runner:
             return response
 
     def _permitted(self, call: Call[Any], db: Session) -> Call[Any]:
-        if self._endpoint.unit is Unit.WRITE and call.maybe_caller is not None:
+        if self.endpoint.unit is Unit.WRITE and call.maybe_caller is not None:
             # A change may have waited seconds for its turn: a session that was ended since then changes
             # nothing.
             require_session(db, call.caller)
         access = self._enter(call, db)
-        if self._endpoint.needs_second_person and access is not None:
+        if self.endpoint.needs_second_person and access is not None:
             call.services.second_person.require_off(db, access.organisation_id)
         return replace(call, maybe_db=db, maybe_access=access)
 
     def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
-        if isinstance(self._endpoint.needs, Auth):
+        if isinstance(self.endpoint.needs, Auth):
             return None
-        return call.enter(db, getattr(call.body, self._endpoint.workspace_field))
+        return call.enter(db, getattr(call.body, self.endpoint.workspace_field))
 
     def record_refusal(self, call: Call[Any], error: CustodyError) -> None:
         """In a transaction of its own, because the refused one was rolled back. Raises RateLimited: repeated
         refusals take no more of the writers' time, and of the log, than changes may.
         """
-        if not self._endpoint.is_write:
+        if not self.endpoint.is_write:
             call.services.rates.take_write(call.caller.counted_as)
         with call.services.store.write() as db:
             call.services.audit.record(
@@ -169,7 +185,7 @@ class Runner:
                 call.caller,
                 Category.ACCESS,
                 error.code,
-                f"{self._endpoint.method} {call.path}",
+                f"{self.endpoint.method} {call.path}",
                 access=self._place(call, db),
             )
 
@@ -177,7 +193,7 @@ class Runner:
         """A member's attempt is recorded in the workspace that it concerns; any other, in the platform's
         chain.
         """
-        workspace_id = getattr(call.body, self._endpoint.workspace_field, None)
+        workspace_id = getattr(call.body, self.endpoint.workspace_field, None)
         if workspace_id is None:
             return None
         try:

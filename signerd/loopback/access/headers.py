@@ -10,6 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Scope, Send
 
+from custody.pages.headers import POLICY
 from signerd.endpoint import ENTER, EVENTS
 from signerd.errors import InvalidRequest, NotPaired
 
@@ -79,11 +80,6 @@ class RequestHead:
         return self.method == "POST" and self.path == ENTER
 
 
-# ADR 20; htmx runs without eval and without injected styles.
-PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-)
 # What is no page runs no script and is framed by no page.
 DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 # What the table's rows use; a browser asks before each of them.
@@ -126,7 +122,7 @@ def _complete(headers: MutableHeaders, reader: str | None) -> None:
     headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.setdefault("Cache-Control", "no-store")
     headers.setdefault("Referrer-Policy", "no-referrer")
-    policy = PAGE_POLICY if kind.startswith("text/html") else DATA_POLICY
+    policy = POLICY if kind.startswith("text/html") else DATA_POLICY
     headers.setdefault("Content-Security-Policy", policy)
     headers["Cross-Origin-Resource-Policy"] = "same-origin" if reader is None else "cross-origin"
     if reader is not None:

@@ -7,11 +7,12 @@ from typing import Any
 
 from starlette.responses import Response
 
+from custody.pages.rendering import Fields, Live
 from signerd import shapes
 from signerd.callers import PAGE
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import Fields, Live, PageRequest, Row, render, shaped
+from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
 from signerd.loopback.page.rendering import answer as html
 from signerd.shapes import DeviceView, UnlockStep
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from starlette.responses import Response
 
+from custody.pages.rendering import Live
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.core.text import plain
 from signerd.errors import InvalidRequest
-from signerd.loopback.page.rendering import NOTES, Live, PageRequest, Row
+from signerd.loopback.page.rendering import NOTES, PageRequest, Row
 from signerd.shapes import ProposalLine
 
 # Of those that came to an end the newest are of interest here; History has all of them.

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from custody.pages.flow import Picture
+from custody.pages.rendering import Live
 from signerd import shapes
 from signerd.core.states import ASKED, DELIVERED, ON_THE_WAY
 from signerd.core.text import place_words, plain
@@ -15,7 +16,7 @@ from signerd.errors import IllegalEvent, StaleApproval
 from signerd.feed import Line
 from signerd.loopback.page import rendering
 from signerd.loopback.page.picture import picture_of
-from signerd.loopback.page.rendering import Live, PageRequest, Row, shaped
+from signerd.loopback.page.rendering import PageRequest, Row, shaped
 from signerd.shapes import CheckView, MoneyView, ProposalLine, ProposalView
 
 AT_THE_DEVICE = frozenset({"waiting-for-device", "exported", "signing", "verifying"})

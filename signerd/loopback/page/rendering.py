@@ -6,98 +6,39 @@ reaches the file system.
 """
 
 import contextlib
-import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
-from urllib.parse import parse_qs
+from typing import TypeVar
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
-from jinja2.runtime import Context
-from markupsafe import Markup
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.pages import figures
-from custody.pages.assets import SHARED_TEMPLATES, Assets
+from custody.pages.assets import Assets
+from custody.pages.headers import HEADERS, HTML
+from custody.pages.rendering import FORM, Fields, Live, Templates
 from custody.schemas.faults import fault_place, fault_words
 from signerd import shapes
 from signerd.callers import STRANGER, Caller, Kind, Right
 from signerd.core.states import movement_words, network_words, state_words
 from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest, NoSuchRoute, NotAllowed, NotPaired, SignerdError
-from signerd.loopback.access.headers import PAGE_POLICY, SCOPE_KEY
+from signerd.loopback.access.headers import SCOPE_KEY
 from signerd.problems import problem, status_of
 
-TEMPLATES = Path(__file__).parent / "templates"
-
-# Said with every answer. Nothing of a page is kept by the browser: it is of the moment, and of one person.
-HEADERS: Mapping[str, str] = MappingProxyType(
-    {
-        "Content-Security-Policy": PAGE_POLICY,
-        "X-Content-Type-Options": "nosniff",
-        "X-Frame-Options": "DENY",
-        "Referrer-Policy": "no-referrer",
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "Cross-Origin-Resource-Policy": "same-origin",
-        "Cache-Control": "no-store",
-    }
+TEMPLATES = Templates(
+    Path(__file__).parent / "templates",
+    filters={
+        "movement_words": movement_words,
+        "network_words": network_words,
+        "state_words": state_words,
+    },
 )
-HTML = "text/html; charset=utf-8"
-
-
-@dataclass(frozen=True)
-class Live:
-    """``name``: its id on the page. ``path``: where it is asked for again."""
-
-    name: str
-    template: str
-    path: str
-
-
-@lru_cache(maxsize=1)
-def environment() -> Environment:
-    made = Environment(
-        loader=FileSystemLoader((TEMPLATES, SHARED_TEMPLATES)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        auto_reload=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(figures.FILTERS)
-    made.filters.update(state_words=state_words, network_words=network_words, movement_words=movement_words)
-    made.globals.update(live=_live)
-    return made
-
-
-def render(template: str, **context: object) -> str:
-    return environment().get_template(template).render(context)
-
-
-def live_part(live: Live, context: Mapping[str, Any], *, beside: bool = False) -> tuple[Markup, str]:
-    """The part's HTML and its mark. ``beside``: it comes with another part and finds its own place."""
-    # What a template renders is escaped already.
-    inner = Markup(render(live.template, **{**context, "live_path": live.path}))  # noqa: S704
-    mark = hashlib.sha256(inner.encode()).hexdigest()[:16]
-    join = "&" if "?" in live.path else "?"
-    frame = Markup(
-        '<div id="{name}" class="live" hx-get="{path}{join}seen={mark}" hx-trigger="happened from:body"'
-        ' hx-target="this" hx-swap="outerHTML"{beside}>{inner}</div>'
-    )
-    oob = Markup(' hx-swap-oob="true"') if beside else ""
-    return frame.format(name=live.name, path=live.path, join=join, mark=mark, beside=oob, inner=inner), mark
-
-
-@pass_context
-def _live(context: Context, live: Live) -> Markup:
-    """In a template: ``{{ live(part) }}``, with all that the template itself knows."""
-    return live_part(live, context.get_all())[0]
+render = TEMPLATES.render
+live_part = TEMPLATES.live_part
 
 
 def answer(
@@ -106,7 +47,6 @@ def answer(
     return Response(html, status, {**HEADERS, **headers}, HTML)
 
 
-FORM = "application/x-www-form-urlencoded"
 # What the status tells, on every page.
 NOTES = Live("notes", "parts/notes.html", "/parts/notes")
 # The longest form of ours names each of fewer than twenty checks.
@@ -114,23 +54,6 @@ MAX_FIELDS = 100
 
 _Shape = TypeVar("_Shape", bound=shapes.Request)
 _ID: TypeAdapter[str] = TypeAdapter(shapes.Id)
-
-
-@dataclass(frozen=True)
-class Fields:
-    """What a form sent, by name. A checkbox that is not ticked sends nothing."""
-
-    values: Mapping[str, Sequence[str]]
-
-    def one(self, name: str) -> str:
-        """The first value, or nothing."""
-        return next(iter(self.values.get(name, ())), "")
-
-    def every(self, name: str) -> tuple[str, ...]:
-        return tuple(self.values.get(name, ()))
-
-    def ticked(self, name: str) -> bool:
-        return name in self.values
 
 
 @dataclass(frozen=True)
@@ -159,12 +82,11 @@ class PageRequest:
 
     async def fields(self) -> Fields:
         """Raises InvalidRequest for a body that is no form."""
-        kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != FORM:
+        kind = self.request.headers.get("content-type", "")
+        if not kind.lower().startswith(FORM):
             raise InvalidRequest("the page takes its own forms alone")
         try:
-            text = (await self.request.body()).decode()
-            return Fields(parse_qs(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict"))
+            return Fields.read(kind, await self.request.body(), MAX_FIELDS)
         except ValueError:
             raise InvalidRequest("the form cannot be read") from None
 

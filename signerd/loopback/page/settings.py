@@ -10,12 +10,13 @@ from typing import Any
 
 from starlette.responses import Response
 
+from custody.pages.rendering import Fields, Live
 from signerd import shapes
 from signerd.callers import RIGHT_WORDS, granted
 from signerd.errors import ConfigInvalid, InvalidRequest, RulesInvalid
 from signerd.loopback.endpoints import USUAL_ENTRIES
 from signerd.loopback.page import rendering
-from signerd.loopback.page.rendering import Fields, Live, PageRequest, Row, shaped
+from signerd.loopback.page.rendering import PageRequest, Row, shaped
 from signerd.shapes.account import MAX_DAYS
 from signerd.shapes.calls import DAYS
 

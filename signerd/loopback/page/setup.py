@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from custody.pages.rendering import Live
 from signerd.loopback.page.devices import Card, cards
-from signerd.loopback.page.rendering import Live, PageRequest, Row
+from signerd.loopback.page.rendering import PageRequest, Row
 from signerd.loopback.page.settings import ACCOUNT
 from signerd.loopback.page.vaults import Standing, standing
 from signerd.shapes import Status

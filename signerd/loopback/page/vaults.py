@@ -10,13 +10,15 @@ from typing import Annotated, Any
 from pydantic import StringConstraints
 from starlette.responses import Response
 
+from custody.pages.headers import HEADERS, HTML
+from custody.pages.rendering import Fields, Live
 from custody.schemas.history import CursorText
 from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
 from signerd import shapes
 from signerd.callers import PAGE
 from signerd.errors import InvalidRequest, NotPinned, UnknownVault
 from signerd.loopback.page.home import saying
-from signerd.loopback.page.rendering import HEADERS, HTML, Fields, Live, PageRequest, Row, render, shaped
+from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
 from signerd.loopback.page.rendering import answer as html
 from signerd.shapes import AddressPage, BroughtQuorum, Request, VaultView
 from signerd.shapes.vaults import Chain, Index

@@ -41,6 +41,7 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
 
 class Template(StrEnum):
     CODE = "code"
+    CONFIRMATION_CODE = "confirmation-code"
     WELCOME = "welcome"
     ALREADY_REGISTERED = "already-registered"
     NOT_INVITED = "not-invited"
@@ -101,6 +102,13 @@ TEXTS: Mapping[Template, Text] = {
         "It is good for {minutes} minutes and for one sign-in. "
         "If you are not signing in, change your password:\n"
         "somebody knows it.\n",
+        made=frozenset({"code"}),
+    ),
+    Template.CONFIRMATION_CODE: Text(
+        "Your code to confirm a change",
+        "Your code to confirm a change on the console is {code}\n\n"
+        "It is good for {minutes} minutes and once. If you are changing nothing, change your password:\n"
+        "somebody acts in your name.\n",
         made=frozenset({"code"}),
     ),
     Template.WELCOME: Text(

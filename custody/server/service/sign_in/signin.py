@@ -71,8 +71,18 @@ class Challenges:
         self._mailer = mailer
         self._authenticators = authenticators
 
-    def open(self, db: Session, user: User, credential: Credential, client: ClientInfo) -> CodeAwaited:
-        """Adds a challenge in the caller's transaction; call ``deliver`` after it. Raises RateLimited."""
+    def open(
+        self,
+        db: Session,
+        user: User,
+        credential: Credential,
+        client: ClientInfo,
+        session_id: int | None = None,
+    ) -> CodeAwaited:
+        """Adds a challenge in the caller's transaction; call ``deliver`` after it. Raises RateLimited.
+
+        ``session_id``: the session that is to prove the second factor once more, where no sign-in is meant.
+        """
         self._check_budget(db, user.id)
         token, now = new_token(self._random), self._clock()
         # Of an account without a second factor that is being guessed at, a mailed one.
@@ -87,10 +97,12 @@ class Challenges:
             location=client.location,
             created_at=now,
             expires_at=now + OTP_LIFETIME,
+            session_id=session_id,
         )
         db.add(challenge)
         db.flush()
-        mail = None if code is None else _code_mail(user.email, code)
+        template = Template.CODE if session_id is None else Template.CONFIRMATION_CODE
+        mail = None if code is None else _code_mail(template, user.email, code)
         return CodeAwaited(token, method, challenge.id, mail)
 
     def deliver(self, awaited: CodeAwaited) -> None:
@@ -107,11 +119,15 @@ class Challenges:
                 db.delete(db.get_one(OtpChallenge, awaited.challenge_id))
             raise
 
-    def find(self, db: Session, token_2fa: str) -> OtpChallenge | None:
-        """The open challenge of a token. Raises RateLimited where its account has no tries left (P38)."""
+    def find(self, db: Session, token_2fa: str, session_id: int | None = None) -> OtpChallenge | None:
+        """The open challenge of a token: of a sign-in, or of that session. Neither does for the other.
+
+        Raises RateLimited where its account has no tries left (P38).
+        """
         challenge = db.scalars(
             select(OtpChallenge).where(
                 OtpChallenge.token_hash == token_hash(token_2fa),
+                OtpChallenge.session_id.is_not_distinct_from(session_id),
                 OtpChallenge.closed_at.is_(None),
                 OtpChallenge.expires_at > self._clock(),
             )
@@ -256,6 +272,6 @@ def _too_many() -> RateLimited:
     return RateLimited("Too many codes were asked for or tried.", retry_after=int(OTP_WINDOW.total_seconds()))
 
 
-def _code_mail(email: str, code: str) -> Mail:
+def _code_mail(template: Template, email: str, code: str) -> Mail:
     minutes = int(OTP_LIFETIME.total_seconds() // 60)
-    return TEXTS[Template.CODE].fill(email, {"code": code, "minutes": str(minutes)}, public_url=None)
+    return TEXTS[template].fill(email, {"code": code, "minutes": str(minutes)}, public_url=None)

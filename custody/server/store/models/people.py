@@ -220,7 +220,7 @@ class Attempt(Base):
 
 
 class OtpChallenge(Base):
-    """A sign-in that waits for its second factor.
+    """A sign-in that waits for its second factor, or a session (``session_id``) that proves it once more.
 
     ``code_hash`` is the mailed code's, keyed by the token, which is not stored; null where the
     authenticator's is awaited.
@@ -239,12 +239,14 @@ class OtpChallenge(Base):
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     closed_at: Mapped[datetime | None]
+    session_id: Mapped[int | None] = mapped_column(ForeignKey("sessions.id"))
 
 
 class SignInSession(Base):
     """One sign-in on one device, and its family of refresh tokens.
 
-    ``used_generation`` is the highest generation of a refresh token that was ever used.
+    ``used_generation`` is the highest generation of a refresh token that was ever used. ``stepped_up_at``:
+    when its person last proved the second factor again.
     """
 
     __tablename__ = "sessions"
@@ -259,6 +261,7 @@ class SignInSession(Base):
     last_used_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
     revoked_reason: Mapped[str | None]
+    stepped_up_at: Mapped[datetime | None]
 
 
 class AccessToken(Base):

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
+from custody.pages.headers import POLICY
 from signerd.callers import STRANGER, TERMINAL
 from signerd.core.states import State
-from signerd.loopback.access.headers import PAGE_POLICY
 from signerd.loopback.page import rendering
 from tests.support.fake_bridge import FakeBridge
 from tests.support.paged import Markup, paged
@@ -36,7 +36,7 @@ async def test_every_page_keeps_to_the_frame(daemon):
         for path in PAGES:
             answer = await browser.get(path)
             assert answer.status_code == 200, path
-            assert answer.headers["content-security-policy"] == PAGE_POLICY
+            assert answer.headers["content-security-policy"] == POLICY
             assert answer.headers["cache-control"] == "no-store"
             assert answer.headers["referrer-policy"] == "no-referrer"
             html = Markup(answer.text)
@@ -90,7 +90,7 @@ async def test_who_has_no_session_is_told_how_to_enter_and_nothing_else(daemon, 
             answer = await browser.get(path)
             assert answer.status_code == 401, path
             assert "signerd open" in answer.text
-            assert answer.headers["content-security-policy"] == PAGE_POLICY
+            assert answer.headers["content-security-policy"] == POLICY
             for secret in ("regtest", "p-1", "treasury"):
                 assert secret not in answer.text.lower()
         yes = await browser.post("/proposals/p-1/approve", data={"digest": digest})

@@ -1,0 +1,23 @@
+"""What is said with every answer of a page."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# Scripts and styles of ours alone, no frame around us, no form that leads elsewhere.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+# Said with every answer. Nothing of a page is kept by the browser: it is of the moment, and of one person.
+HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "Content-Security-Policy": POLICY,
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+)
+HTML = "text/html; charset=utf-8"

@@ -1,0 +1,105 @@
+"""Templates to HTML with one policy; parts of a page that ask for themselves again; what a form sent.
+
+Escaping is always on, and nothing undefined passes.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from custody.pages import figures
+
+_SHARED = Path(__file__).parent / "templates"
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True)
+class Live:
+    """A part of a page, made anew when something happened. ``name``: its id there. ``path``: where it is
+    asked for again.
+    """
+
+    name: str
+    template: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The shared templates and those of one page, which lie in ``folder``."""
+
+    folder: Path
+    filters: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    @cached_property
+    def environment(self) -> Environment:
+        made = Environment(
+            loader=FileSystemLoader((self.folder, _SHARED)),
+            autoescape=True,
+            undefined=StrictUndefined,
+            auto_reload=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        made.filters.update(figures.FILTERS)
+        made.filters.update(self.filters)
+        made.globals.update(live=self._live)
+        return made
+
+    def render(self, template: str, **context: object) -> str:
+        return self.environment.get_template(template).render(context)
+
+    def live_part(
+        self, live: Live, context: Mapping[str, Any], *, beside: bool = False
+    ) -> tuple[Markup, str]:
+        """The part's HTML and its mark. ``beside``: it comes with another part and finds its own place."""
+        # What a template renders is escaped already.
+        inner = Markup(self.render(live.template, **{**context, "live_path": live.path}))  # noqa: S704
+        mark = hashlib.sha256(inner.encode()).hexdigest()[:16]
+        join = "&" if "?" in live.path else "?"
+        frame = Markup(
+            '<div id="{name}" class="live" hx-get="{path}{join}seen={mark}" hx-trigger="happened from:body"'
+            ' hx-target="this" hx-swap="outerHTML"{beside}>{inner}</div>'
+        )
+        oob = Markup(' hx-swap-oob="true"') if beside else ""
+        return frame.format(
+            name=live.name, path=live.path, join=join, mark=mark, beside=oob, inner=inner
+        ), mark
+
+    @pass_context
+    def _live(self, context: Context, part: Live) -> Markup:
+        """In a template: ``{{ live(part) }}``, with all that the template itself knows."""
+        return self.live_part(part, context.get_all())[0]
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What a form sent, by name. A checkbox that is not ticked sends nothing."""
+
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, content_type: str, body: bytes, most: int) -> "Fields":
+        """Raises ValueError for a body that is no form of at most ``most`` fields."""
+        if content_type.partition(";")[0].strip().lower() != FORM:
+            raise ValueError("no form")
+        return cls(parse_qs(body.decode(), keep_blank_values=True, max_num_fields=most, errors="strict"))
+
+    def one(self, name: str, default: str = "") -> str:
+        """The first value, or the default."""
+        return next(iter(self.values.get(name, ())), default)
+
+    def every(self, name: str) -> tuple[str, ...]:
+        return tuple(self.values.get(name, ()))
+
+    def ticked(self, name: str) -> bool:
+        return name in self.values

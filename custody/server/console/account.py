@@ -1,0 +1,79 @@
+"""The person's own account: name, password, second factor, sessions, mails, keys."""
+
+from starlette.responses import Response
+
+from custody.server.console.table import Row
+from custody.server.console.visit import Visit
+from custody.server.domain.errors import Invalid
+
+HOME = "/console/account"
+
+
+def account(visit: Visit) -> Response:
+    return visit.page(
+        "account/account.html",
+        here="account",
+        sessions=visit.get("/auth/sessions"),
+        mails=visit.get("mail-settings"),
+        keys=visit.get("keys"),
+    )
+
+
+def name(visit: Visit) -> Response:
+    form = visit.form
+    visit.post(
+        "update-user-info",
+        first_name=form.one("first_name"),
+        surname=form.one("surname"),
+        phone_number=form.one("phone_number") or None,
+    )
+    return visit.go(HOME, "Your name is changed.")
+
+
+def password(visit: Visit) -> Response:
+    form = visit.form
+    if form.one("new_password") != form.one("again"):
+        raise Invalid.at("/again", "The two passwords differ.")
+    visit.post("/auth/change-password", password=form.one("password"), new_password=form.one("new_password"))
+    return visit.go(HOME, "Your password is changed, and your other sessions have ended.")
+
+
+def second_factor(visit: Visit) -> Response:
+    form = visit.form
+    visit.post("/auth/two-factor", method=form.one("method"), password=form.one("password"))
+    return visit.go(HOME, "What signing in asks for is changed.")
+
+
+def authenticator(visit: Visit) -> Response:
+    """The secret is shown this once, and counts once one of its codes is confirmed."""
+    offered = visit.post("/auth/totp/enrol", password=visit.form.one("password"))
+    return visit.page("account/authenticator.html", here="account", offered=offered)
+
+
+def confirm_authenticator(visit: Visit) -> Response:
+    confirmed = visit.post("/auth/totp/confirm", code=visit.form.one("code"))
+    return visit.page("account/recovery_codes.html", here="account", codes=confirmed.recovery_codes)
+
+
+def end_sessions(visit: Visit) -> Response:
+    named = visit.form.one("session_id") or None
+    visit.post("/auth/sessions/revoke", session_id=named, all_others=named is None)
+    return visit.go(HOME, "Ended." if named else "All your other sessions have ended.")
+
+
+def mails(visit: Visit) -> Response:
+    form = visit.form
+    visit.post("update-mail-settings", waiting=form.ticked("waiting"), amounts=form.ticked("amounts"))
+    return visit.go(HOME, "Which mails you get is changed.")
+
+
+ROWS = (
+    Row("GET", "/account", account),
+    Row("POST", "/account/name", name, again=account),
+    Row("POST", "/account/password", password, again=account),
+    Row("POST", "/account/second-factor", second_factor, again=account),
+    Row("POST", "/account/authenticator", authenticator, again=account),
+    Row("POST", "/account/authenticator/confirm", confirm_authenticator, again=account),
+    Row("POST", "/account/sessions/end", end_sessions, again=account),
+    Row("POST", "/account/mails", mails, again=account),
+)

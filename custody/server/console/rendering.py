@@ -1,0 +1,78 @@
+"""The console's templates, and words for what the platform's shapes say in codes."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from markupsafe import Markup
+
+from custody.pages.qr import qr_image
+from custody.pages.rendering import Templates
+from custody.schemas.common import format_time
+from custody.schemas.proposals import ProposalStatus
+from custody.schemas.users import PermissionName
+from custody.text import SHORT_ID, plain
+
+STATUS_WORDS: Mapping[ProposalStatus, str] = MappingProxyType(
+    {
+        ProposalStatus.PENDING: "waiting for signatures",
+        ProposalStatus.SIGNED: "signed",
+        ProposalStatus.BROADCASTING: "on its way",
+        ProposalStatus.CONFIRMED: "confirmed",
+        ProposalStatus.STALLED: "stalled",
+        ProposalStatus.REJECTED: "declined",
+        ProposalStatus.CANCELLED: "cancelled",
+        ProposalStatus.EXPIRED: "expired",
+        ProposalStatus.INVALIDATED: "no longer possible",
+        ProposalStatus.FAILED: "failed",
+        ProposalStatus.REPLACED: "replaced",
+    }
+)
+PERMISSION_WORDS: Mapping[PermissionName, str] = MappingProxyType(
+    {
+        PermissionName.MANAGE_WORKSPACE: "Manage the workspace, its vaults and tokens",
+        PermissionName.PAYMENT_INIT: "Forward own money, sign, keep the address book",
+        PermissionName.PAYMENT_APPROVE: "Approve, freeze and unfreeze",
+        PermissionName.VIEW_BALANCES: "See balances and payments",
+        PermissionName.MANAGE_ROLE: "Manage roles and their limits",
+        PermissionName.MANAGE_USERS: "Invite, move and remove members",
+        PermissionName.VIEW_LOGS: "Read the audit log",
+    }
+)
+
+
+def moment(at: datetime) -> Markup:
+    """The platform serves people in many places: in UTC, and said so."""
+    return Markup('<time datetime="{}">{}</time>').format(format_time(at), f"{at:%-d %b %Y, %H:%M} UTC")
+
+
+_HERE = Path(__file__).parent
+STATIC = _HERE / "static"
+TEMPLATES = Templates(
+    _HERE / "templates",
+    filters={
+        "moment": moment,
+        "qr": qr_image,
+        "status_words": lambda status: STATUS_WORDS[status],
+        "permission_words": lambda name: PERMISSION_WORDS[name],
+        "short": lambda text: plain(text)[:SHORT_ID],
+    },
+)
+
+# The sections of a workspace: their words, paths, and of which permissions a person needs one.
+_READERS = ("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
+TEMPLATES.environment.globals["sections"] = (
+    ("Overview", "", ()),
+    ("Proposals", "proposals", _READERS),
+    ("Vaults", "vaults", _READERS),
+    ("Tokens", "tokens", ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")),
+    ("Address book", "addresses", ("PAYMENT_INIT", "MANAGE_WORKSPACE")),
+    ("Members", "members", ("MANAGE_USERS",)),
+    ("Roles and limits", "roles", ("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE")),
+    ("Your limits", "limits", ()),
+    ("Second person", "changes", ()),
+    ("Programs", "programs", ("MANAGE_USERS", "MANAGE_WORKSPACE")),
+    ("Webhooks", "webhooks", ("MANAGE_WORKSPACE",)),
+    ("Audit log", "audit", ("VIEW_LOGS",)),
+)

@@ -1,0 +1,121 @@
+"""A person's session in a browser: one cookie with the tokens of a sign-in, and what proves a form ours.
+
+The tokens are those of `/auth`: sessions are listed, ended and renewed as everywhere.
+"""
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+from urllib.parse import quote, unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from custody.server.domain.credentials import Caller
+from custody.server.domain.errors import PermissionDenied, TokenExpired, Unauthenticated
+from custody.server.service.services import Services
+from custody.server.service.sign_in.sessions import Tokens
+from custody.server.web.auth import is_secure
+from custody.server.web.problems import trace_id_of
+
+# A browser that is left alone for so long asks for the password again.
+IDLE: Final = timedelta(hours=12)
+# Twice a token, and its sid: longer is not ours.
+_MAX_COOKIE: Final = 600
+_SAID_SECONDS: Final = 60
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the browser holds. ``sid`` names the family of tokens; it never leaves the cookie."""
+
+    access: str = field(repr=False)
+    sid: str = field(repr=False)
+    refresh: str = field(repr=False)
+
+    @classmethod
+    def of(cls, tokens: Tokens) -> "Held":
+        return cls(tokens.access, tokens.sid, tokens.refresh)
+
+    @classmethod
+    def read(cls, request: Request) -> "Held | None":
+        parts = request.cookies.get(_name("session", request), "")[:_MAX_COOKIE].split(".")
+        return cls(*parts) if len(parts) == 3 and all(parts) else None
+
+    @property
+    def form_token(self) -> str:
+        """In every form of the session: another site can send a form, and cannot know it."""
+        return hmac.digest(self.sid.encode(), b"custody console form", "sha256").hex()
+
+    def keep(self, request: Request, response: Response) -> None:
+        value = f"{self.access}.{self.sid}.{self.refresh}"
+        _set(request, response, "session", value, int(IDLE.total_seconds()))
+
+
+def authenticate(services: Services, request: Request, held: Held) -> tuple[Caller, Held]:
+    """The person, and the tokens to hold from now on: an access token that has expired is renewed.
+
+    Raises Unauthenticated.
+    """
+    trace_id = trace_id_of(request)
+    try:
+        return services.sessions.authenticate(held.access, trace_id), held
+    except TokenExpired:
+        renewed = Held.of(services.sessions.refresh(held.sid, held.refresh, trace_id))
+        return services.sessions.authenticate(renewed.access, trace_id), renewed
+
+
+def require_own_form(request: Request, held: Held | None, form_token: str) -> None:
+    """Raises PermissionDenied for a form that another site sent; Unauthenticated for one of an earlier
+    session.
+    """
+    sent_by = request.headers.get("sec-fetch-site")
+    own = f"{'https' if is_secure(request) else 'http'}://{request.headers.get('host', '')}"
+    if sent_by not in {None, "same-origin"} or request.headers.get("origin", own) not in {own, "null"}:
+        raise PermissionDenied("The form was sent by another site.")
+    if sent_by is None and "origin" not in request.headers:
+        raise PermissionDenied("The browser does not say which site sent the form: use a newer one.")
+    if held is not None and not hmac.compare_digest(held.form_token, form_token):
+        raise Unauthenticated("The form is of an earlier session.")
+
+
+def forget(request: Request, response: Response) -> None:
+    response.delete_cookie(
+        _name("session", request), path="/", httponly=True, samesite="strict", secure=is_secure(request)
+    )
+
+
+def say(request: Request, response: Response, words: str) -> None:
+    """One sentence for the next page: what was done."""
+    _set(request, response, "said", quote(words), _SAID_SECONDS)
+
+
+def said(request: Request) -> tuple[str, Callable[[Response], None]]:
+    """That sentence, and what takes it away with the answer that shows it."""
+    name = _name("said", request)
+    words = unquote(request.cookies.get(name, ""))
+
+    def clear(response: Response) -> None:
+        if words:
+            response.delete_cookie(name, path="/", secure=is_secure(request))
+
+    return words, clear
+
+
+def _set(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
+    response.set_cookie(
+        _name(name, request),
+        value,
+        max_age=seconds,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=is_secure(request),
+    )
+
+
+def _name(name: str, request: Request) -> str:
+    """`__Host-`: no other host of the domain can set it (RFC 6265bis, section 4.1.3.2). It needs https."""
+    return f"__Host-custody-{name}" if is_secure(request) else f"custody-{name}"

@@ -1,0 +1,146 @@
+"""Signing in and out, registering, a new password: the pages that need no session."""
+
+from starlette.responses import Response
+
+from custody.schemas.auth import (
+    LoginRequest,
+    OtpValidateRequest,
+    PasswordResetRequest,
+    RegisterRequest,
+    ResetPasswordRequest,
+)
+from custody.server.console import session
+from custody.server.console.table import SIGN_IN, Row, own_path
+from custody.server.console.visit import Visit, shaped
+from custody.server.domain.errors import Invalid
+from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
+from custody.server.web.endpoint import address_of
+from custody.server.web.problems import trace_id_of
+
+# As the owner's list of sessions shows it.
+DEVICE = "Console"
+
+
+def sign_in_page(visit: Visit) -> Response:
+    return visit.page("sign_in.html", target=_target(visit))
+
+
+def sign_in(visit: Visit) -> Response:
+    _admit(visit)
+    taken = shaped(
+        LoginRequest, email=visit.form.one("email"), password=visit.form.one("password"), device=DEVICE
+    )
+    result = visit.services.signin.login(taken, address_of(visit.request), trace_id_of(visit.request))
+    if isinstance(result, CodeAwaited):
+        return visit.page("code.html", target=_target(visit), method=result.method, token=result.token_2fa)
+    return _signed_in(visit, result)
+
+
+def code_page(visit: Visit) -> Response:
+    """After a wrong code: the same challenge, as often as it takes one."""
+    method, token = visit.form.one("method"), visit.form.one("token")
+    return visit.page("code.html", target=_target(visit), method=method, token=token)
+
+
+def code(visit: Visit) -> Response:
+    _admit(visit)
+    taken = shaped(OtpValidateRequest, token_2fa=visit.form.one("token"), otp=visit.form.one("otp"))
+    signin = visit.services.signin
+    return _signed_in(visit, signin.validate_code(taken.token_2fa, taken.otp, trace_id_of(visit.request)))
+
+
+def _signed_in(visit: Visit, result: SignedIn) -> Response:
+    response = visit.go(_target(visit))
+    session.Held.of(result.tokens).keep(visit.request, response)
+    return response
+
+
+def sign_out(visit: Visit) -> Response:
+    visit.services.sessions.close(visit.caller)
+    visit.held = None
+    response = visit.go(SIGN_IN, "You are signed out.")
+    session.forget(visit.request, response)
+    return response
+
+
+def register_page(visit: Visit) -> Response:
+    return visit.page("register.html", target=_target(visit))
+
+
+def register(visit: Visit) -> Response:
+    _admit(visit)
+    form = visit.form
+    _same_twice(visit, "password")
+    taken = shaped(
+        RegisterRequest,
+        email=form.one("email"),
+        password=form.one("password"),
+        first_name=form.one("first_name") or None,
+        surname=form.one("surname") or None,
+    )
+    visit.services.account.accounts.register(taken, trace_id_of(visit.request))
+    return visit.go(
+        f"{SIGN_IN}?next={_target(visit)}", "A mail tells you what comes next. If it is ready, sign in."
+    )
+
+
+def forgotten_page(visit: Visit) -> Response:
+    return visit.page("forgotten.html")
+
+
+def forgotten(visit: Visit) -> Response:
+    _admit(visit)
+    taken = shaped(PasswordResetRequest, email=visit.form.one("email"))
+    visit.services.account.password_changes.request_reset(taken.email, trace_id_of(visit.request))
+    return visit.go(
+        "/console/reset-password", "If this address has an account, a mail with a token is on its way."
+    )
+
+
+def reset_page(visit: Visit) -> Response:
+    return visit.page("reset.html")
+
+
+def reset(visit: Visit) -> Response:
+    _admit(visit)
+    form = visit.form
+    _same_twice(visit, "new_password")
+    taken = shaped(
+        ResetPasswordRequest, token=form.one("token").strip(), new_password=form.one("new_password")
+    )
+    visit.services.account.password_changes.reset(
+        taken.token,
+        taken.new_password.get_secret_value(),
+        trace_id_of(visit.request),
+        address_of(visit.request),
+    )
+    return visit.go(
+        SIGN_IN, "Your password is changed, and every session has ended. Sign in with the new one."
+    )
+
+
+def _same_twice(visit: Visit, name: str) -> None:
+    if visit.form.one(name) != visit.form.one("again"):
+        raise Invalid.at("/again", "The two passwords differ.")
+
+
+def _admit(visit: Visit) -> None:
+    visit.services.signin.admit(address_of(visit.request))
+
+
+def _target(visit: Visit) -> str:
+    return own_path(visit.form.one("next") or visit.query("next"))
+
+
+ROWS = (
+    Row("GET", "/sign-in", sign_in_page, is_open=True),
+    Row("POST", "/sign-in", sign_in, again=sign_in_page, is_open=True),
+    Row("POST", "/sign-in/code", code, again=code_page, is_open=True),
+    Row("POST", "/sign-out", sign_out),
+    Row("GET", "/register", register_page, is_open=True),
+    Row("POST", "/register", register, again=register_page, is_open=True),
+    Row("GET", "/forgotten-password", forgotten_page, is_open=True),
+    Row("POST", "/forgotten-password", forgotten, again=forgotten_page, is_open=True),
+    Row("GET", "/reset-password", reset_page, is_open=True),
+    Row("POST", "/reset-password", reset, again=reset_page, is_open=True),
+)

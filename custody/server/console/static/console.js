@@ -1,0 +1,76 @@
+// Everything works without this file: it loads the parts of a page again when something changed, and copies.
+"use strict";
+
+(() => {
+  const body = document.body;
+  const AGAIN_MS = 3000;
+  const happened = () => body.dispatchEvent(new CustomEvent("happened"));
+  const pause = () => new Promise((done) => setTimeout(done, AGAIN_MS));
+
+  // A wait of the workspace's changes, over and over, as long as the page has parts that follow them.
+  const leaving = new AbortController();
+  const follow = async (path) => {
+    let revision = "";
+    for (let lost = false; !leaving.signal.aborted; ) {
+      try {
+        const answer = await fetch(`${path}?after=${revision}`, { signal: leaving.signal });
+        if (answer.status === 200) {
+          const first = revision === "";
+          revision = (await answer.json()).revision;
+          if (!first || lost) happened();
+          lost = false;
+        } else if (answer.status !== 204) {
+          // The access ended: a part that is loaded renews it, or leads to the sign-in.
+          happened();
+          lost = true;
+          await pause();
+        }
+      } catch {
+        lost = true;
+        if (!leaving.signal.aborted) await pause();
+      }
+    }
+  };
+  if (body.dataset.follow && document.querySelector(".live")) follow(body.dataset.follow);
+
+  const COPIED_MS = 2000;
+  body.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button || button.dataset.words) return;
+    button.dataset.words = button.textContent;
+    button.textContent = await navigator.clipboard.writeText(button.dataset.copy).then(() => "Copied", () => "Not copied: mark it by hand");
+    setTimeout(() => {
+      button.textContent = button.dataset.words;
+      delete button.dataset.words;
+    }, COPIED_MS);
+  });
+
+  // A form that is sent twice is one: its key says so, and the button waits.
+  document.addEventListener("submit", (event) => {
+    if (event.target.dataset.sent) event.preventDefault();
+    event.target.dataset.sent = "yes";
+  });
+  window.addEventListener("pageshow", (event) => {
+    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+    // A page that the browser had put away is of another moment.
+    if (event.persisted) location.reload();
+  });
+  window.addEventListener("pagehide", () => leaving.abort());
+
+  // A token behind the # of a mail's link: no server was sent it. It goes into its field, and out of the address.
+  const field = document.querySelector("[data-from-hash]");
+  const token = new URLSearchParams(location.hash.slice(1)).get(field?.dataset.fromHash);
+  if (field && token) {
+    field.value = token;
+    history.replaceState(null, "", location.pathname);
+  }
+
+  // Rows of a form that a person adds: recipients of a payment.
+  body.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-add]");
+    if (!button) return;
+    const template = document.getElementById(button.dataset.add);
+    template.parentElement.insertBefore(template.content.cloneNode(true), template);
+    template.previousElementSibling.querySelector("input")?.focus();
+  });
+})();

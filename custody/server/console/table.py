@@ -1,0 +1,225 @@
+"""A row of the console's table, and how each request of a row is led: its session, its form, what is shown
+back before it acts, the second factor, and where an error is told.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final, Literal
+
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from custody.pages.headers import HEADERS
+from custody.pages.rendering import FORM, Fields
+from custody.server.console import session
+from custody.server.console.visit import Visit, WaitsForSecondPerson
+from custody.server.domain.errors import CustodyError, Invalid, NotFound, TokenExpired, Unauthenticated
+from custody.server.service.sign_in.step_up import Asked
+from custody.server.web.endpoint import services_of
+
+SIGN_IN: Final = "/console/sign-in"
+# A payment of a hundred recipients, each with an address and an amount.
+MAX_FIELDS: Final = 400
+# Where a sign-in leads to: a page of ours and none elsewhere.
+_OWN_PATH = re.compile(r"/(console|invitations)(/[A-Za-z0-9_-]+)*/?(\?[A-Za-z0-9_=&.:-]*)?")
+# Not of the form itself: who sent it, and what the last page asked beside it.
+FRAME_FIELDS: Final = frozenset(
+    {
+        "form_token",
+        "key",
+        "confirmed",
+        "back",
+        "ask_second_person",
+        "step_method",
+        "step_token",
+        "step_code",
+        "step_password",
+        "another_code",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Review:
+    """What is shown back before a form acts. ``facts``: names and values; a template's filters draw amounts
+    and addresses. ``warning``: what a person should know before.
+    """
+
+    title: str
+    facts: Sequence[tuple[str, object]]
+    action: str
+    warning: str = ""
+    template: str = "confirm.html"
+
+
+Page = Callable[[Visit], Response]
+
+
+@dataclass(frozen=True)
+class Row:
+    """``again``: the page that shows a refused form, with what was typed. ``review``: what is shown back
+    first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    page: Page
+    again: Page | None = None
+    review: Callable[[Visit], Review] | None = None
+    steps_up: bool = False
+    is_open: bool = False
+
+
+def route(row: Row) -> Route:
+    async def answer(request: Request) -> Response:
+        form = await _form(request) if row.method == "POST" else Fields()
+        return await anyio.to_thread.run_sync(_lead, row, request, form)
+
+    made = Route(row.path, answer, methods=[row.method])
+    # Starlette adds HEAD to every GET; the table does not have it.
+    made.methods = {row.method}
+    return made
+
+
+async def _form(request: Request) -> Fields:
+    """Raises Invalid for a body that is no form."""
+    try:
+        return Fields.read(request.headers.get("content-type", ""), await request.body(), MAX_FIELDS)
+    except ValueError:
+        raise Invalid(f"The console takes its own forms alone ({FORM}).") from None
+
+
+def _lead(row: Row, request: Request, form: Fields) -> Response:
+    services, held = services_of(request), session.Held.read(request)
+    visit = Visit(request, services, form, held=held)
+    try:
+        if row.method == "POST":
+            session.require_own_form(request, None if row.is_open else held, form.one("form_token"))
+        if row.is_open:
+            return _answer(row, visit)
+        if held is None:
+            return _to_sign_in(request)
+        visit.maybe_caller, renewed = session.authenticate(services, request, held)
+        visit.held = renewed
+        response = _answer(row, visit)
+        if renewed is not held:
+            renewed.keep(request, response)
+        return response
+    except (Unauthenticated, TokenExpired):
+        return _to_sign_in(request)
+    except CustodyError as error:
+        return problem_page(visit, error)
+
+
+def _answer(row: Row, visit: Visit) -> Response:
+    if row.method == "GET":
+        return row.page(visit)
+    try:
+        if visit.form.ticked("back") and row.again is not None:
+            return row.again(visit)
+        waiting = _before(row, visit)
+        return row.page(visit) if waiting is None else waiting
+    except WaitsForSecondPerson:
+        return visit.go(f"{visit.here.path}/changes", "It waits for a second person. Nothing is changed yet.")
+    except CustodyError as error:
+        is_over = isinstance(error, Unauthenticated | TokenExpired) and not row.is_open
+        if row.again is None or is_over:
+            raise
+        visit.problem = error
+        return row.again(visit)
+
+
+def _before(row: Row, visit: Visit) -> Response | None:
+    """The page that stands between a form and its act, where one does: what was typed, and the second factor.
+
+    None where the person has confirmed and proven what is asked.
+    """
+    form = visit.form
+    review = None if row.review is None else row.review(visit)
+    has_confirmed = review is None or form.ticked("confirmed")
+    problem: CustodyError | None = None
+    asked = None
+    if row.steps_up:
+        try:
+            _prove(visit)
+        except Invalid as error:
+            problem = error
+        if not _is_fresh(visit):
+            asked = _asked(visit)
+    if has_confirmed and asked is None:
+        return None
+    visit.problem = problem
+    kept = [(name, value) for name in form.values if name not in FRAME_FIELDS for value in form.every(name)]
+    template = "confirm.html" if review is None else review.template
+    shown = review or Review("Confirm that it is you", (), "Go on")
+    return visit.page(template, review=shown, kept=kept, asked=asked, here="")
+
+
+def _prove(visit: Visit) -> None:
+    """Raises Invalid, RateLimited."""
+    form, step_up = visit.form, visit.services.account.step_up
+    if code := form.one("step_code"):
+        step_up.prove_by_code(visit.caller, form.one("step_token"), code)
+    elif password := form.one("step_password"):
+        step_up.prove_by_password(visit.caller, password)
+
+
+def _is_fresh(visit: Visit) -> bool:
+    with visit.services.store.read() as db:
+        return visit.services.account.step_up.is_fresh(db, visit.caller)
+
+
+def _asked(visit: Visit) -> Asked:
+    """A challenge that is open stays: a mistyped code needs no second mail."""
+    method, token = visit.form.one("step_method"), visit.form.one("step_token")
+    if token and not visit.form.ticked("another_code") and (method in {"email", "totp"}):
+        return Asked("totp" if method == "totp" else "email", token)
+    return visit.services.account.step_up.ask(visit.caller)
+
+
+def problem_page(visit: Visit, error: CustodyError) -> Response:
+    """An error where no form is to be shown again: a page of its own."""
+    visit.problem = error
+    if visit.maybe_caller is not None:
+        try:
+            return visit.page("problem.html", here="")
+        except CustodyError:
+            # Of a workspace that the person is not in: the frame would ask for it.
+            visit.maybe_caller = None
+    return visit.page("problem_bare.html")
+
+
+def own_path(path: str) -> str:
+    """Where to go after a sign-in."""
+    return path if _OWN_PATH.fullmatch(path) else "/console/"
+
+
+def _to_sign_in(request: Request) -> Response:
+    """For a part of a page the whole window goes there (htmx's header)."""
+    if "hx-request" in request.headers:
+        return Response(None, HTTPStatus.NO_CONTENT.value, {**HEADERS, "HX-Redirect": SIGN_IN})
+    path = request.scope["path"]
+    target = f"{SIGN_IN}?next={path}" if request.method == "GET" and own_path(path) == path else SIGN_IN
+    response = RedirectResponse(target, HTTPStatus.SEE_OTHER.value, HEADERS)
+    session.forget(request, response)
+    return response
+
+
+Handler = Callable[[Request, Exception], Awaitable[Response]]
+
+
+async def on_custody_error(request: Request, error: Exception) -> Response:
+    """Before a row's own leading began."""
+    assert isinstance(error, CustodyError)
+    visit = Visit(request, services_of(request))
+    return await anyio.to_thread.run_sync(problem_page, visit, error)
+
+
+async def on_http_error(request: Request, _error: Exception) -> Response:
+    """No row has this path, or not this method."""
+    visit = Visit(request, services_of(request))
+    return await anyio.to_thread.run_sync(problem_page, visit, NotFound("There is no such page."))

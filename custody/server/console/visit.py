@@ -1,0 +1,228 @@
+"""One request of the console: who asks, what was typed, the calls it makes, and its answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import anyio.from_thread
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from custody.pages.headers import HEADERS, HTML
+from custody.pages.rendering import Fields, Live
+from custody.schemas.changes import Change
+from custody.schemas.faults import fault_words
+from custody.schemas.users import Organisation, PermissionName, User, WorkspaceEntry
+from custody.server.console.rendering import TEMPLATES
+from custody.server.console.session import Held, said, say
+from custody.server.domain.credentials import Caller
+from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
+from custody.server.service.services import Services
+from custody.server.web.endpoint import Call
+from custody.server.web.problems import STATUS, trace_id_of
+from custody.server.web.routes import ENDPOINTS
+from custody.server.web.runner import Runner
+
+_RUNNERS: Mapping[tuple[str, str], Runner] = {
+    (endpoint.method, endpoint.path): Runner(endpoint) for endpoint in ENDPOINTS
+}
+_ANSWERS: Mapping[tuple[str, str], TypeAdapter[Any]] = {
+    (endpoint.method, endpoint.path): TypeAdapter(endpoint.answers) for endpoint in ENDPOINTS
+}
+
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+class WaitsForSecondPerson(Exception):
+    """The person asked another one to confirm: nothing is changed yet."""
+
+    def __init__(self, change: Change) -> None:
+        super().__init__(change.change_id)
+        self.change = change
+
+
+@dataclass(frozen=True)
+class Place:
+    """The workspace that a page is about, and what the person may do there."""
+
+    organisation: Organisation
+    entry: WorkspaceEntry
+
+    @property
+    def id(self) -> int:
+        return self.entry.workspace_info.uid
+
+    @property
+    def name(self) -> str:
+        return self.entry.workspace_info.name
+
+    @property
+    def path(self) -> str:
+        return f"/console/w/{self.id}"
+
+    def may(self, *permissions: str) -> bool:
+        """Whether the person has one of them here. It hides what would be refused; the call refuses."""
+        held = {permission.rule_name for permission in self.entry.role.perm}
+        return any(PermissionName(each) in held for each in permissions)
+
+
+@dataclass
+class Visit:
+    """``form``: what was sent; empty for a page that is only read. ``problem``: why a form was refused."""
+
+    request: Request
+    services: Services
+    form: Fields = field(default_factory=Fields)
+    maybe_caller: Caller | None = None
+    held: Held | None = None
+    problem: CustodyError | None = None
+
+    # --- who and where --------------------------------------------------------------------------------------
+
+    @property
+    def caller(self) -> Caller:
+        assert self.maybe_caller is not None, "an open page has no caller"
+        return self.maybe_caller
+
+    @cached_property
+    def user(self) -> User:
+        found: User = self.get("get-user-info")
+        return found
+
+    @cached_property
+    def place(self) -> Place | None:
+        """The workspace of the path. None where the page is of none. Raises NotFound where the person is no
+        member.
+        """
+        number = self.request.path_params.get("workspace_id")
+        if number is None:
+            return None
+        for organisation in self.user.organisations_info.organisations:
+            for entry in organisation.workspaces.workspaces:
+                if entry.workspace_info.uid == number:
+                    return Place(organisation, entry)
+        raise NotFound("You are in no such workspace.")
+
+    @property
+    def here(self) -> Place:
+        assert self.place is not None, "the row's path names a workspace"
+        return self.place
+
+    def query(self, name: str, default: str = "") -> str:
+        return self.request.query_params.get(name, default)
+
+    def path_param(self, name: str) -> Any:
+        return self.request.path_params[name]
+
+    # --- calls of the API -----------------------------------------------------------------------------------
+
+    def get(self, path: str, **query: Any) -> Any:
+        """A reading endpoint's answer, by the last part of its path. Raises what it refuses with."""
+        return self._call("GET", path, query)
+
+    def post(self, path: str, *, ids: Mapping[str, int] = MappingProxyType({}), **body: Any) -> Any:
+        """A changing endpoint's answer. Where the form says to ask a second person, the change is asked for
+        instead.
+
+        Raises what it refuses with, and WaitsForSecondPerson.
+        """
+        runner = _RUNNERS["POST", _whole(path)]
+        if runner.endpoint.needs_second_person and self.form.ticked("ask_second_person"):
+            taken = _taken(runner, body)
+            wanted = {"path": _whole(path), "body": taken.model_dump(mode="json", exclude_none=True)}
+            change: Change = self._call("POST", "request-change", {"workspace_id": self.here.id, **wanted})
+            raise WaitsForSecondPerson(change)
+        return self._call("POST", path, body, ids)
+
+    def _call(
+        self, method: str, path: str, given: Mapping[str, Any], ids: Mapping[str, int] = MappingProxyType({})
+    ) -> Any:
+        runner = _RUNNERS[method, _whole(path)]
+        endpoint = runner.endpoint
+        self.services.rates.take(self.caller.counted_as, is_write=endpoint.is_write)
+        call: Call[Any] = Call(
+            endpoint=endpoint,
+            services=self.services,
+            request=self.request,
+            body=None if endpoint.takes is None else _taken(runner, given),
+            trace_id=trace_id_of(self.request),
+            maybe_caller=self.caller,
+            ids=ids,
+        )
+        if runner.awaits:
+            # The console's handlers run in threads, beside the event loop.
+            response = anyio.from_thread.run(runner.run_awaited, call)
+        else:
+            key = self.form.one("key") or None
+            response = runner.run(call, key if endpoint.creates else None)
+        return _ANSWERS[method, _whole(path)].validate_json(bytes(response.body))
+
+    # --- the answer -----------------------------------------------------------------------------------------
+
+    def page(self, template: str, *, status: HTTPStatus = HTTPStatus.OK, **context: object) -> Response:
+        """A whole page, with what was typed and why it was refused where it was."""
+        words, clear = said(self.request)
+        if self.problem is not None:
+            status = STATUS[self.problem.code]
+        html = TEMPLATES.render(template, **{**self._frame(), "said": words, **context})
+        response = Response(html, status.value, HEADERS, HTML)
+        clear(response)
+        return response
+
+    def part(self, live: Live, **context: object) -> Response:
+        """A part that the browser asks for again: no content where it shows that already."""
+        html, mark = TEMPLATES.live_part(live, {**self._frame(), **context})
+        if mark == self.query("seen"):
+            return Response(None, HTTPStatus.NO_CONTENT.value, HEADERS)
+        return Response(html, HTTPStatus.OK.value, HEADERS, HTML)
+
+    def go(self, path: str, words: str = "") -> Response:
+        """On to another page, which says what was done."""
+        response = RedirectResponse(quote(path, safe="/?=&#%"), HTTPStatus.SEE_OTHER.value, HEADERS)
+        if words:
+            say(self.request, response, words)
+        return response
+
+    def _frame(self) -> dict[str, object]:
+        signed_in = self.maybe_caller is not None
+        return {
+            "user": self.user if signed_in else None,
+            "place": self.place if signed_in else None,
+            "path": self.request.url.path,
+            "here": "",
+            "form_token": self.held.form_token if self.held is not None else "",
+            "key": trace_id_of(self.request),
+            "typed": self.form,
+            "problem": self.problem,
+        }
+
+
+def _whole(path: str) -> str:
+    return path if path.startswith("/") else f"/api/v1/{path}"
+
+
+def _taken(runner: Runner, given: Mapping[str, Any]) -> Any:
+    """The endpoint's own shape of what was typed. Raises Invalid."""
+    shape = runner.endpoint.takes
+    assert shape is not None, "a body for an endpoint without one"
+    return shaped(shape, **given)
+
+
+def shaped(kind: type[Shape], **values: object) -> Shape:
+    """Raises Invalid, which names the fields and never repeats what was typed (P49)."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        faults = tuple(
+            Fault("/" + "/".join(map(str, found["loc"])), fault_words(found))
+            for found in error.errors(include_url=False, include_input=False)
+        )
+        name = faults[0].pointer.removeprefix("/").replace("_", " ")
+        words = f"{name}: {faults[0].detail}." if name else f"{faults[0].detail}."
+        raise Invalid(words, faults=faults) from None

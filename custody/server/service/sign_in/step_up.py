@@ -1,0 +1,95 @@
+"""The second factor once more, before a person changes who may do what."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Literal
+
+from sqlalchemy.orm import Session
+
+from custody.server.domain.audit import Category
+from custody.server.domain.credentials import Caller
+from custody.server.domain.errors import Fault, Invalid
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.sign_in.passwords import PasswordCheck, require_still
+from custody.server.service.sign_in.sessions import require_session
+from custody.server.service.sign_in.signin import Challenges, ClientInfo
+from custody.server.store import Store
+from custody.server.store.models import Credential, SignInSession, User
+
+# So long a proof counts: a treasurer who changes five limits gives one code.
+STEP_UP_LIFETIME: Final = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``method``: what has to be given. ``token``: which challenge a code answers; empty for a password."""
+
+    method: Literal["password", "email", "totp"]
+    token: str = field(default="", repr=False)
+
+
+class StepUp:
+    def __init__(
+        self, store: Store, clock: Clock, audit: AuditLog, check: PasswordCheck, challenges: Challenges
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._check = check
+        self._challenges = challenges
+
+    def is_fresh(self, db: Session, caller: Caller) -> bool:
+        """Whether this session gave its proof lately."""
+        proven_at = db.get_one(SignInSession, caller.session_id).stepped_up_at
+        return proven_at is not None and proven_at > self._clock() - STEP_UP_LIFETIME
+
+    def ask(self, caller: Caller) -> Asked:
+        """Mails a code where the account has mailed codes. An account without a second factor gives its
+        password.
+
+        Raises RateLimited, MailUnavailable, MailRefused.
+        """
+        with self._store.write() as db:
+            require_session(db, caller)
+            credential = db.get_one(Credential, caller.user_id)
+            if credential.second_factor == "none":
+                return Asked("password")
+            user = db.get_one(User, caller.user_id)
+            awaited = self._challenges.open(
+                db, user, credential, ClientInfo(None, None), session_id=caller.session_id
+            )
+        self._challenges.deliver(awaited)
+        return Asked("totp" if awaited.method == "totp" else "email", awaited.token_2fa)
+
+    def prove_by_code(self, caller: Caller, token: str, code: str) -> None:
+        """Raises Invalid, with one text for a wrong, used, expired or foreign code, and RateLimited."""
+        with self._store.write() as db:
+            require_session(db, caller)
+            challenge = self._challenges.find(db, token, session_id=caller.session_id)
+            proof = None if challenge is None else self._challenges.judge(db, challenge, token, code)
+            self._audit.record(
+                db,
+                caller,
+                Category.SIGN_IN,
+                "STEP_UP_REFUSED" if proof is None else "STEPPED_UP",
+                proof or "",
+            )
+            if proof is not None:
+                self._note(db, caller)
+                return
+        sentence = "The code is wrong, was used, or has expired."
+        raise Invalid(sentence, faults=(Fault("/code", sentence),))
+
+    def prove_by_password(self, caller: Caller, password: str) -> None:
+        """For an account without a second factor. Raises Invalid, RateLimited."""
+        proven = self._check.require(caller, password)
+        with self._store.write() as db:
+            require_still(db, caller, proven)
+            if db.get_one(Credential, caller.user_id).second_factor != "none":
+                raise Invalid("This account has a second factor: give its code.")
+            self._audit.record(db, caller, Category.SIGN_IN, "STEPPED_UP", "with the password alone")
+            self._note(db, caller)
+
+    def _note(self, db: Session, caller: Caller) -> None:
+        db.get_one(SignInSession, caller.session_id).stepped_up_at = self._clock()

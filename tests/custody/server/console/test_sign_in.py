@@ -1,0 +1,116 @@
+"""Signing in to the console: with a code, wrong, again, out; the pages that mails lead to."""
+
+import re
+
+import pytest
+
+from tests.support.asgi import asgi_client
+from tests.support.console import SAME_SITE, Visitor
+from tests.support.platform import PASSWORD
+
+pytestmark = pytest.mark.usefixtures("desk")
+
+
+@pytest.fixture
+def stranger(desk):
+    with asgi_client(desk.world.platform.asgi) as http:
+        yield Visitor(http)
+
+
+def test_a_page_leads_to_the_sign_in_and_back(desk, stranger):
+    stranger.open(f"/console/w/{desk.workspace_id}/")
+    assert stranger.url == "/console/sign-in"
+    stranger.send("/console/sign-in", email="admin@example.org", password=PASSWORD)
+    assert stranger.url == f"/console/w/{desk.workspace_id}/"
+    assert "Treasury" in stranger.words
+
+
+def test_a_wrong_password_is_told_and_the_address_kept(stranger):
+    stranger.open("/console/sign-in")
+    stranger.send("/console/sign-in", email="admin@example.org", password="wrong", status=401)
+    assert "The e-mail address or the password is wrong." in stranger.words
+    assert ("email", "admin@example.org") in stranger.form("/console/sign-in").fields
+    assert PASSWORD not in stranger.html
+
+
+def test_a_mailed_code_that_is_wrong_is_asked_for_again(desk, stranger):
+    admin = desk.admin
+    assert admin.post("/auth/two-factor", {"method": "email", "password": PASSWORD}).status_code == 200
+    stranger.sign_in("admin@example.org")
+    assert "A code was mailed to you" in stranger.words
+    stranger.send("/console/sign-in/code", otp="000000", status=401)
+    stranger.send("/console/sign-in/code", otp=desk.world.mail.newest_code())
+    assert stranger.url == "/console/"
+
+
+def test_signed_out_is_signed_out(browse):
+    person = browse("admin")
+    cookies = dict(person.http.cookies)
+    person.open("/console/account").send("/console/sign-out")
+    assert person.url == "/console/sign-in"
+    person.http.cookies.update(cookies)
+    assert person.open("/console/").url == "/console/sign-in"
+
+
+def test_an_expired_access_is_renewed_and_an_idle_browser_signs_in_again(desk, browse):
+    person = browse("admin")
+    desk.world.clock.advance(minutes=16)
+    assert person.open("/console/").url == "/console/"
+    desk.world.clock.advance(days=31)
+    assert person.open("/console/").url == "/console/sign-in"
+
+
+def test_a_reset_token_comes_behind_the_hash_and_changes_the_password(desk, stranger):
+    stranger.open("/console/forgotten-password").send(
+        "/console/forgotten-password", email="admin@example.org"
+    )
+    desk.world.deliver_mail()
+    (token,) = re.findall(r"^([A-Za-z0-9_-]{43})$", desk.world.mail.sent[-1].text, re.MULTILINE)
+    assert stranger.http.get("/reset-password").headers["location"] == "/console/reset-password"
+    stranger.open("/console/reset-password")
+    stranger.send(
+        "/console/reset-password", token=token, new_password="another one", again="otherwise", status=422
+    )
+    assert "The two passwords differ." in stranger.words
+    stranger.send("/console/reset-password", token=token, new_password="another one", again="another one")
+    assert stranger.sign_in("admin@example.org", "another one").url == "/console/"
+
+
+@pytest.mark.parametrize(
+    "next_", ["https://evil.example", "//evil.example", "/auth/logout", "/console/../auth"]
+)
+def test_a_sign_in_leads_to_no_other_site(stranger, next_):
+    stranger.open(f"/console/sign-in?next={next_}")
+    stranger.send("/console/sign-in", email="admin@example.org", password=PASSWORD)
+    assert stranger.url == "/console/"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://evil.example"},
+        {},
+    ],
+)
+def test_a_form_of_another_site_is_refused(browse, headers):
+    person = browse("admin").open("/console/account")
+    sent = dict(person.form("/console/sign-out").fields)
+    assert person.http.post("/console/sign-out", data=sent, headers=headers).status_code == 403
+    assert person.http.post("/console/sign-in", data={"email": "a@b"}, headers=headers).status_code == 403
+    assert person.open("/console/").url == "/console/"
+
+
+def test_a_form_of_another_session_is_refused(browse):
+    one, other = browse("admin").open("/console/account"), browse("alice")
+    sent = dict(one.form("/console/sign-out").fields)
+    answer = other.http.post("/console/sign-out", data=sent, headers=SAME_SITE)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console/sign-in")
+    assert one.open("/console/").url == "/console/"
+
+
+def test_what_is_not_there_is_a_page(browse, stranger):
+    assert "There is no such page." in browse("admin").open("/console/nowhere", 404).words
+    assert "You are in no such workspace." in browse("admin").open("/console/w/999/", 404).words
+    stranger.open("/console/nowhere", 404)

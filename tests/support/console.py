@@ -1,0 +1,146 @@
+"""The platform's console as a person's browser meets it: pages, forms with what they hide, and redirects."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from threading import Thread
+from typing import Any
+
+import httpx
+import uvicorn
+
+from tests.support.paged import Markup, whole
+from tests.support.platform import PASSWORD
+
+SAME_SITE = {"Sec-Fetch-Site": "same-origin"}
+
+
+@dataclass
+class Form:
+    action: str
+    method: str
+    fields: list[tuple[str, str]] = field(default_factory=list)
+    buttons: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Forms(HTMLParser):
+    """A page's forms, with what a browser would send of each if nothing was typed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[Form] = []
+        self._area: str | None = None
+        self._select: str | None = None
+        self._options: list[tuple[str, bool]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        given: dict[str, str] = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self.found.append(Form(given["action"], given.get("method", "get")))
+        if not self.found:
+            return
+        form, name = self.found[-1], given.get("name", "")
+        if tag == "input" and name:
+            if given.get("type") not in {"checkbox", "radio"} or "checked" in given:
+                form.fields.append((name, given.get("value", "")))
+        elif tag == "button":
+            form.buttons.append((name, given.get("value", "")))
+        elif tag == "textarea":
+            self._area = name
+            form.fields.append((name, ""))
+        elif tag == "select":
+            self._select, self._options = name, []
+        elif tag == "option" and self._select is not None:
+            self._options.append((given.get("value", ""), "selected" in given))
+
+    def handle_data(self, data):
+        if self._area is not None:
+            name, value = self.found[-1].fields[-1]
+            self.found[-1].fields[-1] = (name, value + data)
+
+    def handle_endtag(self, tag):
+        if tag == "textarea":
+            self._area = None
+        if tag == "select" and self._select is not None:
+            chosen = [value for value, is_chosen in self._options if is_chosen] or [
+                value for value, _ in self._options[:1]
+            ]
+            self.found[-1].fields += [(self._select, value) for value in chosen]
+            self._select = None
+
+
+@dataclass
+class Visitor:
+    """A browser of one person. ``page``: what it shows."""
+
+    http: httpx.Client
+    html: str = ""
+    url: str = ""
+    status: int = 0
+
+    @property
+    def page(self) -> Markup:
+        return Markup(self.html)
+
+    @property
+    def words(self) -> str:
+        return self.page.words
+
+    def open(self, path: str, status: int = 200) -> "Visitor":
+        return self._take(self.http.get(path, follow_redirects=True), status)
+
+    def form(self, action: str) -> Form:
+        """The one that is sent there."""
+        found = [form for form in Forms(self.html).found if form.action == action]
+        assert len(found) == 1, (action, [form.action for form in Forms(self.html).found])
+        return found[0]
+
+    def send(
+        self, action: str, /, button: str = "", status: int = 200, repeated: tuple = (), **typed: str
+    ) -> "Visitor":
+        """Fills the form and sends it, by the button of that name where one is named. ``repeated``: pairs, of
+        fields that a form has several times.
+        """
+        form = self.form(action)
+        names = {*typed, *(name for name, _ in repeated)}
+        sent: list[tuple[str, str]] = [pair for pair in form.fields if pair[0] not in names]
+        sent += [*typed.items(), *repeated]
+        sent += [pair for pair in form.buttons if button and pair[0] == button][:1]
+        data: dict[str, Any] = {}
+        for name, value in sent:
+            data.setdefault(name, []).append(value)
+        answer = self.http.post(action, data=data, headers=SAME_SITE, follow_redirects=True)
+        return self._take(answer, status)
+
+    def confirm(self, action: str, status: int = 200, **typed: str) -> "Visitor":
+        """The page that shows back what was typed: yes, with the password where it asks for it."""
+        if any(name == "step_password" for name, _ in self.form(action).fields):
+            typed = {"step_password": PASSWORD, **typed}
+        return self.send(action, status=status, **typed)
+
+    def sign_in(self, email: str, password: str = PASSWORD) -> "Visitor":
+        self.open("/console/sign-in")
+        return self.send("/console/sign-in", email=email, password=password)
+
+    def _take(self, answer: httpx.Response, status: int) -> "Visitor":
+        whole(answer, status)
+        self.html, self.url, self.status = answer.text, answer.url.path, answer.status_code
+        return self
+
+
+@contextmanager
+def served_app(app: Any) -> Iterator[str]:
+    """The application on a socket of its own, for a real browser. Its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
