@@ -16,10 +16,12 @@ from custody.server.web.endpoint import services_of
 from custody.server.web.problems import STATUS, trace_id_of
 
 WAIT_SECONDS = 25.0
+_INT64_DIGITS = 19
 
 
 async def wait(request: Request) -> Response:
-    """204 where nothing changed in time; else the workspace's revision, from which the page asks on.
+    """204 where nothing changed in time; else the workspace's revision, from which the page asks on. Without
+    ``after`` at once.
 
     An access token that has expired is not renewed here: the next part that is loaded does.
     """
@@ -29,7 +31,7 @@ async def wait(request: Request) -> Response:
     try:
         user_id = await run_in_threadpool(_enter, services, request, workspace_id)
         with services.rates.long_poll(user_id, workspace_id):
-            if not await services.following.wait(workspace_id, seen, WAIT_SECONDS):
+            if seen >= 0 and not await services.following.wait(workspace_id, seen, WAIT_SECONDS):
                 return Response(None, HTTPStatus.NO_CONTENT.value, HEADERS)
     except CustodyError as error:
         return Response(None, STATUS[error.code].value, HEADERS)

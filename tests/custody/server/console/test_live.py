@@ -1,0 +1,43 @@
+"""What an open page waits for: a change of its own workspace, told at once, to its members alone."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from custody.server.console import live
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+def _client(person, desk) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(desk.world.platform.asgi)
+    return httpx.AsyncClient(
+        transport=transport, base_url="http://127.0.0.1", cookies=dict(person.http.cookies)
+    )
+
+
+async def test_a_wait_ends_with_the_change(funded, browse):
+    person = await asyncio.to_thread(browse, "alice")
+    path = f"/console/w/{funded.workspace_id}/changed"
+    async with _client(person, funded) as client:
+        known = (await client.get(path)).json()["revision"]
+        waiting = asyncio.create_task(client.get(path, params={"after": known}))
+        await asyncio.to_thread(funded.propose, 10_000)
+        assert (await waiting).json() == {"revision": known + 1}
+
+
+async def test_nothing_changed(desk, browse, monkeypatch):
+    monkeypatch.setattr(live, "WAIT_SECONDS", 0.01)
+    person = await asyncio.to_thread(browse, "alice")
+    async with _client(person, desk) as client:
+        answer = await client.get(f"/console/w/{desk.workspace_id}/changed", params={"after": 10**6})
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert (await client.get("/console/w/999/changed")).status_code == 404
+        client.cookies.clear()
+        assert (await client.get(f"/console/w/{desk.workspace_id}/changed")).status_code == 401

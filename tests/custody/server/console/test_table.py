@@ -1,0 +1,101 @@
+"""How a form is led: shown back first, the second factor again, refused with what was typed, once."""
+
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+
+from custody.server.console.table import Review, Row, route
+from custody.server.domain.errors import Invalid
+from tests.support.asgi import asgi_client
+from tests.support.console import Visitor
+from tests.support.custody import ok
+from tests.support.platform import PASSWORD
+
+FORM = "/console/account/name"
+
+
+class Deed:
+    """A row whose form acts once: what it did, in the order of doing."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def act(self, visit):
+        if visit.form.one("first_name") == "nobody":
+            raise Invalid.at("/first_name", "This is no name.")
+        self.done.append(visit.form.one("first_name"))
+        return PlainTextResponse("<html></html>")
+
+    def review(self, visit):
+        return Review("Is this right?", (("First name", visit.form.one("first_name")),), "Yes")
+
+
+@pytest.fixture
+def deed(desk):
+    """The application with the form's row in the place of its own."""
+    deed = Deed()
+    row = Row("POST", "/account/name", deed.act, again=_account, review=deed.review, steps_up=True)
+    mounted = desk.world.platform.asgi.router.routes[-1]
+    assert isinstance(mounted.app, Starlette)
+    mounted.app.router.routes.insert(0, route(row))
+    return deed
+
+
+def _account(visit):
+    return visit.page("account/account.html", sessions=[], keys=[], mails=visit.get("mail-settings"))
+
+
+def test_what_was_typed_is_shown_back_and_acts_after_the_password(deed, browse):
+    person = browse("admin").open("/console/account")
+    person.send(FORM, first_name="<Ada>")
+    assert ("Is this right?" in person.words, "<Ada>" in person.words, deed.done) == (True, True, [])
+    person.send(FORM, step_password="wrong", status=422)
+    assert ("The password is wrong." in person.words, deed.done) == (True, [])
+    person.send(FORM, step_password=PASSWORD)
+    assert deed.done == ["<Ada>"]
+
+
+def test_a_proof_counts_for_ten_minutes(desk, deed, browse):
+    person = browse("admin").open("/console/account")
+    person.send(FORM, first_name="Ada").send(FORM, step_password=PASSWORD)
+    person.open("/console/account").send(FORM, first_name="Bea")
+    assert "step_password" not in person.html
+    person.send(FORM)
+    desk.world.clock.advance(minutes=11)
+    person.open("/console/account").send(FORM, first_name="Cleo")
+    assert "step_password" in person.html
+    person.send(FORM, status=200)
+    assert deed.done == ["Ada", "Bea"]
+
+
+def test_a_mailed_code_proves_and_signs_nobody_in(desk, deed, browse):
+    ok(desk.admin.post("/auth/two-factor", {"method": "email", "password": PASSWORD}))
+    with asgi_client(desk.world.platform.asgi) as http:
+        person = Visitor(http).sign_in("admin@example.org")
+        person.send("/console/sign-in/code", otp=desk.world.mail.newest_code())
+        person.open("/console/account").send(FORM, first_name="Ada")
+        code, sent = desk.world.mail.newest_code(), len(desk.world.mail.sent)
+        assert "to confirm a change on the console" in desk.world.mail.sent[-1].text
+        (token,) = [value for name, value in person.form(FORM).fields if name == "step_token"]
+        answer = person.http.post("/auth/otp-validate", json={"token_2fa": token, "otp": code})
+        assert answer.status_code == 401
+        wrong = "000000" if code != "000000" else "000001"
+        person.send(FORM, step_code=wrong, status=422)
+        assert len(desk.world.mail.sent) == sent
+        person.send(FORM, step_code=code)
+    assert deed.done == ["Ada"]
+
+
+def test_back_keeps_what_was_typed_and_acts_on_nothing(deed, browse):
+    person = browse("admin").open("/console/account")
+    person.send(FORM, first_name="Ada").send(FORM, button="back")
+    assert ("first_name", "Ada") in person.form(FORM).fields
+    assert deed.done == []
+
+
+def test_a_refused_form_keeps_what_was_typed_and_says_why_beside_it(deed, browse):
+    person = browse("admin").open("/console/account")
+    person.send(FORM, first_name="nobody").send(FORM, step_password=PASSWORD, status=422)
+    assert ("first_name", "nobody") in person.form(FORM).fields
+    assert person.page.by_id("first_name-problem").words.strip() == "This is no name."
+    assert deed.done == []
