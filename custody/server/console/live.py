@@ -27,7 +27,7 @@ async def wait(request: Request) -> Response:
     """
     services, workspace_id = services_of(request), request.path_params["workspace_id"]
     after = request.query_params.get("after", "")
-    seen = int(after) if after.isdecimal() and len(after) < 19 else 0
+    seen = int(after) if after.isdecimal() and len(after) < _INT64_DIGITS else -1
     try:
         user_id = await run_in_threadpool(_enter, services, request, workspace_id)
         with services.rates.long_poll(user_id, workspace_id):
