@@ -95,6 +95,19 @@ def launched() -> Iterator[Chromium]:
             browser.close()
 
 
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    require_chromium()
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture
+def browser(chromium: Chromium) -> Iterator[Browser]:
+    with chromium.in_use() as found:
+        yield found
+
+
 @dataclass
 class Complaints:
     """What a browser said against the pages of one context: errors of scripts,
@@ -183,6 +196,21 @@ def violations(page: Page, *, rules: list[str] | None = None) -> list[str]:
         for one in found["violations"]
         for node in one["nodes"]
     ]
+
+
+def judge(page: Page, name: str) -> list[str]:
+    """What is wrong with the page at both widths, light and dark; colours are all that the dark changes."""
+    found = []
+    for width, size in (("1280", WIDE), ("360", NARROW)):
+        page.set_viewport_size(size)
+        for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
+            page.emulate_media(color_scheme=scheme)
+            found += [f"{name} {width} {scheme}: {one}" for one in violations(page, rules=rules)]
+            draw(page, f"{name}-{width}-{scheme}")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        if wide > size["width"]:
+            found.append(f"{name} {width}: {wide} pixels wide")
+    return found
 
 
 def draw(page: Page, name: str) -> None:

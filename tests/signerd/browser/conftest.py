@@ -14,11 +14,10 @@ from signerd.loopback.access.sessions import Sessions
 from tests.support.browser import (
     PATIENCE_MS,
     WIDE,
-    Chromium,
     Complaints,
-    launched,
+    browser,
+    chromium,
     origin_of,
-    require_chromium,
     seat,
     show,
 )
@@ -26,18 +25,7 @@ from tests.support.daemons import MemoryStore, daemon_at, make_config, prepare, 
 from tests.support.fake_bridge import FakeBridge
 from tests.support.served import Outer, Served, make_outer, served
 
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Chromium]:
-    require_chromium()
-    with launched() as found:
-        yield found
-
-
-@pytest.fixture
-def browser(chromium: Chromium) -> Iterator[Browser]:
-    with chromium.in_use() as found:
-        yield found
+__all__ = ["browser", "chromium"]
 
 
 @dataclass

@@ -18,7 +18,7 @@ from signerd.core.states import State
 from signerd.core.tokens import Published
 from signerd.core.trouble import Trouble
 from signerd.loopback.page.routes import ROWS
-from tests.support.browser import NARROW, WIDE, draw, show, violations
+from tests.support.browser import WIDE, judge, show
 from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import URL, FakePlatform, movement
@@ -247,21 +247,6 @@ def full(make_desk) -> Iterator[object]:
 async def _accept(service, asked) -> None:
     await service.apps.accept(asked.id, asked.code, rights=None, days=90)
     await service.apps.collect(asked.id, asked.secret)
-
-
-def judge(page: Page, name: str) -> list[str]:
-    """At both widths, light and dark; colours are all that the dark changes."""
-    found = []
-    for width, size in (("1280", WIDE), ("360", NARROW)):
-        page.set_viewport_size(size)
-        for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
-            page.emulate_media(color_scheme=scheme)
-            found += [f"{name} {width} {scheme}: {one}" for one in violations(page, rules=rules)]
-            draw(page, f"{name}-{width}-{scheme}")
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        if wide > size["width"]:
-            found.append(f"{name} {width}: {wide} pixels wide")
-    return found
 
 
 def test_nothing_is_found_against_any_page(full):
