@@ -146,6 +146,7 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
         mailer,
         Secrets(settings.secrets_path, world.random),
         may_anybody_register=settings.registration == "open",
+        public_url=settings.public_url,
     )
     mail_jobs = MailJobs(mailer, account.mail_makers, settings.public_url)
     background = _background(settings, chains, world, store, audit, changes, mail_jobs)

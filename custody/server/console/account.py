@@ -1,12 +1,25 @@
 """The person's own account: name, password, second factor, sessions, mails, keys."""
 
+from pydantic import BaseModel
 from starlette.responses import Response
 
+from custody.schemas.common import Name
+from custody.schemas.queries import QueryId
 from custody.server.console.table import Row
-from custody.server.console.visit import Visit
+from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid
+from custody.server.service.sign_in.passkeys import Assertion
+from custody.server.store.models import Passkey
 
 HOME = "/console/account"
+
+
+class _PasskeyName(BaseModel):
+    name: Name
+
+
+class _Named(BaseModel):
+    passkey_id: QueryId
 
 
 def account(visit: Visit) -> Response:
@@ -16,7 +29,36 @@ def account(visit: Visit) -> Response:
         sessions=visit.get("/auth/sessions"),
         mails=visit.get("mail-settings"),
         keys=visit.get("keys"),
+        passkeys=_passkeys(visit),
     )
+
+
+def _passkeys(visit: Visit) -> list[Passkey] | None:
+    """None where the platform offers none."""
+    passkeys = visit.services.account.passkeys
+    if not passkeys.are_offered:
+        return None
+    with visit.services.store.read() as db:
+        return passkeys.of(db, visit.caller.user_id)
+
+
+def new_passkey(visit: Visit) -> Response:
+    name = shaped(_PasskeyName, name=visit.form.one("name")).name
+    offer = visit.services.account.passkey_enrolment.offer(visit.caller)
+    return visit.page("account/passkey.html", here="account", name=name, offer=offer)
+
+
+def passkey_made(visit: Visit) -> Response:
+    name = shaped(_PasskeyName, name=visit.form.one("name")).name
+    made = Assertion(visit.form.one("made"))
+    visit.services.account.passkey_enrolment.add(visit.caller, visit.form.one("token"), name, made)
+    return visit.go(HOME, f"The passkey {name} is added.")
+
+
+def remove_passkey(visit: Visit) -> Response:
+    named = shaped(_Named, passkey_id=visit.form.one("passkey_id"))
+    visit.services.account.passkey_enrolment.remove(visit.caller, named.passkey_id)
+    return visit.go(HOME, "The passkey is removed.")
 
 
 def name(visit: Visit) -> Response:
@@ -68,6 +110,9 @@ def mails(visit: Visit) -> Response:
 
 
 ROWS = (
+    Row("POST", "/account/passkeys", new_passkey, again=account, steps_up=True),
+    Row("POST", "/account/passkeys/made", passkey_made, again=account),
+    Row("POST", "/account/passkeys/remove", remove_passkey, again=account, steps_up=True),
     Row("GET", "/account", account),
     Row("POST", "/account/name", name, again=account),
     Row("POST", "/account/password", password, again=account),

@@ -13,6 +13,7 @@ from custody.server.console import session
 from custody.server.console.table import SIGN_IN, Row, own_path
 from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid
+from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
 from custody.server.web.endpoint import address_of
 from custody.server.web.problems import trace_id_of
@@ -32,21 +33,27 @@ def sign_in(visit: Visit) -> Response:
     )
     result = visit.services.signin.login(taken, address_of(visit.request), trace_id_of(visit.request))
     if isinstance(result, CodeAwaited):
-        return visit.page("code.html", target=_target(visit), method=result.method, token=result.token_2fa)
+        return _code_page(visit, result.method, result.token_2fa, result.passkey)
     return _signed_in(visit, result)
 
 
 def code_page(visit: Visit) -> Response:
     """After a wrong code: the same challenge, as often as it takes one."""
-    method, token = visit.form.one("method"), visit.form.one("token")
-    return visit.page("code.html", target=_target(visit), method=method, token=token)
+    form = visit.form
+    return _code_page(visit, form.one("method"), form.one("token"), form.one("passkey"))
+
+
+def _code_page(visit: Visit, method: str, token: str, passkey: str) -> Response:
+    return visit.page("code.html", target=_target(visit), method=method, token=token, passkey=passkey)
 
 
 def code(visit: Visit) -> Response:
     _admit(visit)
-    taken = shaped(OtpValidateRequest, token_2fa=visit.form.one("token"), otp=visit.form.one("otp"))
-    signin = visit.services.signin
-    return _signed_in(visit, signin.validate_code(taken.token_2fa, taken.otp, trace_id_of(visit.request)))
+    signin, form, trace_id = visit.services.signin, visit.form, trace_id_of(visit.request)
+    if assertion := form.one("assertion"):
+        return _signed_in(visit, signin.validate_code(form.one("token"), Assertion(assertion), trace_id))
+    taken = shaped(OtpValidateRequest, token_2fa=form.one("token"), otp=form.one("otp"))
+    return _signed_in(visit, signin.validate_code(taken.token_2fa, taken.otp, trace_id))
 
 
 def _signed_in(visit: Visit, result: SignedIn) -> Response:

@@ -18,6 +18,7 @@ from custody.pages.rendering import FORM, Fields
 from custody.server.console import session
 from custody.server.console.visit import Visit, WaitsForSecondPerson
 from custody.server.domain.errors import CustodyError, Invalid, NotFound, TokenExpired, Unauthenticated
+from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.step_up import Asked
 from custody.server.web.endpoint import services_of
 
@@ -33,11 +34,12 @@ FRAME_FIELDS: Final = frozenset(
         "key",
         "confirmed",
         "back",
-        "ask_second_person",
         "step_method",
         "step_token",
         "step_code",
         "step_password",
+        "step_passkey",
+        "step_assertion",
         "another_code",
     }
 )
@@ -162,7 +164,9 @@ def _before(row: Row, visit: Visit) -> Response | None:
 def _prove(visit: Visit) -> None:
     """Raises Invalid, RateLimited."""
     form, step_up = visit.form, visit.services.account.step_up
-    if code := form.one("step_code"):
+    if assertion := form.one("step_assertion"):
+        step_up.prove_by_code(visit.caller, form.one("step_token"), Assertion(assertion))
+    elif code := form.one("step_code"):
         step_up.prove_by_code(visit.caller, form.one("step_token"), code)
     elif password := form.one("step_password"):
         step_up.prove_by_password(visit.caller, password)
@@ -177,7 +181,7 @@ def _asked(visit: Visit) -> Asked:
     """A challenge that is open stays: a mistyped code needs no second mail."""
     method, token = visit.form.one("step_method"), visit.form.one("step_token")
     if token and not visit.form.ticked("another_code") and (method in {"email", "totp"}):
-        return Asked("totp" if method == "totp" else "email", token)
+        return Asked("totp" if method == "totp" else "email", token, visit.form.one("step_passkey"))
     return visit.services.account.step_up.ask(visit.caller)
 
 

@@ -40,6 +40,8 @@ from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import AttemptLimit, Rates
 from custody.server.service.secrets import Secrets, TotpSecrets, WebhookSecrets
 from custody.server.service.sign_in.accounts import Accounts, Passwords
+from custody.server.service.sign_in.passkey_enrolment import PasskeyEnrolment
+from custody.server.service.sign_in.passkeys import Passkeys
 from custody.server.service.sign_in.passwords import Guesses, PasswordChanges, PasswordCheck
 from custody.server.service.sign_in.rotation import Rotation
 from custody.server.service.sign_in.second_factor import Authenticators, TwoFactor
@@ -64,6 +66,8 @@ class SignInServices:
     password_changes: PasswordChanges
     authenticators: Authenticators
     two_factor: TwoFactor
+    passkeys: Passkeys
+    passkey_enrolment: PasskeyEnrolment
     step_up: StepUp
     rotation: Rotation
 
@@ -133,12 +137,14 @@ def wire_sign_in(
     secrets: Secrets,
     *,
     may_anybody_register: bool = True,
+    public_url: str | None = None,
 ) -> SignInServices:
     failures = AttemptLimit(store, clock, "password", limit=LOGIN_FAILURES, window=LOGIN_FAILURES_WINDOW)
     check, guesses = PasswordCheck(store, passwords, failures), Guesses(store, clock)
     totp_secrets = TotpSecrets(secrets)
     authenticators = Authenticators(store, clock, random, audit, check, totp_secrets)
-    challenges = Challenges(store, clock, random, mailer, authenticators)
+    passkeys = Passkeys(clock, public_url)
+    challenges = Challenges(store, clock, random, mailer, authenticators, passkeys)
     sessions = Sessions(store, clock, random, audit)
     return SignInServices(
         passwords=passwords,
@@ -149,6 +155,8 @@ def wire_sign_in(
         password_changes=PasswordChanges(store, clock, random, audit, passwords, check, failures, guesses),
         authenticators=authenticators,
         two_factor=TwoFactor(store, clock, audit, check),
+        passkeys=passkeys,
+        passkey_enrolment=PasskeyEnrolment(store, clock, audit, passkeys, challenges),
         step_up=StepUp(store, clock, audit, check, challenges),
         rotation=Rotation(store, audit, secrets, totp_secrets, WebhookSecrets(secrets)),
     )

@@ -65,6 +65,24 @@
     history.replaceState(null, "", location.pathname);
   }
 
+  // A passkey: the browser asks its person, and the answer goes with the form. What is missing in the form is not asked for.
+  const MAKERS = { create: "parseCreationOptionsFromJSON", get: "parseRequestOptionsFromJSON" };
+  const known = window.PublicKeyCredential;
+  for (const place of document.querySelectorAll("[data-passkeys]")) place.hidden = !known?.[MAKERS.get];
+  body.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-passkey]");
+    if (!button) return;
+    const kind = button.dataset.passkey;
+    try {
+      const publicKey = known[MAKERS[kind]](JSON.parse(button.dataset.options));
+      const answer = await navigator.credentials[kind]({ publicKey });
+      button.form.elements[button.dataset.into].value = JSON.stringify(answer.toJSON());
+      button.form.submit();
+    } catch {
+      button.nextElementSibling.textContent = "The browser gave no passkey. Try again, or give a code.";
+    }
+  });
+
   // Rows of a form that a person adds: recipients of a payment.
   body.addEventListener("click", (event) => {
     const button = event.target.closest("[data-add]");

@@ -28,7 +28,7 @@ from custody.server.service.sign_in.passwords import PasswordCheck, require_stil
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.system import OPERATOR
 from custody.server.store import Store
-from custody.server.store.models import Credential, RecoveryCode, User
+from custody.server.store.models import Credential, Passkey, RecoveryCode, User
 
 Method = Literal["none", "email", "totp"]
 
@@ -176,7 +176,8 @@ class TwoFactor:
         return method
 
     def reset(self, email: str) -> None:
-        """For the operator: back to mailed codes; the authenticator and its recovery codes are deleted.
+        """For the operator: back to mailed codes; the authenticator, its recovery codes and the passkeys are
+        deleted.
         Raises NotFound.
         """
         with self._store.write() as db:
@@ -187,6 +188,7 @@ class TwoFactor:
             self._set(db, credential, user.email, "email")
             credential.totp_secret = credential.totp_pending = credential.totp_last_step = None
             db.execute(delete(RecoveryCode).where(RecoveryCode.user_id == user.id))
+            db.execute(delete(Passkey).where(Passkey.user_id == user.id))
             self._audit.record(db, OPERATOR, Category.SIGN_IN, "TWO_FACTOR_RESET", f"user {user.id}")
 
     def _set(self, db: Session, credential: Credential, email: str, method: str) -> None:

@@ -36,6 +36,7 @@ from custody.server.service.mail.jobs import TEXTS, Template, queue_mail
 from custody.server.service.mail.mailer import Mail, Mailer
 from custody.server.service.requests.rates import Throttle, caller_at
 from custody.server.service.sign_in.accounts import Passwords, find_credential, record_about
+from custody.server.service.sign_in.passkeys import Assertion, Passkeys
 from custody.server.service.sign_in.passwords import Guesses
 from custody.server.service.sign_in.second_factor import Authenticators
 from custody.server.service.sign_in.sessions import Sessions, Tokens
@@ -53,23 +54,34 @@ class ClientInfo:
 
 @dataclass(frozen=True)
 class CodeAwaited:
-    """The password was right, and a code must follow with ``token_2fa``. ``method``: email or totp."""
+    """The password was right, and a code must follow with ``token_2fa``. ``method``: email or totp.
+
+    ``passkey``: what a browser may sign in the place of a code, as JSON; empty without a passkey.
+    """
 
     token_2fa: str = field(repr=False)
     method: str
     challenge_id: int
     mail: Mail | None = field(repr=False)
+    passkey: str
 
 
 class Challenges:
     def __init__(
-        self, store: Store, clock: Clock, random: RandomBytes, mailer: Mailer, authenticators: Authenticators
+        self,
+        store: Store,
+        clock: Clock,
+        random: RandomBytes,
+        mailer: Mailer,
+        authenticators: Authenticators,
+        passkeys: Passkeys,
     ) -> None:
         self._store = store
         self._clock = clock
         self._random = random
         self._mailer = mailer
         self._authenticators = authenticators
+        self._passkeys = passkeys
 
     def open(
         self,
@@ -103,7 +115,8 @@ class Challenges:
         db.flush()
         template = Template.CODE if session_id is None else Template.CONFIRMATION_CODE
         mail = None if code is None else _code_mail(template, user.email, code)
-        return CodeAwaited(token, method, challenge.id, mail)
+        passkey = self._passkeys.request(db, user.id, challenge.token_hash)
+        return CodeAwaited(token, method, challenge.id, mail, passkey)
 
     def deliver(self, awaited: CodeAwaited) -> None:
         """Mails the code while the caller waits. It is stored nowhere, so it cannot wait in the outbox.
@@ -137,12 +150,14 @@ class Challenges:
             raise _too_many()
         return challenge
 
-    def judge(self, db: Session, challenge: OtpChallenge, token_2fa: str, code: str) -> str | None:
-        """Counts a try. Returns what a right code proves, in words. A right code or the last try closes the
-        challenge.
+    def judge(
+        self, db: Session, challenge: OtpChallenge, token_2fa: str, given: str | Assertion
+    ) -> str | None:
+        """Counts a try. Returns what a right code, or a passkey's answer, proves, in words. That or the last
+        try closes the challenge.
         """
         challenge.tries += 1
-        proof = self._proof(db, challenge, token_2fa, code)
+        proof = self._proof(db, challenge, token_2fa, given)
         if proof is not None or challenge.tries >= OTP_TRIES:
             challenge.closed_at = self._clock()
         if proof is None and challenge.closed_at is not None:
@@ -150,10 +165,15 @@ class Challenges:
             queue_mail(db, Template.SECOND_FACTOR_FAILED, email, {}, now=self._clock())
         return proof
 
-    def _proof(self, db: Session, challenge: OtpChallenge, token_2fa: str, code: str) -> str | None:
+    def _proof(
+        self, db: Session, challenge: OtpChallenge, token_2fa: str, given: str | Assertion
+    ) -> str | None:
+        if isinstance(given, Assertion):
+            # The hash of a token is as hard to foresee as the token, and is stored.
+            return self._passkeys.accepts(db, challenge.user_id, challenge.token_hash, given)
         if challenge.code_hash is None:
-            return self._authenticators.accepts(db, challenge.user_id, code)
-        is_right = compare_digest(challenge.code_hash, otp_hash(plain_code(code), token_2fa))
+            return self._authenticators.accepts(db, challenge.user_id, given)
+        is_right = compare_digest(challenge.code_hash, otp_hash(plain_code(given), token_2fa))
         return "with a mailed code" if is_right else None
 
     def _check_budget(self, db: Session, user_id: int) -> None:
@@ -219,14 +239,14 @@ class SignIn:
         self._challenges.deliver(result)
         return result
 
-    def validate_code(self, token_2fa: str, code: str, trace_id: str) -> SignedIn:
-        """Raises OtpInvalid, with one text for a wrong, used, expired or foreign code, and RateLimited. Each
-        try counts (P38).
+    def validate_code(self, token_2fa: str, given: str | Assertion, trace_id: str) -> SignedIn:
+        """``given``: a code, or a passkey's answer. Raises OtpInvalid, with one text for one that is wrong,
+        used, expired or foreign, and RateLimited. Each try counts (P38).
         """
         with self._store.write() as db:
             challenge = self._challenges.find(db, token_2fa)
             if challenge is not None:
-                proof = self._challenges.judge(db, challenge, token_2fa, code)
+                proof = self._challenges.judge(db, challenge, token_2fa, given)
                 if proof is not None:
                     client = ClientInfo(challenge.device, challenge.location)
                     return self._finish(db, challenge.user_id, client, trace_id, proof)

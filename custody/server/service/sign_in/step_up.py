@@ -11,6 +11,7 @@ from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import Fault, Invalid
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.passwords import PasswordCheck, require_still
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.sign_in.signin import Challenges, ClientInfo
@@ -23,10 +24,13 @@ STEP_UP_LIFETIME: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Asked:
-    """``method``: what has to be given. ``token``: which challenge a code answers; empty for a password."""
+    """``method``: what has to be given. ``token``: which challenge a code answers; empty for a password.
+    ``passkey``: what a browser may sign in the place of a code, as JSON.
+    """
 
     method: Literal["password", "email", "totp"]
     token: str = field(default="", repr=False)
+    passkey: str = ""
 
 
 class StepUp:
@@ -60,14 +64,14 @@ class StepUp:
                 db, user, credential, ClientInfo(None, None), session_id=caller.session_id
             )
         self._challenges.deliver(awaited)
-        return Asked("totp" if awaited.method == "totp" else "email", awaited.token_2fa)
+        return Asked("totp" if awaited.method == "totp" else "email", awaited.token_2fa, awaited.passkey)
 
-    def prove_by_code(self, caller: Caller, token: str, code: str) -> None:
+    def prove_by_code(self, caller: Caller, token: str, given: str | Assertion) -> None:
         """Raises Invalid, with one text for a wrong, used, expired or foreign code, and RateLimited."""
         with self._store.write() as db:
             require_session(db, caller)
             challenge = self._challenges.find(db, token, session_id=caller.session_id)
-            proof = None if challenge is None else self._challenges.judge(db, challenge, token, code)
+            proof = None if challenge is None else self._challenges.judge(db, challenge, token, given)
             self._audit.record(
                 db,
                 caller,

@@ -193,6 +193,21 @@ class RecoveryCode(Base):
     used_at: Mapped[datetime | None]
 
 
+class Passkey(Base):
+    """A WebAuthn credential. ``credential``: its id and public key, as the authenticator attested them."""
+
+    __tablename__ = "passkeys"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    credential_id: Mapped[bytes] = mapped_column(unique=True)
+    credential: Mapped[bytes]
+    sign_count: Mapped[int]
+    name: Mapped[str]
+    created_at: Mapped[datetime]
+    last_used_at: Mapped[datetime | None]
+
+
 class PasswordReset(Base):
     """A mailed link's token, as its SHA-256: good once, for a while."""
 

@@ -42,7 +42,9 @@ def deed(desk):
 
 
 def _account(visit):
-    return visit.page("account/account.html", sessions=[], keys=[], mails=visit.get("mail-settings"))
+    return visit.page(
+        "account/account.html", sessions=[], keys=[], passkeys=None, mails=visit.get("mail-settings")
+    )
 
 
 def test_what_was_typed_is_shown_back_and_acts_after_the_password(deed, browse):

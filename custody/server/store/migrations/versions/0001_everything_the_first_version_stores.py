@@ -574,6 +574,23 @@ def upgrade() -> None:
         )
 
     op.create_table(
+        "passkeys",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("credential_id", sa.LargeBinary(), nullable=False),
+        sa.Column("credential", sa.LargeBinary(), nullable=False),
+        sa.Column("sign_count", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_passkeys_user_id_users")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_passkeys")),
+        sa.UniqueConstraint("credential_id", name=op.f("uq_passkeys_credential_id")),
+    )
+    with op.batch_alter_table("passkeys", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_passkeys_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
         "password_resets",
         sa.Column("token_hash", sa.LargeBinary(), nullable=False),
         sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),

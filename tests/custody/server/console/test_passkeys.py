@@ -1,0 +1,128 @@
+"""Passkeys: made, used for a sign-in and a proof, and refused where anything of the answer is another's."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.authenticator import PRESENT, Authenticator
+from tests.support.console import Visitor
+from tests.support.platform import PASSWORD, open_world
+
+HOME = "/console/account"
+URL = "http://localhost:8080"
+
+
+@pytest.fixture
+def world(tmp_path):
+    with open_world(tmp_path, public_url=URL) as world:
+        world.organisation("Acme", "admin@example.org")
+        world.organisation("Other", "other@example.org")
+        yield world
+
+
+@pytest.fixture
+def key():
+    return Authenticator(origin=URL, rp_id="localhost")
+
+
+def hidden(visitor: Visitor, action: str, name: str) -> str:
+    (value,) = [value for each, value in visitor.form(action).fields if each == name]
+    return value
+
+
+def options(visitor: Visitor) -> str:
+    (button,) = [tag for tag in visitor.page.all("button") if "data-passkey" in tag.attributes]
+    return button.attributes["data-options"]
+
+
+def with_passkey(world, key: Authenticator, email: str = "admin@example.org") -> Visitor:
+    person = Visitor(world.http).sign_in(email).open(HOME)
+    person.send(f"{HOME}/passkeys", name="My key").send(f"{HOME}/passkeys", step_password=PASSWORD)
+    return person.send(f"{HOME}/passkeys/made", made=key.create(options(person)))
+
+
+def signing_in(world, email: str = "admin@example.org") -> Visitor:
+    world.http.cookies.clear()
+    return Visitor(world.http).sign_in(email)
+
+
+def test_a_passkey_signs_in_in_the_place_of_a_code(world, key):
+    person = with_passkey(world, key)
+    assert "The passkey My key is added." in person.words
+    person = signing_in(world)
+    assert "A code was mailed to you" in person.words
+    person.send("/console/sign-in/code", assertion=key.get(options(person)))
+    assert person.url == "/console/"
+    assert world.audit_actions().count("PASSKEY_ADDED") == 1
+
+
+def test_it_proves_who_changes_something(world, key):
+    person = with_passkey(world, key)
+    world.clock.advance(minutes=11)
+    person.open(HOME).send(f"{HOME}/passkeys/remove")
+    person.send(f"{HOME}/passkeys/remove", step_assertion=key.get(options(person)))
+    assert "The passkey is removed." in person.words
+    assert "data-passkey" not in signing_in(world).html
+
+
+WRONG = {
+    "another page": {"origin": "http://localhost:8081"},
+    "another platform's": {"rp_id": "example.org"},
+    "another credential": {"credential_id": b"a credential of another"},
+    "nobody was verified": {"flags": PRESENT},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+def test_an_answer_that_is_another_is_refused(world, key, wrong):
+    with_passkey(world, key)
+    person = signing_in(world)
+    answer = replace(key, **wrong).get(options(person))
+    person.send("/console/sign-in/code", assertion=answer, status=401)
+
+
+def test_another_key_an_old_answer_and_a_copy_are_refused(world, key):
+    with_passkey(world, key)
+    person = signing_in(world)
+    forged = Authenticator(URL, "localhost").get(options(person))
+    person.send("/console/sign-in/code", assertion=forged, status=401)
+    used = key.get(options(person))
+    person.send("/console/sign-in/code", assertion=used)
+    person = signing_in(world)
+    person.send("/console/sign-in/code", assertion=used, status=401)
+    # A copy of the key has not counted on.
+    key.counter = 0
+    person.send("/console/sign-in/code", assertion=key.get(options(person)), status=401)
+    for text in ("", "{", "[]", "{}", '{"response": 1}', "x" * 20_000):
+        person = signing_in(world)
+        person.send("/console/sign-in/code", assertion=text or "null", status=401)
+
+
+def test_the_answer_of_one_account_opens_no_other(world, key):
+    with_passkey(world, key)
+    other = Authenticator(URL, "localhost", credential_id=b"the other's")
+    world.http.cookies.clear()
+    with_passkey(world, other, "other@example.org")
+    person = signing_in(world)
+    person.send("/console/sign-in/code", assertion=other.get(options(person)), status=401)
+
+
+def test_a_passkey_is_taken_once(world, key):
+    person = with_passkey(world, key)
+    person.send(f"{HOME}/passkeys", name="Again")
+    person.send(f"{HOME}/passkeys/made", made=key.create(options(person)), status=422)
+    assert "This passkey is known already." in person.words
+
+
+@pytest.mark.parametrize("url", [None, "https://192.0.2.1"])
+def test_a_platform_without_a_name_offers_none(tmp_path, url):
+    with open_world(tmp_path, public_url=url) as world:
+        world.organisation("Acme", "admin@example.org")
+        person = Visitor(world.http).sign_in("admin@example.org").open(HOME)
+        assert "passkeys" not in person.html
+
+
+def test_the_operators_reset_takes_them_away(world, key):
+    with_passkey(world, key)
+    world.platform.services.account.two_factor.reset("admin@example.org")
+    assert "data-passkey" not in signing_in(world).html

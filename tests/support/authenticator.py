@@ -1,0 +1,74 @@
+"""A security key as a browser asks it (WebAuthn Level 3): one ES256 credential; what may be wrong in it."""
+
+import json
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from fido2.cbor import encode
+from fido2.cose import ES256
+from fido2.utils import websafe_encode
+
+PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40
+
+
+@dataclass
+class Authenticator:
+    """``origin``: of the page that asks; a browser takes it from the address, never from the page."""
+
+    origin: str
+    rp_id: str
+    key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
+    credential_id: bytes = b"credential of a test"
+    counter: int = 0
+    flags: int = PRESENT | VERIFIED
+
+    def create(self, options: str) -> str:
+        """The answer to a request for a new credential."""
+        public = encode(ES256.from_cryptography_key(self.key.public_key()))
+        length = len(self.credential_id).to_bytes(2, "big")
+        data = self._data(ATTESTED) + bytes(16) + length + self.credential_id + public
+        attested = encode({"fmt": "none", "attStmt": {}, "authData": data})
+        return self._answer(
+            {
+                "clientDataJSON": websafe_encode(self._client("webauthn.create", options)),
+                "attestationObject": websafe_encode(attested),
+            }
+        )
+
+    def get(self, options: str) -> str:
+        """The answer to a request for a signature."""
+        self.counter += 1
+        client, data = self._client("webauthn.get", options), self._data(0)
+        signature = self.key.sign(data + sha256(client).digest(), ec.ECDSA(SHA256()))
+        return self._answer(
+            {
+                "clientDataJSON": websafe_encode(client),
+                "authenticatorData": websafe_encode(data),
+                "signature": websafe_encode(signature),
+            }
+        )
+
+    def _client(self, kind: str, options: str) -> bytes:
+        challenge = json.loads(options)["challenge"]
+        return json.dumps({"type": kind, "challenge": challenge, "origin": self.origin}).encode()
+
+    def _data(self, more: int) -> bytes:
+        return (
+            sha256(self.rp_id.encode()).digest()
+            + bytes([self.flags | more])
+            + self.counter.to_bytes(4, "big")
+        )
+
+    def _answer(self, response: dict[str, str]) -> str:
+        name = websafe_encode(self.credential_id)
+        return json.dumps(
+            {
+                "id": name,
+                "rawId": name,
+                "type": "public-key",
+                "response": response,
+                "clientExtensionResults": {},
+            }
+        )
