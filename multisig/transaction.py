@@ -4,6 +4,8 @@ Sources: BIP-141 and BIP-144 (format, weight), BIP-143 (signature hash).
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -26,6 +28,8 @@ SIGHASH_ANYONECANPAY = 0x80
 
 _LEAST_INPUT_BYTES = 41
 _LEAST_OUTPUT_BYTES = 9
+# Version, the two counts, an input and locktime.
+_LEAST_TRANSACTION_BYTES = 10 + _LEAST_INPUT_BYTES
 _SEGWIT_MARKER = b"\x00\x01"
 _TXID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _ZEROS = bytes(32)
@@ -99,13 +103,19 @@ class Transaction(ByMember):
         """
         if len(data) > MAX_TRANSACTION_BYTES:
             raise InvalidTransaction("The transaction is larger than a block.")
-        reader = Reader(data)
-        try:
-            transaction = cls._read(reader, witness=witness)
-            reader.finish()
-        except (WireError, InvalidAmount) as error:
-            raise InvalidTransaction(f"This is not a transaction: {error}.") from error
-        return transaction
+        with _reading(data, "a transaction") as reader:
+            return cls._read(reader, witness=witness)
+
+    @classmethod
+    def parse_several(cls, data: bytes) -> tuple[Self, ...]:
+        """From exactly these bytes, which are their number and then each of them, as a block has them behind
+        its header.
+
+        Raises InvalidTransaction.
+        """
+        with _reading(data, "a list of transactions") as reader:
+            number = reader.count(_LEAST_TRANSACTION_BYTES)
+            return tuple(cls._read(reader, witness=True) for _ in range(number))
 
     @classmethod
     def _read(cls, reader: Reader, *, witness: bool) -> Self:
@@ -173,6 +183,17 @@ class Transaction(ByMember):
 def _require_uint32(number: int, what: str) -> None:
     if type(number) is not int or not 0 <= number <= MAX_UINT32:
         raise InvalidTransaction(f"The {what} is not a number of 32 bits.")
+
+
+@contextmanager
+def _reading(data: bytes, what: str) -> Iterator[Reader]:
+    """All of the bytes are read in the block. Raises InvalidTransaction where they are something else."""
+    reader = Reader(data)
+    try:
+        yield reader
+        reader.finish()
+    except (WireError, InvalidAmount) as error:
+        raise InvalidTransaction(f"This is not {what}: {error}.") from error
 
 
 def _read_input(reader: Reader) -> TxIn:

@@ -14,6 +14,7 @@ from typing import Self
 
 import pbk
 
+from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.transaction import Transaction, TxOut
 from multisig.units import MAX_MONEY
@@ -219,7 +220,6 @@ def block_hash(raw: bytes) -> bytes:
 def split_block(raw: bytes) -> tuple[Transaction, ...]:
     """The transactions of a serialised block, coinbase first. Raises InvalidBlock for other bytes."""
     try:
-        block = pbk.Block(raw)
-    except RuntimeError as error:
+        return Transaction.parse_several(raw[HEADER_BYTES:])
+    except InvalidTransaction as error:
         raise InvalidBlock("these bytes are not a block") from error
-    return tuple(Transaction.parse(bytes(transaction)) for transaction in block.transactions)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from custody.server.chain.engine import HEADER_BYTES, MAX_BLOCK_BYTES, InvalidBlock, block_hash, split_block
 from custody.server.domain.errors import ChainUnavailable
-from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network
 from multisig.script import parse_op_return
@@ -60,7 +59,7 @@ def read_block(raw: bytes, expected: str) -> Block:
     previous, root = struct.unpack_from("<4x32s32s", raw)
     try:
         transactions = split_block(raw)
-    except (InvalidBlock, InvalidTransaction) as error:
+    except InvalidBlock as error:
         raise ChainUnavailable(f"Block {expected} cannot be read.") from error
     if not transactions or _root_of(transactions) != root:
         raise ChainUnavailable(f"Block {expected} does not carry what its header commits to.")

@@ -131,10 +131,10 @@ class Watcher:
 
     def _known(self) -> _Known:
         with self._store.read() as db:
-            blocks = select(ChainBlock).where(ChainBlock.chain == self._chain)
+            blocks = select(ChainBlock.height, ChainBlock.block_hash).where(ChainBlock.chain == self._chain)
             scripts = select(WatchedScript.script_pubkey).where(WatchedScript.chain == self._chain)
             return _Known(
-                {block.height: block.block_hash for block in db.scalars(blocks)},
+                dict(db.execute(blocks).all()),
                 frozenset(db.scalars(scripts)),
             )
 
