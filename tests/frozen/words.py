@@ -27,22 +27,23 @@ def words() -> dict[str, object]:
     }
 
 
-def _constants(folder: str) -> Iterator[str]:
-    for file in sorted((ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
-
-
 def _literals(folder: str, form: re.Pattern[str]) -> set[str]:
-    return {text for text in _constants(folder) if form.fullmatch(text)}
+    return {
+        node.value
+        for node in _nodes(folder)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and form.fullmatch(node.value)
+    }
 
 
 def _note_kinds() -> Iterator[str]:
     """The kinds of entries in a signer's chain of decisions."""
-    for file in sorted((ROOT / "signerd").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Note":
-                kind = node.args[0]
-                if isinstance(kind, ast.Constant):
-                    yield str(kind.value)
+    for node in _nodes("signerd"):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Note":
+            kind = node.args[0]
+            if isinstance(kind, ast.Constant):
+                yield str(kind.value)
+
+
+def _nodes(folder: str) -> Iterator[ast.AST]:
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        yield from ast.walk(ast.parse(file.read_text(encoding="utf-8")))

@@ -1,9 +1,27 @@
 """What tests ask of a platform's database beside the platform, whichever kind it is."""
 
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 from sqlalchemy import inspect, text
 
-from custody.server.store import Store
+from custody.server.store import Store, sqlite_url
 from custody.server.store.sqlite import PATIENCE_MS
+
+
+def make_sqlite(file: Path) -> None:
+    """A fresh database with the tables: written in a thousandth of the time that the migrations take."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(_with_tables())
+
+
+@cache
+def _with_tables() -> bytes:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "custody.db")
+        Store.open(sqlite_url(file)).close()
+        return file.read_bytes()
 
 
 def make_impatient(store: Store) -> None:

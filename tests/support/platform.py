@@ -24,6 +24,7 @@ from custody.server.store.models import AuditEvent, Vault
 from device_simulators.seed import Seed
 from multisig import DerivationPath, Network, message_hash, multisig_account_path, profile_account_path
 from tests.support.asgi import asgi_client
+from tests.support.databases import make_sqlite
 
 PASSWORD = "correct horse battery"
 CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -128,6 +129,8 @@ def open_world(
     """``database_url``: where it is not given, a SQLite file in the folder. ``policies``: the platform's own.
     ``resolve``: which addresses a webhook's host has. ``chance``: where the same is to happen each time.
     """
+    if database_url is None and not (folder / "custody.db").exists():
+        make_sqlite(folder / "custody.db")
     clock, mail = Clock(), KeptMail()
     outside = Outside(
         clock=clock,

@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy import make_url
 
 from tests.support.custody import Desk, open_desk
+from tests.support.databases import make_sqlite
 from tests.support.platform import As, World, open_world
 from tests.support.postgresql import TEMPLATE, Server
 
@@ -31,15 +32,13 @@ class Prepared:
 
 
 class Copies:
-    """Desks of this process by kind of database and story, each lived through once. ``tables``:
-    a SQLite file that has them.
+    """Desks of this process by kind of database and story, each lived through once.
 
     ``server`` starts PostgreSQL for the first caller.
     """
 
-    def __init__(self, folder: Path, tables: Path, server: Callable[[], Server]) -> None:
+    def __init__(self, folder: Path, server: Callable[[], Server]) -> None:
         self._folder = folder
-        self._tables = tables
         self._server = server
         self._prepare = cache(self._make)
 
@@ -58,10 +57,12 @@ class Copies:
         """``template``: None for one that has nothing but its tables."""
         place = make_url(url)
         assert place.database is not None
-        if place.get_backend_name() == "sqlite":
-            shutil.copy(template or self._tables, place.database)
-        else:
+        if place.get_backend_name() != "sqlite":
             self._server().replace(place.database, template or TEMPLATE)
+        elif template is not None:
+            shutil.copy(template, place.database)
+        else:
+            make_sqlite(Path(place.database))
 
     def _make(self, kind: str, story: Story) -> Prepared:
         name = f"{kind}_{story.__module__.rpartition('.')[2]}_{story.__qualname__}".lower().replace(".", "_")

@@ -1,7 +1,6 @@
 """Whatever asks for ``database`` runs on SQLite or on PostgreSQL, by turns; what says so, on both."""
 
 import os
-import shutil
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from custody.server.store import Store, sqlite_url
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.custody import Desk
+from tests.support.databases import make_sqlite
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 from tests.support.prepared import Copies, Story, nothing, three_deposits
 
@@ -43,14 +43,6 @@ def postgresql() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def with_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file whose migrations have run: copying it takes a tenth of the time that they take."""
-    file = tmp_path_factory.mktemp("sqlite") / "custody.db"
-    Store.open(sqlite_url(file)).close()
-    return file
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database" in metafunc.fixturenames:
         metafunc.parametrize("database", _databases(metafunc), indirect=True)
@@ -75,7 +67,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         file = tmp_path / "custody.db"
         if not is_replaced:
-            shutil.copy(request.getfixturevalue("with_tables"), file)
+            make_sqlite(file)
         yield sqlite_url(file)
         return
     with request.getfixturevalue("postgresql").database(is_made=not is_replaced) as url:
@@ -90,11 +82,8 @@ def store(database: str) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="session")
-def copies(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, with_tables: Path
-) -> Copies:
-    folder = tmp_path_factory.mktemp("prepared")
-    return Copies(folder, with_tables, lambda: request.getfixturevalue("postgresql"))
+def copies(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    return Copies(tmp_path_factory.mktemp("prepared"), lambda: request.getfixturevalue("postgresql"))
 
 
 @pytest.fixture

@@ -17,13 +17,14 @@ from custody.server.settings import utc_now
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent, Job
 from custody.terminal import Exit
+from tests.support.databases import make_sqlite
 
 ALICE = "alice@example.org"
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    Store.open(sqlite_url(tmp_path / "custody.db")).close()
+    make_sqlite(tmp_path / "custody.db")
     return tmp_path
 
 

@@ -11,6 +11,7 @@ from custody.server.domain.credentials import Caller
 from custody.server.service.audit.log import AuditLog, verify
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent, AuditHead
+from tests.support.databases import make_sqlite
 from tests.support.platform import Clock, open_world
 
 CALLER = Caller(7, 1, "alice@example.org", "trace")
@@ -80,6 +81,7 @@ def test_what_no_row_of_ours_holds_is_named_too(tmp_path: Path, written: str, po
     """SQLite takes anything in any column. The times are one instant in other words: such a row would be
     missing from its day.
     """
+    make_sqlite(tmp_path / "custody.db")
     store = filled(Store.open(sqlite_url(tmp_path / "custody.db")))
     try:
         sql = f"UPDATE audit_events SET {written} WHERE chain_id = 'platform' AND position = 3"

@@ -26,6 +26,7 @@ from custody.server.service.limits.limits import Limits, Movement, StoredPolicie
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import Organisation, Proposal, Role, User, Vault, Workspace
 from multisig import Sats, parse_btc
+from tests.support.databases import make_sqlite
 from tests.support.platform import START, Clock, plain_vault
 from tests.support.rows import a_proposal
 
@@ -200,6 +201,7 @@ def stored(row: Row) -> Proposal:
 @contextmanager
 def place(folder: Path) -> Iterator[Store]:
     """Two members, two roles and two vaults of one workspace."""
+    make_sqlite(folder / "custody.db")
     store = Store.open(sqlite_url(folder / "custody.db"))
     with store.write() as db:
         db.add_all([User(id=user, email=f"{user}@example.org", created_at=START) for user in USERS])

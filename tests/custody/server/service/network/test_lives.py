@@ -6,7 +6,6 @@ in a block; at most one of a family is; coins are locked and counted for exactly
 the end all is settled.
 """
 
-import shutil
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -16,7 +15,6 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from custody.server.service.lifecycle import holds_coins
-from custody.server.store import sqlite_url
 from custody.server.store.models import CoinLock, Proposal, ProposalInput
 from multisig import Psbt, Transaction, finalise
 from tests.support.custody import SHOP, SIGNERS, Desk, open_desk, sign
@@ -183,15 +181,14 @@ def answered(response: httpx.Response) -> bool:
 
 
 @pytest.mark.filterwarnings("error")
-def test_the_record_says_what_the_chain_shows(tmp_path_factory, with_tables):
+def test_the_record_says_what_the_chain_shows(tmp_path_factory):
     numbers = count()
 
     @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(STEPS, min_size=8, max_size=24))
     def live(steps: list[tuple]) -> None:
         folder = tmp_path_factory.mktemp(f"life{next(numbers)}")
-        file = shutil.copy(with_tables, folder / "custody.db")
-        with open_desk(folder / "state", database_url=sqlite_url(file)) as desk:
+        with open_desk(folder / "state") as desk:
             desk.deposit(100_000, 200_000)
             life = Life(desk)
             for step in steps:

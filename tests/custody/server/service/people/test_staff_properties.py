@@ -7,6 +7,7 @@ each step is a savepoint in it, as each would be a transaction of its own.
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import HealthCheck, settings
@@ -54,7 +55,7 @@ class Workplace(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = TemporaryDirectory()
-        self.opened = open_world(self.folder.name)
+        self.opened = open_world(Path(self.folder.name))
         self.world = self.opened.__enter__()
         self.world.organisation("Acme", "user1@example.org")
         for number in range(2, 7):
