@@ -5,6 +5,8 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache, reduce
+from operator import xor
 from typing import Self
 
 from multisig.errors import InvalidDescriptor, MultisigError
@@ -17,6 +19,11 @@ _INPUT = "0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmn
 _CHECKSUM = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _CHECKSUM_LENGTH = 8
 _GENERATOR = (0xF5DEE51989, 0xA9FDCA3312, 0x1BAB10E32D, 0x3706B1677A, 0x644D626FFD)
+# What the five bits that are shifted out add to the residue, for each of their 32 values.
+_REDUCTION = tuple(
+    reduce(xor, (generator for bit, generator in enumerate(_GENERATOR) if top >> bit & 1), 0)
+    for top in range(32)
+)
 
 # A key expression has about 150 characters; texts much longer than 15 of them are refused.
 MAX_CHARACTERS = 4096
@@ -44,12 +51,7 @@ def checksum(descriptor: str) -> str:
 
 
 def _polymod(residue: int, value: int) -> int:
-    top = residue >> 35
-    residue = (residue & 0x7FFFFFFFF) << 5 ^ value
-    for bit, generator in enumerate(_GENERATOR):
-        if top >> bit & 1:
-            residue ^= generator
-    return residue
+    return (residue & 0x7FFFFFFFF) << 5 ^ value ^ _REDUCTION[residue >> 35]
 
 
 def with_checksum(descriptor: str) -> str:
@@ -97,16 +99,22 @@ class SortedMulti(ByMember):
         text = text.strip()
         if len(text) > MAX_CHARACTERS:
             raise InvalidDescriptor("The descriptor is too long.")
-        match = _SORTED_MULTI.fullmatch(strip_checksum(text, strict=strict))
-        if match is None:
-            raise InvalidDescriptor("Only descriptors of the form wsh(sortedmulti(M,key,…)) are taken.")
-        expressions = match[2].split(",")
-        return cls(int(match[1]), tuple(_parse_key(expression, network) for expression in expressions))
+        return cls(*_read(text, network, strict=strict))
 
     def __str__(self) -> str:
         """The canonical text: keys in their order, h for hardened, with checksum."""
         keys = ",".join(f"{key}{_MULTIPATH}" for key in self.keys)
         return with_checksum(f"wsh(sortedmulti({self.threshold},{keys}))")
+
+
+# The same few vaults are read again for each proposal and each check of it.
+@lru_cache(maxsize=64)
+def _read(text: str, network: Network | None, *, strict: bool) -> tuple[int, tuple[OriginKey, ...]]:
+    match = _SORTED_MULTI.fullmatch(strip_checksum(text, strict=strict))
+    if match is None:
+        raise InvalidDescriptor("Only descriptors of the form wsh(sortedmulti(M,key,…)) are taken.")
+    expressions = match[2].split(",")
+    return int(match[1]), tuple(_parse_key(expression, network) for expression in expressions)
 
 
 def _parse_key(expression: str, network: Network | None) -> OriginKey:

@@ -257,6 +257,11 @@ class ExtendedPublicKey(AsWritten):
         ))  # fmt: skip
 
     def __str__(self) -> str:
+        return self._text
+
+    # Written once: a descriptor and all that is said of a vault repeat it.
+    @cached_property
+    def _text(self) -> str:
         return base58.encode_check(self.serialize())
 
 
