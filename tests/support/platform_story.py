@@ -22,7 +22,7 @@ from custody.server.store import Store
 from custody.server.store.models import AuditEvent, ChainCoin, CoinLock, Job, Proposal, ProposalInput
 from multisig import Transaction
 from tests.support.custody import SHOP, SIGNERS, Desk, ok, open_desk
-from tests.support.platform import World, open_world, seed
+from tests.support.platform import As, World, open_world, seed
 
 AMOUNT = 30_000_000
 # A process that comes after a killed one comes when the other's leases have lapsed.
@@ -89,8 +89,19 @@ def begin(state: Path, url: str | None) -> None:
         desk.approve("alice", psbt_id)
 
 
+class _SignedIn(dict[str, As]):
+    """By name; who is asked for signs in then. Most turns ask for one signer or for none."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def __missing__(self, name: str) -> As:
+        return self.setdefault(name, self._world.as_user(f"{name}@example.org"))
+
+
 def reopen(world: World, chain: EmbeddedChain | None) -> Desk:
-    users = {name: world.as_user(f"{name}@example.org") for name in SIGNERS}
+    users = _SignedIn(world)
     devices = {name: seed(number) for number, name in enumerate(SIGNERS, start=1)}
     desk = Desk(world, chain, 1, world.as_user("admin@example.org"), users, {}, devices)  # type: ignore[arg-type]
     (desk.vault,) = desk.wallets()
