@@ -98,6 +98,8 @@ What there is to see, all of it running until you stop it
   the same in the terminal, and that the journal's chain of decisions is whole
       {first} proposals --all
       {first} audit verify
+  the platform's console, as the treasurer: {demo.url}/console/
+      {demo.owner.email}, password {demo.owner.password}; the code that is mailed: {demo.mailbox.folder}
   the platform's API: {demo.url}/openapi.json; money for the vault, and a block to confirm it
       {Path(executable).parent}/custody fund ADDRESS 0.1 --state {demo.platform_state}
       {Path(executable).parent}/custody mine 1 --state {demo.platform_state}

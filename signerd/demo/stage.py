@@ -94,7 +94,7 @@ async def start_platform(demo: Demo) -> Program:
 async def served(demo: Demo, server: Program) -> None:
     """Wait until the platform answers."""
     demo.url = (await server.until_said(re.compile(r"Serving on (http://\S+)")))[1]
-    demo.tell(f"    the platform serves {demo.url}")
+    demo.tell(f"    the platform serves {demo.url}; its console is at {demo.url}/console/")
 
 
 async def organised(demo: Demo) -> None:
