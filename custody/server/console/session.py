@@ -71,12 +71,13 @@ def require_own_form(request: Request, held: Held | None, form_token: str) -> No
     """Raises PermissionDenied for a form that another site sent; Unauthenticated for one of an earlier
     session.
     """
-    sent_by = request.headers.get("sec-fetch-site")
     own = f"{'https' if is_secure(request) else 'http'}://{request.headers.get('host', '')}"
-    if sent_by not in {None, "same-origin"} or request.headers.get("origin", own) not in {own, "null"}:
-        raise PermissionDenied("The form was sent by another site.")
-    if sent_by is None and "origin" not in request.headers:
-        raise PermissionDenied("The browser does not say which site sent the form: use a newer one.")
+    sent_by, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    # A page that tells no referrer has the origin "null" in its own forms: then the browser has to say which
+    # site sent it.
+    is_own = origin == own if sent_by is None else sent_by == "same-origin" and origin in {None, own, "null"}
+    if not is_own:
+        raise PermissionDenied("The form was sent by another site, or by a browser that does not say which.")
     if held is not None and not hmac.compare_digest(held.form_token, form_token):
         raise Unauthenticated("The form is of an earlier session.")
 

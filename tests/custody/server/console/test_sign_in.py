@@ -91,6 +91,8 @@ def test_a_sign_in_leads_to_no_other_site(stranger, next_):
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
         {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "https://evil.example"},
         {},
     ],
 )
@@ -100,6 +102,13 @@ def test_a_form_of_another_site_is_refused(browse, headers):
     assert person.http.post("/console/sign-out", data=sent, headers=headers).status_code == 403
     assert person.http.post("/console/sign-in", data={"email": "a@b"}, headers=headers).status_code == 403
     assert person.open("/console/").url == "/console/"
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "http://127.0.0.1"}, SAME_SITE | {"Origin": "null"}])
+def test_a_form_of_our_own_is_taken(browse, headers):
+    person = browse("admin").open("/console/account")
+    sent = dict(person.form("/console/sign-out").fields)
+    assert person.http.post("/console/sign-out", data=sent, headers=headers).status_code == 303
 
 
 def test_a_form_of_another_session_is_refused(browse):
