@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from custody.server.service.mail.jobs import TEXTS
 from tests.support.asgi import asgi_client
 from tests.support.console import SAME_SITE, Visitor
 from tests.support.platform import PASSWORD
@@ -123,3 +124,11 @@ def test_what_is_not_there_is_a_page(browse, stranger):
     assert "There is no such page." in browse("admin").open("/console/nowhere", 404).words
     assert "You are in no such workspace." in browse("admin").open("/console/w/999/", 404).words
     stranger.open("/console/nowhere", 404)
+
+
+def test_every_link_of_a_mail_leads_to_a_page(browse):
+    person = browse("admin")
+    links = {text.link.partition("#")[0] for text in TEXTS.values() if text.link is not None}
+    assert links == {"/reset-password", "/invitations/{invite_id}"}
+    assert "Choose a new password" in person.open("/reset-password").words
+    assert "No such invitation waits for you." in person.open("/invitations/none", 404).words
