@@ -41,6 +41,7 @@ from custody.schemas.proposals import (
     ForwardToVaultRequest,
     Proposal,
     ProposalStatus,
+    PsbtPreview,
     SignPsbtRequest,
     SignPsbtResponse,
 )
@@ -80,6 +81,8 @@ class ProposalFilters(TypedDict, total=False):
     awaiting_me: bool
     after: str | None
     limit: int | None
+    vault_id: str | None
+    newest_first: bool
     etag: str | None
     wait_seconds: int | None
 
@@ -170,6 +173,12 @@ class ProposalCalls:
     @staticmethod
     def create_psbt(body: CreatePsbtRequest, *, idempotency_key: str | None = None) -> Sent:
         return Sent(body, key=idempotency_key)
+
+    @row("POST", "/api/v1/preview-psbt", PsbtPreview, repeatable=True)
+    @staticmethod
+    def preview_psbt(body: CreatePsbtRequest) -> Sent:
+        """What ``create_psbt`` would make of it now. It stores nothing."""
+        return Sent(body)
 
     @row("POST", "/api/v1/cancel-psbt", CancelPsbtResponse, repeatable=True)
     @staticmethod
@@ -290,6 +299,8 @@ def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalF
         "status": filters.get("status"),
         "awaiting": "me" if filters.get("awaiting_me") else None,
         "after": filters.get("after"),
+        "vault_id": filters.get("vault_id"),
+        "order": "newest" if filters.get("newest_first") else None,
         "limit": filters.get("limit"),
     }
     etag, wait_seconds = filters.get("etag"), filters.get("wait_seconds")

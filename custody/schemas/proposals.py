@@ -126,6 +126,30 @@ class CreatePsbtResponse(Shape):
     psbt_base64: PsbtText
 
 
+class PsbtPreview(Shape):
+    """``POST /api/v1/preview-psbt``: what ``create-psbt`` would make of the same request now. Nothing is stored, and no coin is held.
+
+    ``coins`` are the outpoints that it spends, ``asked_fee_rate`` is the rate that was asked for or that the priority has now, and
+    ``fee_rate`` what the transaction pays, both in sat/vB. A new send with these ``coins`` and ``asked_fee_rate`` as its ``fee_rate``
+    has this fee and this change. ``movement_sats`` is what leaves the vault, fee included. ``role_left_sats`` and ``vault_left_sats``
+    are the largest movements that the two limits let through after it; null for another version of a proposal, which counts once
+    with it.
+    """  # noqa: E501
+
+    psbt_base64: PsbtText
+    recipients: Few[Label]
+    amounts_sats: Few[Sats]
+    coins: Few[Label]
+    change_sats: Sats
+    fee_sats: Sats
+    fee_rate: Label
+    asked_fee_rate: Label
+    vsize: Count
+    movement_sats: Sats
+    role_left_sats: Sats | None = None
+    vault_left_sats: Sats | None = None
+
+
 class CancelPsbtRequest(Request):
     """``POST /api/v1/cancel-psbt``. ``release_coins``: frees what a cancelled proposal keeps because signatures are out."""  # noqa: E501
 
@@ -178,11 +202,15 @@ class SignPsbtResponse(Shape):
 
 
 class ProposalSigner(Shape):
+    """``name`` as the others know the signer; ``reason`` is what they said when they declined."""
+
     key_id: Label
     is_signed: bool
     user_id: Label
     signed_at: Timestamp | None = None
     decision: Literal["approve", "reject"] | None = None
+    name: Label | None = None
+    reason: Prose | None = None
 
 
 class DecodedCall(Shape):
@@ -288,6 +316,7 @@ class Proposal(Shape):
     replaced_by_psbt_id: Label | None = None
     # Whether create-psbt takes its id in replaces_psbt_id: it waits, and no newer version of it does.
     may_be_replaced: bool = False
+    vault_name: Label | None = None
 
 
 # BIP-173: an address of these networks is at most 90 characters.

@@ -32,12 +32,16 @@ MAX_PROPOSALS = 500
 
 
 class PsbtQuery(Request):
-    """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last; ``after`` is the last id seen."""  # noqa: E501
+    """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last unless ``order`` says otherwise; ``after`` is the
+    last id seen. ``awaiting``: those that the caller has to decide. ``vault_id``: those of that vault.
+    """  # noqa: E501
 
     psbt_id: TextId | None = None
     workspace_id: QueryId | None = None
     status: ProposalStatus | None = None
     awaiting: Literal["me"] | None = None
+    vault_id: TextId | None = None
+    order: Literal["oldest", "newest"] = "oldest"
     after: TextId | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_PROPOSALS)] = 100
 

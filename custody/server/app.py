@@ -60,6 +60,7 @@ from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.maximum import MaximumSend
+from custody.server.service.proposals.previewing import Previewing
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
@@ -231,6 +232,9 @@ def _wire(
     drafter, people = Drafter(clock, world.rng), People(clock, audit)
     limits, grants = Limits(clock, world.policies), LimitGrants(world.policies)
     maximum = MaximumSend(background.market, drafter, limits)
+    proposals = Proposals(clock, random, audit, changes, background.market, drafter, limits, maximum)
+    replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits)
+    accelerating = Accelerating(clock, random, world.rng, audit, changes, background.market, limits)
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
@@ -263,9 +267,10 @@ def _wire(
         coin_list=CoinList(),
         limits=LimitAdministration(clock, audit, world.policies, limits),
         maximum=maximum,
-        proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits, maximum),
-        replacing=Replacing(clock, random, world.rng, audit, changes, background.market, limits),
-        accelerating=Accelerating(clock, random, world.rng, audit, changes, background.market, limits),
+        proposals=proposals,
+        replacing=replacing,
+        accelerating=accelerating,
+        previewing=Previewing(background.market, limits, proposals, replacing, accelerating),
         cancelling=Cancelling(audit, lifecycle),
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
         signing=Signing(clock, audit, lifecycle),

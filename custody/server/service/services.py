@@ -31,6 +31,7 @@ from custody.server.service.proposals.controls import VaultControls
 from custody.server.service.proposals.ending import Cancelling
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.maximum import MaximumSend
+from custody.server.service.proposals.previewing import Previewing
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
@@ -114,6 +115,7 @@ class Services:
     proposals: Proposals
     replacing: Replacing
     accelerating: Accelerating
+    previewing: Previewing
     cancelling: Cancelling
     forwarding: Forwarding
     signing: Signing

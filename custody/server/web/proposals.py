@@ -22,6 +22,7 @@ from custody.schemas.proposals import (
     ForwardToVaultRequest,
     Proposal,
     ProposalStatus,
+    PsbtPreview,
     SignPsbtRequest,
     SignPsbtResponse,
 )
@@ -112,6 +113,13 @@ def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
     if request.accelerates_psbt_id is not None:
         return services.accelerating.draft(call.db, call.access, request)
     return services.proposals.draft(call.db, call.caller, call.access, request, tries=call.tries)
+
+
+def preview_psbt(call: Call[CreatePsbtRequest]) -> PsbtPreview:
+    """What ``create-psbt`` would make of this now: coins, change, fee, and what the limits leave. It stores and reserves nothing,
+    and refuses what that call refuses.
+    """  # noqa: E501
+    return call.services.previewing.preview(call.db, call.caller, call.access, call.body, _draft_psbt(call))
 
 
 def cancel_psbt(call: Call[CancelPsbtRequest]) -> CancelPsbtResponse:
@@ -268,7 +276,9 @@ def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
             assert query.workspace_id is not None, "the query's own rule"
             access = call.enter(db, query.workspace_id)
             awaiting = call.caller.user_id if query.awaiting else None
-            wanted = Filter(query.status, awaiting, query.after, query.limit)
+            wanted = Filter(
+                query.status, awaiting, query.after, query.limit, query.vault_id, query.order == "newest"
+            )
             call.note_receipt(db, query.workspace_id)
             return _shown_page(query, proposals.page(db, call.caller, access, wanted)), _seen(
                 db, query.workspace_id
@@ -321,15 +331,19 @@ def _matches(request: Request, etag: str) -> bool:
     return etag in {tag.strip().removeprefix("W/") for tag in given.split(",")}
 
 
+PROPOSERS = frozenset({PermissionName.MANAGE_WORKSPACE})
+_REFUSES_TO_PROPOSE = (
+    ChainUnavailable, Dust, InsufficientFunds, LockedFunds, NotInAddressBook, PolicyUnavailable,
+    RoleLimitExceeded, StateConflict, VaultFrozen, VaultLimitExceeded, WrongNetworkAddress,
+)  # fmt: skip
 ENDPOINTS = (
     Endpoint(
-        "POST", "/api/v1/create-psbt", create_psbt, CreatePsbtResponse,
-        frozenset({PermissionName.MANAGE_WORKSPACE}), Unit.WRITE, CreatePsbtRequest, creates=True,
-        prepares=_draft_psbt,
-        refuses=(
-            ChainUnavailable, Dust, InsufficientFunds, LockedFunds, NotInAddressBook, PolicyUnavailable,
-            RoleLimitExceeded, StateConflict, VaultFrozen, VaultLimitExceeded, WrongNetworkAddress,
-        ),
+        "POST", "/api/v1/create-psbt", create_psbt, CreatePsbtResponse, PROPOSERS, Unit.WRITE,
+        CreatePsbtRequest, creates=True, prepares=_draft_psbt, refuses=_REFUSES_TO_PROPOSE,
+    ),
+    Endpoint(
+        "POST", "/api/v1/preview-psbt", preview_psbt, PsbtPreview, PROPOSERS, Unit.READ, CreatePsbtRequest,
+        refuses=_REFUSES_TO_PROPOSE,
     ),
     Endpoint(
         "GET", "/api/v1/psbt", psbt, Proposal | list[Proposal], READERS, Unit.OWN, PsbtQuery, extra=LONG_POLL,

@@ -32,8 +32,8 @@ FOR_PROGRAMS: Final = frozenset(
         "contract", "contracts", "contract-calls", "vault-history", "vault-coins", "token-history",
         "webhook-deliveries", "get-logs", "export-audit-logs",
         # Proposing, and taking back: what vaults' signers decide.
-        "create-psbt", "cancel-psbt", "create-token", "call-contract", "contract-calls/resubmit",
-        "add-to-contract-whitelist", "remove-from-contract-whitelist",
+        "create-psbt", "preview-psbt", "cancel-psbt", "create-token", "call-contract",
+        "contract-calls/resubmit", "add-to-contract-whitelist", "remove-from-contract-whitelist",
         # A delivery once more.
         "redeliver-webhook",
     )

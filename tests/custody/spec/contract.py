@@ -38,6 +38,7 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/check-vault-limit": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-controls": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/max-send": WHO_PAYS_OR_LOOKS,
+    "POST /api/v1/preview-psbt": {MANAGE_WORKSPACE},
     "GET /api/v1/vault-history": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-coins": WHO_PAYS_OR_LOOKS,
     "POST /api/v1/update-vault-controls": {MANAGE_WORKSPACE},
@@ -78,7 +79,8 @@ PROGRAMS = {
     "check-vault-limit", "get-my-limits", "psbt", "get-whitelist-addresses", "get-workspace-whitelist",
     "get-tokens", "contract", "contracts", "contract-calls",
     "vault-history", "vault-coins", "token-history", "webhook-deliveries", "get-logs",
-    "export-audit-logs", "create-psbt", "cancel-psbt", "create-token", "call-contract",
+    "export-audit-logs", "create-psbt", "preview-psbt", "cancel-psbt", "create-token",
+    "call-contract",
     "contract-calls/resubmit", "add-to-contract-whitelist", "remove-from-contract-whitelist",
     "redeliver-webhook",
 }  # fmt: skip

@@ -187,13 +187,17 @@ class Limits:
         if not _fits_surely(own, most_of_vault, movement):
             _require_vault(db, vault, own, movement)
 
-    def room(self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault) -> Room:
-        """The largest movement that `require` lets through now. Reserves nothing."""
+    def room(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, *, after: int = 0
+    ) -> Room:
+        """The largest movement that `require` lets through now, or after another one of so many satoshis.
+        Reserves nothing.
+        """
         role, own = self._policies.of_movement(db, access.role_id, vault.id)
         now = self._clock()
         of_member = usage_of_member(db, access.workspace_id, caller.user_id, role.cycle.start(now))
-        used = usage_of_vault(db, vault.id, own.cycle.start(now)).used if own.is_per_cycle else 0
-        return Room(Sats(unused_of(role.limit, of_member.used)), Sats(unused_of(own.limit, used)))
+        used = usage_of_vault(db, vault.id, own.cycle.start(now)).used + after if own.is_per_cycle else 0
+        return Room(Sats(unused_of(role.limit, of_member.used + after)), Sats(unused_of(own.limit, used)))
 
     def require_role(self, db: Session, caller: Caller, access: WorkspaceAccess, movement: Movement) -> None:
         """What the caller moves in this workspace and cycle must fit the limit of their role. Raises

@@ -110,8 +110,7 @@ class Accelerating:
         draft = child.draft
         if draft.change_index not in {None, vault.next_change_index}:
             draft = draft.with_change_at(vault.next_change_index)
-        movement = Movement(draft.selection.fee, self._clock())
-        self._limits.require(db, caller, access, vault, movement)
+        movement = self.within_limits(db, caller, access, vault, draft)
         proposal_id = new_id(self._random)
         lock_coins(db, vault.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
         said = request.description or f"Pays for proposal {child.parent_id} to be mined sooner."
@@ -120,6 +119,14 @@ class Accelerating:
         what = f"{movement.amount} sat of fee, tx {proposal.txid_expected}, accelerates {child.parent_id}"
         record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
+
+    def within_limits(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, draft: Draft
+    ) -> Movement:
+        """What it counts for the limits. Raises RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable."""
+        movement = Movement(draft.selection.fee, self._clock())
+        self._limits.require(db, caller, access, vault, movement)
+        return movement
 
 
 def _free_change(db: Session, vault: Vault, parent: Proposal) -> Utxo:

@@ -42,7 +42,7 @@ MAX_COUNTED = 1_000
 
 @dataclass(frozen=True)
 class Page:
-    """A slice of a workspace's proposals, newest last. `total` counts what the filter matches without the
+    """A slice of a workspace's proposals. `total` counts what the filter matches without the
     slice; where it is not `is_exact` there are more.
     """
 
@@ -54,12 +54,16 @@ class Page:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which proposals to list. `awaiting`: a user whose decision they wait for; `after`: the last id seen."""
+    """Which proposals to list. `awaiting`: a user whose decision they wait for; `after`: the last id seen;
+    `newest_first`: their order.
+    """
 
     status: ProposalStatus | None
     awaiting: int | None
     after: str | None
     limit: int
+    vault_id: str | None = None
+    newest_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,24 @@ class Proposals:
         vault = vault_in(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, prepared.draft.needed)
         require_makers_stay(db, prepared.draft.utxos)
+        draft, movement = self.within_limits(db, caller, access, vault, request, prepared)
+        proposal = self._insert(db, caller, vault, request, prepared.intent, draft, movement)
+        what = f"{movement.amount} sat with the fee, tx {proposal.txid_expected}"
+        record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
+        return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
+
+    def within_limits(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        vault: Vault,
+        request: wire.CreatePsbtRequest,
+        prepared: Prepared,
+    ) -> tuple[Draft, Movement]:
+        """What is stored, and what it counts for the limits. Raises RoleLimitExceeded, VaultLimitExceeded,
+        PolicyUnavailable.
+        """
         draft = _at_next_change(vault, prepared.draft)
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
         try:
@@ -167,10 +189,7 @@ class Proposals:
                 raise
             draft = self._at_less_fee(db, caller, access, vault, request, prepared)
             movement = replace(movement, amount=Sats(prepared.paid + draft.selection.fee))
-        proposal = self._insert(db, caller, vault, request, prepared.intent, draft, movement)
-        what = f"{movement.amount} sat with the fee, tx {proposal.txid_expected}"
-        record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
-        return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
+        return draft, movement
 
     def _at_less_fee(
         self,
@@ -242,11 +261,13 @@ class Proposals:
         query = _matching(access, wanted)
         counted = query.with_only_columns(Proposal.id).limit(MAX_COUNTED + 1).subquery()
         total = db.scalar(select(func.count()).select_from(counted)) or 0
+        place = tuple_(Proposal.created_at, Proposal.id)
         if wanted.after is not None:
-            query = query.where(
-                tuple_(Proposal.created_at, Proposal.id) > _position(db, access, wanted.after)
-            )
-        query = query.order_by(Proposal.created_at, Proposal.id).limit(wanted.limit + 1)
+            seen = _position(db, access, wanted.after)
+            query = query.where(place < seen if wanted.newest_first else place > seen)
+        order = (Proposal.created_at, Proposal.id)
+        query = query.order_by(*(each.desc() if wanted.newest_first else each for each in order))
+        query = query.limit(wanted.limit + 1)
         found: Sequence[Proposal] = db.scalars(query).all()
         items = proposal_records(db, found[: wanted.limit], _reader(caller, access))
         return Page(items, min(total, MAX_COUNTED), total <= MAX_COUNTED, has_more=len(found) > wanted.limit)
@@ -289,6 +310,8 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
     query = select(Proposal).where(Proposal.workspace_id == access.workspace_id)
     if wanted.status is not None:
         query = query.where(Proposal.status == wanted.status.value)
+    if wanted.vault_id is not None:
+        query = query.where(Proposal.vault_id == wanted.vault_id)
     if wanted.awaiting is not None:
         query = query.where(
             Proposal.status == ProposalStatus.PENDING.value,

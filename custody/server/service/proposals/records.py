@@ -61,6 +61,13 @@ class Reader(NamedTuple):
     may_approve: bool
 
 
+class VaultSeen(NamedTuple):
+    """``tip_height``: of its chain, as far as it was followed."""
+
+    name: str
+    tip_height: int
+
+
 class Counts(NamedTuple):
     """How many signatures the input with the fewest has, and the one with the most."""
 
@@ -90,21 +97,26 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
     vault_signers = _vault_signers(db, {proposal.vault_id for proposal in proposals})
     decisions = _decisions(db, ids)
     counts = _counts(db, ids)
-    tips = _tips(db, {proposal.vault_id for proposal in proposals})
+    vaults = _vaults(db, {proposal.vault_id for proposal in proposals})
     of_tokens = proposed_calls(db, proposals)
     rivals = _rivals(db, proposals)
-    names = names_of(db, {proposal.created_by for proposal in proposals})
+    signers_of = {proposal.id: _signers_of(proposal, vault_signers) for proposal in proposals}
+    people = {signer.user_id for signers in signers_of.values() for signer in signers}
+    names = names_of(db, people | {proposal.created_by for proposal in proposals})
     records = []
     for proposal in proposals:
-        signers, counted = _signers_of(proposal, vault_signers), counts[proposal.id]
+        signers, counted = signers_of[proposal.id], counts[proposal.id]
         with_signatures = counted.most == 0 or _gets_signatures(proposal, signers, reader)
         records.append(
             _record(
                 proposal,
                 proposal.psbt if with_signatures else _unsigned(proposal.psbt),
-                [_signer(signer, decisions[proposal.id].get(signer.key_id)) for signer in signers],
+                [
+                    _signer(signer, decisions[proposal.id].get(signer.key_id), names.get(signer.user_id))
+                    for signer in signers
+                ],
                 counted.least,
-                tips.get(proposal.vault_id, 0),
+                vaults[proposal.vault_id],
                 of_tokens.get(proposal.id, NO_TOKEN),
                 names.get(proposal.created_by),
                 _trouble(proposal, rivals),
@@ -166,11 +178,11 @@ _VAULT_SIGNERS = (
 )
 _DECISIONS = select(Decision).where(Decision.proposal_id.in_(_IDS))
 _NAMES = select(User.id, User.first_name, User.surname, User.email).where(User.id.in_(_IDS))
-_TIPS = (
-    select(Vault.id, func.max(ChainBlock.height))
-    .join(ChainBlock, ChainBlock.chain == Vault.chain)
+_VAULTS = (
+    select(Vault.id, Vault.name, func.max(ChainBlock.height))
+    .outerjoin(ChainBlock, ChainBlock.chain == Vault.chain)
     .where(Vault.id.in_(_IDS))
-    .group_by(Vault.id)
+    .group_by(Vault.id, Vault.name)
 )
 
 
@@ -195,9 +207,9 @@ def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, 
     return found
 
 
-def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
-    found = db.execute(_TIPS, {"ids": list(vault_ids)})
-    return {vault_id: int(height) for vault_id, height in found}
+def _vaults(db: Session, vault_ids: Iterable[str]) -> dict[str, VaultSeen]:
+    found = db.execute(_VAULTS, {"ids": list(vault_ids)})
+    return {vault_id: VaultSeen(name, height or 0) for vault_id, name, height in found}
 
 
 def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
@@ -209,9 +221,11 @@ def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
     }
 
 
-def _signer(signer: Signer, decision: Decision | None) -> wire.ProposalSigner:
+def _signer(signer: Signer, decision: Decision | None, name: str | None) -> wire.ProposalSigner:
     if decision is None:
-        return wire.ProposalSigner(key_id=signer.key_id, is_signed=False, user_id=str(signer.user_id))
+        return wire.ProposalSigner(
+            key_id=signer.key_id, is_signed=False, user_id=str(signer.user_id), name=name
+        )
     is_signed = decision.decision == "approve" and decision.is_complete
     return wire.ProposalSigner(
         key_id=signer.key_id,
@@ -219,6 +233,8 @@ def _signer(signer: Signer, decision: Decision | None) -> wire.ProposalSigner:
         user_id=str(signer.user_id),
         signed_at=decision.decided_at if is_signed else None,
         decision=cast("DecisionWord", decision.decision),
+        name=name,
+        reason=decision.reason,
     )
 
 
@@ -232,7 +248,7 @@ def _record(
     psbt: bytes,
     signers: list[wire.ProposalSigner],
     collected: int,
-    tip_height: int,
+    vault: VaultSeen,
     of_token: ProposedCall,
     name: str | None,
     trouble: wire.ProposalTrouble | None,
@@ -267,7 +283,7 @@ def _record(
         expires_at=proposal.expires_at,
         created_at=proposal.created_at,
         updated_at=proposal.updated_at,
-        confirmations=0 if height is None else max(1, tip_height - height + 1),
+        confirmations=0 if height is None else max(1, vault.tip_height - height + 1),
         block_hash=proposal.block_hash,
         block_height=height,
         failure_code=proposal.failure_code,
@@ -276,6 +292,7 @@ def _record(
         replaces_psbt_id=proposal.replaces_id,
         replaced_by_psbt_id=proposal.replaced_by_id,
         may_be_replaced=may_be_replaced(proposal),
+        vault_name=vault.name,
     )
 
 

@@ -133,12 +133,7 @@ class Replacing:
         vault = vault_in(db, access, request.wallet_id)
         original = _original(db, access, vault, request)
         draft = self._still_good(db, vault, original, request, version)
-        terms = self._terms(caller, original, request, version.intent, draft)
-        movement = Movement(terms.movement, terms.proposed_at, original.family_id)
-        if terms.counts_for_role:
-            self._limits.require_role(db, caller, access, movement)
-        self._limits.require_vault(db, vault, movement)
-        self._require_token_limits(db, caller, access, vault, terms)
+        terms = self.within_limits(db, caller, access, vault, request, version.intent, draft)
         lock_coins(db, vault.chain, [utxo.outpoint for utxo in version.added], original.family_id)
         proposal = store_proposal(db, vault, draft, terms)
         settle_family(db, proposal)
@@ -146,6 +141,29 @@ class Replacing:
         what = f"{terms.movement} sat with the fee, tx {proposal.txid_expected}, {word} {original.id}"
         record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
+
+    def within_limits(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        vault: Vault,
+        request: CreatePsbtRequest,
+        intent: Intent,
+        draft: Draft,
+    ) -> Terms:
+        """What is stored beside the draft.
+
+        Raises RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+        """
+        original = _original(db, access, vault, request)
+        terms = self._terms(caller, original, request, intent, draft)
+        movement = Movement(terms.movement, terms.proposed_at, original.family_id)
+        if terms.counts_for_role:
+            self._limits.require_role(db, caller, access, movement)
+        self._limits.require_vault(db, vault, movement)
+        self._require_token_limits(db, caller, access, vault, terms)
+        return terms
 
     def _require_token_limits(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, terms: Terms

@@ -1,0 +1,75 @@
+"""What a proposal would be, before anything is made: the same drafting and the same limits, in a snapshot."""
+
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import CreatePsbtRequest, PsbtPreview
+from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.service.backends import Market
+from custody.server.service.limits.limits import Limits
+from custody.server.service.proposals.accelerating import Accelerating, Child
+from custody.server.service.proposals.bounds import require_listed
+from custody.server.service.proposals.payments import Intent, read_rate
+from custody.server.service.proposals.proposals import Prepared, Proposals
+from custody.server.service.proposals.records import rate_text
+from custody.server.service.proposals.replacing import Replacing, Version
+from custody.server.service.stored_vaults import vault_in
+from multisig import FeeRate
+
+
+class Previewing:
+    def __init__(
+        self,
+        market: Market,
+        limits: Limits,
+        proposals: Proposals,
+        replacing: Replacing,
+        accelerating: Accelerating,
+    ) -> None:
+        self._market = market
+        self._limits = limits
+        self._proposals = proposals
+        self._replacing = replacing
+        self._accelerating = accelerating
+
+    def preview(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: CreatePsbtRequest,
+        prepared: Prepared | Version | Child,
+    ) -> PsbtPreview:
+        """It only reads, and raises what making the proposal would: NotFound, RoleLimitExceeded,
+        VaultLimitExceeded, PolicyUnavailable, NotInAddressBook, ChainUnavailable.
+        """
+        vault = vault_in(db, access, request.wallet_id)
+        what = (db, caller, access, vault)
+        intent, draft = Intent(), prepared.draft
+        match prepared:
+            case Prepared():
+                intent = prepared.intent
+                draft, movement = self._proposals.within_limits(*what, request, prepared)
+                moved = movement.amount
+            case Version():
+                intent = prepared.intent
+                moved = self._replacing.within_limits(*what, request, intent, draft).movement
+            case Child():
+                moved = self._accelerating.within_limits(*what, draft).amount
+        require_listed(db, vault, draft.raw)
+        # Another version counts once with what it replaces.
+        left = None if isinstance(prepared, Version) else self._limits.room(*what, after=moved)
+        selection = draft.selection
+        return PsbtPreview(
+            psbt_base64=draft.base64,
+            recipients=[payment.address for payment in intent.payments],
+            amounts_sats=[payment.output.amount for payment in intent.payments],
+            coins=[str(utxo.outpoint) for utxo in draft.utxos],
+            change_sats=selection.change,
+            fee_sats=selection.fee,
+            fee_rate=rate_text(FeeRate.of(selection.fee, draft.vsize)),
+            asked_fee_rate=rate_text(read_rate(request, self._market.quote(vault.chain))),
+            vsize=draft.vsize,
+            movement_sats=moved,
+            role_left_sats=None if left is None else left.role,
+            vault_left_sats=None if left is None else left.vault,
+        )

@@ -1,0 +1,142 @@
+"""`preview-psbt` says what `create-psbt` makes, refuses what it refuses, and stores nothing."""
+
+import pytest
+
+from custody.server.store.models import CoinLock, Proposal
+from multisig import Psbt
+from tests.support.custody import CAFE, SHOP, Desk, ok, refused
+from tests.support.replacing import finished, made
+
+
+def body_of(desk: Desk, **changes: object) -> dict:
+    asked = {"wallet_id": desk.vault["id"], "workspace_id": desk.workspace_id, "tx_type": "send"}
+    return asked | {"recipients": [SHOP], "amounts_sats": [400_000]} | changes
+
+
+def preview(desk: Desk, **changes: object) -> dict:
+    return ok(desk.admin.post("/api/v1/preview-psbt", body_of(desk, **changes)))
+
+
+def spent(psbt_base64: str) -> set[str]:
+    return {str(item.outpoint) for item in Psbt.parse(psbt_base64).inputs}
+
+
+@pytest.fixture
+def rich(desk):
+    desk.deposit(1_000_000, 700_000, 500_000)
+    return desk
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"fee_rate": "7"},
+        {"priority": "high", "op_return": "Invoice 7"},
+        {"recipients": [SHOP, CAFE], "amounts_sats": [900_000, 800_000]},
+        {"amounts_sats": None, "fee_rate": "3.5"},
+    ],
+)
+def test_what_was_shown_is_what_is_made_of_the_same_coins(rich, asked):
+    shown = preview(rich, **asked)
+    pinned = {"coins": shown["coins"], "fee_rate": shown["asked_fee_rate"]}
+    asked = {name: value for name, value in asked.items() if name != "priority"}
+    created = ok(rich.admin.post("/api/v1/create-psbt", body_of(rich, **asked | pinned)))
+    record = rich.proposal(created["psbt_id"])
+    for name in ("fee_sats", "fee_rate", "recipients", "amounts_sats"):
+        assert record[name] == shown[name], name
+    assert spent(created["psbt_base64"]) == spent(shown["psbt_base64"]) == set(shown["coins"])
+    outputs = [
+        sorted(output.amount for output in Psbt.parse(each["psbt_base64"]).outputs)
+        for each in (created, shown)
+    ]
+    assert outputs[0] == outputs[1]
+
+
+def test_it_stores_nothing_and_holds_no_coin(rich):
+    before = rich.world.audit_actions("workspace:1")
+    preview(rich)
+    assert rich.rows(Proposal) == []
+    assert rich.rows(CoinLock) == []
+    assert rich.world.audit_actions("workspace:1") == before
+
+
+def test_the_limits_are_told_as_they_would_be_after_it(rich):
+    shown = preview(rich)
+    assert shown["movement_sats"] == 400_000 + shown["fee_sats"]
+    created = made(
+        rich.admin.post(
+            "/api/v1/create-psbt",
+            body_of(rich, coins=shown["coins"], fee_rate=shown["asked_fee_rate"]),
+        )
+    )
+    query = {"workspace_id": rich.workspace_id, "wallet_id": rich.vault["id"], "recipients": (SHOP,)}
+    left = ok(rich.admin.get("/api/v1/max-send", **query))
+    assert (left["role_left_sats"], left["vault_left_sats"]) == (
+        shown["role_left_sats"],
+        shown["vault_left_sats"],
+    )
+    assert rich.proposal(created)["fee_sats"] == shown["fee_sats"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "code"),
+    [
+        ({"amounts_sats": [900_000_000]}, 422, "INSUFFICIENT_FUNDS"),
+        ({"amounts_sats": [100]}, 422, "DUST"),
+        ({"recipients": ["nonsense"]}, 422, "VALIDATION"),
+        ({"coins": [f"{'0' * 64}:0"]}, 422, "VALIDATION"),
+        ({"replaces_psbt_id": "none"}, 404, "NOT_FOUND"),
+    ],
+)
+def test_it_refuses_what_making_it_would_refuse(rich, asked, status, code):
+    for path in ("preview-psbt", "create-psbt"):
+        refused(rich.admin.post(f"/api/v1/{path}", body_of(rich, **asked)), status, code)
+
+
+def test_limits_the_address_book_and_a_freeze_refuse_it_too(rich):
+    vault = {"workspace_id": rich.workspace_id, "vault_id": rich.vault["id"]}
+    for limit, code in (("0.001", "VAULT_LIMIT_EXCEEDED"), ("10", None)):
+        changed = vault | {"transaction_limit": limit, "cycle_period": "M", "cycle_day": 1}
+        ok(rich.admin.post("/api/v1/update-vault", changed))
+        if code is not None:
+            refused(rich.admin.post("/api/v1/preview-psbt", body_of(rich)), 403, code)
+    bound = vault | {"only_address_book": True, "maker_may_approve": True}
+    ok(rich.admin.post("/api/v1/update-vault-controls", bound))
+    refused(rich.admin.post("/api/v1/preview-psbt", body_of(rich)), 403, "NOT_IN_ADDRESS_BOOK")
+    ok(rich.admin.post("/api/v1/freeze-vault", vault))
+    refused(rich.admin.post("/api/v1/preview-psbt", body_of(rich)), 409, "VAULT_FROZEN")
+
+
+def test_a_bump_a_cancel_and_a_child_are_shown_as_they_are_made(rich):
+    psbt_id = made(rich.propose(400_000, fee_rate="2"))
+    finished(rich, psbt_id)
+    none = {"recipients": [], "amounts_sats": None}
+    child = none | {"accelerates_psbt_id": psbt_id, "fee_rate": "12"}
+    cancel = none | {"replaces_psbt_id": psbt_id, "cancel": True, "fee_rate": "11"}
+    bump = none | {"replaces_psbt_id": psbt_id, "fee_rate": "9"}
+    assert preview(rich, **bump)["amounts_sats"] == [400_000]
+    assert preview(rich, **cancel)["movement_sats"] == preview(rich, **cancel)["fee_sats"]
+    waits = made(rich.propose(100_000, fee_rate="2"))
+    for asked in (child, bump | {"replaces_psbt_id": waits}):
+        shown = preview(rich, **asked)
+        created = made(rich.admin.post("/api/v1/create-psbt", body_of(rich, **asked)))
+        assert rich.proposal(created)["fee_sats"] == shown["fee_sats"]
+        assert spent(rich.proposal(created)["psbt_base64"]) == set(shown["coins"])
+
+
+def test_a_list_by_vault_the_newest_first_with_names(rich):
+    ids = []
+    for number in range(2):
+        ids.append(made(rich.propose(100_000 + number)))
+        rich.world.clock.advance(seconds=1)
+    listed = {"workspace_id": rich.workspace_id, "order": "newest"}
+    first = ok(rich.admin.get("/api/v1/psbt", **listed, limit=1))
+    rest = ok(rich.admin.get("/api/v1/psbt", **listed, after=first[0]["psbt_id"]))
+    assert [each["psbt_id"] for each in (*first, *rest)] == ids[::-1]
+    assert first[0]["vault_name"] == "Treasury"
+    assert first[0]["signers"][0]["name"] == "alice@example.org"
+    ok(rich.decline("bob", ids[0], "not ours"))
+    assert [signer["reason"] for signer in rich.proposal(ids[0])["signers"]] == [None, "not ours", None]
+    assert ok(rich.admin.get("/api/v1/psbt", **listed, vault_id="another")) == []
+    of_vault = {"workspace_id": rich.workspace_id, "vault_id": rich.vault["id"]}
+    assert len(ok(rich.admin.get("/api/v1/psbt", **of_vault))) == 2
