@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from math import inf
+from types import MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
@@ -25,6 +26,15 @@ from custody.schemas.faults import fault_place, fault_words
 
 Answer = TypeVar("Answer")
 P = ParamSpec("P")
+# By the host.
+_NO_ANSWER: Final = MappingProxyType(
+    {
+        Why.NO_CONNECTION: "{} cannot be reached",
+        Why.LATE: "{} did not answer in time",
+        Why.ENDLESS: "the answer of {} has no end",
+        Why.BROKEN: "the connection to {} broke off",
+    }
+)
 LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 # Between two pieces of an answer.
 SILENCE_SECONDS: Final = 20.0
@@ -246,7 +256,7 @@ def attempt(core: Core, request: Request, *, repeatable: bool) -> Plan[Reply]:
         return outcome
     if outcome.why is Why.UNFIT:
         raise BadAnswer(str(outcome.cause)) from None
-    raise Unreachable(f"{core.base_url.host}: {type(outcome.cause).__name__}") from outcome.cause
+    raise Unreachable(_NO_ANSWER[outcome.why].format(core.base_url.host)) from outcome.cause
 
 
 def checked(reply: Reply) -> Reply:

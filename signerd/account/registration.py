@@ -64,6 +64,8 @@ from signerd.journal import Journal
 PROOF_BELOW = "0/0"
 PROOF_INDEXES = (0, 0)
 
+# What the device signs names its account and keys, and the platform forgets it after ten minutes.
+AGAIN_HINT = "Register again, and answer the device within ten minutes: what it signs is good for so long."
 REPLACE_HINT = (
     "Another device is registered. Where this one is to take its place, lost or not: `signerd register "
     "--replace`."
@@ -212,6 +214,8 @@ async def _already_ours(error: PlatformRefused, offer: Offer, platform: Registra
             if key.status == "active" and _is_offered(key, offer):
                 return key
         error.hint = REPLACE_HINT
+    elif error.platform_code == ErrorCode.VALIDATION:
+        error.hint = AGAIN_HINT
     raise error
 
 

@@ -108,28 +108,36 @@ def signed_in(desk: Desk, config: "Config | None") -> "SignedIn":
 
 def _through_daemon(desk: Desk) -> "SignedIn":
     with desk.daemon() as daemon:
-        done = daemon.sign_in(*_credentials(desk.answers))
+        done = _known(desk.answers, daemon.sign_in)
         return _confirmed(desk.answers, daemon.confirm_sign_in) if done.code_needed else done
 
 
-def _credentials(answers: Answers) -> tuple[str, str]:
-    return answers.line(EMAIL).strip(), answers.secret(PASSWORD)
+def _known(answers: Answers, sign_in: Callable[[str, str], T]) -> T:
+    """Which of the two was wrong, no platform says: both are asked for again."""
+    return _tried(
+        lambda: sign_in(answers.line(EMAIL).strip(), answers.secret(PASSWORD)), "Once more, with both:"
+    )
 
 
 def _confirmed(answers: Answers, confirm: Callable[[str], T]) -> T:
-    """A wrong code is asked for again: the password was right. Raises SignInFailed, AnswerMissing."""
+    """A wrong code is asked for again: the password was right."""
+    return _tried(lambda: confirm(answers.line(CODE).strip()), "Once more, with the code alone:")
+
+
+def _tried(attempt: Callable[[], T], again: str) -> T:
+    """Raises SignInFailed, and AnswerMissing where there was none at all."""
     failed: SignInFailed | None = None
     for _slip in range(TRIES):
         if failed is not None:
-            aside(f"  {str(failed).rstrip('.')}. Once more, with the code alone:")
+            aside(f"  {str(failed).rstrip('.')}. {again}")
         try:
-            code = answers.line(CODE).strip()
-        except AnswerMissing:
-            raise failed or AnswerMissing(f"no answer to the question: {CODE}") from None
-        try:
-            return confirm(code)
+            return attempt()
         except SignInFailed as error:
             failed = error
+        except AnswerMissing:
+            if failed is None:
+                raise
+            break
     assert failed is not None, "each try ends so"
     raise failed
 
@@ -150,7 +158,7 @@ def _directly(desk: Desk, config: "Config | None") -> "SignedIn":
         store = opened_store(config, desk.state, desk.answers)
         account = make_account(config, store, Outside())
         try:
-            if not runner.run(account.login(*_credentials(desk.answers))):
+            if not _known(desk.answers, lambda *given: runner.run(account.login(*given))):
                 _confirmed(desk.answers, lambda code: runner.run(account.confirm(code)))
             done = SignedIn(email=account.email or "", code_needed=False, secrets=account.mode)
         finally:

@@ -100,7 +100,8 @@ def restore(desk: Desk, file: Path, identity: Path | None, yes: bool, as_json: b
             }
         )
         return
-    say(f"Restored to {desk.state}. Run `signerd login`, then `signerd run`; pair apps again.")
+    named = "signerd" if desk.given is None else f"signerd --state {desk.given}"
+    say(f"Restored to {desk.state}. Run `{named} login`, then `{named} run`; pair apps again.")
 
 
 def remembered_text(found: "Remembered", *, by_passphrase: bool) -> str:

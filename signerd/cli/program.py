@@ -20,6 +20,7 @@ from signerd.cli import (
     kit,
     movements,
     proposals,
+    receive,
     rules,
     service,
     setup,
@@ -45,7 +46,6 @@ def _say_version(context: click.Context, _parameter: click.Parameter, wanted: bo
 # What the page and the platform call it, and people type.
 OTHER_WORDS = {
     "decline": "reject",
-    "receive": "addresses",
     "history": "movements",
     "deposits": "movements",
 }
@@ -87,6 +87,7 @@ for command in (
     vaults.vaults,
     vaults.pin,
     vaults.unpin,
+    receive.receive,
     vaults.addresses,
     movements.movements,
     vaults.accounts,

@@ -29,12 +29,16 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
     A line only says when to look: what counts is the proposal's state. Raises DaemonNotRunning where signerd
     stops.
     """
-    said = ""
+    said, tries = "", 0
     with daemon.follow(after=after) as lines:
         for line in _with_a_look_first(daemon, after, lines):
             if line is not None and line.subject == psbt_id and line.kind != "ask":
-                said = state_words(line.text) if line.kind == "state" else line.text
-                tell(said)
+                tries += line.kind == "state" and line.text == SUBMITTING
+                words = _words(daemon, line, tries)
+                # Some devices ask for the same screen twice.
+                if words and words != said:
+                    said = words
+                    tell(words)
             if line is None or _may_be_its_end(line, psbt_id):
                 view = daemon.proposal(psbt_id)
                 if view.state not in ON_THE_WAY:
@@ -45,6 +49,35 @@ def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) 
         "signerd stopped while your approval was on its way",
         hint="It goes on where it was at the next `signerd run`.",
     )
+
+
+SUBMITTING, SIGNED, WAITING = "submitting", "signed", "waiting-for-device"
+
+
+def _words(daemon: "DaemonClient", line: "Happened", tries: int) -> str:
+    """``tries``: how often it was on its way to the platform. From the first that failed on it is tried again
+    and again, which is told once. Empty: there is nothing new.
+    """
+    if line.kind != "state":
+        return line.text
+    if line.text == WAITING:
+        return _told_to_connect(daemon)
+    if line.text == SIGNED and tries == 1:
+        view = daemon.proposal(line.subject)
+        why = view.reason or state_words(line.text)
+        return f"{why} It is signed, and signerd goes on trying. Ctrl-C leaves it to that."
+    return "" if line.text in {SUBMITTING, SIGNED} and tries > 1 else state_words(line.text)
+
+
+def _told_to_connect(daemon: "DaemonClient") -> str:
+    """With what to do, where the registered device is not there."""
+    words, ours = state_words(WAITING), daemon.status().fingerprint
+    there = daemon.devices()
+    if ours is None or any(device.fingerprint == ours for device in there):
+        return words
+    locked = next((device.advice for device in there if device.fingerprint is None and device.advice), None)
+    do = locked or f"Connect your device, the one with the fingerprint {ours}, and unlock it."
+    return f"{words}. {do} It is asked as soon as it is ready; Ctrl-C leaves the approval as it is."
 
 
 def _may_be_its_end(line: "Happened", psbt_id: str) -> bool:

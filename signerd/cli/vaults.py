@@ -319,9 +319,12 @@ def _subject(daemon: "DaemonClient", whose: str) -> str:
 
 def _page_text(page: "AddressPage") -> str:
     head = f"{page.name}    {network_words(page.network)}"
-    lines = [
-        f"  {'change' if one.chain else 'receive'} {one.index:>7}  {one.address}" for one in page.addresses
-    ]
+    lines = []
+    for one in page.addresses:
+        lines.append(f"  {'change' if one.chain else 'receive'} {one.index:>7}  {one.on_screen}")
+        lines += [f"{'':19}{one.address}"] if one.on_screen != one.address else []
+    if any(one.on_screen != one.address for one in page.addresses):
+        lines.append(f"  First stands what your device shows: {WHY_ELSEWHERE}.")
     return "\n".join([head, *([f"  {page.fault}"] if page.fault else []), *lines])
 
 

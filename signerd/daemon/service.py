@@ -82,6 +82,7 @@ LATELY_SECONDS = 15.0
 # Years of proposals take seconds to list: other requests are served meanwhile (L11).
 AT_ONCE_SECONDS = 0.02
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
+OTHER_DEVICE = "It is not the device that you registered: nothing is signed with it."
 REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed with it."
 
 
@@ -197,6 +198,8 @@ class Daemon:
             word = REVOKED_DEVICE
         elif device.fingerprint in former - registered:
             word = REPLACED_DEVICE
+        elif registered and device.fingerprint is not None and device.fingerprint not in registered:
+            word = OTHER_DEVICE
         else:
             return view
         return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, word)))})

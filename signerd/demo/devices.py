@@ -59,6 +59,8 @@ class DemoDevice:
         screen = Screen.after(event)
         if screen is None:
             return
+        note = f": {OF_EVERY_VAULT}" if screen.lines[:1] == UNUSUAL_PATH else ""
+        self.stand.about = f"fingerprint {self.fingerprint}{note}"
         if self._asking is not None:
             # Whoever answered, in the terminal, on the page or the host itself: it is open no more.
             self._asking.cancel(screen.ended)

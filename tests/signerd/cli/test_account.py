@@ -123,6 +123,14 @@ def test_logout_forgets_the_session(alone, store, outer):
 # --- through the daemon -------------------------------------------------------------------------------------
 
 
+def test_a_wrong_password_is_asked_for_again_with_the_address(alone, store):
+    typed = f"{EMAIL}\nwrong\nnobody@example.org\n{PASSWORD}\n{EMAIL}\n{PASSWORD}\n"
+    ended = signerd("login", state=alone, typed=typed)
+    assert ended.status == Exit.OK
+    assert ended.err.count("Once more, with both:") == 2
+    assert store.kept is not None
+
+
 def test_with_a_daemon_the_daemon_signs_in(state, outer):
     outer.platform.two_factor = True
     with served_daemon(state, outer, prepared=False, sign_in=False) as daemon:

@@ -249,12 +249,28 @@ def two_accounts(tmp_path, outer):
         yield daemon
 
 
+def test_receive_gives_the_next_address_as_the_device_writes_it_and_has_it_shown(two_accounts, outer):
+    outer.platform.next_address, outer.platform.confirmed_sats = VAULT.address(0, 7), 5_000
+    screen = encode_address(VAULT.script_pubkey(0, 7), Network.TESTNET4)
+    text = signerd("receive", "Treasury", state=two_accounts.state).out
+    assert f"  address    {screen}\n             {VAULT.address(0, 7)} elsewhere: most devices" in text
+    assert "receive address 7, not used yet" in text
+    assert "5,000 sats), by the platform's word" in text
+    assert outer.bridge.shown == []
+    shown = signerd("receive", "Treasury", "--show", state=two_accounts.state)
+    assert shown.status == Exit.OK
+    assert shown.out.endswith("Your device shows the same address.\n")
+    found = signerd("receive", VAULT_ID, "--json", state=two_accounts.state).json
+    assert (found["fresh"]["index"], found["fresh"]["on_screen"]) == (7, screen)
+
+
 def test_addresses_of_a_vault_and_of_the_profile(two_accounts):
     ended = signerd("addresses", VAULT_ID, "--start", "3", "--count", "2", state=two_accounts.state)
     assert ended.status == Exit.OK
     assert "REGTEST: test coins" in ended.out
     for index in (3, 4):
-        assert VAULT.address(0, index) in ended.out
+        screen = encode_address(VAULT.script_pubkey(0, index), Network.TESTNET4)
+        assert f"{index}  {screen}\n{'':19}{VAULT.address(0, index)}\n" in ended.out
     found = signerd(
         "addresses", VAULT_ID, "--change", "--count", "1", "--json", state=two_accounts.state
     ).json

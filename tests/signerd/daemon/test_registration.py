@@ -3,10 +3,12 @@
 import httpx
 import pytest
 
+from signerd.account.registration import AGAIN_HINT
 from signerd.core.states import State
 from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
 from tests.support.daemons import daemon_at, until_state
 from tests.support.desk import VAULT, VAULT_ID
+from tests.support.fake_platform import problem
 from tests.support.wallets import ALICE, MALLORY
 
 pytestmark = pytest.mark.anyio
@@ -80,6 +82,29 @@ async def test_a_registration_cut_off_before_it_was_written_down_is_taken_up(sta
         again = await daemon.register(preview.device_id, preview.digest)
         assert again.key_id == "key-1"
         assert len(daemon.journal.own_keys()) == 9
+
+
+async def test_who_answered_the_device_too_late_is_told_to_begin_again(state, platform, bridge):
+    """The platform's line has an end, and a person at a device may have gone for a walk."""
+    platform.before = lambda request: (
+        problem(422, "VALIDATION", "The challenge is unknown, was used, or has expired.")
+        if request.url.path == "/api/v1/register-key"
+        else None
+    )
+    async with daemon_at(state, platform, bridge) as daemon:
+        preview = await daemon.preview_registration()
+        with pytest.raises(PlatformRefused, match="has expired") as refused:
+            await daemon.register(preview.device_id, preview.digest)
+    assert refused.value.hint == AGAIN_HINT
+
+
+async def test_another_device_than_the_registered_one_says_so(prepared, platform, bridge):
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        [ours] = await daemon.devices()
+        bridge.signer = MALLORY
+        [other] = await daemon.devices()
+    assert ours.detail is None
+    assert other.detail == "It is not the device that you registered: nothing is signed with it."
 
 
 async def test_another_active_key_is_not_adopted(state, platform, bridge):
