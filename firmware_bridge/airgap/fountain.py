@@ -1,6 +1,5 @@
 """Fountain codes of UR: a message as an endless series of parts, of which nearly any sufficient number
-restores it (BCR-2024-001). With the CBOR that UR needs (RFC 8949, 4.2.1: unsigned numbers, byte strings and
-one flat array, in their shortest form).
+restores it (BCR-2024-001).
 """
 
 import hashlib
@@ -11,6 +10,7 @@ from functools import lru_cache, reduce
 from operator import add
 from typing import Final, Self
 
+from firmware_bridge.airgap.cbor import Reader, array, byte_string, unsigned
 from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, OtherTransfer, Received, Unreadable
 
 # With the CBOR length of the byte string.
@@ -160,80 +160,6 @@ class Collector:
 
 def _lowest(bits: int) -> int:
     return (bits & -bits).bit_length() - 1
-
-
-_UNSIGNED: Final = 0
-_BYTES: Final = 2
-_ARRAY: Final = 4
-# Additional information 24 to 26: the number is in the next one, two or four bytes. UR never needs eight.
-_WIDTHS: Final = {24: 1, 25: 2, 26: 4}
-
-
-def unsigned(number: int) -> bytes:
-    return _head(_UNSIGNED, number)
-
-
-def byte_string(data: bytes) -> bytes:
-    return _head(_BYTES, len(data)) + data
-
-
-def array(*items: bytes) -> bytes:
-    """An array of encoded items."""
-    return _head(_ARRAY, len(items)) + b"".join(items)
-
-
-def _head(major: int, number: int) -> bytes:
-    if number < min(_WIDTHS):
-        return bytes([major << 5 | number])
-    for code, width in _WIDTHS.items():
-        if number < 1 << 8 * width:
-            return bytes([major << 5 | code]) + number.to_bytes(width)
-    raise ValueError(f"{number} does not fit in four bytes")
-
-
-class Reader:
-    """Reads one item after the other. Anything unexpected or missing is Unreadable."""
-
-    def __init__(self, data: bytes) -> None:
-        self._rest = data
-
-    def unsigned(self) -> int:
-        return self._number(_UNSIGNED)
-
-    def byte_string(self) -> bytes:
-        return self._take(self._number(_BYTES))
-
-    def array(self) -> int:
-        """How many items follow."""
-        return self._number(_ARRAY)
-
-    def end(self) -> None:
-        if self._rest:
-            raise _malformed()
-
-    def _number(self, major: int) -> int:
-        head = self._take(1)[0]
-        info = head & 0x1F
-        if head >> 5 != major:
-            raise _malformed()
-        if info < min(_WIDTHS):
-            return info
-        if info not in _WIDTHS:
-            raise _malformed()
-        number = int.from_bytes(self._take(_WIDTHS[info]))
-        if _head(major, number)[0] != head:
-            raise _malformed()
-        return number
-
-    def _take(self, count: int) -> bytes:
-        taken, self._rest = self._rest[:count], self._rest[count:]
-        if len(taken) != count:
-            raise _malformed()
-        return taken
-
-
-def _malformed() -> Unreadable:
-    return Unreadable("This QR code holds malformed CBOR.")
 
 
 _MASK: Final = (1 << 64) - 1

@@ -12,15 +12,22 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, Self
 
-from firmware_bridge.airgap import fountain
+from firmware_bridge.airgap import cbor, fountain
 from firmware_bridge.airgap.transfer import MAX_TEXT, Content, OtherTransfer, Received, Transfer, Unreadable
+from firmware_bridge.airgap.ur_keys import KEY_TYPES, key_lines
 
 PREFIX: Final = "UR:"
 # Texts of about 450 characters, QR version 11: readable for the small cameras of signing devices.
 DEFAULT_FRAGMENT: Final = 200
 _CRYPTO_PSBT: Final = "crypto-psbt"
-# `crypto-psbt` was renamed in 2023; devices write the old name. `bytes` is for content without a type.
-_TYPES: Final = {_CRYPTO_PSBT: Content.PSBT, "psbt": Content.PSBT, "bytes": Content.BINARY}
+# `crypto-psbt` was renamed in 2023; devices write the old name. `bytes` is for content without a type. Keys
+# become lines of text, as a file has them.
+_TYPES: Final = {
+    _CRYPTO_PSBT: Content.PSBT,
+    "psbt": Content.PSBT,
+    "bytes": Content.BINARY,
+    **dict.fromkeys(KEY_TYPES, Content.TEXT),
+}
 _NAMES: Final = {Content.PSBT: _CRYPTO_PSBT, Content.BINARY: "bytes"}
 _TEXT = re.compile(r"ur:([a-z0-9-]{1,32})(?:/([1-9][0-9]{0,9})-([1-9][0-9]{0,3}))?/([a-z]+)", re.ASCII)
 
@@ -37,7 +44,7 @@ def split(
     """
     if not data or content not in _NAMES:
         raise ValueError("there must be data, and UR carries PSBTs and plain bytes")
-    message, name = fountain.byte_string(data), _NAMES[content]
+    message, name = cbor.byte_string(data), _NAMES[content]
     if len(message) <= max_fragment:
         return repeat(f"ur:{name}/{encode(message)}".upper())
     return (_text(name, part) for part in fountain.parts(message, max_fragment, first=first))
@@ -64,7 +71,7 @@ class _Text:
             raise Unreadable("This QR code is no UR of version 2.")
         name, number, fragments = match[1], match[2], match[3]
         if name not in _TYPES:
-            raise Unreadable(f"This QR code holds a {name}, and a PSBT is expected.")
+            raise Unreadable(f"This QR code holds a {name}; a PSBT, a key or a file is expected.")
         body = decode(match[4])
         if number is None:
             return cls(name, body, None)
@@ -96,13 +103,13 @@ class Assembler:
         message = self._whole or self._parts.message
         self._name = parsed.name
         if message is not None and self._result is None:
-            self._result = Transfer(_TYPES[parsed.name], self._open(message))
+            self._result = Transfer(_TYPES[parsed.name], self._open(parsed.name, message))
         return received
 
-    def _open(self, message: bytes) -> bytes:
-        """:raises Unreadable: the message is complete, but no byte string; the assembler is reset."""
+    def _open(self, name: str, message: bytes) -> bytes:
+        """:raises Unreadable: the message is complete, but not what its type says; the assembler is reset."""
         try:
-            return _content(message)
+            return key_lines(name, message).encode() if name in KEY_TYPES else _content(message)
         except Unreadable:
             self._name, self._whole, self._parts = None, None, fountain.Collector()
             raise
@@ -128,7 +135,7 @@ def _other() -> OtherTransfer:
 
 
 def _content(message: bytes) -> bytes:
-    reader = fountain.Reader(message)
+    reader = cbor.Reader(message)
     data = reader.byte_string()
     reader.end()
     return data

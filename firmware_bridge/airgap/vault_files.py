@@ -1,5 +1,6 @@
 """Setting up a vault without a cable: cosigners' keys from the files that devices write (Coldcard's two JSON
-exports, BSMS 1.0 key records of BIP-129, key-origin text), and the vault as files that devices read.
+exports, BSMS 1.0 key records of BIP-129, key-origin text) or show as QR codes, and the vault as files that
+devices read.
 """
 
 import base64
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from firmware_bridge.airgap import card
+from firmware_bridge.airgap.codes import file_of
 from firmware_bridge.airgap.transfer import Unreadable
 from firmware_bridge.enrolment import coldcard_file, fitting_name
 from firmware_bridge.errors import Unsupported, WrongDevice
@@ -132,7 +134,7 @@ def parse_key(text: str, network: Network, *, signer: Fingerprint | None = None)
     """
     if len(text) > MAX_FILE:
         raise Unreadable(f"This file has more than the {MAX_FILE} bytes that are read.")
-    key = _parse(text.replace("\r\n", "\n"), network)
+    key = _parse(_opened(text), network)
     _require_account(key, network)
     if signer is not None and key.fingerprint != signer:
         raise WrongDevice(f"This key is from the device {key.fingerprint}, and {signer} was expected.")
@@ -155,7 +157,7 @@ def parse_signer_keys(texts: Sequence[str], network: Network) -> tuple[OriginKey
     """
     if not 0 < len(texts) <= MAX_EXPORTS or any(len(text) > MAX_FILE for text in texts):
         raise Unreadable(f"From 1 to {MAX_EXPORTS} files of {MAX_FILE} bytes are read at once.")
-    found = [key for text in texts for key in _all_keys(text.replace("\r\n", "\n"), network)]
+    found = [key for text in texts for key in _all_keys(_opened(text), network)]
     vaults: dict[int, OriginKey] = {}
     profile: OriginKey | None = None
     for key in found:
@@ -181,6 +183,15 @@ def parse_signer_keys(texts: Sequence[str], network: Network) -> tuple[OriginKey
     return keys
 
 
+def _opened(text: str) -> str:
+    """The text; of a series of QR codes, a line each, what they carry."""
+    carried = file_of(text.encode())
+    try:
+        return carried.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise Unreadable("This series of QR codes holds no text.") from None
+
+
 def _only(known: OriginKey | None, key: OriginKey) -> OriginKey:
     if known not in {None, key}:
         raise InvalidKey(f"There are two keys at {key.origin.path}.")
@@ -191,7 +202,7 @@ def _all_keys(text: str, network: Network) -> tuple[OriginKey, ...]:
     """Of Coldcard's generic JSON the profile's as well, and of key-origin text that of each line."""
     start = text.lstrip()[:1]
     if start == "[":
-        return tuple(OriginKey.parse(line.strip(), network) for line in text.splitlines() if line.strip())
+        return _lines(text, network)
     if start != "{":
         return (_parse(text, network),)
     loaded = _load(text)
@@ -209,8 +220,17 @@ def _parse(text: str, network: Network) -> OriginKey:
     if text.lstrip().startswith(VERSION):
         return key_of_record(text.lstrip(), network)
     if start == "[":
+        keys = _lines(text, network)
+        # The same text may be of one who registers, with the key of their own account.
+        for_vaults = [key for key in keys if key.origin.path != profile_account_path(network)]
+        if len(keys) > 1 and len(for_vaults) == 1:
+            return for_vaults[0]
         return OriginKey.parse(text, network)
     raise Unreadable("This is no key export that is known here.")
+
+
+def _lines(text: str, network: Network) -> tuple[OriginKey, ...]:
+    return tuple(OriginKey.parse(line.strip(), network) for line in text.splitlines() if line.strip())
 
 
 def _load(text: str) -> dict[str, Any]:

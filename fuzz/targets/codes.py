@@ -9,6 +9,7 @@ from firmware_bridge.airgap.handoff import take_signed
 from firmware_bridge.airgap.transfer import MAX_BYTES, Content
 from fuzz.target import Target, require
 from multisig import Psbt
+from tests.support.ur_keys import account_of, animated, hdkey, whole
 from tests.support.wallets import ALICE, BOB, make_spend, make_vault
 
 VAULT = make_vault()
@@ -49,6 +50,14 @@ def seeds() -> Iterator[bytes]:
     for content in (Content.JSON, Content.BINARY, Content.TRANSACTION):
         yield "\n".join(bbqr.split(b"{}", content)).encode()
     yield next(iter(ur.split(b"hello", Content.BINARY))).encode()
+    yield from (one.encode() for one in key_texts())
+
+
+def key_texts() -> Iterator[str]:
+    """A key and an account of Alice's in UR 2, whole and in parts."""
+    yield whole("crypto-hdkey", hdkey(ALICE.vault_key()))
+    yield whole("crypto-account", account_of(ALICE))
+    yield "\n".join(animated("crypto-account", account_of(ALICE), frames=12))
 
 
 def _series(psbt: Psbt) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firmware_bridge.airgap import fountain, ur
+from firmware_bridge.airgap import cbor, fountain, ur
 from firmware_bridge.airgap.fountain import Sampler, Xoshiro256, draw_degree, fragments_of, shuffled
 from firmware_bridge.airgap.transfer import (
     MAX_BYTES,
@@ -27,9 +27,7 @@ OTHER = list(islice(ur.split(bytes(range(1, 201)), max_fragment=30), 40))
 
 
 def part_text(*numbers, data=b"", name="crypto-psbt", sequence=None, tail=b""):
-    body = (
-        fountain.array(*(fountain.unsigned(number) for number in numbers), fountain.byte_string(data)) + tail
-    )
+    body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(data)) + tail
     return f"ur:{name}/{sequence or f'{numbers[0]}-{numbers[1]}'}/{ur.encode(body)}"
 
 
@@ -195,7 +193,7 @@ def test_s23_memory_stays_with_the_message_whatever_is_shown():
 
 @pytest.mark.parametrize("numbers", [(0, 1, 4, 5), (1, 0, 4, 5), (1, 0, 0, 0), (1, 2, 4, 5), (1, 1, 5, 5)])
 def test_s23_parts_that_contradict_themselves(numbers):
-    body = fountain.array(*(fountain.unsigned(number) for number in numbers), fountain.byte_string(b"abcd"))
+    body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(b"abcd"))
     with pytest.raises(Unreadable, match="contradicts"):
         fountain.Part.from_cbor(body)
 
@@ -208,7 +206,7 @@ def test_the_last_number_of_a_part():
         with pytest.raises(ValueError):
             fountain.parts(bytes(20), 10, first=first)
     with pytest.raises(ValueError):
-        fountain.unsigned(last + 1)
+        cbor.unsigned(last + 1)
 
 
 def test_the_largest_message_and_beyond():
