@@ -136,7 +136,8 @@ _FORMATS: Final[dict[str, Callable[[], Assembler]]] = {bbqr.PREFIX: bbqr.Assembl
 class _Bare:
     """One QR code without a header, as a Coldcard Q shows a small PSBT."""
 
-    def __init__(self) -> None:
+    def __init__(self, content: Content = Content.PSBT) -> None:
+        self._content = content
         self._result: Transfer | None = None
 
     @property
@@ -145,16 +146,20 @@ class _Bare:
 
     def add(self, text: str) -> Received:
         if len(text) > MAX_TEXT or not text.isascii():
-            raise Unreadable("This QR code holds no PSBT.")
-        found = Transfer(Content.PSBT, handoff.decode_psbt(text.encode("ascii")))
+            raise Unreadable("This QR code holds nothing that is read here.")
+        carried = text.encode("ascii")
+        psbt = self._content is Content.PSBT
+        found = Transfer(self._content, handoff.decode_psbt(carried) if psbt else carried)
         if self._result not in {None, found}:
-            raise OtherTransfer("This QR code holds another PSBT than the one before.")
+            raise OtherTransfer("This QR code holds something else than the one before.")
         self._result = found
         return Received(1, 1)
 
 
 class Scanner:
-    """Reads one transfer: BBQr, UR, or a bare PSBT in one QR code. The first valid text decides the format.
+    """Reads one transfer: BBQr, UR, or one QR code without a header. The first valid text decides the format.
+
+    What one code without a header holds is a PSBT, or with `Content.TEXT` any text: a key, a signature.
 
     ::
 
@@ -166,7 +171,8 @@ class Scanner:
                 show(str(error), error.hint)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bare: Content = Content.PSBT) -> None:
+        self._bare = bare
         self._make: Callable[[], Assembler] | None = None
         self._assembler: Assembler | None = None
 
@@ -181,7 +187,7 @@ class Scanner:
         """
         make = _format_of(text)
         if self._assembler is None:
-            fresh = make()
+            fresh = _Bare(self._bare) if make is _Bare else make()
             received = fresh.add(text)
             self._make, self._assembler = make, fresh
             return received

@@ -103,7 +103,7 @@ def _key_of_output(output: Item) -> Item:
     return _untagged(output, _KEY_TAGS)
 
 
-def _untagged(found: Item, numbers: frozenset[int]) -> Item:
+def _untagged(found: object, numbers: frozenset[int]) -> Item:
     match found:
         case Tag(number=number, item=item) if number in numbers:
             return item
@@ -181,7 +181,7 @@ def _agreed(master: int | None, source: int | None) -> int:
     return stated.pop()
 
 
-def _require_coin(found: Item | None, kind: NetworkKind) -> None:
+def _require_coin(found: object, kind: NetworkKind) -> None:
     """What it says of its use, where it does, is what its path says: devices leave it out on test networks as
     well.
     """

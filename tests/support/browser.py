@@ -82,6 +82,19 @@ class Chromium:
 
 
 @contextmanager
+def filming(chromium: Chromium, film: Path) -> Iterator[Browser]:
+    """Another process of it, whose camera sees this film, over and over."""
+    camera = ("--use-fake-device-for-media-stream", f"--use-file-for-fake-video-capture={film}")
+    with chromium.in_use() as found:
+        kind = found.browser_type
+        browser = kind.launch(executable_path=str(CHROMIUM), args=[*ARGUMENTS, *camera])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
 def launched() -> Iterator[Chromium]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))

@@ -1,11 +1,23 @@
-"""Keys as a device shows them: UR 2 of BCR-2020-007 and BCR-2020-015."""
+"""What a device without a cable shows when it registers: its keys in UR 2 (BCR-2020-007, BCR-2020-015), and
+the signature of a challenge.
+"""
 
+import base64
 from itertools import islice
+
+from coincurve import PrivateKey
 
 from firmware_bridge.airgap import cbor, fountain, ur
 from firmware_bridge.airgap.cbor import Item, Tag
-from multisig import HARDENED, Network, OriginKey, profile_account_path
-from tests.support.wallets import Signer
+from multisig import (
+    HARDENED,
+    DerivationPath,
+    Network,
+    OriginKey,
+    message_hash,
+    profile_account_path,
+)
+from tests.support.wallets import ALICE, Signer
 
 
 def cbor_of(item: Item) -> bytes:  # noqa: PLR0911 - one line for each kind of item
@@ -67,3 +79,10 @@ def animated(name: str, item: Item, *, max_fragment: int = 60, frames: int = 40)
         f"ur:{name}/{part.number}-{part.shape.fragments}/{ur.encode(part.to_cbor())}".upper()
         for part in parts
     )
+
+
+def proof(text: str, signer: Signer = ALICE, path: DerivationPath | None = None) -> str:
+    """In base64, by the first key of the signer's first account for vaults."""
+    key = PrivateKey(signer.private_node(path or signer.vault_key().origin.path / "0/0").key)
+    signature = key.sign_recoverable(message_hash(text), hasher=None)
+    return base64.b64encode(bytes([39 + signature[64]]) + signature[:64]).decode()

@@ -10,7 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Scope, Send
 
-from custody.pages.headers import POLICY
+from custody.pages.headers import NO_PERMISSIONS, POLICY
 from signerd.endpoint import ENTER, EVENTS
 from signerd.errors import InvalidRequest, NotPaired
 
@@ -124,6 +124,7 @@ def _complete(headers: MutableHeaders, reader: str | None) -> None:
     headers.setdefault("Referrer-Policy", "no-referrer")
     policy = POLICY if kind.startswith("text/html") else DATA_POLICY
     headers.setdefault("Content-Security-Policy", policy)
+    headers.setdefault("Permissions-Policy", NO_PERMISSIONS)
     headers["Cross-Origin-Resource-Policy"] = "same-origin" if reader is None else "cross-origin"
     if reader is not None:
         headers["Access-Control-Allow-Origin"] = reader

@@ -5,7 +5,6 @@ import base64
 
 from starlette.responses import Response
 
-from signerd import shapes
 from signerd.daemon.airgap import carried_psbt
 from signerd.endpoint import ANSWERS
 from signerd.errors import AnswerRefused, InvalidRequest
@@ -38,23 +37,27 @@ async def export(asked: PageRequest) -> Response:
         raise InvalidRequest("series: choose one of the two kinds of codes")
     given = await asked.service.airgap.export(psbt_id, asked.caller)
     # Seconds of work where the codes are many; the daemon's loop goes on meanwhile.
-    frames = await asyncio.to_thread(_frames, given, series)
+    frames = await asyncio.to_thread(pictures, base64.b64decode(given.psbt), series, psbt=True)
     return answer(render("proposals/exported.html", given=given, frames=frames))
 
 
-def _frames(given: shapes.ExportedPsbt, series: str) -> tuple[str, ...]:
-    """Pictures as addresses that hold them; none where they would be too many."""
+def pictures(data: bytes, series: str, *, psbt: bool = False) -> tuple[str, ...]:
+    """A series of codes as addresses that hold them; none where they would be too many."""
     from firmware_bridge.airgap import Content, Series, TooMuchForCodes, draw, series_of, version_of
 
     try:
-        texts = series_of(base64.b64decode(given.psbt), Content.PSBT, Series(series), CHARACTERS)
+        content = Content.PSBT if psbt else Content.TEXT
+        texts = series_of(data, content, Series(series), CHARACTERS)
     except TooMuchForCodes:
         return ()
     if len(texts) > MOST_FRAMES:
         return ()
     version = version_of(texts)
-    drawn = (base64.b64encode(draw(text, version=version)).decode("ascii") for text in texts)
-    return tuple(f"data:image/svg+xml;base64,{picture}" for picture in drawn)
+    return tuple(as_address(draw(text, version=version)) for text in texts)
+
+
+def as_address(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}"
 
 
 async def bring(asked: PageRequest) -> Response:
@@ -67,7 +70,7 @@ async def bring(asked: PageRequest) -> Response:
 
 
 ROWS = (
-    Row("GET", "/proposals/{psbt_id}/airgap", without_cable),
+    Row("GET", "/proposals/{psbt_id}/airgap", without_cable, camera=True),
     Row("POST", "/proposals/{psbt_id}/airgap", export),
     Row("POST", ANSWERS, bring),
 )

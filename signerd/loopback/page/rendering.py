@@ -126,14 +126,15 @@ Endpoint = Callable[[PageRequest], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Row:
-    """``needs`` PERSON: only a session of the page gets in. Paths hold ids in braces, as the
-    interface's do.
+    """``needs`` PERSON: only a session of the page gets in. Paths hold ids in braces, as the interface's do.
+    ``camera``: its document may ask the person for the camera.
     """
 
     method: str
     path: str
     endpoint: Endpoint
     needs: Right = Right.PERSON
+    camera: bool = False
 
 
 # htmx says so of its own requests.
@@ -169,7 +170,9 @@ def _enter(asked: PageRequest, error: SignerdError) -> Response:
     return answer(render("enter.html", problem=None), status_of(error))
 
 
-ASSETS = Assets(Path(__file__).parent / "static", ("enter.js", "page.js"))
+STATIC = Path(__file__).parent / "static"
+# By their names the two of "qr" ask for each other.
+ASSETS = Assets(STATIC, ("enter.js", "page.js", "camera.js", "qr/decode.js", "qr/index.js"))
 
 
 async def asset(asked: PageRequest) -> Response:
@@ -179,4 +182,4 @@ async def asset(asked: PageRequest) -> Response:
     return found
 
 
-ASSET_ROWS = (Row("GET", "/static/{name}", asset, Right.ANYONE),)
+ASSET_ROWS = (Row("GET", "/static/{name:path}", asset, Right.ANYONE),)

@@ -11,10 +11,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from custody.pages.headers import CAMERA_PERMISSION
 from signerd.callers import Caller, Kind, Right
 from signerd.daemon.service import Daemon
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
-from signerd.loopback.page import airgap, devices, home, proposals, rendering, settings, setup, vaults
+from signerd.loopback.page import (
+    airgap,
+    airgap_keys,
+    devices,
+    home,
+    proposals,
+    rendering,
+    scanning,
+    settings,
+    setup,
+    vaults,
+)
 from signerd.loopback.page.rendering import PageRequest, Row, problem_answer
 
 ROWS: tuple[Row, ...] = (
@@ -22,6 +34,8 @@ ROWS: tuple[Row, ...] = (
     *setup.ROWS,
     *proposals.ROWS,
     *airgap.ROWS,
+    *airgap_keys.ROWS,
+    *scanning.ROWS,
     *devices.ROWS,
     *vaults.ROWS,
     *vaults.ADDRESS_ROWS,
@@ -39,20 +53,28 @@ def make_page(service: Daemon) -> Starlette:
     page = Starlette(
         routes=[_route(row, service) for row in ROWS],
         exception_handlers={
-            SignerdError: _known(service),
             HTTPException: _not_served(service),
             Exception: _unknown(service),
         },
     )
     page.router.redirect_slashes = False
+    page.state.scans = scanning.Scans()
     return page
 
 
 def _route(row: Row, service: Daemon) -> Route:
     async def call(request: Request) -> Response:
         asked = PageRequest(request, service)
-        _let_in(asked.caller, row.needs)
-        return await row.endpoint(asked)
+        try:
+            _let_in(asked.caller, row.needs)
+            response = await row.endpoint(asked)
+        except SignerdError as error:
+            response = await problem_answer(asked, error)
+        if row.camera:
+            # Of the answer to a stranger too: that one's document is the page's, once the script has asked
+            # again with the session.
+            response.headers["Permissions-Policy"] = CAMERA_PERMISSION
+        return response
 
     made = Route(row.path, call, methods=[row.method])
     # Starlette adds HEAD to every GET; the table does not have it.
@@ -65,14 +87,6 @@ def _let_in(caller: Caller, needs: Right) -> None:
     if needs is not Right.ANYONE and caller.kind is not Kind.PAGE:
         raise NotPaired("this page is open to the person at this machine alone")
     caller.require(needs)
-
-
-def _known(service: Daemon) -> _Handler:
-    async def handle(request: Request, error: Exception) -> Response:
-        assert isinstance(error, SignerdError)
-        return await problem_answer(PageRequest(request, service), error)
-
-    return handle
 
 
 def _not_served(service: Daemon) -> _Handler:

@@ -2,6 +2,7 @@
 before a payment to it is asked for.
 """
 
+from asyncio import to_thread
 from base64 import b64encode
 from dataclasses import dataclass
 from datetime import date
@@ -17,6 +18,7 @@ from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
 from signerd import shapes
 from signerd.callers import PAGE
 from signerd.errors import InvalidRequest, NotPinned, UnknownVault
+from signerd.loopback.page.airgap import pictures
 from signerd.loopback.page.home import saying
 from signerd.loopback.page.rendering import PageRequest, Row, render, shaped
 from signerd.loopback.page.rendering import answer as html
@@ -293,8 +295,12 @@ async def pin(asked: PageRequest) -> Response:
 
 async def enrolment(asked: PageRequest) -> Response:
     given = await asked.service.airgap_setup.enrolment(asked.path_id("vault_id"), "coldcard")
-    content = b64encode(given.text.encode()).decode("ascii")
-    return html(render("vaults/enrolment.html", given=given, content=content))
+    series, carried = asked.query("codes"), given.text.encode()
+    if series not in {"", "bbqr", "ur"}:
+        raise InvalidRequest("codes: choose one of the two kinds of codes")
+    frames = await to_thread(pictures, carried, series) if series else ()
+    content = b64encode(carried).decode("ascii")
+    return html(render("vaults/enrolment.html", given=given, content=content, frames=frames))
 
 
 ROWS = (

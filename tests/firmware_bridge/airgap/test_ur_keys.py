@@ -170,7 +170,7 @@ def test_a_key_from_which_no_xpub_can_be_written_is_refused(left_out):
         (whole("crypto-seed", {1: b"0" * 16}), "holds a crypto-seed"),
     ],
 )
-def test_s14_what_is_no_account_for_vaults_says_so(text, said):
+def test_what_is_no_account_for_vaults_says_so(text, said):
     with pytest.raises(Unreadable, match=said):
         Scanner().add(text)
 
@@ -180,7 +180,7 @@ def test_a_message_that_is_too_long_for_keys_is_not_read():
         key_lines("crypto-account", cbor_of({1: MASTER, 9: "x" * 20_000}))
 
 
-def test_s17_an_account_of_another_network_is_refused():
+def test_s14_an_account_of_another_network_is_refused():
     with pytest.raises(WrongNetwork):
         parse_signer_keys([ACCOUNT], Network.REGTEST)
 

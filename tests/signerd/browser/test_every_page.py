@@ -102,6 +102,7 @@ PAGES = (
     Shown("proposal-at-the-device", "/proposals/p-4", at_device),
     Shown("proposal-without-a-cable", "/proposals/p-5/airgap", show_codes),
     Shown("devices", "/devices"),
+    Shown("device-without-a-cable", "/airgap/register", unfold),
     Shown("device-register", "/devices/{device}/register", read_keys),
     Shown("vaults", "/vaults"),
     Shown("vault", f"/vaults/{VAULT_ID}", unfold),

@@ -2,17 +2,15 @@
 a cable.
 """
 
-import base64
-
 import pytest
-from coincurve import PrivateKey
 
 from firmware_bridge import DeviceState
-from multisig import message_hash, profile_account_path
+from multisig import profile_account_path
 from signerd.cli.terminal import Exit
 from tests.support.command import signerd
 from tests.support.desk import NETWORK, VAULT, VAULT_ID
 from tests.support.served import make_outer, served_daemon
+from tests.support.ur_keys import proof
 from tests.support.wallets import ALICE, MALLORY
 
 
@@ -43,12 +41,6 @@ def challenge_of(desk, card) -> str:
     setup, exports = desk.service.airgap_setup, ((card / "keys.txt").read_text(),)
     preview = desk.on_loop(setup.preview, exports)
     return desk.on_loop(setup.challenge, exports, preview.digest).challenge
-
-
-def proof(text: str, signer=ALICE) -> str:
-    key = PrivateKey(signer.private_node(signer.vault_key(NETWORK).origin.path / "0/0").key)
-    signature = key.sign_recoverable(message_hash(text), hasher=None)
-    return base64.b64encode(bytes([39 + signature[64]]) + signature[:64]).decode()
 
 
 def register(desk, card, answer: str, *more: str):

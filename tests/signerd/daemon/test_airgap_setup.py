@@ -6,11 +6,10 @@ from hashlib import sha256
 
 import httpx
 import pytest
-from coincurve import PrivateKey
 
 from firmware_bridge import DeviceState
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
-from multisig import message_hash, profile_account_path
+from multisig import profile_account_path
 from signerd.core.states import State
 from signerd.errors import (
     AddressDiffers,
@@ -23,6 +22,7 @@ from signerd.errors import (
 from tests.support.daemons import daemon_at, until, until_state
 from tests.support.desk import NETWORK, VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
+from tests.support.ur_keys import proof
 from tests.support.wallets import ALICE, MALLORY
 
 pytestmark = pytest.mark.anyio
@@ -50,12 +50,6 @@ def generic_json(signer=ALICE) -> str:
             "bip48_2": {"xpub": str(vault.xpub), "deriv": str(vault.origin.path).replace("h", "'")},
         }
     )
-
-
-def proof(text: str, signer=ALICE, path=None) -> str:
-    key = PrivateKey(signer.private_node(path or signer.vault_key(NETWORK).origin.path / "0/0").key)
-    signature = key.sign_recoverable(message_hash(text), hasher=None)
-    return base64.b64encode(bytes([39 + signature[64]]) + signature[:64]).decode()
 
 
 @pytest.mark.parametrize(

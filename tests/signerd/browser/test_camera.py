@@ -1,0 +1,78 @@
+"""A device's screen before the camera of the page: an animated QR code is filmed, and becomes a signature at
+the platform or a registered key.
+"""
+
+import re
+from itertools import islice
+
+import pytest
+from playwright.sync_api import expect
+
+from firmware_bridge import DeviceState
+from firmware_bridge.airgap import Content, bbqr, ur
+from multisig import Psbt
+from signerd.callers import PAGE
+from signerd.core.states import State
+from tests.support.browser import NARROW, filming, show
+from tests.support.camera import film
+from tests.support.ur_keys import account_of, animated, proof
+from tests.support.wallets import ALICE
+
+
+def shown_by(answer: Psbt, series: str) -> tuple[str, ...]:
+    data = answer.to_bytes()
+    if series == "bbqr":
+        return bbqr.split(data, Content.PSBT, max_characters=300)
+    # From the middle on: no plain part comes again soon.
+    return tuple(islice(ur.split(data, max_fragment=200, first=4), 40))
+
+
+@pytest.mark.parametrize("series", ["bbqr", "ur"])
+def test_an_animated_answer_is_filmed_and_sent(make_desk, chromium, tmp_path, series):
+    desk = make_desk()
+    desk.outer.bridge.state = DeviceState.ABSENT
+    desk.until_state("p-1", State.WAITING_PERSON)
+    service = desk.daemon.service
+    shown = desk.daemon.on_loop(service.proposal, "p-1")
+    desk.daemon.on_loop(service.approve, "p-1", shown.digest, frozenset())
+    given = desk.daemon.on_loop(service.airgap.export, "p-1", PAGE)
+    texts = shown_by(ALICE.sign(Psbt.parse(given.psbt)), series)
+    assert len(texts) > 3
+    film(tmp_path / "screen.y4m", texts)
+    with filming(chromium, tmp_path / "screen.y4m") as desk.browser:
+        context = desk.open_browser(permissions=["camera"], viewport=NARROW)
+        page = context.new_page()
+        show(page, f"{desk.origin}/proposals/p-1/airgap")
+        page.get_by_role("button", name="Read its screen with the camera").click()
+        expect(page.get_by_text("Read whole. Go on below.")).to_be_visible()
+        expect(page.locator("video")).to_be_hidden()
+        page.get_by_role("button", name="Verify and send").click()
+        expect(page.get_by_role("heading", name="Taken")).to_be_visible()
+        desk.until_state("p-1", State.SUBMITTED)
+        context.close()
+
+
+def test_a_device_registers_by_its_screen_and_a_signed_line(make_desk, chromium, tmp_path):
+    desk = make_desk(prepared=False)
+    desk.outer.bridge.state = DeviceState.ABSENT
+    film(tmp_path / "screen.y4m", animated("crypto-account", account_of(ALICE), max_fragment=50, frames=16))
+    with filming(chromium, tmp_path / "screen.y4m") as desk.browser:
+        context = desk.open_browser(permissions=["camera"])
+        page = context.new_page()
+        show(page, f"{desk.origin}/devices")
+        page.get_by_role("link", name="Register a device without a cable").click()
+        page.get_by_role("button", name="Read its screen with the camera").first.click()
+        expect(page.get_by_text("Read whole. Go on below.")).to_be_visible()
+        page.get_by_role("button", name="Read its keys").click()
+        expect(page.get_by_text(str(ALICE.fingerprint)).first).to_be_visible()
+        page.get_by_role("button", name="My device shows these: go on").click()
+        line = page.get_by_text(re.compile(r"^Register signing key ")).inner_text()
+        page.get_by_label("or the signature").fill(proof(line))
+        page.get_by_role("button", name="This is my device: register").click()
+        expect(page.get_by_role("heading", name="Registered")).to_be_visible()
+        context.close()
+    assert desk.daemon.on_loop(registered, desk.daemon.service) == ALICE.fingerprint.hex
+
+
+async def registered(service):
+    return (await service.status()).fingerprint
