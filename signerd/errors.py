@@ -24,7 +24,7 @@
     │                        TooManyStreams · TooManyPrompts · TooManyRequests · HostRefused · OriginRefused
     │                        EntryRefused · PageNotServed · SocketUnusable · DaemonNotRunning · DaemonFailed
     └── SetupError           AlreadyConfigured · AnswerMissing · NotOnThisSystem · NeedsRoot
-                             SystemToolFailed
+                             SystemToolFailed · FileNotWritten
 
 Each leaf has a stable ``code``, a sentence that says what is wrong, and a ``hint`` that says what to do.
 """
@@ -560,3 +560,10 @@ class SystemToolFailed(SetupError):
 
     code = "system-tool-failed"
     default_hint = "Run the command by hand to see what it says."
+
+
+class FileNotWritten(SetupError):
+    """A file that a command was to make for its person. What was there is left as it was."""
+
+    code = "file-not-written"
+    default_hint = "Name another file, in a folder that you may write to."

@@ -48,6 +48,7 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.BackupUnreadable: HTTPStatus.CONFLICT,
         e.BackupLocked: HTTPStatus.CONFLICT,
         e.BackupNotMade: HTTPStatus.CONFLICT,
+        e.FileNotWritten: HTTPStatus.CONFLICT,
         e.FolderNotEmpty: HTTPStatus.CONFLICT,
         e.ConfigMissing: HTTPStatus.SERVICE_UNAVAILABLE,
         e.ConfigInvalid: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -34,7 +34,7 @@ def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
     from signerd.doctor.bundle import bundle as collect
     from signerd.doctor.examining import examine
     from signerd.doctor.finding import Patient
-    from signerd.errors import BackupNotMade
+    from signerd.errors import FileNotWritten
     from signerd.journal.storage import write_new
 
     status, devices = _asked(desk)
@@ -53,7 +53,7 @@ def bundle(desk: Desk, out: Path | None, yes: bool, as_json: bool) -> None:
     try:
         write_new(out, f"{text}\n".encode())
     except OSError as error:
-        raise BackupNotMade(f"{out} cannot be written: {error.strerror}") from error
+        raise FileNotWritten(f"{out} cannot be written: {error.strerror}") from error
 
 
 def _asked(desk: Desk) -> "tuple[Status | None, tuple[DeviceView, ...]]":

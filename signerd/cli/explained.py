@@ -57,6 +57,7 @@ _ERRORS: Mapping[str, str] = MappingProxyType(
         "device-failed": "The device did not do what it was asked. The error has the device's outcome.",
         "device-not-ready": "The device is locked, busy, or in another app.",
         "entry-refused": "The code for the page is wrong, used, or too old.",
+        "file-not-written": "The file that the command makes could not be written.",
         "folder-not-empty": "The state folder is in use, and a backup is restored into an empty one.",
         "host-refused": "A browser called the daemon by a name that is not this machine's.",
         "illegal-event": "The proposal's state does not allow this step.",

@@ -23,7 +23,7 @@ def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
 
     from signerd.account.config import find_config, load_config
     from signerd.cli.naming import pin_named
-    from signerd.errors import BackupNotMade
+    from signerd.errors import FileNotWritten
     from signerd.journal.history import read_pins
     from signerd.journal.storage import write_new
     from signerd.kit.document import kit as document
@@ -35,7 +35,7 @@ def kit(desk: Desk, vault_id: str, out: Path | None, as_json: bool) -> None:
         try:
             write_new(out, html.encode())
         except OSError as error:
-            raise BackupNotMade(f"{out} cannot be written: {error.strerror}") from error
+            raise FileNotWritten(f"{out} cannot be written: {error.strerror}") from error
     if as_json:
         answer(
             {

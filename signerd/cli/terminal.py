@@ -51,6 +51,7 @@ STATUSES: Mapping[type[e.SignerdError], Exit] = MappingProxyType(
         e.DaemonNotRunning: Exit.NOT_RUNNING,
         e.SetupError: Exit.USAGE,
         e.AlreadyConfigured: Exit.STATE,
+        e.FileNotWritten: Exit.STATE,
         e.SystemToolFailed: Exit.FAILED,
     }
 )

@@ -51,16 +51,17 @@ def own_signature(snapshot: Snapshot, around: ReviewContext) -> OwnSignature | N
 def recalled(record: Record, _event: events.Recalled, around: ReviewContext) -> Step:
     """Take a signature of ours that this journal does not hold as made here; nothing where there is none.
 
-    One of some inputs alone counts, too: the platform may hide the others. What lacks is not signed here any
-    more, for whether it was cannot be told.
+    One of some inputs alone counts for every check and limit, too: the platform may hide the others. What
+    lacks is not signed here any more, for whether it was cannot be told. Such a proposal is put aside, and
+    not called delivered.
     """
     found = own_signature(record.snapshot, around)
     if found is None or record.signature is not None or record.state in AT_THE_DEVICE:
         return Step(record)
     psbt_id, psbt = record.psbt_id, record.snapshot.psbt
     signature = Signature(psbt, request_key("submit", psbt_id, psbt))
-    state = TABLE.get((record.state, Move.RECALL), record.state)
     lacks = found.missing and record.snapshot.status is ProposalStatus.PENDING
+    state = TABLE.get((record.state, Move.RECALL_PART if lacks else Move.RECALL), record.state)
     reason = f"{REASON} {_lacking(found.missing)}" if lacks else REASON
     known = replace(record, state=state, signature=signature, approval=None, reason=reason)
     code = policy_code(found.signing.policy)

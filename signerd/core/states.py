@@ -62,6 +62,7 @@ class Move(StrEnum):
     TURNED_DOWN = "turned-down"
     RESTARTED = "restarted"
     RECALL = "recall"
+    RECALL_PART = "recall-part"
     WENT_OUT = "went-out"
     CONFIRM = "confirm"
     EXPIRE = "expire"
@@ -120,6 +121,8 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
         (S.SUBMITTING, M.RESTARTED): S.SIGNED,
         # A restored journal: the platform has our signature, and this machine forgot it.
         **_rows((*UNDECIDED, S.EXPORTED, S.QUARANTINED, S.DECLINED), M.RECALL, S.SUBMITTED),
+        # And some of it: it may be signed, and is not complete by what is shown.
+        **_rows((*UNDECIDED, S.EXPORTED, S.DECLINED), M.RECALL_PART, S.QUARANTINED),
         **_rows(FOLLOWING, M.WENT_OUT, S.BROADCAST),
         **_rows(FOLLOWING, M.CONFIRM, S.CONFIRMED),
         **_rows(FOLLOWING, M.EXPIRE, S.EXPIRED),

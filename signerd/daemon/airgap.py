@@ -35,6 +35,11 @@ from signerd.shapes import ExportedPsbt, ProposalLine
 if TYPE_CHECKING:
     from firmware_bridge.errors import BridgeError
 
+# What was exported after the backup, the journal cannot know; the checks and the person look at it anew.
+FORGOTTEN = (
+    "This machine's memory was restored from a backup. If you exported it after that backup: approve it and "
+    "export it again (`signerd export ID`), then bring this very file. It need not be signed again."
+)
 # A name for the file, where the vault has none.
 PROFILE_LABEL = "profile"
 
@@ -127,7 +132,10 @@ class Airgap:
         if waiting or signed:
             return waiting or signed
         if not found:
-            raise NotExported("this transaction was not exported here, so that no answer to it is taken")
+            raise NotExported(
+                "this transaction was not exported here, so that no answer to it is taken",
+                hint=None if self.journal.restored is None else FORGOTTEN,
+            )
         record = found[-1]
         raise IllegalEvent(
             f"the proposal {record.psbt_id} is over ({state_words(record.state)}): its answer is not taken",

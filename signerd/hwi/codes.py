@@ -124,6 +124,7 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.NotOnThisSystem: Code.UNKNOWN_ERROR,
         e.NeedsRoot: Code.UNKNOWN_ERROR,
         e.SystemToolFailed: Code.UNKNOWN_ERROR,
+        e.FileNotWritten: Code.UNKNOWN_ERROR,
         e.FolderNotEmpty: Code.UNKNOWN_ERROR,
         e.BackupNotMade: Code.UNKNOWN_ERROR,
         e.BackupLocked: Code.UNKNOWN_ERROR,

@@ -44,3 +44,4 @@ def test_where_it_cannot_be_written_it_says_so(state, tmp_path):
     ended = signerd("kit", VAULT_ID, "--out", str(tmp_path / "absent" / "kit.html"), state=state)
     assert ended.status == Exit.STATE
     assert "cannot be written" in ended.err
+    assert "[file-not-written]" in ended.err

@@ -22,6 +22,7 @@ from signerd.errors import (
     StaleApproval,
     UnknownProposal,
 )
+from tests.signerd.journal.test_journal import NOW, open_one
 from tests.support.bills import bill
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import VAULT, snapshot_of, spend
@@ -156,6 +157,24 @@ async def test_s19_an_answer_to_what_was_not_exported_is_refused_in_words(prepar
         for other in (bill(), spend(fee=1_001), more):
             with pytest.raises(NotExported, match="not exported here"):
                 await daemon.airgap.answer(signed(other), TERMINAL)
+
+
+async def test_after_a_restore_the_file_that_was_signed_before_is_taken_once_it_is_exported_again(
+    prepared, platform, bridge
+):
+    with open_one(prepared) as journal:
+        journal.restore(NOW)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await until(lambda: not daemon.journal.behind())
+        # Exported after the backup, and signed: the journal knows nothing of it.
+        file = signed(Psbt.parse(request_bytes(spend(), VAULT)))
+        with pytest.raises(NotExported) as refused:
+            await daemon.airgap.answer(file, TERMINAL)
+        assert "export it again" in refused.value.hint
+        await exported(daemon)
+        await daemon.airgap.answer(file, TERMINAL)
+        await until_state(daemon, "p-1", State.SUBMITTED)
 
 
 async def test_an_answer_to_what_was_declined_is_not_taken(prepared, platform, bridge):

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from multisig import Psbt
 from signerd.core.audit import first_fault
-from signerd.core.events import Answered, Approved, Exported
+from signerd.core.events import Answered, Approved, Exported, Refused
 from signerd.core.states import State
-from signerd.errors import NotCaughtUp
+from signerd.errors import IllegalEvent, NotCaughtUp
 from tests.signerd.journal.test_journal import NOW, open_one, prepared
 from tests.support.backups import approve
 from tests.support.desk import VAULT, signed_by
@@ -89,6 +90,22 @@ def test_what_was_signed_since_counts_as_signed_for_the_same_payment_and_for_lim
         assert "paid-twice" in journal.review("p-3").to_acknowledge
         assert [spent.psbt_id for spent in journal._book.spent()] == ["p-2"]
         assert journal.recall(with_our_signature((2,), "p-2")) is None
+
+
+@pytest.mark.parametrize("psbt_id", ["p-1", "p-2"])
+def test_one_with_a_part_of_our_signatures_is_set_aside_and_counts_as_signed(folder, psbt_id):
+    with open_one(folder) as journal:
+        shown = shop((1, 2), psbt_id=psbt_id)
+        part = ALICE.sign(Psbt.parse(shown.psbt), inputs=[0]).to_bytes()
+        record = journal.recall(replace(shown, psbt=part, collected=1)).record
+        assert record.state is State.QUARANTINED
+        assert "none for inputs 1" in record.reason
+        journal.caught_up(1, [VAULT.verification_code])
+        journal.poll(shop((3,), psbt_id="p-3"))
+        assert "paid-twice" in journal.review("p-3").to_acknowledge
+        assert [spent.psbt_id for spent in journal._book.spent()] == [psbt_id]
+        with pytest.raises(IllegalEvent):
+            journal.decide(psbt_id, Refused("no"))
 
 
 def test_one_that_is_known_as_waiting_is_signed_then(folder):
