@@ -44,4 +44,5 @@ def test_where_it_cannot_be_written_it_says_so(state, tmp_path):
     ended = signerd("kit", VAULT_ID, "--out", str(tmp_path / "absent" / "kit.html"), state=state)
     assert ended.status == Exit.STATE
     assert "cannot be written" in ended.err
-    assert "[file-not-written]" in ended.err
+    told = signerd("kit", VAULT_ID, "--out", str(tmp_path / "absent" / "kit.html"), "--json", state=state)
+    assert told.error["code"] == "file-not-written"

@@ -45,7 +45,8 @@ def test_a_signature_of_some_inputs_counts_and_the_rest_is_said():
     whole = shown()
     part = replace(whole, psbt=ALICE.sign(Psbt.parse(whole.psbt), inputs=[1]).to_bytes())
     step = decide(record_of(part), events.Recalled(), review_context())
-    assert step.record.state is State.SUBMITTED
+    assert step.record.state is State.QUARANTINED
+    assert step.record.signature is not None
     assert [note.kind for note in step.notes] == ["recalled", "signed"]
     (told,) = (effect.sentence for effect in step.effects)
     assert step.record.reason == told
