@@ -12,6 +12,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -64,6 +65,9 @@ NODES_WORDS = {
     RefusalCode.TOO_LARGE: (-26, "tx-size"),
 }
 ESTIMATES = {"1": 12.345, "2": 12.345, "3": 8.0, "6": 4.0, "25": 2.001, "144": 1.0, "1008": 1.0}
+
+# What is nowhere is looked for in every block again.
+_transactions = cache(split_block)
 
 Twist = Callable[[httpx.Response], httpx.Response]
 
@@ -208,7 +212,7 @@ class Explorer(httpx.BaseTransport):
         known = self._chain.transaction(txid)
         if known is not None:
             return known.transaction
-        stored = (each for raw in self._chain._store.blocks() for each in split_block(raw))
+        stored = (each for raw in self._chain._store.blocks() for each in _transactions(raw))
         return next((each for each in stored if each.txid == txid), None)
 
     def status(self, txid: str) -> httpx.Response:
