@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-from tests.support.paged import Markup, whole
+from tests.support.paged import Markup, Tag, whole
 from tests.support.platform import PASSWORD
 
 SAME_SITE = {"Sec-Fetch-Site": "same-origin"}
@@ -72,6 +72,10 @@ class Forms(HTMLParser):
             self._select = None
 
 
+def _line(tag: Tag) -> str:
+    return " ".join(tag.words.split())
+
+
 @dataclass
 class Visitor:
     """A browser of one person. ``page``: what it shows."""
@@ -88,6 +92,23 @@ class Visitor:
     @property
     def words(self) -> str:
         return self.page.words
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What stands in lists of facts, by name."""
+        names, values = self.page.all("dt"), self.page.all("dd")
+        return {_line(name): _line(value) for name, value in zip(names, values, strict=True)}
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The cells of the page's tables, without their heads."""
+        found: list[list[str]] = []
+        for tag in self.page.tags:
+            if tag.name == "tr":
+                found.append([])
+            elif tag.name == "td" or (tag.name == "th" and tag.attributes.get("scope") == "row"):
+                found[-1].append(_line(tag))
+        return [cells for cells in found if cells]
 
     def open(self, path: str, status: int = 200) -> "Visitor":
         return self._take(self.http.get(path, follow_redirects=True), status)
@@ -113,6 +134,18 @@ class Visitor:
         for name, value in sent:
             data.setdefault(name, []).append(value)
         answer = self.http.post(action, data=data, headers=SAME_SITE, follow_redirects=True)
+        return self._take(answer, status)
+
+    def post_one(self, action: str, /, status: int = 200, **typed: str) -> "Visitor":
+        """Sends what is typed alone, as a form of the page that is sent there: one of several, or none that
+        this person is shown.
+        """
+        token = next(
+            (value for form in Forms(self.html).found for name, value in form.fields if name == "form_token"),
+            "",
+        )
+        sent = {"form_token": token, **typed}
+        answer = self.http.post(action, data=sent, headers=SAME_SITE, follow_redirects=True)
         return self._take(answer, status)
 
     def confirm(self, action: str, status: int = 200, **typed: str) -> "Visitor":

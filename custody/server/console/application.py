@@ -10,7 +10,20 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from custody.pages.assets import Assets
 from custody.pages.headers import HEADERS
-from custody.server.console import account, home, live, sign_in
+from custody.server.console import (
+    account,
+    audit,
+    changes,
+    home,
+    live,
+    members,
+    onboarding,
+    programs,
+    roles,
+    sign_in,
+    webhooks,
+    workspace,
+)
 from custody.server.console.rendering import STATIC
 from custody.server.console.table import Row, on_custody_error, on_http_error, route
 from custody.server.domain.errors import CustodyError
@@ -20,6 +33,14 @@ ROWS: tuple[Row, ...] = (
     *sign_in.ROWS,
     *home.ROWS,
     *account.ROWS,
+    *members.ROWS,
+    *roles.ROWS,
+    *workspace.ROWS,
+    *changes.ROWS,
+    *webhooks.ROWS,
+    *programs.ROWS,
+    *audit.ROWS,
+    *onboarding.ROWS,
 )
 ASSETS = Assets(STATIC, ("console.js",))
 

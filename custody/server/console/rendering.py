@@ -56,6 +56,7 @@ TEMPLATES = Templates(
         "qr": qr_image,
         "status_words": lambda status: STATUS_WORDS[status],
         "permission_words": lambda name: PERMISSION_WORDS[name],
+        "plain": plain,
         "short": lambda text: plain(text)[:SHORT_ID],
     },
 )
@@ -75,4 +76,5 @@ TEMPLATES.environment.globals["sections"] = (
     ("Programs", "programs", ("MANAGE_USERS", "MANAGE_WORKSPACE")),
     ("Webhooks", "webhooks", ("MANAGE_WORKSPACE",)),
     ("Audit log", "audit", ("VIEW_LOGS",)),
+    ("Workspace", "workspace", ("MANAGE_WORKSPACE",)),
 )

@@ -17,7 +17,14 @@ from custody.pages.headers import HEADERS
 from custody.pages.rendering import FORM, Fields
 from custody.server.console import session
 from custody.server.console.visit import Visit, WaitsForSecondPerson
-from custody.server.domain.errors import CustodyError, Invalid, NotFound, TokenExpired, Unauthenticated
+from custody.server.domain.errors import (
+    CustodyError,
+    Invalid,
+    NotFound,
+    SecondPersonNeeded,
+    TokenExpired,
+    Unauthenticated,
+)
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.step_up import Asked
 from custody.server.web.endpoint import services_of
@@ -128,6 +135,9 @@ def _answer(row: Row, visit: Visit) -> Response:
     except WaitsForSecondPerson:
         return visit.go(f"{visit.here.path}/changes", "It waits for a second person. Nothing is changed yet.")
     except CustodyError as error:
+        if isinstance(error, SecondPersonNeeded) and row.review is not None:
+            visit.problem = error
+            return _shown_back(visit, row.review(visit), None)
         is_over = isinstance(error, Unauthenticated | TokenExpired) and not row.is_open
         if row.again is None or is_over:
             raise
@@ -155,10 +165,14 @@ def _before(row: Row, visit: Visit) -> Response | None:
     if has_confirmed and asked is None:
         return None
     visit.problem = problem
+    return _shown_back(visit, review or Review("Confirm that it is you", (), "Go on"), asked)
+
+
+def _shown_back(visit: Visit, review: Review, asked: Asked | None) -> Response:
+    """Where another person is needed, with the button that asks for one."""
+    form = visit.form
     kept = [(name, value) for name in form.values if name not in FRAME_FIELDS for value in form.every(name)]
-    template = "confirm.html" if review is None else review.template
-    shown = review or Review("Confirm that it is you", (), "Go on")
-    return visit.page(template, review=shown, kept=kept, asked=asked, here="")
+    return visit.page(review.template, review=review, kept=kept, asked=asked, here="")
 
 
 def _prove(visit: Visit) -> None:

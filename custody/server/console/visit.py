@@ -34,8 +34,8 @@ _RUNNERS: Mapping[tuple[str, str], Runner] = {
 _ANSWERS: Mapping[tuple[str, str], TypeAdapter[Any]] = {
     (endpoint.method, endpoint.path): TypeAdapter(endpoint.answers) for endpoint in ENDPOINTS
 }
-
-
+# Of a record's number (64 bits), so that it is one.
+_DIGITS = 19
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -116,6 +116,13 @@ class Visit:
 
     def query(self, name: str, default: str = "") -> str:
         return self.request.query_params.get(name, default)
+
+    def number(self, name: str) -> int:
+        """A record's number that the form sent. Raises Invalid."""
+        text = self.form.one(name)
+        if not (text.isascii() and text.isdecimal() and len(text) < _DIGITS):
+            raise Invalid.at(f"/{name}", "Choose one of the list.")
+        return int(text)
 
     def path_param(self, name: str) -> Any:
         return self.request.path_params[name]

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
-from custody.schemas.common import NullString
+from custody.schemas.common import NullString, NullTime
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -187,4 +187,5 @@ def _record(user: User, role: wire.Role, *, can_sign: bool) -> wire.Member:
         surname=NullString.of(user.surname),
         role=role,
         can_sign=can_sign,
+        last_login=NullTime.of(user.last_login_at),
     )

@@ -1,0 +1,112 @@
+"""What a pending change would do, in words: its title, and each thing that it names."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from custody.schemas.changes import Change
+from custody.schemas.users import PermissionName
+from custody.server.console.rendering import PERMISSION_WORDS
+
+_CYCLES: Final = {"W": "each week", "M": "each month"}
+
+# By the path of the call that waits.
+TITLES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        f"/api/v1/{name}": words
+        for name, words in {
+            "add-perm-to-role": "Add a permission to a role",
+            "remove-perm-from-role": "Take a permission from a role",
+            "create-role": "Make a role",
+            "update-role": "Change a role's name",
+            "delete-role": "Delete a role",
+            "update-role-policies": "Change a role's spending limit",
+            "update-vault": "Change a vault's spending limit",
+            "update-vault-controls": "Change what bounds a vault",
+            "revoke-key": "Revoke a signing key",
+            "invite-to-workspace": "Invite a person",
+            "add-workspace-to-user": "Add a colleague to the workspace",
+            "change-user-role": "Give a member another role",
+            "remove-user-from-workspace": "Remove a member",
+            "create-workspace": "Make a workspace",
+            "add-whitelist-address": "Add an address to the address book",
+            "rename-whitelist-address": "Rename an address of the address book",
+            "remove-whitelist-address": "Remove an address from the address book",
+            "create-webhook": "Make a webhook",
+            "update-webhook": "Change a webhook",
+            "delete-webhook": "Delete a webhook",
+            "create-service-account": "Make an account for a program",
+            "update-service-account": "Change a program's account",
+            "update-second-person-rule": "Change the rule of the second person",
+        }.items()
+    }
+)
+# What a field of such a call is called. Where the workspace and the organisation are, the page says.
+FIELDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "name": "Name",
+        "description": "Description",
+        "role_id": "Role",
+        "role_uid": "Role",
+        "role_name": "Role whose members confirm",
+        "user_uuid": "Person",
+        "vault_id": "Vault",
+        "rule_name": "Permission",
+        "permissions": "Permissions",
+        "rights": "Rights",
+        "networks": "Networks",
+        "transaction_limit": "Limit in BTC",
+        "new_transaction_limit": "Limit in BTC",
+        "cycle_period": "The sum begins anew",
+        "cycle_day": "On day",
+        "only_address_book": "Pay addresses of the book alone",
+        "maker_may_approve": "Whoever proposed may approve",
+        "invited_email": "E-mail address",
+        "address": "Address",
+        "uid": "Entry of the address book",
+        "url": "Address on the Internet",
+        "kinds": "Events",
+        "enabled": "Switched on",
+        "rotate_secret": "Make a new secret",
+        "webhook_id": "Webhook",
+        "service_account_id": "Program",
+        "expires_at": "Ends",
+        "is_on": "Switched on",
+        "key_id": "Key",
+        "reason": "Why",
+        "cooling_off_hours": "Hours of cooling off",
+        "network": "Network",
+        "force": "Even where a vault keeps too few signers",
+    }
+)
+# Who asks from where.
+UNSAID: Final = frozenset(
+    {"workspace_id", "workspace_context", "org_id", "creator_workspace_id", "creator_org_uuid"}
+)
+
+
+def title_of(change: Change) -> str:
+    return TITLES.get(change.path, "A change")
+
+
+def facts_of(change: Change, names: Mapping[str, Callable[[Any], str]]) -> list[tuple[str, str]]:
+    """``names``: by field, what gives a record its name."""
+    return [
+        (FIELDS.get(field, field.replace("_", " ")), _words(field, value, names))
+        for field, value in change.body.items()
+        if field not in UNSAID
+    ]
+
+
+def _words(field: str, value: Any, names: Mapping[str, Callable[[Any], str]]) -> str:
+    if field in names:
+        return names[field](value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return "; ".join(_words(field, each, names) for each in value) or "none"
+    if field == "cycle_period":
+        return _CYCLES.get(str(value), str(value))
+    if value in set(PermissionName):
+        return PERMISSION_WORDS[PermissionName(value)]
+    return str(value)

@@ -1,0 +1,198 @@
+"""The members of a workspace: invited, added, given another role, removed; and leaving it oneself."""
+
+from starlette.responses import Response
+
+from custody.schemas.users import Member, RoleDetails
+from custody.server.console.table import Review, Row
+from custody.server.console.visit import Visit
+from custody.server.domain.errors import Invalid, NotFound
+
+AT_ONCE = "It counts at once, for every page and every program of theirs."
+
+
+def name_of(member: Member) -> str:
+    """As colleagues know them."""
+    named = " ".join(part.value for part in (member.first_name, member.surname) if part.valid and part.value)
+    return f"{named} ({member.email})" if named else member.email
+
+
+def members(visit: Visit) -> Response:
+    place = visit.here
+    return visit.page(
+        "members/members.html",
+        here="members",
+        members=_members(visit) if place.may("MANAGE_USERS") else [],
+        roles=_roles(visit),
+        invitations=_invitations(visit),
+        colleagues=_colleagues(visit),
+        name_of=name_of,
+    )
+
+
+def member_page(visit: Visit) -> Response:
+    found = _member(visit)
+    return visit.page(
+        "members/member.html", here="members", member=found, name=name_of(found), roles=_roles(visit)
+    )
+
+
+def _members(visit: Visit) -> list[Member]:
+    found: list[Member] = visit.get("get-users-from-workspace", workspace_id=visit.here.id)
+    return found
+
+
+def _roles(visit: Visit) -> list[RoleDetails]:
+    if not visit.here.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
+        return []
+    found: list[RoleDetails] = visit.get("get-roles-and-perms-detailed", workspace_id=visit.here.id)
+    return found
+
+
+def _invitations(visit: Visit) -> object:
+    if not visit.here.may("MANAGE_USERS"):
+        return []
+    return visit.get("get-pending-workspace-invites", workspace_id=visit.here.id)
+
+
+def _colleagues(visit: Visit) -> list[Member]:
+    """Members of the organisation's other workspaces that the person may look into, who are not here yet."""
+    place = visit.here
+    if not place.may("MANAGE_WORKSPACE") or not place.may("MANAGE_USERS"):
+        return []
+    here = {member.uuid for member in _members(visit)}
+    found: dict[int, Member] = {}
+    for entry in place.organisation.workspaces.workspaces:
+        permitted = {permission.rule_name for permission in entry.role.perm}
+        if entry.workspace_info.uid != place.id and "MANAGE_USERS" in permitted:
+            others = visit.get("get-users-from-workspace", workspace_id=entry.workspace_info.uid)
+            found |= {other.uuid: other for other in others if other.uuid not in here}
+    return list(found.values())
+
+
+def _member(visit: Visit) -> Member:
+    """Raises NotFound."""
+    for member in _members(visit):
+        if member.uuid == visit.path_param("user_id"):
+            return member
+    raise NotFound("There is no such member in this workspace.")
+
+
+def _role(visit: Visit) -> RoleDetails:
+    """Raises Invalid."""
+    wanted = visit.number("role_id")
+    for role in _roles(visit):
+        if role.role_id == wanted:
+            return role
+    raise Invalid.at("/role_id", "Choose one of the roles of this workspace.")
+
+
+# --- inviting and adding ------------------------------------------------------------------------------------
+
+
+def review_invitation(visit: Visit) -> Review:
+    facts = (("E-mail address", visit.form.one("invited_email")), ("Role", _role(visit).name))
+    warning = "Whoever reads that mailbox can take the place. The invitation is open for seven days."
+    return Review("Invite this person?", facts, "Invite", warning)
+
+
+def invite(visit: Visit) -> Response:
+    place = visit.here
+    visit.post(
+        "invite-to-workspace",
+        invited_email=visit.form.one("invited_email"),
+        workspace_context=place.id,
+        org_id=place.organisation.org_id,
+        role_id=visit.number("role_id"),
+    )
+    return visit.go(f"{place.path}/members", "The invitation is on its way.")
+
+
+def revoke_invitation(visit: Visit) -> Response:
+    visit.post("revoke-invite", workspace_id=visit.here.id, invite_id=visit.form.one("invite_id"))
+    return visit.go(f"{visit.here.path}/members", "The invitation is taken back.")
+
+
+def review_adding(visit: Visit) -> Review:
+    wanted = visit.number("user_id")
+    names = [name_of(each) for each in _colleagues(visit) if each.uuid == wanted]
+    if not names:
+        raise Invalid.at("/user_id", "Choose a person of your organisation who is no member yet.")
+    facts = (("Person", names[0]), ("Role", _role(visit).name))
+    return Review("Add this person?", facts, "Add")
+
+
+def add(visit: Visit) -> Response:
+    place = visit.here
+    visit.post(
+        "add-workspace-to-user",
+        workspace_id=place.id,
+        user_uuid=visit.number("user_id"),
+        role_uid=visit.number("role_id"),
+        creator_workspace_id=place.id,
+        creator_org_uuid=place.organisation.org_id,
+    )
+    return visit.go(f"{place.path}/members", "The person is a member now.")
+
+
+# --- one member ---------------------------------------------------------------------------------------------
+
+
+def review_role(visit: Visit) -> Review:
+    found = _member(visit)
+    facts = (("Member", name_of(found)), ("Role until now", found.role.name), ("New role", _role(visit).name))
+    return Review("Give this member another role?", facts, "Change the role", AT_ONCE)
+
+
+def change_role(visit: Visit) -> Response:
+    visit.post(
+        "change-user-role",
+        workspace_id=visit.here.id,
+        user_uuid=visit.path_param("user_id"),
+        role_id=visit.number("role_id"),
+        force=visit.form.ticked("force"),
+    )
+    return visit.go(f"{visit.here.path}/members", "The role is changed.")
+
+
+def review_removal(visit: Visit) -> Review:
+    found = _member(visit)
+    facts = (("Member", name_of(found)), ("Role", found.role.name))
+    return Review("Remove this member?", facts, "Remove", AT_ONCE)
+
+
+def remove(visit: Visit) -> Response:
+    visit.post(
+        "remove-user-from-workspace",
+        workspace_id=visit.here.id,
+        user_uuid=visit.path_param("user_id"),
+        force=visit.form.ticked("force"),
+    )
+    return visit.go(f"{visit.here.path}/members", "The member is removed.")
+
+
+# --- oneself ------------------------------------------------------------------------------------------------
+
+
+def review_leaving(visit: Visit) -> Review:
+    place = visit.here
+    facts = (("Workspace", place.name), ("Organisation", place.organisation.org_name))
+    return Review("Leave this workspace?", facts, "Leave", "Only an administrator can let you in again.")
+
+
+def leave(visit: Visit) -> Response:
+    visit.post("leave-workspace", workspace_id=visit.here.id, force=visit.form.ticked("force"))
+    return visit.go("/console/", "You left the workspace.")
+
+
+_HERE = "/w/{workspace_id:int}/members"
+_ONE = _HERE + "/{user_id:int}"
+ROWS = (
+    Row("GET", _HERE, members),
+    Row("POST", _HERE + "/invite", invite, again=members, review=review_invitation, steps_up=True),
+    Row("POST", _HERE + "/revoke", revoke_invitation, again=members),
+    Row("POST", _HERE + "/add", add, again=members, review=review_adding, steps_up=True),
+    Row("POST", _HERE + "/leave", leave, again=members, review=review_leaving, steps_up=True),
+    Row("GET", _ONE, member_page),
+    Row("POST", _ONE + "/role", change_role, again=member_page, review=review_role, steps_up=True),
+    Row("POST", _ONE + "/remove", remove, again=member_page, review=review_removal, steps_up=True),
+)

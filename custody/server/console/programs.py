@@ -1,0 +1,147 @@
+"""Accounts of programs: their rights, networks and end; their secrets; ended at once."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from custody.schemas.service_accounts import DEFAULT_OVERLAP_HOURS, ServiceAccount
+from custody.schemas.users import PermissionName
+from custody.server.console.rendering import PERMISSION_WORDS
+from custody.server.console.table import Review, Row
+from custody.server.console.visit import Visit
+from custody.server.domain.errors import Invalid, NotFound
+
+STATES = {
+    "WAITING": "has no secret yet",
+    "ACTIVE": "active",
+    "IDLE": "idle: its maker is no member any more",
+    "EXPIRED": "ended",
+    "REVOKED": "revoked",
+}
+
+
+def programs(visit: Visit) -> Response:
+    return visit.page("programs/programs.html", here="programs", programs=_all(visit), states=STATES)
+
+
+def new_page(visit: Visit) -> Response:
+    return visit.page("programs/new.html", here="programs", permissions=PERMISSION_WORDS)
+
+
+def program_page(visit: Visit) -> Response:
+    return visit.page(
+        "programs/program.html",
+        here="programs",
+        program=_one(visit),
+        states=STATES,
+        permissions=PERMISSION_WORDS,
+        overlap=DEFAULT_OVERLAP_HOURS,
+    )
+
+
+def _all(visit: Visit) -> list[ServiceAccount]:
+    found: list[ServiceAccount] = visit.get("service-accounts", workspace_id=visit.here.id)
+    return found
+
+
+def _one(visit: Visit) -> ServiceAccount:
+    """Raises NotFound."""
+    for program in _all(visit):
+        if program.service_account_id == visit.path_param("program_id"):
+            return program
+    raise NotFound("There is no such program in this workspace.")
+
+
+def _typed(visit: Visit) -> dict[str, Any]:
+    """What the form says of the account, as the platform takes it. A day ends at its last second in UTC."""
+    form = visit.form
+    day = form.one("expires_on")
+    return {
+        "name": form.one("name"),
+        "rights": list(form.every("rights")),
+        "networks": form.one("networks").split(),
+        "expires_at": f"{day}T23:59:59Z" if day else "",
+    }
+
+
+def _facts(visit: Visit) -> tuple[tuple[str, object], ...]:
+    """Raises Invalid."""
+    form = visit.form
+    try:
+        rights = "; ".join(PERMISSION_WORDS[PermissionName(each)] for each in form.every("rights"))
+    except ValueError:
+        raise Invalid.at("/rights", "Choose rights of the list.") from None
+    return (
+        ("Name", form.one("name")),
+        ("Rights", rights or "none"),
+        ("It calls from", ", ".join(form.one("networks").split())),
+        ("It ends on", form.one("expires_on")),
+    )
+
+
+def review_new(visit: Visit) -> Review:
+    warning = "It acts in your name, with these of your rights, and within your limits."
+    return Review("Make this account?", _facts(visit), "Make the account", warning)
+
+
+def create(visit: Visit) -> Response:
+    made = visit.post("create-service-account", workspace_id=visit.here.id, **_typed(visit))
+    return visit.go(
+        f"{visit.here.path}/programs/{made.service_account_id}", "The account is there. Make its secret."
+    )
+
+
+def review_change(visit: Visit) -> Review:
+    return Review("Change this account?", _facts(visit), "Change the account")
+
+
+def change(visit: Visit) -> Response:
+    number = visit.path_param("program_id")
+    visit.post(
+        "update-service-account", workspace_id=visit.here.id, service_account_id=number, **_typed(visit)
+    )
+    return visit.go(f"{visit.here.path}/programs/{number}", "The account is changed.")
+
+
+def review_secret(visit: Visit) -> Review:
+    facts = (
+        ("Program", _one(visit).name),
+        ("The secret before it stays good for", f"{visit.number('overlap_hours')} hours"),
+    )
+    return Review("Make a new secret?", facts, "Make a new secret", "It is shown once.")
+
+
+def issue_secret(visit: Visit) -> Response:
+    issued = visit.post(
+        "issue-service-secret",
+        workspace_id=visit.here.id,
+        service_account_id=visit.path_param("program_id"),
+        overlap_hours=visit.number("overlap_hours"),
+    )
+    return visit.page("programs/secret.html", here="programs", issued=issued)
+
+
+def review_end(visit: Visit) -> Review:
+    return Review("Revoke this account?", (("Program", _one(visit).name),), "Revoke", "At once and for good.")
+
+
+def revoke(visit: Visit) -> Response:
+    visit.post(
+        "revoke-service-account",
+        workspace_id=visit.here.id,
+        service_account_id=visit.path_param("program_id"),
+    )
+    return visit.go(f"{visit.here.path}/programs", "The account is revoked.")
+
+
+_HERE = "/w/{workspace_id:int}/programs"
+_ONE = _HERE + "/{program_id:int}"
+ROWS = (
+    Row("GET", _HERE, programs),
+    Row("GET", _HERE + "/new", new_page),
+    Row("POST", _HERE + "/new", create, again=new_page, review=review_new, steps_up=True),
+    Row("GET", _ONE, program_page),
+    Row("POST", _ONE + "/change", change, again=program_page, review=review_change, steps_up=True),
+    Row("POST", _ONE + "/secret", issue_secret, again=program_page, review=review_secret, steps_up=True),
+    Row("POST", _ONE + "/revoke", revoke, again=program_page, review=review_end, steps_up=True),
+)

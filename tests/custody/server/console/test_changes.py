@@ -1,0 +1,90 @@
+"""Changes that need a second person, by the console: asked for, shown in words, confirmed, declined."""
+
+import pytest
+
+from custody.server.console.change_words import FIELDS, TITLES, UNSAID
+from custody.server.web.routes import ENDPOINTS
+from tests.support.custody import ok
+
+SECOND_PERSON = [row for row in ENDPOINTS if row.needs_second_person]
+
+
+@pytest.fixture
+def here(desk):
+    return f"/console/w/{desk.workspace_id}"
+
+
+@pytest.fixture
+def two(desk, browse):
+    """Two administrators, with the rule on."""
+    roles = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=desk.workspace_id))
+    (role_id,) = [role["RoleId"] for role in roles if role["Name"] == "Administrator"]
+    ids = {"workspace_id": desk.workspace_id, "user_uuid": desk.user_ids["alice"], "role_id": role_id}
+    ok(desk.admin.post("/api/v1/change-user-role", ids))
+    path = f"/console/w/{desk.workspace_id}/changes"
+    admin = browse("admin").open(path)
+    admin.send(f"{path}/rule", is_on="yes", role_name="Administrator", cooling_off_hours="24")
+    admin.confirm(f"{path}/rule")
+    assert "The rule is on." in admin.words
+    return admin, browse("alice")
+
+
+def ask(admin, here, name="Payers"):
+    """A role with a limit, which needs a second person."""
+    admin.open(f"{here}/roles/new").send(
+        f"{here}/roles/new", name=name, transaction_limit="1", cycle_period="M", cycle_day="1",
+        repeated=(("permissions", "VIEW_BALANCES"),),
+    )  # fmt: skip
+    admin.confirm(f"{here}/roles/new", status=409)
+    assert "In this organisation a second person" in admin.words
+    return admin.send(f"{here}/roles/new", button="ask_second_person")
+
+
+@pytest.mark.parametrize("row", SECOND_PERSON, ids=lambda row: row.path.rpartition("/")[2])
+def test_every_call_that_can_wait_has_words(row):
+    assert row.path in TITLES
+    assert row.takes is not None
+    assert set(row.takes.model_fields) - UNSAID <= set(FIELDS)
+
+
+def test_no_words_are_of_a_call_that_there_is_not():
+    assert set(TITLES) == {row.path for row in SECOND_PERSON}
+
+
+def test_a_change_is_asked_for_shown_in_words_and_confirmed_after_cooling(desk, here, two):
+    admin, alice = two
+    ask(admin, here)
+    assert (admin.url, "Nothing is changed yet" in admin.words) == (f"{here}/changes", True)
+    assert "You asked for it: another member confirms it." in admin.words
+    alice.open(f"{here}/changes")
+    assert (alice.facts["Name"], alice.facts["Limit in BTC"]) == ("Payers", "1")
+    assert (alice.facts["Permissions"], alice.facts["Asked for by"]) == (
+        "See balances and payments",
+        "admin@example.org",
+    )
+    assert "cooling off until 2 Mar 2026, 12:00 UTC" in alice.words
+    alice.send(f"{here}/changes/confirm").confirm(f"{here}/changes/confirm", status=409)
+    assert "cooling off" in alice.page.all("div", role="alert")[0].words
+    desk.later(hours=25)
+    alice.sign_in("alice@example.org").open(f"{here}/changes")
+    alice.send(f"{here}/changes/confirm").confirm(f"{here}/changes/confirm")
+    assert ["Make a role", "admin@example.org", "confirmed by alice@example.org"] in [
+        cells[:3] for cells in alice.rows
+    ]
+    assert "Payers" in alice.open(f"{here}/roles").words
+
+
+def test_a_change_is_declined_with_a_reason(here, two):
+    admin, alice = two
+    ask(admin, here)
+    alice.open(f"{here}/changes").send(f"{here}/changes/decline", reason="<b>Too much</b>")
+    assert "declined by alice@example.org: <b>Too much</b>" in alice.rows[0]
+
+
+def test_the_rule_is_switched_off_by_two(here, two):
+    admin, _ = two
+    admin.open(f"{here}/changes")
+    rule = f"{here}/changes/rule"
+    admin.post_one(rule, role_name="Administrator", cooling_off_hours="0").confirm(rule, status=409)
+    admin.send(rule, button="ask_second_person")
+    assert admin.facts["Switched on"] == "no"

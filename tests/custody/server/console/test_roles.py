@@ -1,0 +1,83 @@
+"""Roles and limits by the console."""
+
+import pytest
+
+from custody.schemas.users import PermissionName
+from custody.server.console.rendering import PERMISSION_WORDS
+from tests.support.custody import ok
+
+
+@pytest.fixture
+def here(desk):
+    return f"/console/w/{desk.workspace_id}/roles"
+
+
+def roles_of(desk):
+    found = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=desk.workspace_id))
+    return {role["Name"]: role for role in found}
+
+
+def make(person, here, name="Payer", **changes):
+    typed = {"transaction_limit": "0.5", "cycle_period": "W", "cycle_day": "2", **changes}
+    chosen = (("permissions", "PAYMENT_INIT"), ("permissions", "VIEW_BALANCES"))
+    return person.open(f"{here}/new").send(f"{here}/new", name=name, repeated=chosen, **typed)
+
+
+def test_every_permission_has_words():
+    assert set(PERMISSION_WORDS) == set(PermissionName)
+
+
+def test_a_role_is_made_shown_back_and_deleted(desk, browse, here):
+    person = make(browse("admin"), here)
+    assert person.facts["Each member may move"] == "0.5 BTC"
+    assert person.facts["The sum begins anew"] == "each week, from Tuesday"
+    assert "Payer" not in roles_of(desk)
+    person.confirm(f"{here}/new")
+    made = roles_of(desk)["Payer"]
+    assert {each["RuleName"] for each in made["Perm"]} == {"PAYMENT_INIT", "VIEW_BALANCES"}
+    assert (made["TransactionLimit"], made["CyclePeriod"], made["CycleDay"]) == ("0.50000000", "W", 2)
+    one = f"{here}/{made['RoleId']}"
+    person.open(one).send(f"{one}/delete").confirm(f"{one}/delete")
+    assert "Payer" not in roles_of(desk)
+
+
+def test_a_wrong_limit_is_told_beside_its_field_and_what_was_typed_is_kept(browse, here):
+    person = make(browse("admin"), here, transaction_limit="lots").confirm(f"{here}/new", status=422)
+    form = person.form(f"{here}/new")
+    assert {("name", "Payer"), ("transaction_limit", "lots"), ("permissions", "PAYMENT_INIT")} <= set(
+        form.fields
+    )
+    assert person.page.by_id("transaction_limit-problem").words
+
+
+def test_a_permission_is_added_and_taken_and_a_limit_changed(desk, browse, here):
+    person = make(browse("admin"), here).confirm(f"{here}/new")
+    one = f"{here}/{roles_of(desk)['Payer']['RoleId']}"
+    for do, held in (("take", {"PAYMENT_INIT"}), ("add", {"PAYMENT_INIT", "VIEW_BALANCES"})):
+        person.open(one)
+        person.post_one(f"{one}/permission", permission="VIEW_BALANCES", do=do)
+        person.confirm(f"{one}/permission")
+        assert {each["RuleName"] for each in roles_of(desk)["Payer"]["Perm"]} == held
+    person.open(one).send(f"{one}/limit", new_transaction_limit="2", cycle_period="M", cycle_day="31")
+    assert person.facts["Until now"] == "0.50000000 BTC"
+    person.confirm(f"{one}/limit")
+    assert roles_of(desk)["Payer"]["TransactionLimit"] == "2.00000000"
+    person.open(one).send(f"{one}/name", name="Paymaster").confirm(f"{one}/name")
+    assert "Paymaster" in roles_of(desk)
+
+
+def test_the_last_administrators_role_keeps_what_a_workspace_is_run_with(desk, browse, here):
+    one = f"{here}/{roles_of(desk)['Administrator']['RoleId']}"
+    person = browse("admin").open(one)
+    person.post_one(f"{one}/permission", permission="MANAGE_USERS", do="take")
+    person.confirm(f"{one}/permission", status=409)
+    assert "A workspace keeps one member who can manage it" in person.words
+
+
+def test_ones_own_limits_are_a_bar(desk, browse):
+    path = f"/console/w/{desk.workspace_id}/limits"
+    person = browse("admin").open(path)
+    (bar,) = person.page.all("svg")
+    assert bar.attributes["aria-label"] == "0.0 percent of your limit is used"
+    assert person.facts["Begins anew"] == "1 Apr 2026, 00:00 UTC"
+    assert "You may move nothing yourself." in browse("alice").open(path).words
