@@ -17,8 +17,8 @@ def test_the_newest_come_first_in_pages_and_follow_one_another(desk, browse, mon
         person.open(older[0].attributes["href"])
         seen += [cells[2] for cells in person.rows]
     actions = desk.world.audit_actions(f"workspace:{desk.workspace_id}")
-    assert next(words.split("  ")[0] for words in seen).startswith("vault created")
-    assert len(seen) == len(actions)
+    told = [action.replace("_", " ").lower() for action in reversed(actions)]
+    assert [words[: len(action)] for words, action in zip(seen, told, strict=True)] == told
 
 
 def test_a_changed_row_is_told(desk, browse):
