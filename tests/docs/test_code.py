@@ -8,6 +8,9 @@ RUN = {
     "build/client.md": "tests/signerd/client/test_pairing.py",
     "build/devices.md": "tests/firmware_bridge/airgap/test_docs.py",
     "build/firmware_bridge.md": "tests/firmware_bridge/test_guide.py",
+    "build/tutorial-device.md": "tests/end_to_end/test_tutorials.py",
+    "build/tutorial-payment.md": "tests/end_to_end/test_tutorials.py",
+    "build/tutorial-web.md": "tests/signerd/browser/test_web_tutorial.py",
     "build/webhooks.md": "tests/custody/test_webhooks_guide.py",
     "operate/platform.md": "tests/custody/test_operating_guide.py",
     "sign/backup.md": "tests/docs/test_code.py",
@@ -20,7 +23,7 @@ NOT_RUN = {
     "operate/limits.md": "an answer of the platform, whose shape its OpenAPI document has",
     "operate/replacing.md": "an answer of the platform, whose shape its OpenAPI document has",
 }
-CODE = re.compile(r"^```(?:python|toml|json)$", re.MULTILINE)
+CODE = re.compile(r"^```(?:python|toml|json|html)$", re.MULTILINE)
 
 
 def test_each_page_with_code_is_run_or_says_why_not():

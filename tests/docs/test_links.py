@@ -36,6 +36,8 @@ def test_its_links_hold(page):
     for link in links(page):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
+        if link.startswith("reference/"):
+            continue  # tools/site/check.py looks for these in the built site
         if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
             dead.append(link)
     assert dead == []

@@ -75,7 +75,7 @@ class RunningNode:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         for port in (self.port, 0, 0, 0, 0):
-            self.port = port or _free_port()
+            self.port = port or free_port()
             self.cookie.unlink(missing_ok=True)
             self.process = self._launch()
             if self._answers():
@@ -143,7 +143,7 @@ class RunningNode:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,0 +1,185 @@
+"""The trial and the tutorials as a reader meets them: every line of docs/operate/trial.md, then of
+docs/build/tutorial-payment.md; and docs/build/tutorial-device.md. The programs are real, each in a process of
+its own.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.bitcoind import free_port
+from tests.support.cluster import until
+from tests.support.pages import DOCS
+
+TRIAL, PAYMENT = DOCS / "operate" / "trial.md", DOCS / "build" / "tutorial-payment.md"
+DEVICE = DOCS / "build" / "tutorial-device.md"
+PASSWORD, PHRASE, OWN_PHRASE = "a long password of mine", "phrase of signerd", "phrase of custody"
+ADA = f"ada@example.org\n{PASSWORD}\n"
+# What the tests do otherwise: this environment is made already.
+PREPARED = ("make ", "export ", "mkdir ", "python3 -m venv", "pip install")
+# What stays in a terminal of its own, and the words that say that it is ready.
+STAYS = {
+    "custody serve": "Serving on",
+    "signerd device virtual": "Ready at",
+    "signerd --state signer run": "is ready.",
+    "python pay.py": "PENDING",
+}
+TYPED = {
+    "custody admin bootstrap": f"{PASSWORD}\n",
+    "signerd --state signer setup": f"{PHRASE}\n{ADA}",
+    "signerd --state signer run": f"{PHRASE}\n",
+    "signerd --state signer register": "yes\n",
+    "custody login": f"{ADA}{OWN_PHRASE}\n{OWN_PHRASE}\n",
+    "signerd --state signer approve": "yes\n",
+    "custody ": f"{OWN_PHRASE}\ny\n",
+    "(umask": f"{OWN_PHRASE}\n",
+}
+SECONDS = 120
+
+
+def lines(page: Path) -> Iterator[str]:
+    """Of each block for a shell, in order; a line that goes on is one."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    text = re.sub(r"^```(?:python|html)\n.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for fenced, indented in re.findall(r"^```\n(.*?)^```$|^ {4}(\S[^\n]*)$", text, re.MULTILINE | re.DOTALL):
+        yield from filter(None, (fenced or indented).splitlines())
+
+
+def code(page: Path) -> str:
+    (found,) = re.findall(
+        r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    return found
+
+
+class Reader:
+    """Somebody who types a page's lines, and has a terminal for each program that stays."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder, self._stack = folder, stack
+        self.ports = {"8080": str(free_port()), "21424": str(free_port())}
+        self.env = os.environ | {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "CUSTODY_STATE": str(folder / "platform"),
+            "CUSTODY_SESSION": str(folder / "session"),
+        }
+        self.said: dict[str, Path] = {}
+
+    def follows(self, page: Path) -> None:
+        for line in lines(page):
+            if not line.startswith(PREPARED):
+                self.types(self.filled_in(line))
+
+    def filled_in(self, line: str) -> str:
+        for written, ours in self.ports.items():
+            line = line.replace(f":{written}", f":{ours}")
+        if line.startswith("custody serve"):
+            line += f" --listen 127.0.0.1:{self.ports['8080']}"
+        return re.sub(r"\b(VAULT|ADDRESS|ID)$|\b(ADDRESS)(?= )", lambda found: self.asked(found[0]), line)
+
+    def asked(self, name: str) -> str:
+        """What a person reads off the screen."""
+        if name == "ID":
+            return self.waiting()
+        (vault,) = json.loads(self.types("signerd --state signer vaults --json"))
+        return str(vault["vault_id"] if name == "VAULT" else vault["first_address"])
+
+    def waiting(self) -> str:
+        found: list[str] = []
+
+        def looked() -> bool:
+            shown = json.loads(self.types("signerd --state signer proposals --json"))
+            found[:] = [one["psbt_id"] for one in shown]
+            return bool(found)
+
+        until(looked, "a proposal that waits")
+        return found[0]
+
+    def types(self, line: str) -> str:
+        typed = next((answer for start, answer in TYPED.items() if line.startswith(start)), "")
+        if line.startswith("signerd --state signer pin"):
+            (vault,) = json.loads(self.types("signerd --state signer vaults --json"))
+            typed = f"{vault['verification_code']}\n"
+        for start, words in STAYS.items():
+            if line.startswith(start):
+                return self.leaves_running(line, start, typed, words)
+        done = self.run(line, typed)
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        return done.stdout
+
+    def run(self, line: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-c", line],
+            cwd=self.folder,
+            env=self.env,
+            input=typed,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    def leaves_running(self, line: str, start: str, typed: str, ready: str) -> str:
+        self.said[start] = self.folder / f"said-{len(self.said)}"
+        auto = " --auto approve" if "virtual" in line else ""
+        with self.said[start].open("w") as heard:
+            running = self._stack.enter_context(
+                subprocess.Popen(
+                    ["bash", "-c", f"exec {line}{auto}"],
+                    cwd=self.folder,
+                    env=self.env,
+                    stdin=subprocess.PIPE,
+                    stdout=heard,
+                    stderr=heard,
+                    text=True,
+                )
+            )
+        self._stack.callback(running.terminate)
+        assert running.stdin is not None
+        running.stdin.write(typed)
+        running.stdin.flush()
+        until(lambda: ready in self.heard(start) or running.poll() is not None, line)
+        assert running.poll() is None, self.heard(start)
+        return ""
+
+    def heard(self, start: str) -> str:
+        return self.said[start].read_text()
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    with ExitStack() as stack:
+        yield Reader(tmp_path, stack)
+
+
+def test_the_trial_pays_and_a_program_pays_after_it(reader: Reader) -> None:
+    reader.follows(TRIAL)
+    paid = reader.types("custody vault history Trial")
+    assert "A first payment" in paid
+    assert "0.50000000 BTC" in paid
+
+    program = code(PAYMENT).replace(":8080", f":{reader.ports['8080']}")
+    (reader.folder / "pay.py").write_text(program)
+    reader.follows(PAYMENT)
+    until(lambda: "CONFIRMED" in reader.heard("python pay.py"), "the end of pay.py")
+    assert "invoice-17" in reader.types("custody vault history Trial")
+    assert (reader.folder / "secret").stat().st_mode & 0o777 == 0o600
+    other = "python pay.py 1000 bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080 invoice-17"
+    refused = reader.run(other)
+    assert "IDEMPOTENCY_KEY_REUSED" in refused.stderr
+
+
+def test_a_device_is_found_and_signs(reader: Reader) -> None:
+    (reader.folder / "device.py").write_text(code(DEVICE))
+    told = [reader.types(line) for line in lines(DEVICE) if not line.startswith(PREPARED)]
+    assert re.search(r"Coldcard .* ready [0-9a-f]{8}\n", told[-1])
+    for words in ("its key for vaults: [", "shown, and the same here: bcrt1q", "signed, and verified: "):
+        assert words in told[-1]
