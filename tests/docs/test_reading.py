@@ -13,38 +13,9 @@ from tests.support.reading_ease import grade, sentences, syllables
 GUIDES = [
     page for page in PAGES if page.parent.name in {"sign", "build", "operate"} and page.name != "index.md"
 ]
-# Written anew, one idea in a sentence. Another page joins them when it is.
-PLAIN = [
-    "sign/accounts",
-    "sign/airgap",
-    "sign/approving",
-    "sign/backup",
-    "sign/brought",
-    "sign/cli",
-    "sign/emergency",
-    "sign/first-steps",
-    "sign/install",
-    "sign/lost-device",
-    "sign/page",
-    "sign/payments",
-    "sign/pinning",
-    "sign/rules",
-    "build/apps",
-    "build/client",
-    "build/tutorial-device",
-    "build/tutorial-payment",
-    "build/tutorial-web",
-    "operate/backup",
-    "operate/containers",
-    "operate/controls",
-    "operate/incidents",
-    "operate/platform",
-    "operate/scale",
-    "operate/service-accounts",
-    "operate/treasurer",
-    "operate/trial",
-    "operate/upgrade",
-]
+# One idea in a sentence. These are still to be written so; a new page is held to it.
+NOT_YET = {"build/devices", "operate/audit", "operate/tokens-at-the-platform"}
+PLAIN = [page for page in GUIDES if str(page.relative_to(DOCS).with_suffix("")) not in NOT_YET]
 HIGHEST_GRADE, LONGEST_SENTENCE = 9, 32
 # Left: what is not written. Right: what is.
 WORDS = {
@@ -59,7 +30,7 @@ WORDS = {
     r"finalize[sd]?": "finalise",
     r"co-signers?": "cosigner",
 }
-# Of the guides that were written anew alone: these words have no actor, or none that can act.
+# Of the guides alone: these words have no actor, or none that can act.
 ACTORS = {r"whoever": "name the person", r"nobody but": "only …", r"anyone": "anybody"}
 
 
@@ -68,9 +39,9 @@ def test_a_guide_is_easy_enough(page):
     assert grade(prose(page)) <= HIGHEST_GRADE
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_a_guide_that_was_written_anew_has_no_long_sentence(name):
-    text = prose(DOCS / f"{name}.md")
+@pytest.mark.parametrize("page", PLAIN, ids=named)
+def test_a_guide_has_no_long_sentence(page):
+    text = prose(page)
     long = [" ".join(words) for words in sentences(text) if len(words) > LONGEST_SENTENCE]
     assert long == []
     assert avoided(text, ACTORS) == []
