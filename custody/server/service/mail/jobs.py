@@ -35,8 +35,14 @@ MAX_ATTEMPTS: Final = 12 * 60
 SENT_MAIL_KEPT: Final = timedelta(days=1)
 MAX_VALUE_LENGTH: Final = 200
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-# Line breaks, controls and direction marks: a name must not add lines to the mail (P50).
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
+# Line breaks, controls, direction marks, what is written as nothing, and rows of blanks, by which a reader's
+# program breaks the line: a name must not add lines to the mail (P50).
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\s]+"
+)
+# What a reader's program makes a link of holds one of them without a blank behind it: example.org, http://,
+# a@b; also the full stops that browsers take for one (UTS 46).
+_LINKED = re.compile(r"[.\u3002\uff0e\uff61@](?=\w)|[/\\](?=\S)|:(?=[^\W\d]|/)")
 
 
 class Template(StrEnum):
@@ -204,14 +210,18 @@ def queue_mail(db: Session, template: Template, to: str, values: Mapping[str, st
     wanted = TEXTS[template].queued
     if set(values) != wanted:
         raise ValueError(f"the mail {template} takes {sorted(wanted)}, not {sorted(values)}")
-    clean = {name: one_line(value) for name, value in values.items()}
+    clean = {name: plain(value) for name, value in values.items()}
     payload = {"template": template.value, "to": to, "values": clean}
     enqueue(db, MAIL, _subject(payload), now, payload)
 
 
 def one_line(value: str) -> str:
-    """A user's text as it may stand in a mail."""
     return _UNPRINTABLE.sub(" ", value).strip()[:MAX_VALUE_LENGTH]
+
+
+def plain(value: str) -> str:
+    """A user's text as it may stand in a mail: no line of its own, and nothing that becomes a link."""
+    return _LINKED.sub(r"\g<0> ", one_line(value))
 
 
 def _checked_url(text: str | None) -> str | None:

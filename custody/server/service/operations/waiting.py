@@ -10,6 +10,7 @@ from custody.schemas.changes import ChangeStatus
 from custody.schemas.proposals import ProposalStatus
 from custody.schemas.users import PermissionName
 from custody.server.domain.limits import in_btc
+from custody.server.service.mail.jobs import plain
 from custody.server.service.mail.waiting import Item
 from custody.server.service.people.second_person import role_in_first
 from custody.server.service.proposals.proposals import has_decided
@@ -73,12 +74,13 @@ def _proposals(db: Session, user_id: int, now: datetime) -> list[Item]:
 
 
 def _proposal(proposal: Proposal, vault: str, workspace: str, organisation: str) -> Item:
-    plain = f"{proposal.tx_type} of vault {vault}, {workspace} of {organisation}: proposal {proposal.id}"
+    where = f"vault {plain(vault)}, {plain(workspace)} of {plain(organisation)}"
+    words = f"{proposal.tx_type} of {where}: proposal {proposal.id}"
     paid = [
         f"{in_btc(Sats(amount))} BTC to {address}"
         for amount, address in zip(proposal.amounts_sats, proposal.recipients, strict=False)
     ]
-    return Item(proposal.id, plain, f"{plain}, {', '.join(paid)}" if paid else plain)
+    return Item(proposal.id, words, f"{words}, {', '.join(paid)}" if paid else words)
 
 
 def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
@@ -106,7 +108,7 @@ def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
             call = change.path.rpartition("/")[2]
             later = f", not before {change.not_before:%Y-%m-%d %H:%M} UTC" if change.not_before > now else ""
             words = (
-                f"change of {organisation}, {call}, asked for by {change.asked_by_name}: "
+                f"change of {plain(organisation)}, {call}, asked for by {plain(change.asked_by_name)}: "
                 f"change {change.id}{later}"
             )
             found.append(Item(change.id, words, words))

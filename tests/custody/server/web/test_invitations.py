@@ -110,7 +110,7 @@ class TestTheWholeWay:
         world.deliver_mail()
         (mail,) = world.mail.sent
         assert (mail.to, mail.subject) == (GUEST, "You are invited to Acme")
-        assert f"{ADMIN} invites you to the workspace Main of Acme, as Signer" in mail.text
+        assert "admin@ example. org invites you to the workspace Main of Acme, as Signer" in mail.text
         assert invite_id in mail.text
         assert "The invitation ends on 08 March 2026, 12:00 UTC." in mail.text
 

@@ -79,7 +79,7 @@ def test_a_mail_follows_the_transaction_that_queued_it(store, clock):
     assert worker(store, clock, post).run_due() == 1
     (mail,) = post.sent
     assert (mail.to, mail.subject) == (TO, "You are invited to Acme")
-    assert "b@example.org invites you to the workspace Main of Acme, as Signer." in mail.text
+    assert "b@ example. org invites you to the workspace Main of Acme, as Signer." in mail.text
     assert mail.text.endswith("\nhttps://custody.example.org/invitations/0123456789abcdef\n")
 
 
@@ -157,9 +157,15 @@ def test_what_nobody_waits_for_any_more_is_not_sent(store, clock):
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("Acme\r\nBcc: everybody@example.org", "Acme Bcc: everybody@example.org"),
+        ("Acme\r\nBcc: everybody@example.org", "Acme Bcc: everybody@ example. org"),
+        ("Acme" + 60 * "\u3000\u2800" + "Press here", "Acme Press here"),
+        ("https://evil.example/login", "https: / / evil. example/ login"),
+        ("evil\u200b.example", "evil . example"),
+        ("evil\uff0eexample\u3002org", "evil\uff0e example\u3002 org"),
+        ("mailto:eve@evil.example", "mailto: eve@ evil. example"),
+        ("A/B Ltd., desk 9:30", "A/ B Ltd., desk 9:30"),
         ("Acme\u2028You won", "Acme You won"),
-        ("Acme \u202egro.live", "Acme  gro.live"),
+        ("Acme \u202egro.live", "Acme gro. live"),
         ("{code}", "{code}"),
         ("x" * 1_000, "x" * MAX_VALUE_LENGTH),
     ],
