@@ -158,11 +158,12 @@ def judge(token: PresentedToken, used_generation: int) -> Verdict:
 
 @dataclass(frozen=True)
 class ServiceCaller:
-    """The program behind a call, and the secret that it came with, as its hash."""
+    """The program behind a call, the secret that it came with, as its hash, and the address that it came from."""  # noqa: E501
 
     account_id: int
     workspace_id: int
     secret_hash: bytes = field(repr=False)
+    address: str
 
 
 @dataclass(frozen=True)

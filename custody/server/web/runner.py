@@ -30,6 +30,7 @@ from custody.server.domain.errors import (
 from custody.server.service.requests.changes import MAX_TRIES, Outdated
 from custody.server.service.requests.idempotency import Scope
 from custody.server.service.sign_in.sessions import require_session
+from custody.server.service.system import place_of
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, services_of
 from custody.server.web.problems import trace_id_of
 from custody.server.web.service_accounts import require_for_programs
@@ -196,6 +197,10 @@ class Runner:
         workspace_id = getattr(call.body, self.endpoint.workspace_field, None)
         if workspace_id is None:
             return None
+        service = call.caller.service
+        if service is not None and service.workspace_id == workspace_id:
+            # Whatever became of the account meanwhile.
+            return place_of(db, workspace_id)
         try:
             return call.services.people.enter(db, call.caller, workspace_id, frozenset())
         except (NotFound, PermissionDenied):

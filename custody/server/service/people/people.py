@@ -43,7 +43,7 @@ class People:
             raise NotFound("There is no such workspace.")
         access = _access(db, caller.user_id, workspace_id)
         if access is not None and caller.service is not None:
-            access = narrowed(db, caller.service, access)
+            access = narrowed(db, caller.service, access, self._clock())
         if access is None:
             raise _no_entry(db, caller.user_id, workspace_id)
         if needs and not access.holds_any(needs):

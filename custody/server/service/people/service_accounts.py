@@ -17,10 +17,14 @@ from custody.server.domain.roles import in_words
 from custody.server.domain.service_accounts import is_wider, new_secret, require_end, require_givable
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.requests.rates import Throttle
 from custody.server.store.models import Membership, ServiceAccount, User, Workspace
 
 # A list that people read, and that somebody must keep.
 MAX_LIVE: Final = 50
+# For each maker: every new secret sends them a mail.
+SECRETS: Final = 20
+SECRETS_WINDOW: Final = timedelta(hours=1)
 MAX_SHOWN: Final = 200
 
 
@@ -29,12 +33,14 @@ class ServiceAccounts:
         self._clock = clock
         self._random = random
         self._audit = audit
+        self._secrets = Throttle(clock, limit=SECRETS, window=SECRETS_WINDOW)
 
     def listed(self, db: Session, access: WorkspaceAccess) -> list[wire.ServiceAccount]:
         """The newest first."""
         query = select(ServiceAccount).where(ServiceAccount.workspace_id == access.workspace_id)
-        found = db.scalars(query.order_by(ServiceAccount.id.desc()).limit(MAX_SHOWN))
-        return [self._shown(db, account) for account in found]
+        return self._all_shown(
+            db, list(db.scalars(query.order_by(ServiceAccount.id.desc()).limit(MAX_SHOWN)))
+        )
 
     def own(self, db: Session, caller: Caller) -> wire.ServiceAccount:
         """The calling program's. Raises NotFound for a person."""
@@ -101,9 +107,10 @@ class ServiceAccounts:
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.IssueServiceSecretRequest
     ) -> wire.ServiceSecret:
         """A new secret, for its maker alone. The one before stays good for a while; one from before that ends now. Raises
-        NotFound, PermissionDenied, StateConflict.
+        NotFound, PermissionDenied, StateConflict, RateLimited.
         """  # noqa: E501
         account, now = self._own_of_maker(db, caller, access, request), self._clock()
+        self._secrets.take(str(caller.user_id))
         secret = new_secret(account.id, self._random)
         hours = request.overlap_hours if account.secret_hash is not None else 0
         overlap = hours > 0
@@ -141,25 +148,45 @@ class ServiceAccounts:
         return account
 
     def _shown(self, db: Session, account: ServiceAccount) -> wire.ServiceAccount:
-        now = self._clock()
-        former = account.former_until
-        return wire.ServiceAccount(
-            service_account_id=account.id,
-            workspace_id=account.workspace_id,
-            org_id=db.get_one(Workspace, account.workspace_id).organisation_id,
-            name=account.name,
-            rights=[PermissionName(name) for name in account.rights],
-            networks=account.networks,
-            status=_status(db, account, now),
-            expires_at=account.expires_at,
-            made_by=str(account.made_by),
-            made_by_name=db.get_one(User, account.made_by).email,
-            created_at=account.created_at,
-            former_secret_until=None if former is None or former <= now else former,
-            last_used_at=account.last_used_at,
-            last_used_from=account.last_used_from,
-            revoked_at=account.revoked_at,
+        return self._all_shown(db, [account])[0]
+
+    def _all_shown(self, db: Session, accounts: list[ServiceAccount]) -> list[wire.ServiceAccount]:
+        """Of one workspace. However many they are, one statement asks for their makers."""
+        if not accounts:
+            return []
+        place = db.get_one(Workspace, accounts[0].workspace_id)
+        is_place = (Membership.user_id == User.id) & (Membership.workspace_id == place.id)
+        makers = (
+            select(User.id, User.email, Membership.id)
+            .outerjoin(Membership, is_place)
+            .where(User.id.in_({account.made_by for account in accounts}))
         )
+        emails, members = {}, set()
+        for user_id, email, membership_id in db.execute(makers):
+            emails[user_id] = email
+            if membership_id is not None:
+                members.add(user_id)
+        now = self._clock()
+        return [
+            wire.ServiceAccount(
+                service_account_id=account.id,
+                workspace_id=place.id,
+                org_id=place.organisation_id,
+                name=account.name,
+                rights=[PermissionName(name) for name in account.rights],
+                networks=account.networks,
+                status=_status(account, now, is_member=account.made_by in members),
+                expires_at=account.expires_at,
+                made_by=str(account.made_by),
+                made_by_name=emails[account.made_by],
+                created_at=account.created_at,
+                former_secret_until=_still(account.former_until, now),
+                last_used_at=account.last_used_at,
+                last_used_from=account.last_used_from,
+                revoked_at=account.revoked_at,
+            )
+            for account in accounts
+        ]
 
     def _record(
         self,
@@ -209,17 +236,18 @@ def _find(db: Session, access: WorkspaceAccess, account_id: int) -> ServiceAccou
     return account
 
 
-def _status(db: Session, account: ServiceAccount, now: datetime) -> Status:
+def _status(account: ServiceAccount, now: datetime, *, is_member: bool) -> Status:
     if account.revoked_at is not None:
         return Status.REVOKED
     if account.expires_at <= now:
         return Status.EXPIRED
-    place = select(Membership.id).where(
-        Membership.user_id == account.made_by, Membership.workspace_id == account.workspace_id
-    )
-    if db.scalars(place).first() is None:
+    if not is_member:
         return Status.IDLE
     return Status.WAITING if account.secret_hash is None else Status.ACTIVE
+
+
+def _still(until: datetime | None, now: datetime) -> datetime | None:
+    return None if until is None or until <= now else until
 
 
 def _terms(account: ServiceAccount) -> str:

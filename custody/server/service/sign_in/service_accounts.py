@@ -5,7 +5,7 @@ out, and a right one is let in from wherever it may be used.
 """
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import select, update
@@ -53,12 +53,10 @@ class ServiceSignIn:
             if account is None or used is None:
                 self._wrong.take(caller_at(address))
                 raise Unauthenticated("No service account has this secret, or it is not good any more.")
-            caller = self._caller(db, account, used, trace_id)
+            caller = self._caller(db, account, used, address, trace_id)
         if not is_inside(address, account.networks):
             self._record_strange(caller, account, address)
-            raise PermissionDenied(f"This service account may not be used from {address}.")
-        if account.expires_at <= now:
-            raise TokenExpired("The service account has come to its end: its maker sets another one.")
+        _require_good(account, address, now)
         if account.last_used_at is None or now - account.last_used_at >= NOTED_EVERY:
             with self._store.write() as db:
                 noted = update(ServiceAccount).where(ServiceAccount.id == account.id)
@@ -70,11 +68,10 @@ class ServiceSignIn:
         account = None if account_id is None else db.get(ServiceAccount, account_id)
         if account is None:
             return None, None
-        is_over = account.former_until is None or account.former_until <= self._clock()
-        return account, matches(secret, (account.secret_hash, None if is_over else account.former_hash))
+        return account, matches(secret, _live_hashes(account, self._clock()))
 
     @staticmethod
-    def _caller(db: Session, account: ServiceAccount, used: bytes, trace_id: str) -> Caller:
+    def _caller(db: Session, account: ServiceAccount, used: bytes, address: str, trace_id: str) -> Caller:
         """The maker's name comes first: what a program is called is its maker's choice."""
         email = db.get_one(User, account.made_by).email
         return Caller(
@@ -82,7 +79,7 @@ class ServiceSignIn:
             session_id=0,
             name=f"{email}, service account {account.id} ({account.name})",
             trace_id=trace_id,
-            service=ServiceCaller(account.id, account.workspace_id, used),
+            service=ServiceCaller(account.id, account.workspace_id, used, address),
         )
 
     def _record_strange(self, caller: Caller, account: ServiceAccount, address: str) -> None:
@@ -101,18 +98,30 @@ class ServiceSignIn:
             )
 
 
-def require_service(db: Session, service: ServiceCaller) -> ServiceAccount:
-    """As of this transaction. Raises Unauthenticated where the account was revoked, or its secret replaced, after the
-    request was let in.
-    """  # noqa: E501
+def narrowed(db: Session, service: ServiceCaller, access: WorkspaceAccess, now: datetime) -> WorkspaceAccess:
+    """Of what the maker's role carries now, what the program was given.
+
+    As of this transaction, which may have waited. Raises Unauthenticated where the account was revoked or its
+    secret replaced after the request was let in, TokenExpired where it ended, PermissionDenied where it may
+    no longer be used from there.
+    """
     query = select(ServiceAccount).where(ServiceAccount.id == service.account_id)
     account = db.scalars(query.execution_options(populate_existing=True)).one()
-    if service.secret_hash not in {account.secret_hash, account.former_hash}:
+    if service.secret_hash not in _live_hashes(account, now):
         raise Unauthenticated("The service account's secret is not good any more.")
-    return account
-
-
-def narrowed(db: Session, service: ServiceCaller, access: WorkspaceAccess) -> WorkspaceAccess:
-    """Of what the maker's role carries now, what the program was given. Raises Unauthenticated."""
-    rights = frozenset(map(PermissionName, require_service(db, service).rights)) - NEVER_GIVEN
+    _require_good(account, service.address, now)
+    rights = frozenset(map(PermissionName, account.rights)) - NEVER_GIVEN
     return replace(access, permissions=access.permissions & rights)
+
+
+def _live_hashes(account: ServiceAccount, now: datetime) -> tuple[bytes | None, bytes | None]:
+    is_over = account.former_until is None or account.former_until <= now
+    return account.secret_hash, None if is_over else account.former_hash
+
+
+def _require_good(account: ServiceAccount, address: str, now: datetime) -> None:
+    """Raises PermissionDenied, TokenExpired."""
+    if not is_inside(address, account.networks):
+        raise PermissionDenied(f"This service account may not be used from {address}.")
+    if account.expires_at <= now:
+        raise TokenExpired("The service account has come to its end: its maker sets another one.")

@@ -23,7 +23,6 @@ from custody.server.domain.credentials import (
 from custody.server.domain.errors import NotFound, TokenExpired, Unauthenticated
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.sign_in.service_accounts import require_service
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
 
@@ -177,11 +176,10 @@ class Sessions:
 
 
 def require_session(db: Session, caller: Caller) -> None:
-    """Raises Unauthenticated where the caller's session was ended, or the program's secret, after the request was let in."""  # noqa: E501
-    if caller.service is not None:
-        require_service(db, caller.service)
-        return
-    if db.scalar(_LIVE, {"session_id": caller.session_id}) is None:
+    """Raises Unauthenticated where the caller's session was ended after the request was let in. A program has none: it is
+    looked at where it enters its workspace (`People.enter`).
+    """  # noqa: E501
+    if caller.service is None and db.scalar(_LIVE, {"session_id": caller.session_id}) is None:
         raise Unauthenticated("The session was ended meanwhile.")
 
 

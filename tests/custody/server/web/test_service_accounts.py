@@ -1,10 +1,14 @@
 """Accounts of programs: what they may (P67), from where and with which secret (P68), guesses (P69)."""
 
+from contextlib import contextmanager
+
 import pytest
+from sqlalchemy import Engine, event
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.domain.service_accounts import NEVER_GIVEN
+from custody.server.service.people.service_accounts import SECRETS
 from custody.server.service.sign_in.service_accounts import STRANGE_USES, WRONG_SECRETS
 from custody.server.store.models import ServiceAccount
 from custody.server.web.endpoint import Auth
@@ -26,6 +30,21 @@ def wallets(caller: As):
 
 def log(caller: As) -> list[dict]:
     return ok(caller.get("/api/v1/get-logs", org_uid=1, workspace_uid=1))["logs"]
+
+
+@contextmanager
+def before_next_write(world, act):
+    """``act`` takes place when the next change has been let in and waits for its turn."""
+    store = world.platform.services.store
+    write = type(store).write
+
+    def late():
+        del store.write
+        act()
+        return write(store)
+
+    store.write = late
+    yield
 
 
 def listed(caller: As) -> list[dict]:
@@ -202,22 +221,62 @@ class TestSecret:
         said = f"service account {account_id}, its secret was used from 198.51.100.7"
         assert strange[0]["description"] == said
 
-    @pytest.mark.parametrize("act", ["revoke", "rotate"])
+    @pytest.mark.parametrize("act", ["revoke", "rotate", "end", "move"])
     def test_p68_a_change_that_waited_meanwhile_is_not_made(self, world, alice, act):
-        """The program was let in; before its transaction began, its secret ended."""
+        """The program was let in; before its transaction began, it was not good any more."""
         account_id, bot = made(world, alice, rights=["MANAGE_WORKSPACE"])
         body = {"workspace_id": 1, "psbt_id": "none"}
         refused(bot.post("/api/v1/cancel-psbt", body), 404, "NOT_FOUND")
-        store = world.platform.services.store
-        write = type(store).write
 
-        def late():
-            del store.write
-            ok(revoke(alice, account_id) if act == "revoke" else issue(alice, account_id, overlap_hours=0))
-            return write(store)
+        def ended():
+            match act:
+                case "revoke":
+                    ok(revoke(alice, account_id))
+                case "rotate":
+                    ok(issue(alice, account_id, overlap_hours=0))
+                case "end":
+                    world.clock.advance(days=30)
+                case "move":
+                    terms = {"service_account_id": account_id, "networks": ["198.51.100.0/24"]}
+                    ok(alice.post("/api/v1/update-service-account", {"workspace_id": 1, **terms}))
 
-        store.write = late
-        refused(bot.post("/api/v1/cancel-psbt", body), 401, "UNAUTHENTICATED")
+        expected = {"end": (401, "TOKEN_EXPIRED"), "move": (403, "PERMISSION_DENIED")}
+        with before_next_write(world, ended):
+            refused(bot.post("/api/v1/cancel-psbt", body), *expected.get(act, (401, "UNAUTHENTICATED")))
+
+    def test_p67_a_refusal_is_recorded_even_where_the_account_ends_meanwhile(self, world, alice):
+        account_id, bot = made(world, alice)
+        with before_next_write(world, lambda: ok(revoke(alice, account_id))):
+            refused(bot.post("/api/v1/leave-workspace", {"workspace_id": 1}), 403, "PERMISSION_DENIED")
+        assert log(alice)[-1]["action"] == "PERMISSION_DENIED"
+
+    def test_a_maker_makes_so_many_secrets_and_gets_so_many_mails(self, world, alice):
+        account_id, _ = made(world, alice)
+        other = ok(create(world, alice))["service_account_id"]
+        for _ in range(SECRETS - 1):
+            ok(issue(alice, account_id))
+        refused(issue(alice, other), 429, "RATE_LIMITED")
+        world.clock.advance(hours=1)
+        ok(issue(world.as_user("alice@example.org"), other))
+
+    def test_a_longer_list_asks_no_more_statements(self, world, alice):
+        seen: list[str] = []
+
+        def asked() -> int:
+            seen.clear()
+            event.listen(Engine, "before_cursor_execute", note)
+            listed(alice)
+            event.remove(Engine, "before_cursor_execute", note)
+            return len(seen)
+
+        def note(_connection, _cursor, statement, *_rest):
+            seen.append(statement)
+
+        made(world, alice)
+        few = asked()
+        for _ in range(3):
+            ok(create(world, alice))
+        assert asked() == few
 
     def test_p69_guesses_keep_no_program_out(self, world, alice):
         """Of its own neighbour, either: the bound is on what is answered to wrong ones."""
