@@ -34,9 +34,9 @@ from custody.server.service.network.watcher import Watcher
 from custody.server.service.operations.jobs import ENDLESS
 from custody.server.service.operations.regtest import FUND, MINE, OperatorTasks
 from custody.server.service.operations.waiting import waiting_for
-from custody.server.service.people.invitations import InvitationExpiry
-from custody.server.service.people.second_person import ChangeExpiry
-from custody.server.service.proposals.ending import Expiry, KeptCoins
+from custody.server.service.people.invitations import invitation_expiry
+from custody.server.service.people.second_person import change_expiry
+from custody.server.service.proposals.ending import kept_coins, proposal_expiry
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.requests.changes import Changes
 from custody.server.service.tokens.indexer import Indexer
@@ -254,15 +254,15 @@ class Background:
         return [Indexer(chain, self.store, self.backends, first.get(chain, 0)) for chain in self.backends]
 
     def expiry(self) -> Sweep:
-        proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
-        invitations = InvitationExpiry(self.store, self.clock, self.audit)
-        asked = ChangeExpiry(self.store, self.clock, self.audit)
+        own = self.store, self.clock, self.audit
+        proposals = proposal_expiry(*own, self.lifecycle)
         forgetting = [
             Tidying(self.store, self.clock, parts) for parts in ((*OVER, forget_sent), EXPIRED_LOGS)
         ]
-        kept = KeptCoins(self.store, self.clock, self.audit, self.lifecycle)
+        kept = kept_coins(*own, self.lifecycle)
         again = Rebroadcast(self.store, self.clock, self.random)
-        return Sweeps((proposals, kept, again, invitations, asked, self.checkpoints, *forgetting))
+        asked = invitation_expiry(*own), change_expiry(*own)
+        return Sweeps((proposals, kept, again, *asked, self.checkpoints, *forgetting))
 
 
 def _each(acts: Iterable[Callable[[], object]]) -> None:

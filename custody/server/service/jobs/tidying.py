@@ -7,7 +7,7 @@ transaction takes one batch.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from sqlalchemy import Select, delete, or_, select
 from sqlalchemy.orm import Session
@@ -105,6 +105,19 @@ class Sweep(Protocol):
     def run_due(self) -> int:
         """Ends what is due, and returns how many."""
         ...
+
+
+@dataclass(frozen=True)
+class Expiry(Generic[Row]):
+    """What ends at a time of its own. It counts as ended from then on, recorded or not."""
+
+    store: Store
+    clock: Clock
+    due: Callable[[datetime], Select[Row]]
+    end: Callable[[Session, Row], None]
+
+    def run_due(self) -> int:
+        return sweep(self.store, self.due(self.clock()), self.end)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ To answer, a user must be signed in with the invited address, and an account's f
 mailed to that address: to register another person's address is not enough.
 """
 
+from datetime import datetime
 from math import ceil
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import invitations as wire
@@ -32,7 +33,7 @@ from custody.server.domain.invitations import (
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import permissions_not_held, require_grantable
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.tidying import sweep
+from custody.server.service.jobs.tidying import Expiry
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.people.granting import LimitGrants
 from custody.server.service.people.people import People, add_membership
@@ -276,22 +277,12 @@ def _shape(
     )
 
 
-class InvitationExpiry:
-    """Records invitations that expired. They count as expired from that moment on, recorded or not."""
+def invitation_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[Invitation]:
+    def due(now: datetime) -> Select[Invitation]:
+        is_over = Invitation.status == Status.PENDING.value, Invitation.expires_at <= now
+        return select(Invitation).where(*is_over).order_by(Invitation.expires_at)
 
-    def __init__(self, store: Store, clock: Clock, audit: AuditLog) -> None:
-        self._store = store
-        self._clock = clock
-        self._audit = audit
-
-    def run_due(self) -> int:
-        """Marks what has expired, and returns how many."""
-        due = (
-            select(Invitation)
-            .where(Invitation.status == Status.PENDING.value, Invitation.expires_at <= self._clock())
-            .order_by(Invitation.expires_at)
-        )
-        return sweep(self._store, due, lambda db, invitation: expire(db, self._audit, invitation))
+    return Expiry(store, clock, due, lambda db, invitation: expire(db, audit, invitation))
 
 
 def expire(db: Session, audit: AuditLog, invitation: Invitation) -> None:

@@ -6,11 +6,11 @@ every check as of that moment. The rule itself is changed in the same way.
 """
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from pydantic import BaseModel
-from sqlalchemy import ScalarSelect, distinct, func, select
+from sqlalchemy import ScalarSelect, Select, distinct, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import changes as wire
@@ -41,7 +41,7 @@ from custody.server.domain.limits import Cycle, SpendingPolicy
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.tidying import sweep
+from custody.server.service.jobs.tidying import Expiry
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.service_accounts import widens
@@ -369,38 +369,18 @@ class SecondPerson:
         self._audit.record(db, caller, Category.PEOPLE, action, what, access=access, told=told)
 
 
-class ChangeExpiry:
-    """Records changes that expired. They count as expired from that moment on, recorded or not."""
+def change_expiry(store: Store, clock: Clock, audit: AuditLog) -> Expiry[PendingChange]:
+    def due(now: datetime) -> Select[PendingChange]:
+        is_over = PendingChange.status == ChangeStatus.PENDING.value, PendingChange.expires_at <= now
+        return select(PendingChange).where(*is_over).order_by(PendingChange.expires_at)
 
-    def __init__(self, store: Store, clock: Clock, audit: AuditLog) -> None:
-        self._store = store
-        self._clock = clock
-        self._audit = audit
-
-    def run_due(self) -> int:
-        """Marks what has expired, and returns how many."""
-        due = (
-            select(PendingChange)
-            .where(
-                PendingChange.status == ChangeStatus.PENDING.value,
-                PendingChange.expires_at <= self._clock(),
-            )
-            .order_by(PendingChange.expires_at)
-        )
-        return sweep(self._store, due, self._expire)
-
-    def _expire(self, db: Session, change: PendingChange) -> None:
+    def expire(db: Session, change: PendingChange) -> None:
         change.status = ChangeStatus.EXPIRED.value
         db.flush()
-        self._audit.record(
-            db,
-            PLATFORM,
-            Category.PEOPLE,
-            "CHANGE_EXPIRED",
-            _words(change),
-            access=place_of(db, change.workspace_id),
-            told=told_of(change),
-        )
+        place, told = place_of(db, change.workspace_id), told_of(change)
+        audit.record(db, PLATFORM, Category.PEOPLE, "CHANGE_EXPIRED", _words(change), access=place, told=told)
+
+    return Expiry(store, clock, due, expire)
 
 
 def told_of(change: PendingChange) -> dict[str, object]:

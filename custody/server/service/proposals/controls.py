@@ -61,11 +61,13 @@ class VaultControls:
         vault = vault_in(db, access, request.vault_id)
         if vault.frozen_at is not None and vault.unfreeze_asked_by is None:
             return self._shown(db, vault)
+        action = "VAULT_UNFREEZE_TAKEN_BACK"
         if vault.frozen_at is None:
+            action = "VAULT_FROZEN"
             vault.frozen_at, vault.frozen_by = self._clock(), caller.user_id
         vault.unfreeze_asked_at = vault.unfreeze_asked_by = None
         said = "no reason given" if request.reason is None else f"reason: {request.reason}"
-        self._record(db, caller, access, vault, "VAULT_FROZEN", said)
+        self._record(db, caller, access, vault, action, said)
         return self._shown(db, vault)
 
     def unfreeze(

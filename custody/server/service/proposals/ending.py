@@ -5,7 +5,9 @@ locked, so that no other payment depends on them and a self-spend can still take
 confirmed, a member frees them, or the proposal would have expired.
 """
 
-from sqlalchemy import func, select
+from datetime import datetime
+
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CancelPsbtRequest, CancelPsbtResponse, TxType
@@ -17,7 +19,7 @@ from custody.server.domain.errors import NotFound, PermissionDenied, StateConfli
 from custody.server.domain.lifecycle import REPLACEABLE, Event
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.tidying import sweep
+from custody.server.service.jobs.tidying import Expiry
 from custody.server.service.lifecycle import Lifecycle, newer_than
 from custody.server.service.proposals.families import KINDS
 from custody.server.service.system import PLATFORM, place_of
@@ -73,39 +75,34 @@ class Cancelling:
         self._audit.record(db, caller, Category.PROPOSALS, "CANCELLED_COINS_RELEASED", said, access=access)
 
 
-class KeptCoins:
+def kept_coins(store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> Expiry[Proposal]:
     """Frees the coins that cancelled proposals keep, when those would have expired: no coin is locked for
     ever.
     """
+    kept = Proposal.status == Status.CANCELLED.value, Proposal.keeps_coins
 
-    def __init__(self, store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
-        self._store = store
-        self._clock = clock
-        self._audit = audit
-        self._lifecycle = lifecycle
+    def release(db: Session, proposal: Proposal) -> None:
+        lifecycle.apply(db, proposal, Event.RELEASED)
+        said, place = f"proposal {proposal.id}, at its expiry", place_of(db, proposal.workspace_id)
+        audit.record(db, PLATFORM, Category.PROPOSALS, "CANCELLED_COINS_RELEASED", said, access=place)
 
-    def run_due(self) -> int:
-        due = (
-            select(Proposal)
-            .where(
-                Proposal.status == Status.CANCELLED.value,
-                Proposal.expires_at <= self._clock(),
-                Proposal.keeps_coins,
-            )
-            .order_by(Proposal.expires_at)
-        )
-        return sweep(self._store, due, self._release)
+    return Expiry(store, clock, lambda now: _over(now).where(*kept), release)
 
-    def _release(self, db: Session, proposal: Proposal) -> None:
-        self._lifecycle.apply(db, proposal, Event.RELEASED)
-        self._audit.record(
-            db,
-            PLATFORM,
-            Category.PROPOSALS,
-            "CANCELLED_COINS_RELEASED",
-            f"proposal {proposal.id}, at its expiry",
-            access=place_of(db, proposal.workspace_id),
-        )
+
+def proposal_expiry(store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> Expiry[Proposal]:
+    """Expires proposals, and frees their coins."""
+    is_pending = Proposal.status == Status.PENDING.value
+
+    def expire(db: Session, proposal: Proposal) -> None:
+        lifecycle.apply(db, proposal, Event.EXPIRE)
+        said, place = f"proposal {proposal.id}", place_of(db, proposal.workspace_id)
+        audit.record(db, PLATFORM, Category.PROPOSALS, "PROPOSAL_EXPIRED", said, access=place)
+
+    return Expiry(store, clock, lambda now: _over(now).where(is_pending), expire)
+
+
+def _over(now: datetime) -> Select[Proposal]:
+    return select(Proposal).where(Proposal.expires_at <= now).order_by(Proposal.expires_at)
 
 
 def released_signatures(db: Session, proposal: Proposal) -> int:
@@ -161,31 +158,3 @@ def _in_words(proposal: Proposal, out: int) -> str:
             "cancel) is confirmed, or cancel-psbt with release_coins frees them."
         )
     return f"{said} Its coins are free: do not pay again before it can no longer be sent."
-
-
-class Expiry:
-    def __init__(self, store: Store, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
-        self._store = store
-        self._clock = clock
-        self._audit = audit
-        self._lifecycle = lifecycle
-
-    def run_due(self) -> int:
-        """Expires what is due, frees its coins, and returns how many."""
-        due = (
-            select(Proposal)
-            .where(Proposal.status == Status.PENDING.value, Proposal.expires_at <= self._clock())
-            .order_by(Proposal.expires_at)
-        )
-        return sweep(self._store, due, self._expire)
-
-    def _expire(self, db: Session, proposal: Proposal) -> None:
-        self._lifecycle.apply(db, proposal, Event.EXPIRE)
-        self._audit.record(
-            db,
-            PLATFORM,
-            Category.PROPOSALS,
-            "PROPOSAL_EXPIRED",
-            f"proposal {proposal.id}",
-            access=place_of(db, proposal.workspace_id),
-        )

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import Fault, Invalid, LockedFunds
+from custody.server.service.lifecycle import holds_coins, members_of
 from custody.server.service.proposals.coins import (
     COINBASE_MATURITY,
     Utxo,
@@ -85,8 +86,11 @@ def _why_not(db: Session, coin: ChainCoin | None, tip_height: int) -> tuple[str,
 
 
 def _holder(db: Session, vault: Vault, outpoint: OutPoint) -> str | None:
+    """The version that signers see: of a family the newest that holds coins."""
     lock = db.get(CoinLock, (vault.chain, outpoint.txid, outpoint.vout))
-    return None if lock is None else lock.family_id
+    if lock is None:
+        return None
+    return [member.id for member in members_of(db, lock.family_id) if holds_coins(member)][-1]
 
 
 def _kept(

@@ -4,7 +4,7 @@ import pytest
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.roles import EVERY_PERMISSION, KEPT
-from custody.server.service.people.second_person import ChangeExpiry
+from custody.server.service.people.second_person import change_expiry
 from custody.server.web.changes import _by_path
 from tests.support.custody import SHOP, ok, refused
 from tests.support.platform import As
@@ -189,7 +189,7 @@ class TestChange:
         refused(decide(dora, change), 409, "STATE_CONFLICT")
         assert ok(dora.get("/api/v1/changes", workspace_id=1))[0]["status"] == "EXPIRED"
         services = world.platform.services
-        expiry = ChangeExpiry(services.store, world.clock, services.audit)
+        expiry = change_expiry(services.store, world.clock, services.audit)
         assert [expiry.run_due(), expiry.run_due()] == [1, 0]
         assert world.audit_actions("workspace:1")[-1] == "CHANGE_EXPIRED"
         assert ok(dora.get("/api/v1/changes", workspace_id=1))[0]["status"] == "EXPIRED"

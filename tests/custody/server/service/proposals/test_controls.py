@@ -96,6 +96,7 @@ class TestFrozen:
         assert audited(desk, 2) == ["VAULT_FROZEN", "VAULT_UNFREEZE_ASKED"]
         refused(tell(desk, desk.admin, "unfreeze-vault", vault_id="another"), 404, "NOT_FOUND")
         assert ok(freeze(desk, "bob"))["unfreeze_asked_by"] is None, "a second freeze takes the word back"
+        assert audited(desk) == ["VAULT_UNFREEZE_TAKEN_BACK"], "and webhooks are told of one freeze"
         assert ok(unfreeze(desk, "carol"))["is_frozen"]
         assert not ok(unfreeze(desk, "bob"))["is_frozen"]
         assert audited(desk) == ["VAULT_UNFROZEN"]

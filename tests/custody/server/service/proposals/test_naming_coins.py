@@ -4,8 +4,8 @@ import pytest
 
 from custody.server.store.models import ChainCoin
 from multisig import Psbt
-from tests.support.custody import CAFE, SHOP, Desk, ok, refused
-from tests.support.replacing import cancel, made
+from tests.support.custody import CAFE, SHOP, SIGNERS, Desk, ok, refused
+from tests.support.replacing import bump, cancel, made
 from tests.support.token_desk import TokenDesk
 
 
@@ -77,6 +77,17 @@ def test_p65_what_cannot_be_spent_is_refused_by_name(desk):
     made(desk.propose(1_000, coins=[free, fresh]))
     problem = refused(desk.propose(1_000, coins=[fresh, free]), 409, "LOCKED_FUNDS")
     assert faults(problem) == [("/coins/0", "reserved"), ("/coins/1", "reserved")]
+
+
+def test_a_held_coin_names_the_version_that_holds_it_now(desk):
+    (coin,) = deposited(desk, 500_000)
+    first = made(desk.propose(50_000, fee_rate="1", coins=[coin]))
+    newer = made(bump(desk, first, fee_rate="5"))
+    problem = refused(desk.propose(1_000, coins=[coin]), 409, "LOCKED_FUNDS")
+    assert problem["detail"].startswith(f"{coin} is held by the proposal {newer}.")
+    for name in SIGNERS[1:]:
+        ok(desk.decline(name, newer))
+    assert newer not in refused(desk.propose(1_000, coins=[coin]), 409, "LOCKED_FUNDS")["detail"]
 
 
 @pytest.mark.parametrize(
