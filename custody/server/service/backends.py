@@ -70,7 +70,7 @@ class Reachability:
             before = self._known.get(chain)
             self._known[chain] = replace(before or Reach(is_up=False), is_up=False, reason=reason)
         self._meters.backend_up.labels(chain).set(0)
-        if before is None or before.is_up:
+        if before is None or before.is_up or before.reason != reason:
             log.warning("backend down", chain=chain, reason=reason)
 
 

@@ -31,6 +31,14 @@ def test_each_change_is_told_once() -> None:
     assert reachability.known["regtest"].answered_at == clock.now
 
 
+def test_another_reason_is_told_too() -> None:
+    reachability = Reachability(Clock(), Meters())
+    with capture_logs() as lines:
+        for reason in ("It is still fetching the chain.", "It has no index.", "It has no index."):
+            reachability.silent("regtest", reason)
+    assert [line["reason"] for line in lines] == ["It is still fetching the chain.", "It has no index."]
+
+
 def test_one_that_never_answered_is_told_of_too() -> None:
     reachability = Reachability(Clock(), Meters())
     with capture_logs() as lines:
