@@ -3,7 +3,7 @@
 import importlib
 import os
 
-PARTS = ("load", "latency", "memory", "tokens")
+PARTS = ("load", "latency", "blocks", "memory", "tokens")
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import ChainBackend, FoundOutput
@@ -132,11 +132,14 @@ class Watcher:
     def _known(self) -> _Known:
         with self._store.read() as db:
             blocks = select(ChainBlock.height, ChainBlock.block_hash).where(ChainBlock.chain == self._chain)
-            scripts = select(WatchedScript.script_pubkey).where(WatchedScript.chain == self._chain)
-            return _Known(
-                dict(db.execute(blocks).all()),
-                frozenset(db.scalars(scripts)),
-            )
+            return _Known(dict(db.execute(blocks).tuples().all()), self._scripts(db))
+
+    def _scripts(self, db: Session) -> frozenset[bytes]:
+        """No script is ever taken away: as many as were scanned are the same ones."""
+        ours = WatchedScript.chain == self._chain
+        if db.scalar(select(func.count()).where(ours)) == len(self._scanned):
+            return self._scanned
+        return frozenset(db.scalars(select(WatchedScript.script_pubkey).where(ours)))
 
     def _fetch(self, backend: ChainBackend, outputs: tuple[FoundOutput, ...]) -> dict[str, Transaction]:
         with self._store.read() as db:
