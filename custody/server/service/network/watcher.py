@@ -132,7 +132,7 @@ class Watcher:
     def _known(self) -> _Known:
         with self._store.read() as db:
             blocks = select(ChainBlock.height, ChainBlock.block_hash).where(ChainBlock.chain == self._chain)
-            return _Known(dict(db.execute(blocks).tuples().all()), self._scripts(db))
+            return _Known(dict(db.execute(blocks).all()), self._scripts(db))
 
     def _scripts(self, db: Session) -> frozenset[bytes]:
         """No script is ever taken away: as many as were scanned are the same ones."""

@@ -14,7 +14,7 @@ from custody.server.service.jobs.leases import LEASE, Lead, LeaseLost
 from custody.server.store.models import ChainBlock, ChainCoin
 from multisig import Sats
 from tests.support.backends import Unreliable
-from tests.support.custody import Desk
+from tests.support.custody import Desk, ok
 
 
 class Behind(Unreliable):
@@ -134,6 +134,26 @@ def test_what_stands_costs_whoever_takes_over_nothing_for_each_coin(desk: Desk, 
     desk.deposit(*range(100_000, 100_030))
     assert seen(desk)[1] == 31
     assert statements() == few
+
+
+def test_a_block_reads_no_script_that_is_known(desk: Desk) -> None:
+    """Of a hundred thousand addresses that took longer than all else about the block."""
+    desk.mine()
+    read = []
+
+    def note(_connection, _cursor, statement, *_rest) -> None:
+        if statement.startswith("SELECT watched_scripts.script_pubkey"):
+            read.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        desk.mine()
+        assert read == []
+        ok(desk.create_vault("Second"))
+        desk.watcher.look()
+        assert read, "a vault brings new ones"
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
 
 
 @pytest.mark.parametrize("kept", [288, 2])
