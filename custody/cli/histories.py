@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from custody.cli.amounts import Amount, in_btc
+from custody.cli.amounts import Amount
 from custody.cli.common import fail, json_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import place_of, workspace_option
 from custody.cli.vaults import vault_of
+from custody.history_files import COIN_COLUMNS, MOVEMENT_COLUMNS, btc, coin_cells, movement_cells
 from custody.private_files import PRIVATE_FILE
-from custody.spreadsheets import csv_lines, neutralise
+from custody.spreadsheets import csv_lines
 from custody.terminal import Exit, answer, say, table
 
 if TYPE_CHECKING:
     from custody.client import Client
-    from custody.schemas.history import FiatValue, VaultCoin, VaultCoins, VaultHistory, VaultMovement
+    from custody.schemas.history import VaultCoin, VaultCoins, VaultHistory, VaultMovement
 
 PageT = TypeVar("PageT", "VaultHistory", "VaultCoins")
 # As `custody.schemas.history` has them, without loading it; a test compares them.
@@ -29,15 +30,6 @@ KINDS: Final = ("deposit", "forward", "payment", "consolidation", "token", "outs
 STATES: Final = ("spendable", "reserved", "unconfirmed", "immature")
 PAGE: Final = 500
 MOST_LINES: Final = 10_000
-MOVEMENT_COLUMNS: Final = (
-    "time (UTC)", "status", "kind", "amount (sats)", "amount (BTC)", "fee (sats)", "balance (sats)",
-    "balance (BTC)", "title", "addresses", "names", "paid (sats)", "proposed by", "proposal", "replaces",
-    "txid", "height", "block", "fiat amount", "fiat currency", "fiat per BTC", "rate of",
-)  # fmt: skip
-COIN_COLUMNS: Final = (
-    "state", "amount (sats)", "amount (BTC)", "address", "change", "height", "first seen (UTC)", "proposal",
-    "txid", "output",
-)  # fmt: skip
 Time = click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"))
 csv_option = click.option(
     "--csv", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write all of it to this file."
@@ -195,72 +187,12 @@ def _write(file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], *, 
         say(f"{written:,} rows are in {file}.")
 
 
-def movement_cells(one: "VaultMovement") -> tuple[str, ...]:
-    """A row of the file. What stands for several outputs is separated by spaces, and names by semicolons."""
-    names = "; ".join(output.label or "" for output in one.outputs)
-    return (
-        _time(one.at),
-        one.status,
-        one.kind,
-        str(one.amount_sats),
-        _btc(one.amount_sats),
-        _number(one.fee_sats),
-        _number(one.balance_sats),
-        "" if one.balance_sats is None else _btc(one.balance_sats),
-        neutralise(one.title or ""),
-        neutralise(" ".join(output.address for output in one.outputs)),
-        neutralise(names if any(output.label for output in one.outputs) else ""),
-        " ".join(str(output.amount_sats) for output in one.outputs),
-        neutralise(one.created_by_name or ""),
-        neutralise(one.psbt_id or ""),
-        neutralise(one.replaces_psbt_id or ""),
-        neutralise(one.txid),
-        _number(one.height),
-        neutralise(one.block_hash or ""),
-        *_fiat_cells(one.fiat),
-    )
-
-
-def _fiat_cells(fiat: "FiatValue | None") -> tuple[str, ...]:
-    """Their schema lets no text in."""
-    if fiat is None:
-        return "", "", "", ""
-    return fiat.amount, fiat.currency, fiat.rate, fiat.rate_date.isoformat()
-
-
-def coin_cells(one: "VaultCoin") -> tuple[str, ...]:
-    return (
-        one.state,
-        str(one.amount_sats),
-        _btc(one.amount_sats),
-        neutralise(one.address),
-        "yes" if one.is_change else "no",
-        _number(one.height),
-        _time(one.first_seen_at),
-        neutralise(one.psbt_id or ""),
-        neutralise(one.txid),
-        str(one.vout),
-    )
-
-
 def _movement_row(one: "VaultMovement") -> tuple[str, ...]:
-    balance = "pending" if one.balance_sats is None else f"{_btc(one.balance_sats)} BTC"
+    balance = "pending" if one.balance_sats is None else f"{btc(one.balance_sats)} BTC"
     named = [output.label or output.address for output in one.outputs]
     paid = ", ".join(named) + (f" and {one.more_outputs} more" if one.more_outputs else "")
-    return f"{one.at:%Y-%m-%d %H:%M}", one.kind, f"{_btc(one.amount_sats)} BTC", balance, one.title or paid
+    return f"{one.at:%Y-%m-%d %H:%M}", one.kind, f"{btc(one.amount_sats)} BTC", balance, one.title or paid
 
 
 def _coin_row(one: "VaultCoin") -> tuple[str, ...]:
-    return one.state, f"{_btc(one.amount_sats)} BTC", (one.psbt_id or "-")[:8], f"{one.txid}:{one.vout}"
-
-
-def _btc(sats: int) -> str:
-    return f"-{in_btc(-sats)}" if sats < 0 else in_btc(sats)
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else str(value)
-
-
-def _time(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return one.state, f"{btc(one.amount_sats)} BTC", (one.psbt_id or "-")[:8], f"{one.txid}:{one.vout}"

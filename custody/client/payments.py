@@ -130,8 +130,17 @@ class VaultCalls:
 
     @row("GET", "/api/v1/list-wallets", _VAULTS, repeatable=True)
     @staticmethod
-    def list_wallets(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
+    def list_wallets(
+        workspace_id: int,
+        *,
+        vault_id: str | None = None,
+        name: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> Sent:
+        """All of them, or a page of ``limit``. ``name``: has this in it."""
+        which = {"workspace_id": workspace_id, "vault_id": vault_id, "name": name}
+        return Sent(query={**which, "after": after, "limit": limit})
 
     @row("GET", "/api/v1/vault-export", VaultExport, repeatable=True)
     @staticmethod

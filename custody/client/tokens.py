@@ -74,9 +74,17 @@ class TokenCalls:
 
     @row("GET", "/api/v1/contracts", _CONTRACTS, repeatable=True)
     @staticmethod
-    def contracts(workspace_id: int, vault_id: str) -> Sent:
-        """Those of one vault, live or still collecting approvals."""
-        return Sent(query={"workspace_id": workspace_id, "vault_id": vault_id})
+    def contracts(
+        workspace_id: int,
+        vault_id: str | None = None,
+        *,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> Sent:
+        """Those of one vault, or of the workspace, live or still collecting approvals."""
+        return Sent(
+            query={"workspace_id": workspace_id, "vault_id": vault_id, "after": after, "limit": limit}
+        )
 
     @row("GET", "/api/v1/get-tokens", _BALANCES, repeatable=True)
     @staticmethod
@@ -91,15 +99,17 @@ class TokenCalls:
         *,
         contract_uid: int | None = None,
         vault_id: str | None = None,
+        order: Literal["newest", "oldest"] | None = None,
         after: int | None = None,
         limit: int | None = None,
     ) -> Sent:
-        """Of a token or of a vault, oldest first."""
+        """Of a token or of a vault, the oldest first unless asked otherwise."""
         return Sent(
             query={
                 "workspace_id": workspace_id,
                 "contract_uid": contract_uid,
                 "vault_id": vault_id,
+                "order": order,
                 "after": after,
                 "limit": limit,
             }
@@ -113,6 +123,6 @@ class TokenCalls:
 
     @row("GET", "/api/v1/get-workspace-whitelist", WorkspaceWhitelist, repeatable=True)
     @staticmethod
-    def workspace_whitelist(workspace_id: int) -> Sent:
-        """The lists on chain."""
-        return Sent(query={"workspace_id": workspace_id})
+    def workspace_whitelist(workspace_id: int, *, contract_uid: int | None = None) -> Sent:
+        """The lists on chain, of all tokens or of one."""
+        return Sent(query={"workspace_id": workspace_id, "contract_uid": contract_uid})

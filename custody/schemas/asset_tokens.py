@@ -36,6 +36,7 @@ MAX_RECORDED_RECIPIENTS = 100
 # BIP-173: an address is at most 90 characters.
 MAX_ADDRESS_CHARACTERS = 90
 MAX_CALLS = 500
+MAX_CONTRACTS = 500
 
 # Raw units in decimal digits: no sign, no exponent, no separator (P21). Whether it fits is the token's own
 # rule.
@@ -184,19 +185,38 @@ class ContractQuery(Request):
     contract_uid: QueryId
 
 
+class ContractsQuery(Request):
+    """``GET /api/v1/contracts``: of one vault, or of the workspace's. ``after`` is the last ``contract_uid`` seen."""  # noqa: E501
+
+    workspace_id: QueryId
+    vault_id: TextId | None = None
+    after: QueryId | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_CONTRACTS)] | None = None
+
+
+class WorkspaceWhitelistQuery(Request):
+    """``GET /api/v1/get-workspace-whitelist``: of all tokens, or of one."""
+
+    workspace_id: QueryId
+    contract_uid: QueryId | None = None
+
+
 class VaultTokensQuery(Request):
-    """``GET /api/v1/contracts`` and ``GET /api/v1/get-tokens``: of one vault."""
+    """``GET /api/v1/get-tokens``: of one vault."""
 
     workspace_id: QueryId
     vault_id: TextId
 
 
 class ContractCallsQuery(Request):
-    """``GET /api/v1/contract-calls``: of a token, of a vault, or of both; ``after`` is the last ``UID`` seen."""  # noqa: E501
+    """``GET /api/v1/contract-calls``: of a token, of a vault, or of both, in the ``order`` asked for; ``after`` is the last
+    ``UID`` seen.
+    """  # noqa: E501
 
     workspace_id: QueryId
     contract_uid: QueryId | None = None
     vault_id: TextId | None = None
+    order: Literal["newest", "oldest"] = "oldest"
     after: QueryId | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_CALLS)] = 100
 
@@ -213,6 +233,21 @@ class ContractSigner(Shape):
     user_id: Label
 
 
+class TokenState(Shape):
+    """What a token is after the last block that was read. ``started``: ``init`` has run. ``owner_address``: null for a token
+    that another workspace made.
+    """  # noqa: E501
+
+    started: bool
+    paused: bool
+    whitelist_on: bool
+    owner_address: Label | None
+
+
+def _is_absent(value: object) -> bool:
+    return value is None
+
+
 class Contract(Shape):
     """The specification's token record. What the deployment gives is null until it was broadcast.
 
@@ -222,7 +257,8 @@ class Contract(Shape):
     ``total_supply`` is what exists by now; before ``init``, what ``init`` makes.
 
     ``bytecode`` is the canonical JSON that the deployment commits to by hash; ``deployment_hex`` the transaction that does: with
-    both, anybody proves the token from bytes alone. Both only where one contract is asked for.
+    both, anybody proves the token from bytes alone. Both only where one contract is asked for, and so is ``state``, which is
+    absent until the index of tokens has read the deployment.
     """  # noqa: E501
 
     contract_uid: Int64
@@ -242,6 +278,7 @@ class Contract(Shape):
     name: Label = ""
     bytecode: BytecodeText | None = None
     deployment_hex: TransactionHex | None = None
+    state: TokenState | None = Field(default=None, exclude_if=_is_absent)
 
 
 class TokenBalance(Shape):

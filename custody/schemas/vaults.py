@@ -27,6 +27,8 @@ from custody.schemas.queries import QueryId
 # 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and
 # Coldcard).
 MAX_SIGNERS = 15
+# In one page.
+MAX_VAULTS = 500
 
 
 class CreateWalletRequest(CycleFields):
@@ -57,6 +59,23 @@ def _is_absent(value: object) -> bool:
     return value is None
 
 
+class VaultsQuery(Request):
+    """``GET /api/v1/list-wallets``, the oldest first: all of them, or a page of ``limit``; ``after`` is the last id seen.
+    ``vault_id`` for one, ``name`` for those whose name has this in it.
+    """  # noqa: E501
+
+    workspace_id: QueryId
+    vault_id: TextId | None = None
+    name: Name | None = None
+    after: TextId | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_VAULTS)] | None = None
+
+
+# Of the key that stands in the vault's script. ``superseded``: its holder has another device, and may still
+# approve moves into the workspace's vaults.
+SignerKeyState = Literal["active", "superseded", "lost"]
+
+
 class VaultSigner(Shape):
     key_index: Count
     first_name: NullString
@@ -64,6 +83,7 @@ class VaultSigner(Shape):
     # Ours beside the specification's: who the signer is, so that a daemon finds its own place.
     user_id: Label = ""
     key_id: Label = ""
+    key_state: SignerKeyState | None = Field(default=None, exclude_if=_is_absent)
 
 
 class Vault(Shape):

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from sqlalchemy import select
+from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
@@ -24,7 +24,14 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.keys import active_key
 from custody.server.service.limits.limits import Limits, VaultFigures
-from custody.server.service.stored_vaults import Balance, balances_of, policy_of, watch_far, watch_vault
+from custody.server.service.stored_vaults import (
+    Balance,
+    balances_of,
+    policy_of,
+    vault_in,
+    watch_far,
+    watch_vault,
+)
 from custody.server.service.system import OPERATOR, place_of
 from custody.server.store import Store
 from custody.server.store.models import Key, KeyAccount, Membership, User, Vault, VaultSigner
@@ -108,14 +115,23 @@ class Vaults:
                     access = place_of(db, vault.workspace_id)
                     self._audit.record(db, OPERATOR, Category.VAULTS, "VAULT_RESCANNED", what, access=access)
 
-    def in_workspace(self, db: Session, access: WorkspaceAccess) -> list[wire.Vault]:
-        """The workspace's vaults, the oldest first."""
+    def in_workspace(
+        self, db: Session, access: WorkspaceAccess, wanted: wire.VaultsQuery
+    ) -> list[wire.Vault]:
+        """The workspace's vaults, the oldest first: those that are wanted. Raises NotFound (``after``)."""
         query = (
             select(Vault)
             .where(Vault.workspace_id == access.workspace_id)
             .order_by(Vault.created_at, Vault.id)
         )
-        return vault_records(db, self._limits, list(db.scalars(query)))
+        if wanted.vault_id is not None:
+            query = query.where(Vault.id == wanted.vault_id)
+        if wanted.name is not None:
+            query = query.where(Vault.name.icontains(wanted.name, autoescape=True))
+        if wanted.after is not None:
+            last = vault_in(db, access, wanted.after)
+            query = query.where(tuple_(Vault.created_at, Vault.id) > tuple_(last.created_at, last.id))
+        return vault_records(db, self._limits, list(db.scalars(query.limit(wanted.limit))))
 
     @staticmethod
     def _require_free_name(db: Session, access: WorkspaceAccess, name: str) -> None:
@@ -261,24 +277,28 @@ def _limits(
 
 def _signers(db: Session, vault_ids: Iterable[str]) -> dict[str, list[wire.VaultSigner]]:
     query = (
-        select(VaultSigner, User.first_name, User.surname)
+        select(VaultSigner, User.first_name, User.surname, Key.revoked_reason)
         .join(User, User.id == VaultSigner.user_id)
+        .join(Key, Key.id == VaultSigner.key_id)
         .where(VaultSigner.vault_id.in_(list(vault_ids)))
         .order_by(VaultSigner.key_index)
     )
     found: dict[str, list[wire.VaultSigner]] = defaultdict(list)
-    for signer, first_name, surname in db.execute(query):
-        found[signer.vault_id].append(_signer(signer, first_name, surname))
+    for signer, first_name, surname, revoked in db.execute(query):
+        found[signer.vault_id].append(_signer(signer, first_name, surname, revoked))
     return found
 
 
-def _signer(signer: VaultSigner, first_name: str | None, surname: str | None) -> wire.VaultSigner:
+def _signer(
+    signer: VaultSigner, first_name: str | None, surname: str | None, revoked: str | None
+) -> wire.VaultSigner:
     return wire.VaultSigner(
         key_index=signer.key_index,
         first_name=NullString.of(first_name),
         surname=NullString.of(surname),
         user_id=str(signer.user_id),
         key_id=signer.key_id,
+        key_state=cast("wire.SignerKeyState", revoked or "active"),
     )
 
 

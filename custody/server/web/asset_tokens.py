@@ -16,6 +16,7 @@ from custody.schemas.asset_tokens import (
     ContractCall,
     ContractCallsQuery,
     ContractQuery,
+    ContractsQuery,
     ContractWhitelistRequest,
     CreateTokenRequest,
     CreateTokenResponse,
@@ -26,8 +27,8 @@ from custody.schemas.asset_tokens import (
     TokenHistoryQuery,
     VaultTokensQuery,
     WorkspaceWhitelist,
+    WorkspaceWhitelistQuery,
 )
-from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import (
     AlreadyPaused,
@@ -50,7 +51,7 @@ from custody.server.service.tokens.calling import Drafted
 from custody.server.service.tokens.creating import TokenDraft
 from custody.server.service.tokens.history import token_history
 from custody.server.service.tokens.index_reading import balances_in, workspace_whitelist
-from custody.server.service.tokens.records import call_page, contract_record, contracts_of_vault
+from custody.server.service.tokens.records import call_page, contract_page, contract_record
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposals import RECHECK_SECONDS
 from custody.server.web.vaults import VAULT_READERS, VAULT_VIEWERS
@@ -82,13 +83,13 @@ def contract(call: Call[ContractQuery]) -> Contract:
     return contract_record(call.db, call.access, call.body.contract_uid)
 
 
-def contracts(call: Call[VaultTokensQuery]) -> list[Contract]:
-    """The tokens that were made from a vault, live or still collecting approvals, the oldest first."""
-    return contracts_of_vault(call.db, call.access, call.body.vault_id)
+def contracts(call: Call[ContractsQuery]) -> list[Contract]:
+    """The tokens that were made from a vault, or in the workspace, live or still collecting approvals, the oldest first."""  # noqa: E501
+    return contract_page(call.db, call.access, call.body)
 
 
 def contract_calls(call: Call[ContractCallsQuery]) -> Response:
-    """The workspace's calls on a token or from a vault, the oldest first. A mined call without effect is FAILED, with the rule in words."""  # noqa: E501
+    """The workspace's calls on a token or from a vault, the oldest or the newest first. A mined call without effect is FAILED, with the rule in words."""  # noqa: E501
     page = call_page(call.db, call.access, call.body)
     headers = {"X-Total-Count": str(page.total)}
     if page.has_more:
@@ -109,9 +110,9 @@ def get_token_history(call: Call[TokenHistoryQuery]) -> TokenHistory:
     return token_history(call.db, call.access, call.body)
 
 
-def get_workspace_whitelist(call: Call[WorkspaceQuery]) -> WorkspaceWhitelist:
+def get_workspace_whitelist(call: Call[WorkspaceWhitelistQuery]) -> WorkspaceWhitelist:
     """Who may receive the workspace's tokens while their whitelists are on: the owner, and every address on the list on chain."""  # noqa: E501
-    return workspace_whitelist(call.db, call.access)
+    return workspace_whitelist(call.db, call.access, call.body.contract_uid)
 
 
 def resubmit(call: Call[ResubmitCallRequest]) -> ResubmitCallResponse:
@@ -185,7 +186,7 @@ _remove, _draft_remove = _lists(Function.REMOVE_FROM_WHITELIST)
 ENDPOINTS = (
     Endpoint("GET", "/api/v1/contract", contract, Contract, VAULT_VIEWERS, Unit.READ, ContractQuery),
     Endpoint(
-        "GET", "/api/v1/contracts", contracts, list[Contract], VAULT_VIEWERS, Unit.READ, VaultTokensQuery,
+        "GET", "/api/v1/contracts", contracts, list[Contract], VAULT_VIEWERS, Unit.READ, ContractsQuery,
     ),
     Endpoint(
         "GET", "/api/v1/contract-calls", contract_calls, list[ContractCall], VAULT_READERS, Unit.READ,
@@ -197,7 +198,8 @@ ENDPOINTS = (
     ),
     Endpoint(
         "GET", "/api/v1/get-workspace-whitelist", get_workspace_whitelist, WorkspaceWhitelist,
-        frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE}), Unit.READ, WorkspaceQuery,
+        frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE}), Unit.READ,
+        WorkspaceWhitelistQuery,
     ),
     Endpoint(
         "POST", "/api/v1/contract-calls/resubmit", resubmit, ResubmitCallResponse,

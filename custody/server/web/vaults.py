@@ -34,6 +34,7 @@ from custody.schemas.vaults import (
     VaultControls,
     VaultExport,
     VaultExportQuery,
+    VaultsQuery,
 )
 from custody.server.domain.errors import (
     KeyAccountsExhausted,
@@ -99,9 +100,9 @@ def create_wallet(call: Call[CreateWalletRequest]) -> Vault:
     return call.services.vaults.create(call.db, call.caller, call.access, call.body)
 
 
-def list_wallets(call: Call[WorkspaceQuery]) -> list[Vault]:
-    """The workspace's vaults, the oldest first."""
-    return call.services.vaults.in_workspace(call.db, call.access)
+def list_wallets(call: Call[VaultsQuery]) -> list[Vault]:
+    """The workspace's vaults, the oldest first: all, a page of them, one, or those of a name."""
+    return call.services.vaults.in_workspace(call.db, call.access, call.body)
 
 
 def vault_export(call: Call[VaultExportQuery]) -> VaultExport:
@@ -192,7 +193,8 @@ ENDPOINTS = (
         Unit.WRITE, CreateWalletRequest, creates=True, refuses=(KeyAccountsExhausted, StateConflict),
     ),
     Endpoint(
-        "GET", "/api/v1/list-wallets", list_wallets, list[Vault], VAULT_READERS, Unit.READ, WorkspaceQuery,
+        "GET", "/api/v1/list-wallets", list_wallets, list[Vault], VAULT_READERS, Unit.READ, VaultsQuery,
+        refuses=(NotFound,),
     ),
     Endpoint(
         "GET", "/api/v1/vault-export", vault_export, VaultExport, VAULT_VIEWERS, Unit.READ, VaultExportQuery,

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.cli import histories
-from custody.cli.histories import COIN_COLUMNS, KINDS, MOVEMENT_COLUMNS, STATES, movement_cells
+from custody.cli.histories import KINDS, STATES
+from custody.history_files import COIN_COLUMNS, MOVEMENT_COLUMNS, movement_cells
 from custody.schemas.history import CoinState, MovementKind, MovementOutput, VaultMovement
 from custody.spreadsheets import NEUTRALISED, csv_lines
 from custody.terminal import Exit

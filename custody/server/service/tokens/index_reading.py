@@ -125,6 +125,26 @@ def supplies_of(db: Session, chain: str, contract_ids: Collection[str]) -> dict[
     return dict.fromkeys(started, 0) | _numbers(db, of_these, *_at(chain, Cell.SUPPLY))
 
 
+def state_of(db: Session, chain: str, contract_id: str) -> wire.TokenState | None:
+    """After the last block that was read; None for a token that the index does not know."""
+    query = select(TokenCell.cell, TokenCell.number, TokenCell.data).where(
+        TokenCell.chain == chain,
+        TokenCell.contract_id == contract_id,
+        TokenCell.cell.in_((Cell.OWNER, Cell.STARTED, Cell.PAUSED, Cell.WHITELIST)),
+        TokenCell.holder == b"",
+    )
+    cells = {Cell(cell): data if number is None else number for cell, number, data in db.execute(query)}
+    owner = cells.get(Cell.OWNER)
+    if not isinstance(owner, bytes):
+        return None
+    return wire.TokenState(
+        started=bool(cells.get(Cell.STARTED)),
+        paused=bool(cells.get(Cell.PAUSED)),
+        whitelist_on=bool(cells.get(Cell.WHITELIST)),
+        owner_address=encode_address(owner, Network(chain)) or "",
+    )
+
+
 def listed_by(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, list[bytes]]:
     """The output scripts on each token's list, in the order of their bytes. The owner is not among them."""
     query = (
@@ -220,14 +240,19 @@ class _Lists:
         return None if family.best.txid in self.owners else NOT_KNOWN
 
 
-def workspace_whitelist(db: Session, access: WorkspaceAccess) -> wire.WorkspaceWhitelist:
-    """Of every token of the workspace, without those whose deployment failed: they do not exist."""
-    rows = db.execute(
+def workspace_whitelist(
+    db: Session, access: WorkspaceAccess, contract_uid: int | None = None
+) -> wire.WorkspaceWhitelist:
+    """Of every token of the workspace, or of one, but for those whose deployment failed: there are none."""
+    query = (
         select(Contract, Vault.name)
         .join(Vault, Vault.id == Contract.vault_id)
         .where(Contract.workspace_id == access.workspace_id)
         .order_by(Contract.uid)
-    ).all()
+    )
+    if contract_uid is not None:
+        query = query.where(Contract.uid == contract_uid)
+    rows = db.execute(query).all()
     families = token_families(db, access.chain, [contract.deploy_family_id for contract, _ in rows])
     lists = _read(db, access, families.values())
     contracts = [

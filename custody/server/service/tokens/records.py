@@ -16,7 +16,7 @@ from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
 from custody.server.service.stored_vaults import vault_in
 from custody.server.service.token_status import TokenFamily, token_families
-from custody.server.service.tokens.index_reading import supplies_of
+from custody.server.service.tokens.index_reading import state_of, supplies_of
 from custody.server.store.models import (
     Contract,
     ContractCall,
@@ -64,8 +64,18 @@ def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> 
         supplies = supplies_of(db, contract.chain, _ids_of([family]))
         record = _public(_contract_record(access.network, contract, family, [], supplies), vault_id)
     return record.model_copy(
-        update={"bytecode": contract.bytecode.decode(), "deployment_hex": _deployment_hex(db, family)}
+        update={
+            "bytecode": contract.bytecode.decode(),
+            "deployment_hex": _deployment_hex(db, family),
+            "state": _state(db, contract, family, is_own=vault_id is None),
+        }
     )
+
+
+def _state(db: Session, contract: Contract, family: TokenFamily, *, is_own: bool) -> wire.TokenState | None:
+    """Without the address of another workspace's vault (P24)."""
+    found = None if family.best.txid is None else state_of(db, contract.chain, family.best.txid)
+    return found if is_own or found is None else found.model_copy(update={"owner_address": None})
 
 
 def _deployment_hex(db: Session, family: TokenFamily) -> str | None:
@@ -75,11 +85,16 @@ def _deployment_hex(db: Session, family: TokenFamily) -> str | None:
     return None if raw is None else raw.hex()
 
 
-def contracts_of_vault(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.Contract]:
-    """The tokens that were made from the vault, the oldest first. Raises NotFound (vault)."""
-    vault = vault_in(db, access, vault_id)
-    found = db.scalars(select(Contract).where(Contract.vault_id == vault.id).order_by(Contract.uid)).all()
-    return contract_records(db, access.network, found)
+def contract_page(db: Session, access: WorkspaceAccess, wanted: wire.ContractsQuery) -> list[wire.Contract]:
+    """The tokens that were made from the vault, or in the workspace, the oldest first. Raises NotFound
+    (vault).
+    """
+    query = select(Contract).where(Contract.workspace_id == access.workspace_id).order_by(Contract.uid)
+    if wanted.vault_id is not None:
+        query = query.where(Contract.vault_id == vault_in(db, access, wanted.vault_id).id)
+    if wanted.after is not None:
+        query = query.where(Contract.uid > wanted.after)
+    return contract_records(db, access.network, db.scalars(query.limit(wanted.limit)).all())
 
 
 def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -> list[wire.Contract]:
@@ -197,7 +212,7 @@ _ARGS = TypeAdapter(list[wire.CallArg])
 
 @dataclass(frozen=True)
 class CallPage:
-    """Oldest first. ``total`` counts without the slice."""
+    """In the order asked for. ``total`` counts without the slice."""
 
     items: list[wire.ContractCall]
     total: int
@@ -216,9 +231,12 @@ def call_page(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) 
     """Raises NotFound (token, vault)."""
     query = _matching(db, access, wanted)
     total = db.scalar(query.with_only_columns(func.count())) or 0
+    is_newest = wanted.order == "newest"
     if wanted.after is not None:
-        query = query.where(ContractCall.uid > wanted.after)
-    found = db.scalars(query.order_by(ContractCall.uid).limit(wanted.limit + 1)).all()
+        last = wanted.after
+        query = query.where(ContractCall.uid < last if is_newest else ContractCall.uid > last)
+    order = ContractCall.uid.desc() if is_newest else ContractCall.uid
+    found = db.scalars(query.order_by(order).limit(wanted.limit + 1)).all()
     items = call_records(db, access.chain, found[: wanted.limit])
     return CallPage(items, total, has_more=len(found) > wanted.limit)
 

@@ -13,6 +13,7 @@ from sqlalchemy import event, insert, select, text
 
 from custody.schemas.history import VaultCoinsQuery, VaultHistoryQuery
 from custody.schemas.proposals import ProposalStatus
+from custody.schemas.vaults import VaultsQuery
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
@@ -255,7 +256,9 @@ def records(db, desk):
     # What was proposed before the cycle is not read.
     desk.world.clock.advance(days=40)
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
-    (record,) = desk.world.platform.services.vaults.in_workspace(db, access)
+    (record,) = desk.world.platform.services.vaults.in_workspace(
+        db, access, VaultsQuery(workspace_id=desk.workspace_id)
+    )
     assert record.assets == []
 
 

@@ -53,6 +53,35 @@ def test_s27_who_makes_a_vault_that_two_separate_groups_can_spend_from_is_warned
     assert not any("warnings" in vault for vault in desk.wallets())
 
 
+def test_a_list_of_vaults_is_read_in_pages_by_name_and_one_by_one(desk):
+    place = {"workspace_id": desk.workspace_id}
+    for name, signer in (("Payroll", "alice"), ("100 % cold", "bob")):
+        ok(desk.create_vault(name, m=1, signers=[desk.user_ids[signer]]))
+    vaults = desk.wallets()
+    ids, of_name = [vault["id"] for vault in vaults], {vault["name"]: vault["id"] for vault in vaults}
+
+    def read(**wanted):
+        return [vault["id"] for vault in ok(desk.admin.get("/api/v1/list-wallets", **place, **wanted))]
+
+    assert read(limit=2) + read(limit=2, after=ids[1]) == ids
+    assert read(vault_id=ids[1]) == [ids[1]]
+    assert read(name="roll") == read(name="PAY") == [of_name["Payroll"]]
+    assert read(name="%") == [of_name["100 % cold"]]
+    assert read(vault_id="nothing") == []
+    refused(desk.admin.get("/api/v1/list-wallets", **place, after="nothing"), 404, "NOT_FOUND")
+
+
+def test_a_signers_key_says_whether_it_still_approves(desk):
+    alice = desk.signers["alice"]
+    key_id = desk.wallets()[0]["signers"][0]["key_id"]
+    states = []
+    for reason in ("superseded", "lost"):
+        states.append(desk.wallets()[0]["signers"][0]["key_state"])
+        ok(alice.post("/api/v1/revoke-key", {"key_id": key_id, "reason": reason}))
+    states.append(desk.wallets()[0]["signers"][0]["key_state"])
+    assert states == ["active", "superseded", "lost"]
+
+
 def test_when_every_account_is_taken_it_says_whose(desk):
     ok(desk.create_vault("Second"))
     problem = refused(desk.create_vault("Third"), 409, "KEY_ACCOUNTS_EXHAUSTED")

@@ -63,6 +63,43 @@ def test_the_list_of_a_vault_has_no_bytes(tokens):
     assert all(record["bytecode"] is None and record["deployment_hex"] is None for record in records)
 
 
+def test_the_list_of_a_workspace_comes_in_pages(tokens):
+    first, second = tokens.create(), tokens.create(ticker="SILVER")
+    assert [one["contract_uid"] for one in tokens.read("contracts")] == [first.uid, second.uid]
+    assert [one["contract_uid"] for one in tokens.read("contracts", limit=1)] == [first.uid]
+    assert [one["contract_uid"] for one in tokens.read("contracts", after=first.uid)] == [second.uid]
+
+
+def test_a_record_tells_what_the_token_is_by_now(tokens):
+    token = tokens.create()
+    assert "state" not in tokens.contract(token)
+    tokens.carry_out(token.psbt_id)
+    owner = tokens.desk.vault["address"]
+    told = {"started": False, "paused": False, "whitelist_on": False, "owner_address": owner}
+    assert tokens.contract(token)["state"] == told
+    for function in ("init", "pause", "enable_whitelist"):
+        tokens.carry_out(tokens.call(token, function)[1])
+    told |= {"started": True, "paused": True, "whitelist_on": True}
+    assert tokens.contract(token)["state"] == told
+
+
+def test_calls_are_read_the_newest_first_too(tokens):
+    token = tokens.started()
+    first = tokens.call(token, "pause")[0]
+    asked = {"contract_uid": token.uid, "order": "newest"}
+    oldest = tokens.read("contract-calls", contract_uid=token.uid)
+    newest = tokens.read("contract-calls", **asked)
+    assert newest == oldest[::-1]
+    assert newest[0]["UID"] == first
+    assert tokens.read("contract-calls", **asked, after=first) == newest[1:]
+
+
+def test_the_whitelist_of_one_token_alone(tokens):
+    tokens.create(), (second := tokens.create(ticker="SILVER"))
+    (one,) = tokens.read("get-workspace-whitelist", contract_uid=second.uid)["contracts"]
+    assert one["symbol"] == "SILVER"
+
+
 def test_p35_a_reorganisation_drops_a_confirmed_call_and_restores_the_balances(tokens):
     token = tokens.started()
     before = tokens.balances()

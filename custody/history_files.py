@@ -1,0 +1,82 @@
+"""A vault's movements and coins as rows of a file for a spreadsheet (`custody.spreadsheets`)."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from custody.spreadsheets import neutralise
+from custody.text import SATS_PER_BTC
+
+if TYPE_CHECKING:
+    from custody.schemas.history import FiatValue, VaultCoin, VaultMovement
+
+MOVEMENT_COLUMNS: Final = (
+    "time (UTC)", "status", "kind", "amount (sats)", "amount (BTC)", "fee (sats)", "balance (sats)",
+    "balance (BTC)", "title", "addresses", "names", "paid (sats)", "proposed by", "proposal", "replaces",
+    "txid", "height", "block", "fiat amount", "fiat currency", "fiat per BTC", "rate of",
+)  # fmt: skip
+COIN_COLUMNS: Final = (
+    "state", "amount (sats)", "amount (BTC)", "address", "change", "height", "first seen (UTC)", "proposal",
+    "txid", "output",
+)  # fmt: skip
+
+
+def movement_cells(one: "VaultMovement") -> tuple[str, ...]:
+    """A row of the file. What stands for several outputs is separated by spaces, and names by semicolons."""
+    names = "; ".join(output.label or "" for output in one.outputs)
+    return (
+        _time(one.at),
+        one.status,
+        one.kind,
+        str(one.amount_sats),
+        btc(one.amount_sats),
+        _number(one.fee_sats),
+        _number(one.balance_sats),
+        "" if one.balance_sats is None else btc(one.balance_sats),
+        neutralise(one.title or ""),
+        neutralise(" ".join(output.address for output in one.outputs)),
+        neutralise(names if any(output.label for output in one.outputs) else ""),
+        " ".join(str(output.amount_sats) for output in one.outputs),
+        neutralise(one.created_by_name or ""),
+        neutralise(one.psbt_id or ""),
+        neutralise(one.replaces_psbt_id or ""),
+        neutralise(one.txid),
+        _number(one.height),
+        neutralise(one.block_hash or ""),
+        *_fiat_cells(one.fiat),
+    )
+
+
+def _fiat_cells(fiat: "FiatValue | None") -> tuple[str, ...]:
+    """Their schema lets no text in."""
+    if fiat is None:
+        return "", "", "", ""
+    return fiat.amount, fiat.currency, fiat.rate, fiat.rate_date.isoformat()
+
+
+def coin_cells(one: "VaultCoin") -> tuple[str, ...]:
+    return (
+        one.state,
+        str(one.amount_sats),
+        btc(one.amount_sats),
+        neutralise(one.address),
+        "yes" if one.is_change else "no",
+        _number(one.height),
+        _time(one.first_seen_at),
+        neutralise(one.psbt_id or ""),
+        neutralise(one.txid),
+        str(one.vout),
+    )
+
+
+def btc(sats: int) -> str:
+    """As the API writes an amount, with a minus: ``-0.25000000``."""
+    whole, fraction = divmod(abs(sats), SATS_PER_BTC)
+    return f"{'-' if sats < 0 else ''}{whole}.{fraction:08d}"
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
