@@ -15,12 +15,18 @@ from custody.server.console import (
     audit,
     changes,
     home,
+    keys,
     live,
     members,
     onboarding,
     programs,
     roles,
     sign_in,
+    token_calls,
+    tokens,
+    vault_controls,
+    vault_history,
+    vaults,
     webhooks,
     workspace,
 )
@@ -41,6 +47,12 @@ ROWS: tuple[Row, ...] = (
     *programs.ROWS,
     *audit.ROWS,
     *onboarding.ROWS,
+    *keys.ROWS,
+    *vaults.ROWS,
+    *vault_controls.ROWS,
+    *vault_history.ROWS,
+    *tokens.ROWS,
+    *token_calls.ROWS,
 )
 ASSETS = Assets(STATIC, ("console.js",))
 

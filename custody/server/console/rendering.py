@@ -9,10 +9,22 @@ from markupsafe import Markup
 
 from custody.pages.qr import qr_image
 from custody.pages.rendering import Templates
+from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.common import format_time
 from custody.schemas.proposals import ProposalStatus
 from custody.schemas.users import PermissionName
+from custody.server.console.words import (
+    CALL_WORDS,
+    FUNCTION_WORDS,
+    KEY_WORDS,
+    MOVEMENT_WORDS,
+    PURCHASE_WORDS,
+    Limit,
+    member_words,
+    token_units,
+)
 from custody.text import SHORT_ID, plain
+from multisig.tokens import Function
 
 STATUS_WORDS: Mapping[ProposalStatus, str] = MappingProxyType(
     {
@@ -56,6 +68,14 @@ TEMPLATES = Templates(
         "qr": qr_image,
         "status_words": lambda status: STATUS_WORDS[status],
         "permission_words": lambda name: PERMISSION_WORDS[name],
+        "movement_words": lambda kind: MOVEMENT_WORDS[kind],
+        "key_words": lambda state: KEY_WORDS[state],
+        "call_words": lambda status: CALL_WORDS[CallStatus(status)],
+        "function_words": lambda name: FUNCTION_WORDS[Function[name.upper()]],
+        "purchase_words": lambda status: PURCHASE_WORDS[status],
+        "limit_bar": Limit,
+        "member_words": member_words,
+        "token_units": token_units,
         "plain": plain,
         "short": lambda text: plain(text)[:SHORT_ID],
     },

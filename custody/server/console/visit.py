@@ -129,11 +129,11 @@ class Visit:
 
     # --- calls of the API -----------------------------------------------------------------------------------
 
-    def get(self, path: str, **query: Any) -> Any:
+    def get(self, path: str, /, **query: Any) -> Any:
         """A reading endpoint's answer, by the last part of its path. Raises what it refuses with."""
         return self._call("GET", path, query)
 
-    def post(self, path: str, *, ids: Mapping[str, int] = MappingProxyType({}), **body: Any) -> Any:
+    def post(self, path: str, /, *, ids: Mapping[str, int] = MappingProxyType({}), **body: Any) -> Any:
         """A changing endpoint's answer. Where the form says to ask a second person, the change is asked for
         instead.
 
@@ -221,7 +221,7 @@ def _taken(runner: Runner, given: Mapping[str, Any]) -> Any:
     return shaped(shape, **given)
 
 
-def shaped(kind: type[Shape], **values: object) -> Shape:
+def shaped(kind: type[Shape], /, **values: object) -> Shape:
     """Raises Invalid, which names the fields and never repeats what was typed (P49)."""
     try:
         return kind.model_validate(values)

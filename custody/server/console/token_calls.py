@@ -1,0 +1,156 @@
+"""One call of a token's function: its form, what it does in words, and the proposal that it becomes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from custody.schemas.asset_tokens import CallContractResponse, Contract
+from custody.schemas.vaults import MAX_VAULTS, Vault
+from custody.server.console.table import Review, Row
+from custody.server.console.tokens import priority, token_here
+from custody.server.console.typed import raw_units
+from custody.server.console.vaults import vault_by_id
+from custody.server.console.visit import Visit
+from custody.server.console.words import FUNCTION_WORDS, token_units
+from custody.server.domain.errors import Invalid, NotFound
+from multisig.tokens import MAX_TOKEN_AMOUNT, Function
+
+# What each does, for who is about to propose it; {amount} and {address} are what was typed.
+_SENTENCES = {
+    Function.INIT: "Start the token: {supply} come to be, held by its owner.",
+    Function.TRANSFER: "Send {amount} of the vault's to {address}.",
+    Function.MINT: "Make {amount} anew, for {address}.",
+    Function.BURN: "Destroy {amount} of the owner's own.",
+    Function.PAUSE: "Stop all transfers until it is unpaused.",
+    Function.UNPAUSE: "Let transfers go on.",
+    Function.TRANSFER_OWNERSHIP: "Hand the token over to {address}.",
+    Function.ENABLE_WHITELIST: "Let listed addresses alone receive it.",
+    Function.DISABLE_WHITELIST: "Let any address receive it.",
+    Function.ADD_TO_WHITELIST: "Let {address} receive it while the whitelist is on.",
+    Function.REMOVE_FROM_WHITELIST: "Let {address} receive it no more while the whitelist is on; what it "
+    "holds stays.",
+}
+_WARNINGS = {
+    Function.TRANSFER_OWNERSHIP: "Only the new owner could ever give it back. At an address without a known "
+    "key it can never be minted, burned or stopped again.",
+    Function.BURN: "What is burned is gone for good.",
+    Function.PAUSE: "No holder can move the token meanwhile.",
+}
+# A vault that holds some of it may call these; all else is the owner's.
+_OF_HOLDERS = frozenset({Function.TRANSFER})
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A call as it was typed. ``args``: as the API takes them."""
+
+    function: Function
+    address: str
+    raw: int | None
+    args: list[dict[str, Any]]
+
+
+def _function(visit: Visit) -> Function:
+    """Raises NotFound for a word that is none of ours."""
+    for function in Function:
+        if function.wire_name == visit.path_param("function"):
+            return function
+    raise NotFound("A token has no such function.")
+
+
+def call_page(visit: Visit) -> Response:
+    token, function = token_here(visit), _function(visit)
+    return visit.page(
+        "tokens/call.html",
+        here="tokens",
+        token=token,
+        function=function,
+        title=FUNCTION_WORDS[function],
+        vaults=_callers(visit, token, function),
+        takes_address=function.takes_address and function is not Function.BURN,
+        warning=_WARNINGS.get(function, ""),
+    )
+
+
+def _callers(visit: Visit, token: Contract, function: Function) -> list[Vault]:
+    """The vaults that may call it: the owner's first."""
+    own = vault_by_id(visit, token.vault_id)
+    if function not in _OF_HOLDERS:
+        return [own]
+    others: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, limit=MAX_VAULTS)
+    return [own, *(each for each in others if each.id != own.id)]
+
+
+def _typed(visit: Visit, token: Contract) -> Typed:
+    """Raises Invalid."""
+    function, form = _function(visit), visit.form
+    raw = None
+    if function.takes_amount:
+        raw = raw_units(form.one("amount"), token.decimals, "amount")
+        if not 0 < raw <= MAX_TOKEN_AMOUNT:
+            raise Invalid.at("/amount", "This is no amount that such a token can have.")
+    address = form.one("address").strip()
+    if function is Function.BURN:
+        # The owner burns its own alone: no other address is possible.
+        address = vault_by_id(visit, token.vault_id).address
+    if function.takes_address and not address:
+        raise Invalid.at("/address", "Name the address.")
+    args: list[dict[str, Any]] = []
+    if function.takes_address:
+        args.append({"type": "str", "value": address})
+    if raw is not None:
+        args.append({"type": "int", "value": raw})
+    return Typed(function, address, raw, args)
+
+
+def review_call(visit: Visit) -> Review:
+    token = token_here(visit)
+    typed = _typed(visit, token)
+    vault = vault_by_id(visit, visit.form.one("wallet_id"))
+    amount = "" if typed.raw is None else f"{token_units(typed.raw, token.decimals)} {token.symbol} tokens"
+    supply = f"{token_units(token.total_supply, token.decimals)} {token.symbol} tokens"
+    sentence = _SENTENCES[typed.function].format(amount=amount, address=typed.address, supply=supply)
+    return Review(
+        f"{FUNCTION_WORDS[typed.function]}: {token.symbol}",
+        (
+            ("What it does", sentence),
+            ("Token", f"{token.name}, {token.symbol}"),
+            ("Called by", f"the vault {vault.name}"),
+            *((("Raw units", str(typed.raw)),) if typed.raw is not None else ()),
+        ),
+        "Propose it",
+        " ".join(
+            part
+            for part in (
+                _WARNINGS.get(typed.function, ""),
+                f"{vault.m} signers of {vault.name} approve it on their devices; a miner is paid a fee.",
+            )
+            if part
+        ),
+    )
+
+
+def make_call(visit: Visit) -> Response:
+    token = token_here(visit)
+    typed = _typed(visit, token)
+    made: CallContractResponse = visit.post(
+        "call-contract",
+        workspace_id=visit.here.id,
+        contract_uid=token.contract_uid,
+        wallet_id=visit.form.one("wallet_id"),
+        function_name=typed.function.wire_name,
+        args=typed.args,
+        priority=priority(visit),
+    )
+    return visit.go(
+        f"{visit.here.path}/proposals/{made.psbt_id}",
+        "It is proposed. Its signers approve it on their devices.",
+    )
+
+
+_CALL = "/w/{workspace_id:int}/tokens/{contract_uid:int}/call/{function}"
+ROWS = (
+    Row("GET", _CALL, call_page),
+    Row("POST", _CALL, make_call, again=call_page, review=review_call),
+)

@@ -1,0 +1,105 @@
+"""The states of a token or of a call on it, drawn: each state a box, each step an arrow.
+
+Which steps there are follows from the two tables of states (`domain.lifecycle`, `domain.token_status`); only
+where a box stands is said here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from custody.schemas.asset_tokens import CallStatus
+from custody.server.console.words import CALL_WORDS
+from custody.server.domain.lifecycle import TRANSITIONS
+from custody.server.domain.token_status import TABLE, Mined, contract_status
+
+WIDTH, HEIGHT = 560, 230
+BOX_WIDTH, BOX_HEIGHT = 150, 44
+# The left upper corner of each box.
+_PLACES: Mapping[CallStatus, tuple[int, int]] = MappingProxyType(
+    {
+        CallStatus.PENDING: (5, 8),
+        CallStatus.BROADCASTING: (205, 8),
+        CallStatus.CONFIRMED: (405, 8),
+        CallStatus.STALLED: (5, 176),
+        CallStatus.FAILED: (405, 176),
+    }
+)
+# How far an arrow stays beside the line of two middles, so that two ways between two states are two arrows.
+_BESIDE = 7.0
+
+
+@dataclass(frozen=True)
+class Box:
+    words: str
+    x: int
+    y: int
+    is_now: bool
+
+
+@dataclass(frozen=True)
+class Arrow:
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+@dataclass(frozen=True)
+class States:
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    words: str
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+@cache
+def steps(*, of_call: bool) -> frozenset[tuple[CallStatus, CallStatus]]:
+    """From which state to which. A token's record has no state for what waits for a backend."""
+
+    def shown(status: CallStatus) -> CallStatus:
+        return status if of_call else CallStatus(contract_status(status).value)
+
+    found = {
+        (shown(TABLE[before, seen]), shown(TABLE[after, read]))
+        for (before, _), after in TRANSITIONS.items()
+        for seen in Mined
+        for read in Mined
+    }
+    return frozenset((before, after) for before, after in found if before is not after)
+
+
+def draw_states(now: CallStatus, *, of_call: bool) -> States:
+    ways = steps(of_call=of_call)
+    known = [state for state in CallStatus if any(state in way for way in ways)]
+    boxes = tuple(Box(CALL_WORDS[state], *_PLACES[state], state is now) for state in known)
+    arrows = tuple(_arrow(before, after) for before, after in sorted(ways))
+    return States(boxes, arrows, f"{'The call' if of_call else 'The token'} {CALL_WORDS[now]}")
+
+
+def _arrow(before: CallStatus, after: CallStatus) -> Arrow:
+    """From edge to edge of the two boxes."""
+    (x1, y1), (x2, y2) = _middle(before), _middle(after)
+    length = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
+    aside_x, aside_y = -(y2 - y1) / length * _BESIDE, (x2 - x1) / length * _BESIDE
+    out = _to_edge(x2 - x1, y2 - y1)
+    return Arrow(
+        round(x1 + (x2 - x1) * out + aside_x, 1),
+        round(y1 + (y2 - y1) * out + aside_y, 1),
+        round(x2 - (x2 - x1) * out + aside_x, 1),
+        round(y2 - (y2 - y1) * out + aside_y, 1),
+    )
+
+
+def _middle(state: CallStatus) -> tuple[float, float]:
+    x, y = _PLACES[state]
+    return x + BOX_WIDTH / 2, y + BOX_HEIGHT / 2
+
+
+def _to_edge(dx: float, dy: float) -> float:
+    """The part of the way from middle to middle that lies within a box, and a little of the gap."""
+    across = (BOX_WIDTH / 2 + 4) / abs(dx) if dx else 1.0
+    down = (BOX_HEIGHT / 2 + 4) / abs(dy) if dy else 1.0
+    return min(across, down)

@@ -1,0 +1,258 @@
+"""The tokens of a workspace, one with its state, holdings, whitelist and calls, and how one is made."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from custody.pages.rendering import Live
+from custody.schemas.address_book import WhitelistAddress
+from custody.schemas.asset_tokens import (
+    CallStatus,
+    Contract,
+    ContractCall,
+    ContractStatus,
+    CreateTokenResponse,
+    WorkspaceWhitelist,
+)
+from custody.schemas.vaults import MAX_VAULTS, Vault
+from custody.server.console.table import Review, Row
+from custody.server.console.token_picture import draw_states
+from custody.server.console.typed import raw_units, whole
+from custody.server.console.vaults import holdings, vault_by_id
+from custody.server.console.visit import Visit
+from custody.server.console.words import token_units
+from custody.server.domain.errors import Invalid
+from multisig.tokens import MAX_DECIMALS, Function
+
+PAGE = 25
+# Of a whitelist, on the token's page.
+FIRST_LISTED = 100
+# Whose calls the API takes.
+MANAGER = "MANAGE_WORKSPACE"
+PRIORITIES = ("medium", "low", "high")
+
+
+def tokens(visit: Visit) -> Response:
+    after, vault_id = visit.query("after"), visit.query("vault")
+    found: list[Contract] = visit.get(
+        "contracts",
+        workspace_id=visit.here.id,
+        limit=PAGE + 1,
+        **({"after": int(after)} if after.isdecimal() else {}),
+        **({"vault_id": vault_id} if vault_id else {}),
+    )
+    shown = found[:PAGE]
+    vaults = {each: vault_by_id(visit, each) for each in {one.vault_id for one in shown}}
+    held, trouble = holdings(visit, vault_id) if vault_id else ([], "")
+    more = urlencode({"vault": vault_id, "after": shown[-1].contract_uid}) if len(found) > PAGE else None
+    return visit.page(
+        "tokens/list.html", here="tokens", tokens=shown, vaults=vaults, all_vaults=_vaults(visit),
+        after=after, more=more, vault_id=vault_id, held=held, trouble=trouble,
+    )  # fmt: skip
+
+
+def _vaults(visit: Visit) -> list[Vault]:
+    """To choose one of: the first of them, where there are very many."""
+    found: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, limit=MAX_VAULTS)
+    return found
+
+
+def token_here(visit: Visit) -> Contract:
+    """The one of the path. Raises NotFound."""
+    found: Contract = visit.get(
+        "contract", workspace_id=visit.here.id, contract_uid=visit.path_param("contract_uid")
+    )
+    return found
+
+
+def path_of(visit: Visit, contract_uid: int) -> str:
+    return f"{visit.here.path}/tokens/{contract_uid}"
+
+
+def token(visit: Visit) -> Response:
+    shown = token_here(visit)
+    return visit.page(
+        "tokens/token.html", here="tokens", live_standing=_live(visit), **_standing(visit, shown)
+    )
+
+
+def standing(visit: Visit) -> Response:
+    return visit.part(_live(visit), **_standing(visit, token_here(visit)))
+
+
+def _live(visit: Visit) -> Live:
+    path = f"{path_of(visit, visit.path_param('contract_uid'))}/standing"
+    before = visit.query("before")
+    return Live("standing", "tokens/standing.html", f"{path}?before={before}" if before.isdecimal() else path)
+
+
+def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
+    vault = vault_by_id(visit, shown.vault_id)
+    held, trouble = holdings(visit, vault.id)
+    before = visit.query("before")
+    calls: list[ContractCall] = visit.get(
+        "contract-calls",
+        workspace_id=visit.here.id,
+        contract_uid=shown.contract_uid,
+        order="newest",
+        limit=PAGE + 1,
+        **({"after": int(before)} if before.isdecimal() else {}),
+    )
+    return {
+        "token": shown,
+        "base": path_of(visit, shown.contract_uid),
+        "vault": vault,
+        "picture": draw_states(CallStatus(shown.status.value), of_call=False),
+        "held": next((one for one in held if one.contract_uid == shown.contract_uid), None),
+        "trouble": trouble,
+        "whitelist": _whitelist(visit, shown),
+        "first_listed": FIRST_LISTED,
+        "calls": calls[:PAGE],
+        "older": calls[PAGE - 1].uid if len(calls) > PAGE else None,
+        "call_pictures": {
+            status: draw_states(status, of_call=True) for status in {call.status for call in calls[:PAGE]}
+        },
+        "before": before,
+        "functions": _possible(visit, shown),
+    }
+
+
+def _whitelist(visit: Visit, shown: Contract) -> Any:
+    """None where the person may not see it, or the token is another workspace's."""
+    if not visit.here.may("PAYMENT_INIT", MANAGER):
+        return None
+    found: WorkspaceWhitelist = visit.get(
+        "get-workspace-whitelist", workspace_id=visit.here.id, contract_uid=shown.contract_uid
+    )
+    return found.contracts[0] if found.contracts else None
+
+
+def _possible(visit: Visit, shown: Contract) -> list[str]:
+    """The functions that the person may call and that the token's state lets have an effect, as far as a page
+    can say: the API judges each call.
+    """
+    state = shown.state
+    if shown.status is not ContractStatus.CONFIRMED or state is None:
+        return []
+    if not state.started:
+        found = [Function.INIT]
+    else:
+        found = [
+            Function.TRANSFER,
+            Function.MINT,
+            Function.BURN,
+            Function.UNPAUSE if state.paused else Function.PAUSE,
+            Function.DISABLE_WHITELIST if state.whitelist_on else Function.ENABLE_WHITELIST,
+            Function.ADD_TO_WHITELIST,
+            Function.REMOVE_FROM_WHITELIST,
+            Function.TRANSFER_OWNERSHIP,
+        ]
+    may = {
+        function: visit.here.may("PAYMENT_INIT" if function is Function.TRANSFER else MANAGER)
+        for function in found
+    }
+    return [function.wire_name for function in found if may[function]]
+
+
+# --- making one ---------------------------------------------------------------------------------------------
+
+
+def new_token(visit: Visit) -> Response:
+    return visit.page("tokens/new.html", here="tokens", vaults=_vaults(visit), chosen=visit.query("vault"))
+
+
+def _typed(visit: Visit) -> dict[str, Any]:
+    """What was typed of a token, as the API takes it. Raises Invalid."""
+    form, decimals = visit.form, whole(visit, "decimals_num")
+    if decimals > MAX_DECIMALS:
+        raise Invalid.at("/decimals_num", f"A token has at most {MAX_DECIMALS} decimals.")
+    return {
+        "token_name": form.one("token_name"),
+        "ticker": form.one("ticker").strip().upper(),
+        "icon": form.one("icon"),
+        "decimals_num": decimals,
+        "total_supply": str(raw_units(form.one("total_supply"), decimals, "total_supply")),
+        "max_supply": str(raw_units(form.one("max_supply"), decimals, "max_supply")),
+        "whitelist_enabled": form.ticked("whitelist_enabled"),
+        "vault_id": form.one("vault_id"),
+        "white_list_ids": [entry.uid for entry in _listed(visit)],
+    }
+
+
+def _listed(visit: Visit) -> list[WhitelistAddress]:
+    """Who is listed from the start: a name or an address of the address book in each line. Raises Invalid."""
+    lines = [line.strip() for line in visit.form.one("listed").splitlines() if line.strip()]
+    if not lines:
+        return []
+    book: list[WhitelistAddress] = visit.get("get-whitelist-addresses", workspace_id=visit.here.id)
+    known = {entry.address: entry for entry in book} | {entry.name: entry for entry in book}
+    for line in lines:
+        if line not in known:
+            raise Invalid.at("/listed", f"The address book has no {line[:100]}: enter it there first.")
+    return list({known[line].uid: known[line] for line in lines}.values())
+
+
+def review_token(visit: Visit) -> Review:
+    typed, listed = _typed(visit), _listed(visit)
+    vault = vault_by_id(visit, typed["vault_id"])
+    first, most = (
+        token_units(typed[name], typed["decimals_num"]) if int(typed[name]) < 2**63 else "too much"
+        for name in ("total_supply", "max_supply")
+    )
+    return Review(
+        f"Make {typed['ticker']}",
+        (
+            ("Name", typed["token_name"]),
+            ("At first", f"{first} {typed['ticker']} tokens, once it is started"),
+            ("Never more than", f"{most} {typed['ticker']} tokens"),
+            ("Owner", f"the vault {vault.name}, by its address {vault.address}"),
+            ("Who may receive it", "listed addresses alone" if typed["whitelist_enabled"] else "any address"),
+            *(("Listed from the start", f"{entry.name}: {entry.address}") for entry in listed),
+            ("Icon", typed["icon"] or "none"),
+        ),
+        "Propose the token",
+        f"Nothing of this ever changes. {vault.m} signers of {vault.name} approve it on their devices.",
+    )
+
+
+def make_token(visit: Visit) -> Response:
+    made: CreateTokenResponse = visit.post(
+        "create-token",
+        workspace_id=visit.here.id,
+        network=visit.here.entry.workspace_info.net,
+        priority=priority(visit),
+        **_typed(visit),
+    )
+    return visit.go(
+        path_of(visit, made.contract_uid), "The token is proposed. Its signers approve it on their devices."
+    )
+
+
+def priority(visit: Visit) -> str:
+    typed = visit.form.one("priority", PRIORITIES[0])
+    if typed not in PRIORITIES:
+        raise Invalid.at("/priority", "Choose how soon it is to be in a block.")
+    return typed
+
+
+def resubmit(visit: Visit) -> Response:
+    call_uid = visit.path_param("call_uid")
+    answer = visit.post("contract-calls/resubmit", workspace_id=visit.here.id, call_uid=call_uid)
+    words = (
+        "The network did not take it yet. The platform goes on trying."
+        if answer.status is CallStatus.STALLED
+        else "It is on its way."
+    )
+    return visit.go(path_of(visit, visit.path_param("contract_uid")), words)
+
+
+_TOKENS = "/w/{workspace_id:int}/tokens"
+ROWS = (
+    Row("GET", _TOKENS, tokens),
+    Row("GET", f"{_TOKENS}/new", new_token),
+    Row("POST", f"{_TOKENS}/new", make_token, again=new_token, review=review_token),
+    Row("GET", f"{_TOKENS}/{{contract_uid:int}}", token),
+    Row("GET", f"{_TOKENS}/{{contract_uid:int}}/standing", standing),
+    Row("POST", f"{_TOKENS}/{{contract_uid:int}}/calls/{{call_uid:int}}/resubmit", resubmit, again=token),
+)

@@ -1,0 +1,46 @@
+"""What a person typed, as the API takes it: numbers, amounts of bitcoin and of tokens, days."""
+
+import re
+from datetime import UTC, datetime
+
+from custody.server.console.visit import Visit
+from custody.server.domain.errors import Invalid
+from multisig import InvalidAmount, parse_btc
+
+_TOKENS = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,18}))?", re.ASCII)
+
+
+def whole(visit: Visit, name: str) -> int:
+    """A whole number of the form. Raises Invalid."""
+    text = visit.form.one(name).strip()
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        raise Invalid.at(f"/{name}", "This is a whole number.")
+    return int(text)
+
+
+def query_sats(visit: Visit, name: str) -> int | None:
+    """Of an amount in bitcoin in the address, where one is given. Raises Invalid."""
+    text = visit.query(name).strip()
+    try:
+        return int(parse_btc(text)) if text else None
+    except InvalidAmount as error:
+        raise Invalid.at(f"/{name}", str(error)) from error
+
+
+def query_day(visit: Visit, name: str) -> datetime | None:
+    """The beginning of a day in UTC, where one is given. Raises Invalid."""
+    text = visit.query(name).strip()
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC) if text else None
+    except ValueError:
+        raise Invalid.at(f"/{name}", "This is no day: write it as 2026-05-01.") from None
+
+
+def raw_units(text: str, decimals: int, name: str) -> int:
+    """Of whole tokens: 12.5 with two decimals is 1250. Raises Invalid."""
+    found = _TOKENS.fullmatch(text.strip().replace(",", ""))
+    fraction = "" if found is None else found[2] or ""
+    if found is None or len(fraction) > decimals:
+        most = f"at most {decimals} decimals" if decimals else "no decimals"
+        raise Invalid.at(f"/{name}", f"This is an amount of tokens with {most}, like 12.")
+    return int(found[1] + fraction.ljust(decimals, "0"))

@@ -1,0 +1,196 @@
+"""What bounds a vault: its limit, the address book, who approves, a freeze; a signer's key that is lost."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from custody.schemas.vaults import Vault, VaultControls
+from custody.server.console.table import Review, Row
+from custody.server.console.vaults import limit_fields, names_of, path_of, vault_here
+from custody.server.console.visit import Visit
+from custody.server.console.words import Limit, cycle_words
+from custody.server.domain.errors import NotFound
+
+
+def _place(visit: Visit) -> dict[str, Any]:
+    return {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
+
+
+def _page(visit: Visit, template: str, **context: Any) -> Response:
+    shown = vault_here(visit)
+    return visit.page(template, here="vaults", vault=shown, base=path_of(visit, shown), **context)
+
+
+def _controls(visit: Visit) -> VaultControls:
+    found: VaultControls = visit.get("vault-controls", **_place(visit))
+    return found
+
+
+def limits(visit: Visit) -> Response:
+    return _page(visit, "vaults/limits.html", limit=Limit.of(vault_here(visit).detailed_vault_limits))
+
+
+def review_limits(visit: Visit) -> Review:
+    shown, typed = vault_here(visit), limit_fields(visit)
+    before = Limit.of(shown.detailed_vault_limits)
+    cycle = cycle_words(typed["cycle_period"], typed["cycle_day"])
+    return Review(
+        f"Change the limit of {shown.name}",
+        (
+            ("Now", "not known" if before is None else f"{before.limits.limit} BTC, {before.cycle}"),
+            ("From now on", f"{typed['transaction_limit']} BTC, {cycle}"),
+        ),
+        "Change the limit",
+        "It counts for the next payment. What waits already stays.",
+    )
+
+
+def change_limits(visit: Visit) -> Response:
+    visit.post("update-vault", **_place(visit), **limit_fields(visit))
+    return visit.go(path_of(visit, vault_here(visit)), "The limit is changed.")
+
+
+def controls(visit: Visit) -> Response:
+    return _page(visit, "vaults/controls.html", controls=_controls(visit))
+
+
+def review_controls(visit: Visit) -> Review:
+    form = visit.form
+    return Review(
+        f"Change the controls of {vault_here(visit).name}",
+        (
+            ("It pays", "the address book alone" if form.ticked("only_address_book") else "any address"),
+            (
+                "Who proposed a payment",
+                "may approve it" if form.ticked("maker_may_approve") else "may not approve it",
+            ),
+        ),
+        "Change the controls",
+        "They count for the next proposal, and for the next approval of those that wait.",
+    )
+
+
+def change_controls(visit: Visit) -> Response:
+    form = visit.form
+    visit.post(
+        "update-vault-controls",
+        **_place(visit),
+        only_address_book=form.ticked("only_address_book"),
+        maker_may_approve=form.ticked("maker_may_approve"),
+    )
+    return visit.go(path_of(visit, vault_here(visit)), "The controls are changed.")
+
+
+def freeze_page(visit: Visit) -> Response:
+    found = _controls(visit)
+    asked_by_you = found.unfreeze_asked_by == str(visit.user.uuid)
+    people = names_of(visit, vault_here(visit))
+    return _page(
+        visit, "vaults/freeze.html", controls=found, asked_by_you=asked_by_you,
+        frozen_by=_name(people, found.frozen_by), asked_by=_name(people, found.unfreeze_asked_by),
+    )  # fmt: skip
+
+
+def _name(people: dict[str, str], user_id: str | None) -> str:
+    return "" if user_id is None else people.get(user_id, f"member {user_id}")
+
+
+def review_freeze(visit: Visit) -> Review:
+    return Review(
+        f"Freeze {vault_here(visit).name}",
+        (("Reason", visit.form.one("reason") or "none given"),),
+        "Freeze it now",
+        "At once nothing is proposed, approved or sent from it, until two members unfreeze it. What is on "
+        "the network stays there.",
+    )
+
+
+def freeze(visit: Visit) -> Response:
+    visit.post("freeze-vault", **_place(visit), reason=visit.form.one("reason") or None)
+    return visit.go(path_of(visit, vault_here(visit)), "The vault is frozen.")
+
+
+def review_unfreeze(visit: Visit) -> Review:
+    shown, found = vault_here(visit), _controls(visit)
+    is_second = found.unfreeze_asked_by not in (None, str(visit.user.uuid))
+    waits = len(found.waiting_psbt_ids)
+    return Review(
+        f"Unfreeze {shown.name}",
+        (
+            ("Your word is", "the second one: it unfreezes the vault" if is_second else "the first one"),
+            ("Payments that are sent then", str(waits)),
+        ),
+        "Unfreeze it" if is_second else "Ask to unfreeze it",
+        "" if is_second else "Another member who may approve has to agree within a day.",
+    )
+
+
+def unfreeze(visit: Visit) -> Response:
+    after: VaultControls = visit.post("unfreeze-vault", **_place(visit))
+    words = (
+        "You asked to unfreeze it: another member has to agree within a day."
+        if after.is_frozen
+        else "The vault is not frozen any more."
+    )
+    return visit.go(path_of(visit, vault_here(visit)), words)
+
+
+# --- a signer's key -----------------------------------------------------------------------------------------
+
+
+def lost_page(visit: Visit) -> Response:
+    shown = vault_here(visit)
+    return _page(visit, "vaults/lost.html", signer_name=_signer_name(visit, shown))
+
+
+def _signer_name(visit: Visit, shown: Vault) -> str:
+    """Raises NotFound for a key that is in no signer's hands here."""
+    for each in shown.signers:
+        if each.key_id == visit.path_param("key_id"):
+            return names_of(visit, shown)[each.user_id]
+    raise NotFound("No signer of this vault has that key.")
+
+
+def review_lost(visit: Visit) -> Review:
+    name = _signer_name(visit, vault_here(visit))
+    forced = (("Also where a vault keeps too few signers", "yes"),) if visit.form.ticked("force") else ()
+    return Review(
+        f"Mark the key of {name} as lost",
+        (
+            ("It approves", "nothing any more, in any vault"),
+            ("What it approved and is pending", "is asked of the others again"),
+            *forced,
+        ),
+        "Mark it as lost",
+        "This is final. A device that is found again is registered as a new key, for new vaults.",
+    )
+
+
+def mark_lost(visit: Visit) -> Response:
+    # The workspace in which a second person confirms it, where one has to.
+    place: dict[str, Any] = {"workspace_id": visit.here.id} if visit.form.ticked("ask_second_person") else {}
+    visit.post(
+        "revoke-key",
+        key_id=visit.path_param("key_id"),
+        reason="lost",
+        force=visit.form.ticked("force"),
+        **place,
+    )
+    return visit.go(path_of(visit, vault_here(visit)), "The key is marked as lost.")
+
+
+_VAULT = "/w/{workspace_id:int}/vaults/{vault_id}"
+ROWS = (
+    Row("GET", f"{_VAULT}/limits", limits),
+    Row("POST", f"{_VAULT}/limits", change_limits, again=limits, review=review_limits, steps_up=True),
+    Row("GET", f"{_VAULT}/controls", controls),
+    Row("POST", f"{_VAULT}/controls", change_controls, again=controls, review=review_controls, steps_up=True),
+    Row("GET", f"{_VAULT}/freeze", freeze_page),
+    Row("POST", f"{_VAULT}/freeze", freeze, again=freeze_page, review=review_freeze),
+    Row("POST", f"{_VAULT}/unfreeze", unfreeze, again=freeze_page, review=review_unfreeze),
+    Row("GET", f"{_VAULT}/signers/{{key_id}}/lost", lost_page),
+    Row(
+        "POST", f"{_VAULT}/signers/{{key_id}}/lost", mark_lost, again=lost_page, review=review_lost,
+        steps_up=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,245 @@
+"""The vaults of a workspace, one of them, its addresses, and how one is made."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from custody.pages.headers import HEADERS
+from custody.pages.rendering import Live
+from custody.schemas.asset_tokens import TokenBalance
+from custody.schemas.users import Member
+from custody.schemas.vaults import Vault
+from custody.server.console.table import Review, Row
+from custody.server.console.typed import query_sats, whole
+from custody.server.console.visit import Visit
+from custody.server.console.words import LONGEST_CYCLE, cycle_words, member_words
+from custody.server.domain.errors import CustodyError, Invalid, NotFound
+from multisig import Sats, format_btc, parse_btc
+from multisig.errors import InvalidAmount
+
+PAGE = 25
+# Of the movements, on the vault's own page.
+NEWEST = 5
+# What the API asks for to show holdings and exports: PAYMENT_INIT alone is not enough.
+VIEWERS = ("VIEW_BALANCES", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
+
+
+def vaults(visit: Visit) -> Response:
+    name, after = visit.query("name").strip(), visit.query("after")
+    found: list[Vault] = visit.get(
+        "list-wallets",
+        workspace_id=visit.here.id,
+        limit=PAGE + 1,
+        **({"name": name} if name else {}),
+        **({"after": after} if after else {}),
+    )
+    shown = found[:PAGE]
+    more = urlencode({"name": name, "after": shown[-1].id}) if len(found) > PAGE else None
+    return visit.page("vaults/list.html", here="vaults", vaults=shown, name=name, after=after, more=more)
+
+
+def vault_here(visit: Visit) -> Vault:
+    """The one of the path. Raises NotFound."""
+    return vault_by_id(visit, visit.path_param("vault_id"))
+
+
+def vault_by_id(visit: Visit, vault_id: str) -> Vault:
+    """Raises NotFound."""
+    found: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, vault_id=vault_id)
+    if not found:
+        raise NotFound("There is no such vault in this workspace.")
+    return found[0]
+
+
+def path_of(visit: Visit, vault: Vault) -> str:
+    return f"{visit.here.path}/vaults/{vault.id}"
+
+
+def vault(visit: Visit) -> Response:
+    shown = vault_here(visit)
+    export = None
+    if visit.here.may(*VIEWERS):
+        export = visit.get("vault-export", workspace_id=visit.here.id, vault_id=shown.id, format="bsms")
+    return visit.page(
+        "vaults/vault.html", here="vaults", export=export, live_standing=_live(visit, shown),
+        **_standing(visit, shown),
+    )  # fmt: skip
+
+
+def standing(visit: Visit) -> Response:
+    """The part that follows what happens."""
+    shown = vault_here(visit)
+    return visit.part(_live(visit, shown), **_standing(visit, shown))
+
+
+def _live(visit: Visit, shown: Vault) -> Live:
+    return Live("standing", "vaults/standing.html", f"{path_of(visit, shown)}/standing")
+
+
+def _standing(visit: Visit, shown: Vault) -> dict[str, Any]:
+    place = {"workspace_id": visit.here.id, "vault_id": shown.id}
+    controls = visit.get("vault-controls", **place)
+    held, trouble = holdings(visit, shown.id)
+    return {
+        "vault": shown,
+        "base": path_of(visit, shown),
+        "controls": controls,
+        "people": names_of(visit, shown),
+        "movements": visit.get("vault-history", **place, limit=NEWEST).movements,
+        "held": held,
+        "trouble": trouble,
+    }
+
+
+def holdings(visit: Visit, vault_id: str) -> tuple[list[TokenBalance], str]:
+    """The tokens that a vault holds, and why they cannot be told where they cannot."""
+    if not visit.here.may(*VIEWERS):
+        return [], ""
+    try:
+        return visit.get("get-tokens", workspace_id=visit.here.id, vault_id=vault_id), ""
+    except CustodyError as error:
+        return [], error.detail
+
+
+def names_of(visit: Visit, *shown: Vault) -> dict[str, str]:
+    """The signers by their user ids. Their e-mail addresses for who may see the members, where a name is
+    missing.
+    """
+    found = {
+        each.user_id: " ".join(part for part in (each.first_name.value, each.surname.value) if part)
+        for one in shown
+        for each in one.signers
+    }
+    if not all(found.values()) and visit.here.may("MANAGE_USERS"):
+        members = {str(each.uuid): each.email for each in _members(visit)}
+        found = {user_id: name or members.get(user_id, "") for user_id, name in found.items()}
+    own = str(visit.user.uuid)
+    found = {user_id: name or f"member {user_id}" for user_id, name in found.items()}
+    return found | ({own: f"{found[own]} (you)"} if own in found else {})
+
+
+def _members(visit: Visit) -> list[Member]:
+    members: list[Member] = visit.get("get-users-from-workspace", workspace_id=visit.here.id)
+    return members
+
+
+def bsms(visit: Visit) -> Response:
+    """The vault for other wallets, as a file (BIP-129)."""
+    place = {"workspace_id": visit.here.id, "vault_id": visit.path_param("vault_id")}
+    export = visit.get("vault-export", **place, format="bsms")
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="vault-{export.vault_id[:8]}.bsms"'}
+    return Response(export.text, headers=headers, media_type="text/plain; charset=utf-8")
+
+
+# --- receiving ----------------------------------------------------------------------------------------------
+
+
+def receive(visit: Visit) -> Response:
+    """A fresh address, with an amount where one was asked for (BIP-21)."""
+    shown, sats = vault_here(visit), None
+    try:
+        sats = query_sats(visit, "amount")
+    except Invalid as error:
+        visit.problem = error
+    link = f"bitcoin:{shown.receive_address}"
+    if sats:
+        link += f"?amount={format_btc(Sats(sats))}"
+    return visit.page(
+        "vaults/receive.html", here="vaults", vault=shown, base=path_of(visit, shown), link=link, sats=sats,
+        amount=visit.query("amount"),
+    )  # fmt: skip
+
+
+# --- making one ---------------------------------------------------------------------------------------------
+
+
+def new_vault(visit: Visit) -> Response:
+    """Raises PermissionDenied where the person may not see the members."""
+    members = _members(visit)
+    return visit.page(
+        "vaults/new.html",
+        here="vaults",
+        able=[each for each in members if each.can_sign],
+        unable=[each for each in members if not each.can_sign],
+    )
+
+
+def review_vault(visit: Visit) -> Review:
+    form = visit.form
+    chosen = set(form.every("signers"))
+    names = [member_words(each) for each in _members(visit) if str(each.uuid) in chosen]
+    m, limit = whole(visit, "m"), form.one("transaction_limit")
+    _require_signers(m, names)
+    cycle = cycle_words(_period(visit), whole(visit, "cycle_day"))
+    return Review(
+        f"Make the vault {form.one('name')}",
+        (
+            ("Policy", f"{m} of these {len(names)} sign each payment"),
+            *((f"Signer {place}", name) for place, name in enumerate(names, start=1)),
+            ("Most that one payment may move", f"{_btc(limit)} BTC"),
+            ("Counted", cycle),
+        ),
+        "Make the vault",
+        "Policy, signers and name never change. Each signer compares the vault's code with the others and "
+        "pins it before anybody pays to it.",
+    )
+
+
+def _require_signers(m: int, names: Sequence[str]) -> None:
+    if not names:
+        raise Invalid.at("/signers", "Choose the signers.")
+    if not 1 <= m <= len(names):
+        raise Invalid.at("/m", f"{m} signatures cannot be asked of {len(names)} signers.")
+
+
+def _btc(text: str) -> str:
+    try:
+        return format_btc(parse_btc(text))
+    except InvalidAmount as error:
+        raise Invalid.at("/transaction_limit", str(error)) from error
+
+
+def _period(visit: Visit) -> str:
+    period = visit.form.one("cycle_period")
+    longest = LONGEST_CYCLE.get(period)
+    if longest is None:
+        raise Invalid.at("/cycle_period", "The limit is counted by the week or by the month.")
+    if not 1 <= whole(visit, "cycle_day") <= longest:
+        raise Invalid.at("/cycle_day", "A week has the days 1 (Monday) to 7, a month 1 to 31.")
+    return period
+
+
+def limit_fields(visit: Visit) -> dict[str, Any]:
+    """What was typed of a limit and its cycle, as the API takes it. Raises Invalid."""
+    return {
+        "transaction_limit": _btc(visit.form.one("transaction_limit")),
+        "cycle_period": _period(visit),
+        "cycle_day": whole(visit, "cycle_day"),
+    }
+
+
+def make_vault(visit: Visit) -> Response:
+    form = visit.form
+    made: Vault = visit.post(
+        "create_wallet",
+        workspace_id=visit.here.id,
+        name=form.one("name"),
+        network=visit.here.entry.workspace_info.net,
+        m=whole(visit, "m"),
+        signers=[int(each) for each in form.every("signers") if each.isdecimal()],
+        **limit_fields(visit),
+    )
+    return visit.go(path_of(visit, made), " ".join(("The vault is made.", *(made.warnings or ()))))
+
+
+ROWS = (
+    Row("GET", "/w/{workspace_id:int}/vaults", vaults),
+    Row("GET", "/w/{workspace_id:int}/vaults/new", new_vault),
+    Row("POST", "/w/{workspace_id:int}/vaults/new", make_vault, again=new_vault, review=review_vault),
+    Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}", vault),
+    Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}/standing", standing),
+    Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}/receive", receive),
+    Row("GET", "/w/{workspace_id:int}/vaults/{vault_id}/bsms", bsms),
+)

@@ -1,0 +1,133 @@
+"""Vaults, tokens and keys in a browser: made, bounded, looked at, with what axe finds at both widths."""
+
+from playwright.sync_api import Page, expect
+
+from tests.support.custody import ok
+from tests.support.platform import PASSWORD
+from tests.support.token_desk import BOB, TokenDesk
+
+
+def heading(page: Page, words: str) -> None:
+    expect(page.get_by_role("heading", level=1, name=words)).to_be_visible()
+
+
+def confirm(page: Page, button: str) -> None:
+    """The page that shows back what was typed, with the password where it asks for it."""
+    if page.locator("#step_password").count():
+        page.locator("#step_password").fill(PASSWORD)
+    page.get_by_role("button", name=button).click()
+
+
+def test_a_treasurer_makes_a_vault_bounds_it_and_sees_what_comes(window):
+    desk = window.desk
+    page = window.page(f"{window.here}/vaults/new")
+    heading(page, "A new vault")
+    window.judge(page, "vault-new")
+    page.get_by_label("Name").fill("Payroll")
+    page.get_by_label("alice@example.org").check()
+    page.get_by_label("bob@example.org").check()
+    page.get_by_label("Most that one payment may move").fill("0.5")
+    page.get_by_role("button", name="Look at it").click()
+    heading(page, "Make the vault Payroll")
+    window.judge(page, "vault-new-review")
+    page.get_by_role("button", name="Make the vault").click()
+    heading(page, "Payroll")
+    page.get_by_role("link", name="Receive").click()
+    heading(page, "Receive to Payroll")
+    page.get_by_label("Amount (BTC)").fill("0.25")
+    page.get_by_role("button", name="Put it into the link").click()
+    expect(page.get_by_text("Asks for")).to_be_visible()
+    window.judge(page, "vault-receive")
+    (address,) = [one["receive_address"] for one in desk.wallets() if one["name"] == "Payroll"]
+    page.get_by_role("link", name="Payroll").click()
+    heading(page, "Payroll")
+    # The page follows by itself.
+    desk.deposit(150_000_000, to=address)
+    expect(page.locator(".balance")).to_contain_text("150,000,000 sats")
+    window.judge(page, "vault")
+    page.get_by_role("link", name="Change the limit").click()
+    heading(page, "Limit of Payroll")
+    window.judge(page, "vault-limits")
+    page.get_by_label("Most that one payment may move").fill("0.75")
+    page.get_by_role("button", name="Look at it").click()
+    window.judge(page, "vault-limits-review")
+    confirm(page, "Change the limit")
+    expect(page.get_by_role("status")).to_contain_text("The limit is changed.")
+    page.get_by_role("link", name="Vaults", exact=True).click()
+    heading(page, "Vaults")
+    window.judge(page, "vaults")
+
+
+def test_a_vault_is_frozen_and_its_history_looked_at(window):
+    desk = window.desk
+    desk.deposit(150_000_000, 40_000)
+    made = ok(desk.propose(20_000_000, description="Rent <b>of</b> May"))
+    desk.sign_off(made["psbt_id"])
+    desk.settle()
+    desk.mine()
+    ok(desk.propose(30_000))
+    base = f"{window.here}/vaults/{desk.vault['id']}"
+    page = window.page(f"{base}/movements")
+    expect(page.get_by_text("Rent <b>of</b> May")).to_be_visible()
+    window.judge(page, "vault-movements")
+    page.goto(f"{base}/coins")
+    heading(page, "Coins of Treasury")
+    window.judge(page, "vault-coins")
+    page.goto(f"{base}/controls")
+    window.judge(page, "vault-controls")
+    page.goto(f"{base}/freeze")
+    page.get_by_label("Reason").fill("A phone is gone")
+    window.judge(page, "vault-freeze")
+    page.get_by_role("button", name="Freeze").click()
+    confirm(page, "Freeze it now")
+    expect(page.get_by_text("This vault is frozen.")).to_be_visible()
+    window.judge(page, "vault-frozen")
+    page.goto(f"{base}/freeze")
+    window.judge(page, "vault-unfreeze")
+    page.goto(f"{base}/signers/{desk.vault['signers'][0]['key_id']}/lost")
+    window.judge(page, "vault-key-lost")
+
+
+def test_a_token_from_its_form_to_a_transfer(window):
+    desk, tokens = window.desk, TokenDesk(window.desk)
+    tokens.fund(200_000, 200_000)
+    page = window.page(f"{window.here}/tokens/new")
+    window.judge(page, "token-new")
+    for label, text in (
+        ("Name", "Gold of the House"),
+        ("Ticker", "GOLD"),
+        ("How many exist at first", "1,000"),
+        ("Never more than", "5000"),
+    ):
+        page.get_by_label(label).fill(text)
+    page.get_by_role("button", name="Look at it").click()
+    heading(page, "Make GOLD")
+    window.judge(page, "token-new-review")
+    page.get_by_role("button", name="Propose the token").click()
+    heading(page, "Gold of the House")
+    window.judge(page, "token-pending")
+    (waiting,) = ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id, status="PENDING"))
+    tokens.finish(waiting["psbt_id"])
+    (record,) = ok(desk.admin.get("/api/v1/contracts", workspace_id=desk.workspace_id))
+    expect(page.get_by_text("It is not started yet")).to_be_visible()
+    tokens.done(record["contract_uid"], "init")
+    page.get_by_role("link", name="Transfer").click()
+    page.get_by_label("How many GOLD tokens").fill("12.5")
+    page.get_by_label("Address", exact=True).fill(BOB)
+    window.judge(page, "token-transfer")
+    page.get_by_role("button", name="Look at it").click()
+    expect(page.get_by_text("Send 12.50 GOLD tokens")).to_be_visible()
+    window.judge(page, "token-transfer-review")
+    page.goto(f"{window.here}/tokens/{record['contract_uid']}")
+    window.judge(page, "token")
+    page.goto(f"{window.here}/tokens?vault={desk.vault['id']}")
+    window.judge(page, "tokens")
+
+
+def test_a_signer_looks_at_their_keys_and_purchases(window):
+    page = window.page("/console/account", person="alice")
+    page.get_by_role("link", name="Revoke it").click()
+    window.judge(page, "key-revoke")
+    page.goto("/console/account/purchases")
+    heading(page, "Your purchases")
+    window.judge(page, "purchases")

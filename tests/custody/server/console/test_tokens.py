@@ -1,0 +1,127 @@
+"""Tokens at the console: made, started, called in words, with their states drawn from the tables."""
+
+import pytest
+
+from custody.schemas.asset_tokens import CallStatus
+from custody.server.console.token_picture import draw_states, steps
+from tests.support.custody import ok
+from tests.support.token_desk import BOB, TokenDesk
+
+PENDING, STALLED, BROADCASTING, CONFIRMED, FAILED = CallStatus
+
+
+@pytest.fixture
+def tokens(desk) -> TokenDesk:
+    found = TokenDesk(desk)
+    found.fund(200_000, 200_000)
+    return found
+
+
+@pytest.fixture
+def path(desk) -> str:
+    return f"/console/w/{desk.workspace_id}/tokens"
+
+
+TYPED = {
+    "token_name": "Gold of the House",
+    "ticker": "gold",
+    "icon": "",
+    "decimals_num": "2",
+    "total_supply": "1,000",
+    "max_supply": "5000.50",
+}
+
+
+def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path):
+    admin = browse("admin").open(f"{path}/new")
+    assert "No token yet." in browse("admin").open(path).words
+    admin.send(f"{path}/new", **TYPED | {"max_supply": "5000.505"}, status=422)
+    assert "at most 2 decimals" in admin.words
+    assert ("token_name", "Gold of the House") in admin.form(f"{path}/new").fields
+    admin.send(f"{path}/new", **TYPED)
+    for words in ("1,000.00 GOLD tokens", "5,000.50 GOLD tokens", desk.vault["address"], "any address"):
+        assert words in admin.words
+    admin.confirm(f"{path}/new")
+    assert "It waits for signatures" in admin.words
+    (record,) = ok(desk.admin.get("/api/v1/contracts", workspace_id=desk.workspace_id))
+    uid = record["contract_uid"]
+    (proposal,) = ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id, status="PENDING"))
+    tokens.finish(proposal["psbt_id"])
+    admin.open(f"{path}/{uid}")
+    assert "It is not started yet" in admin.words
+    assert f"{path}/{uid}/call/transfer" not in admin.html, "before it is started nothing else has an effect"
+    call = f"{path}/{uid}/call/init"
+    admin.open(call).send(call)
+    assert "1,000.00 GOLD tokens come to be" in admin.words
+    made = admin.http.post(
+        call,
+        data=dict(admin.form(call).fields),
+        headers={"Sec-Fetch-Site": "same-origin"},
+    ).headers["location"]
+    tokens.finish(made.rsplit("/", 1)[-1])
+    admin.open(f"{path}/{uid}")
+    assert "Held by Treasury1,000.00 GOLD" in admin.words
+    call = f"{path}/{uid}/call/transfer"
+    admin.open(call).send(call, amount="12.5", address=BOB)
+    assert f"Send 12.50 GOLD tokens of the vault's to {BOB}." in admin.words
+    admin.open(call).send(call, amount="a few", address=BOB, status=422)
+    assert "an amount of tokens" in admin.words
+
+
+def test_what_the_rules_forbid_is_told_beside_the_form_that_keeps_what_was_typed(tokens, browse, path):
+    uid = tokens.started()
+    call = f"{path}/{uid}/call/mint"
+    admin = browse("admin").open(call)
+    admin.send(call, amount="100", address=BOB)
+    admin.confirm(call, status=422)
+    assert "more would exist than the token's maximum supply" in admin.words
+    assert ("amount", "100") in admin.form(call).fields
+
+
+def test_a_paused_token_is_unpaused_and_its_list_is_shown(tokens, browse, path):
+    uid = tokens.started()
+    tokens.done(uid, "pause")
+    admin = browse("admin").open(f"{path}/{uid}")
+    assert "and is paused" in admin.words
+    assert f"{path}/{uid}/call/unpause" in admin.html
+    assert f"{path}/{uid}/call/pause" not in admin.html
+    assert "Any address may receive the token." in admin.words
+    assert "the owner, who may always receive" in admin.words
+
+
+def test_a_call_that_the_network_did_not_take_is_offered_again(desk, tokens, browse, path):
+    uid = tokens.started()
+    call = ok(tokens.call(uid, "pause"))
+    backends = desk.world.platform.background.backends
+    away = dict(backends)
+    backends.clear()
+    desk.sign_off(call["psbt_id"])
+    desk.outbox.run_due()
+    backends.update(away)
+    admin = browse("admin").open(f"{path}/{uid}")
+    assert "Offer it to the network again" in admin.words
+    admin.send(f"{path}/{uid}/calls/{call['call_uid']}/resubmit")
+    desk.settle()
+    assert "Offer it to the network again" not in admin.open(f"{path}/{uid}").words
+
+
+def test_who_may_not_manage_is_offered_no_call_and_refused_one(tokens, browse, path):
+    uid = tokens.started()
+    alice = browse("alice").open(f"{path}/{uid}")
+    assert "/call/" not in alice.html
+    assert "Make a token" not in alice.open(path).words
+    call = f"{path}/{uid}/call/pause"
+    alice.open(call).send(call)
+    alice.confirm(call, status=403)
+
+
+def test_the_drawing_has_the_steps_of_the_tables():
+    assert steps(of_call=True) == {
+        (PENDING, BROADCASTING), (PENDING, STALLED), (PENDING, FAILED), (STALLED, BROADCASTING),
+        (STALLED, FAILED), (BROADCASTING, CONFIRMED), (BROADCASTING, FAILED), (CONFIRMED, BROADCASTING),
+        (FAILED, BROADCASTING),
+    }  # fmt: skip
+    assert not any(STALLED in step for step in steps(of_call=False))
+    picture = draw_states(STALLED, of_call=True)
+    assert [box.words for box in picture.boxes if box.is_now] == ["signed, not sent"]
+    assert len(picture.arrows) == len(steps(of_call=True))

@@ -1,0 +1,187 @@
+"""Vaults at the console: listed, looked at, made, bounded, frozen; their movements as pages and files."""
+
+import re
+
+import pytest
+
+from tests.support.console import Forms, Visitor
+from tests.support.custody import ok
+
+
+@pytest.fixture
+def base(desk) -> str:
+    return f"/console/w/{desk.workspace_id}/vaults/{desk.vault['id']}"
+
+
+@pytest.fixture
+def admin(browse) -> Visitor:
+    return browse("admin")
+
+
+def test_the_list_shows_balance_policy_and_limit_and_finds_by_name(desk, admin):
+    desk.deposit(150_000_000)
+    path = f"/console/w/{desk.workspace_id}/vaults"
+    admin.open(path)
+    for words in ("Treasury", "2 of 3 sign", "1.50000000 BTC", "regtest", "in one payment"):
+        assert words in admin.words
+    assert "Treasury" in admin.open(f"{path}?name=treas").words
+    assert "No vault has this in its name." in admin.open(f"{path}?name=other").words
+
+
+def test_a_vault_shows_its_signers_limit_descriptor_and_code(desk, admin, base):
+    admin.open(base)
+    for words in ("alice@example.org", "in use", "Verification code", "signerd kit"):
+        assert words in admin.words
+    assert desk.vault["descriptor"] in admin.words
+    answer = admin.http.get(f"{base}/bsms")
+    assert answer.text.startswith("BSMS 1.0\n")
+    assert "attachment" in answer.headers["content-disposition"]
+
+
+def test_a_fresh_address_comes_with_its_code_and_an_amount_in_a_link(desk, admin, base):
+    address = desk.vault["receive_address"]
+    admin.open(f"{base}/receive?amount=0.25")
+    assert f'data-copy="{address}"' in admin.html
+    assert f'href="bitcoin:{address}?amount=0.25000000"' in admin.html
+    assert "0.25000000 BTC" in admin.words
+    admin.open(f"{base}/receive?amount=much", 422)
+    assert "The amount is not a plain decimal number" in admin.words
+
+
+def test_a_vault_is_made_after_its_signers_were_shown_back(desk, admin):
+    path = f"/console/w/{desk.workspace_id}/vaults/new"
+    admin.open(path)
+    assert "admin@example.org" in admin.words, "who has no key is shown, and why not to be chosen"
+    ids = [desk.user_ids[name] for name in ("alice", "bob")]
+    choices = re.findall(r'name="signers" value="(\d+)"', admin.html)
+    assert sorted(choices) == sorted(str(each) for each in desk.user_ids.values())
+    typed = {"name": "Payroll", "transaction_limit": "0.5", "cycle_period": "W", "cycle_day": "1"}
+    signers = tuple(("signers", str(each)) for each in ids)
+    admin.send(path, m="3", repeated=signers, **typed, status=422)
+    assert "3 signatures cannot be asked of 2 signers." in admin.words
+    assert ("name", "Payroll") in admin.form(path).fields
+    admin.send(path, m="1", repeated=signers, **typed)
+    for words in ("1 of these 2 sign", "alice@example.org", "0.50000000 BTC", "each week from Monday"):
+        assert words in admin.words
+    assert len(desk.wallets()) == 1
+    admin.confirm(path)
+    assert "The vault is made." in admin.words
+    assert "two groups without a member in common" in admin.words
+    assert [vault["name"] for vault in desk.wallets() if vault["m"] == 1] == ["Payroll"]
+
+
+def test_the_limit_is_changed_with_the_second_factor(desk, admin, base):
+    admin.open(f"{base}/limits")
+    typed = {"transaction_limit": "0.25", "cycle_period": "M", "cycle_day": "5"}
+    admin.send(f"{base}/limits", **typed)
+    assert "each month from day 5" in admin.words
+    admin.confirm(f"{base}/limits")
+    assert desk.wallets()[0]["detailed_vault_limits"]["Limit"] == "0.25000000"
+    admin.open(f"{base}/limits").send(f"{base}/limits", **typed | {"transaction_limit": "a lot"}, status=422)
+    assert ("transaction_limit", "a lot") in admin.form(f"{base}/limits").fields
+
+
+def test_the_controls_are_changed(desk, admin, base):
+    admin.open(f"{base}/controls").send(f"{base}/controls", only_address_book="yes")
+    assert "the address book alone" in admin.words
+    admin.confirm(f"{base}/controls")
+    assert "the address book alone" in admin.words
+    controls = ok(
+        desk.admin.get("/api/v1/vault-controls", workspace_id=desk.workspace_id, vault_id=desk.vault["id"])
+    )
+    assert controls["only_address_book"] is True
+
+
+def test_one_freezes_and_two_unfreeze(desk, browse, base):
+    alice = browse("alice").open(f"{base}/freeze")
+    alice.send(f"{base}/freeze", reason="A phone is gone")
+    assert "A phone is gone" in alice.words
+    alice.confirm(f"{base}/freeze")
+    assert desk.wallets()[0]["is_frozen"]
+    assert "This vault is frozen." in alice.open(base).words
+    alice.open(f"{base}/freeze").send(f"{base}/unfreeze")
+    assert "the first one" in alice.words
+    alice.confirm(f"{base}/unfreeze")
+    assert "another member has to agree" in alice.words
+    actions = [form.action for form in Forms(alice.open(f"{base}/freeze").html).found]
+    assert actions == [f"{base}/freeze"], "no second word of the same member, and a way to take it back"
+    bob = browse("bob").open(f"{base}/freeze").send(f"{base}/unfreeze")
+    assert "the second one" in bob.words
+    bob.confirm(f"{base}/unfreeze")
+    assert not desk.wallets()[0]["is_frozen"]
+
+
+def test_movements_are_found_and_downloaded_without_a_formula(desk, admin, base):
+    desk.deposit(150_000_000)
+    proposal = ok(desk.propose(20_000_000, description="=1+1 rent"))
+    desk.sign_off(proposal["psbt_id"])
+    desk.settle()
+    desk.mine()
+    admin.open(f"{base}/movements")
+    assert "=1+1 rent" in admin.words
+    assert "+1.50000000 BTC" in admin.words
+    admin.open(f"{base}/movements?kind=deposit")
+    assert "=1+1 rent" not in admin.words
+    assert "Nothing was found." in admin.open(f"{base}/movements?least=9").words
+    assert "This is no day" in admin.open(f"{base}/movements?since=yesterday", 422).words
+    lines = admin.http.get(f"{base}/movements.csv?label=rent").text.split("\r\n")
+    assert lines[0].startswith("time (UTC),status,kind,amount (sats)")
+    assert ",'=1+1 rent," in lines[1]
+    assert lines[2:] == [""]
+    assert admin.http.get(f"{base}/movements.csv?since=yesterday").status_code == 422
+
+
+def test_coins_tell_what_each_is_for_and_what_holds_it(desk, admin, base):
+    desk.deposit(100_000_000, 50_000)
+    made = ok(desk.propose(20_000_000))
+    admin.open(f"{base}/coins")
+    assert "may be spent" in admin.words
+    assert f'href="/console/w/{desk.workspace_id}/proposals/{made["psbt_id"]}"' in admin.html
+    admin.open(f"{base}/coins?state=spendable")
+    assert "held by a proposal:" not in admin.words
+    assert len(admin.http.get(f"{base}/coins.csv").text.split("\r\n")) == 4
+
+
+def test_a_signers_key_is_marked_as_lost_and_a_vault_left_short_is_explained(desk, admin, base):
+    keys = {each["user_id"]: each["key_id"] for each in desk.vault["signers"]}
+    for name, words in (
+        ("alice", "The key is marked as lost."),
+        ("bob", "Fewer signers than a movement needs"),
+    ):
+        path = f"{base}/signers/{keys[str(desk.user_ids[name])]}/lost"
+        admin.open(path).send(path)
+        admin.confirm(path, status=200 if name == "alice" else 409)
+        assert words in admin.words
+    assert "short of signers" in admin.words
+    admin.send(path, force="yes")
+    admin.confirm(path)
+    assert [each["key_state"] for each in desk.wallets()[0]["signers"]] == ["lost", "lost", "active"]
+
+
+def test_permissions_hide_and_the_call_refuses(desk, browse, base):
+    alice = browse("alice").open(base)
+    for words in ("Change the limit", "Change the controls", "Mark it as lost", "Make a vault"):
+        assert words not in alice.words
+    typed = {"transaction_limit": "9", "cycle_period": "M", "cycle_day": "1"}
+    alice.open(f"{base}/limits").send(f"{base}/limits", **typed)
+    alice.confirm(f"{base}/limits", status=403)
+    assert desk.wallets()[0]["detailed_vault_limits"]["Limit"] == "10.00000000"
+    path = f"/console/w/{desk.workspace_id}/vaults/new"
+    alice.open(path, 403)
+    alice.open(f"{base[:-3]}xxx", 404)
+
+
+def test_a_vaults_name_is_text(desk, admin):
+    name = "<script>alert(1)</script>"
+    made = ok(desk.create_vault(name))
+    admin.open(f"/console/w/{desk.workspace_id}/vaults/{made['id']}")
+    assert "<script>alert(1)" not in admin.html
+    assert name in admin.words
+
+
+def test_the_part_that_follows_is_sent_once_it_changed(desk, admin, base):
+    admin.open(base)
+    seen = re.search(r'hx-get="([^"]+/standing[^"]+)"', admin.html)[1]
+    assert admin.http.get(seen).status_code == 204
+    desk.deposit(5_000)
+    assert "5,000 sats" in admin.open(seen).html
