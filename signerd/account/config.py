@@ -262,10 +262,6 @@ class Config(_Section):
         return tuple(Endpoint.parse(text) for text in self.devices.endpoints)
 
 
-def default_state_folder() -> Path:
-    return platformdirs.user_state_path(NAME)
-
-
 def find_config(state: Path, given: Path | None = None) -> Path:
     """The file to read.
 

@@ -27,7 +27,7 @@ class Desk:
     def state(self) -> Path:
         if self.given is not None:
             return self.given
-        # As account.config.default_state_folder has it, without loading what the configuration needs.
+        # Named as the folder of the configuration, without loading what that needs.
         from platformdirs import user_state_path
 
         return user_state_path("signerd")

@@ -76,9 +76,6 @@ class FakeBridge:
         old, self.state = self.state, state
         self._events.put_nowait(DeviceEvent(self.device.id, old, state, self.device))
 
-    def times_asked(self) -> int:
-        return len(self.prompts.read_text()) if self.prompts and self.prompts.exists() else self.asked
-
     async def list(self) -> tuple[Device, ...]:
         return (self.device,)
 

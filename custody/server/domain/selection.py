@@ -104,29 +104,9 @@ class Tier(StrEnum):
     CONFIRMED = "confirmed"
     OWN_UNCONFIRMED = "own unconfirmed"
 
-    def holds(self, coin: Candidate) -> bool:
-        match self:
-            case Tier.DEEP:
-                return coin.confirmations >= (OWN_CHANGE_DEPTH if coin.own_change else FOREIGN_DEPTH)
-            case Tier.CONFIRMED:
-                return coin.confirmations >= 1
-            case Tier.OWN_UNCONFIRMED:
-                return coin.confirmations >= 1 or coin.own_change
-
-
-def select_coins(
-    candidates: Sequence[Candidate], plan: Plan, rng: RandomSource
-) -> Selection[Candidate] | None:
-    """Coins for `plan`, or None where not even all of them suffice."""
-    for tier in Tier:
-        chosen = select_from([coin for coin in candidates if tier.holds(coin)], plan, rng)
-        if chosen is not None:
-            return chosen
-    return None
-
 
 def select_from(coins: Sequence[CoinT], plan: Plan, rng: RandomSource) -> Selection[CoinT] | None:
-    """The same from one tier's coins.
+    """Coins of one tier for `plan`, or None where not even all of them suffice.
 
     Whether there is an answer depends on the `MAX_INPUTS` largest alone, for the largest suffice where any as
     many do.

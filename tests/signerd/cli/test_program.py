@@ -7,10 +7,11 @@ import re
 import subprocess
 import sys
 
+import platformdirs
 import pytest
 
 from signerd import errors
-from signerd.account.config import default_state_folder
+from signerd.account.config import NAME
 from signerd.cli.desk import Desk
 from signerd.cli.program import OTHER_WORDS
 from signerd.cli.terminal import Exit, answer, answers, status_of, table
@@ -127,7 +128,7 @@ def test_asking_for_help_or_the_status_does_not_load_what_a_daemon_needs():
 
 
 def test_the_default_folder_is_the_one_that_the_configuration_means():
-    assert Desk(None, answers()).state == default_state_folder()
+    assert Desk(None, answers()).state == platformdirs.user_state_path(NAME)
 
 
 def test_a_reader_that_goes_away_is_no_crash(tmp_path):

@@ -225,7 +225,6 @@ def _is_mature() -> ColumnElement[bool]:
 
 
 def _is_of(tier: Tier) -> ColumnElement[bool]:
-    """As `Tier.holds`, for the database."""
     match tier:
         case Tier.DEEP:
             is_own = and_(ChainCoin.height <= bindparam("own_height"), _is_own_change())

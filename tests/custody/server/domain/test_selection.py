@@ -19,9 +19,9 @@ from custody.server.domain.selection import (
     choose_locktime,
     economic,
     other_locktimes,
-    select_coins,
 )
 from multisig import FeeRate, Sats
+from tests.support.selection import select_coins
 
 DUST = 330
 # 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.

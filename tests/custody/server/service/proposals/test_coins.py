@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from custody.server.domain import selection
 from custody.server.domain.errors import InsufficientFunds, LockedFunds
-from custody.server.domain.selection import Candidate, Plan, select_coins
+from custody.server.domain.selection import Candidate, Plan
 from custody.server.service.proposals import coins
 from custody.server.service.proposals.coins import VaultCoins, lock_coins
 from custody.server.service.proposals.drafting import choose_coins
@@ -23,6 +23,7 @@ from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
 from tests.support.custody import ok, refused
 from tests.support.flood import flood
 from tests.support.rows import a_proposal
+from tests.support.selection import select_coins
 
 TIP = 200
 # 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.

@@ -1,0 +1,35 @@
+"""The tiers of coins over coins in memory: what the database's statements are compared with."""
+
+from collections.abc import Sequence
+
+from custody.server.domain.selection import (
+    FOREIGN_DEPTH,
+    OWN_CHANGE_DEPTH,
+    Candidate,
+    Plan,
+    RandomSource,
+    Selection,
+    Tier,
+    select_from,
+)
+
+
+def select_coins(
+    candidates: Sequence[Candidate], plan: Plan, rng: RandomSource
+) -> Selection[Candidate] | None:
+    """From the first tier whose coins suffice; None where not even all of them do."""
+    for tier in Tier:
+        chosen = select_from([coin for coin in candidates if _holds(tier, coin)], plan, rng)
+        if chosen is not None:
+            return chosen
+    return None
+
+
+def _holds(tier: Tier, coin: Candidate) -> bool:
+    match tier:
+        case Tier.DEEP:
+            return coin.confirmations >= (OWN_CHANGE_DEPTH if coin.own_change else FOREIGN_DEPTH)
+        case Tier.CONFIRMED:
+            return coin.confirmations >= 1
+        case Tier.OWN_UNCONFIRMED:
+            return coin.confirmations >= 1 or coin.own_change
