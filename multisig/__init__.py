@@ -47,7 +47,7 @@ from multisig.inspection import (
 )
 from multisig.keys import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin, OriginKey
 from multisig.network import Network, NetworkKind
-from multisig.psbt import Psbt, PsbtInput, PsbtLimits, PsbtOutput
+from multisig.psbt import Psbt, PsbtInput, PsbtLimits, PsbtOutput, ReceivedPsbt, to_version_2
 from multisig.script import (
     MAX_COSIGNERS,
     MAX_OP_RETURN_BYTES,
@@ -153,6 +153,7 @@ __all__ = [
     "PsbtMismatch",
     "PsbtOutput",
     "PsbtTooLarge",
+    "ReceivedPsbt",
     "RelativeLock",
     "Sats",
     "ScriptKind",
@@ -206,6 +207,7 @@ __all__ = [
     "sighash_segwit_v0",
     "signature_fault",
     "signer_progress",
+    "to_version_2",
     "vault_input_weight",
     "vault_of_file",
     "vault_of_psbt",

@@ -1,4 +1,6 @@
-"""Partially signed transactions, version 0 (BIP-174). embit is known to `embit_reader` alone.
+"""Partially signed transactions, version 0 (BIP-174), and version 2 (BIP-370) as it comes and goes.
+
+embit is known to `embit_reader` alone.
 
 The package keeps the fields of BIP-174 that a segwit version 0 spend uses. It skips proprietary, unknown and
 taproot fields, so every field that reaches a device was parsed, shown and covered by the approval.
@@ -6,5 +8,6 @@ taproot fields, so every field that reaches a device was parsed, shown and cover
 
 from multisig.psbt.container import Psbt
 from multisig.psbt.fields import PsbtInput, PsbtLimits, PsbtOutput
+from multisig.psbt.version2 import ReceivedPsbt, to_version_2
 
-__all__ = ["Psbt", "PsbtInput", "PsbtLimits", "PsbtOutput"]
+__all__ = ["Psbt", "PsbtInput", "PsbtLimits", "PsbtOutput", "ReceivedPsbt", "to_version_2"]

@@ -44,7 +44,7 @@ class Psbt(ByMember):
 
         Raises PsbtTooLarge before anything is looked at, else InvalidPsbt for whatever is wrong.
         """
-        raw = _from_base64(data, limits) if isinstance(data, str) else data
+        raw = from_base64(data, limits) if isinstance(data, str) else data
         if len(raw) > limits.max_bytes:
             raise PsbtTooLarge(f"The PSBT has {len(raw)} bytes; at most {limits.max_bytes} are accepted.")
         decoded = decode_psbt(raw, limits)
@@ -83,7 +83,7 @@ class Psbt(ByMember):
         return replace(self, inputs=tuple(inputs))
 
 
-def _from_base64(text: str, limits: PsbtLimits) -> bytes:
+def from_base64(text: str, limits: PsbtLimits) -> bytes:
     # Four characters carry three bytes; the rest is padding and white space around the text.
     if len(text) > limits.max_bytes // 3 * 4 + 64:
         raise PsbtTooLarge(f"The PSBT is longer than {limits.max_bytes} bytes of base64.")

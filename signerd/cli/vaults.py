@@ -218,7 +218,7 @@ def _brought(file: Path | None, psbt: Path | None, network: str) -> "BroughtQuor
 
     Raises InvalidRequest.
     """
-    from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
+    from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
     from signerd.shapes import BroughtQuorum
 
     if file is None and psbt is None:
@@ -231,7 +231,7 @@ def _brought(file: Path | None, psbt: Path | None, network: str) -> "BroughtQuor
             return BroughtQuorum(source="file", descriptor=vault.descriptor)
         assert psbt is not None
         data = _read(psbt)
-        parsed = Psbt.parse(data if data.startswith(PSBT_MAGIC) else _text(data))
+        parsed = ReceivedPsbt.parse(data if data.startswith(PSBT_MAGIC) else _text(data)).psbt
         return BroughtQuorum(source="psbt", descriptor=vault_of_psbt(parsed, Network(network)).descriptor)
     except MultisigError as error:
         raise InvalidRequest(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from custody.schemas.proposals import ProposalStatus, TxType
-from multisig import MultisigError, Network, OriginKey, Policy, Profile, Psbt
+from multisig import MultisigError, Network, OriginKey, Policy, Profile, Psbt, ReceivedPsbt
 from multisig.proofs import Prover, Unproven, policy_threshold, proven_output
 from signerd.core.values import Imported, OwnKey, Pin, ReviewContext, Snapshot
 
@@ -70,7 +70,7 @@ def imported_snapshot(
 ) -> Snapshot:
     """What is known of an imported PSBT: its bytes, and whose coins it seems to spend. Nothing is proven."""
     try:
-        psbt = Psbt.parse(raw)
+        psbt = ReceivedPsbt.parse(raw).psbt
     except MultisigError:
         # Kept as it came: the review refuses it with the parser's reason.
         return _snapshot(psbt_id, raw, brought, None, network)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from multisig import MultisigError, Policy, Psbt
+from multisig import MultisigError, Policy, Psbt, ReceivedPsbt
 from signerd.callers import Caller
 from signerd.core import events
 from signerd.core.audit import Note
@@ -114,7 +114,8 @@ class Airgap:
 
         try:
             raw = decode_psbt(decoded_psbt(psbt))
-            return raw, Psbt.parse(raw).tx.txid
+            answer = ReceivedPsbt.parse(raw).psbt
+            return answer.to_bytes(), answer.tx.txid
         except BridgeError as error:
             raise _refusal(error) from error
         except MultisigError as error:

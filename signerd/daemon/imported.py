@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from multisig import MultisigError, Psbt, finalise
+from multisig import MultisigError, Psbt, ReceivedPsbt, finalise
 from signerd.callers import Caller, Right
 from signerd.core import events
 from signerd.core.following import identity_of
@@ -301,7 +301,7 @@ def decoded_psbt(text: str) -> bytes:
 def _parts_of(raw: bytes) -> int:
     """0 where it cannot be read: nothing of it is judged."""
     try:
-        psbt = Psbt.parse(raw)
+        psbt = ReceivedPsbt.parse(raw).psbt
     except MultisigError:
         return 0
     return len(psbt.inputs) + len(psbt.outputs)

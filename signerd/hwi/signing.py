@@ -1,5 +1,6 @@
 """signtx; promptpin and sendpin: the places of a PIN's digits in a matrix that only the device shows."""
 
+import base64
 import re
 import sys
 import time
@@ -51,7 +52,18 @@ def signed(
         if ours:
             _take_back(daemon, brought)
         raise
-    return {"psbt": found, "signed": found != text}
+    return _answer(text, found)
+
+
+def _answer(text: str, found: str) -> dict[str, Any]:
+    """The daemon signs version 0. What came as version 2 (BIP-370) is answered so, and loses nothing."""
+    from multisig import Psbt, ReceivedPsbt
+
+    received, signed = ReceivedPsbt.parse(text), Psbt.parse(found)
+    if received.version == 0:
+        return {"psbt": found, "signed": found != text}
+    answer = base64.b64encode(received.answer(signed)).decode("ascii")
+    return {"psbt": answer, "signed": signed != received.psbt}
 
 
 def _awaited(daemon: DaemonClient, brought: "BroughtView", deadline: float, clock: Clock) -> str:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from custody.pages.headers import HEADERS, HTML
 from custody.pages.rendering import Fields, Live
 from custody.schemas.history import CursorText
-from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
+from multisig import MultisigError, Network, ReceivedPsbt, vault_of_file, vault_of_psbt
 from signerd import shapes
 from signerd.callers import PAGE
 from signerd.errors import InvalidRequest, NotPinned, UnknownVault
@@ -230,7 +230,11 @@ def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
             hint="What is larger, or no text, is given to `signerd pin --from` or `--psbt`.",
         )
     try:
-        vault = vault_of_psbt(Psbt.parse(text), network) if source == "psbt" else vault_of_file(text, network)
+        vault = (
+            vault_of_psbt(ReceivedPsbt.parse(text).psbt, network)
+            if source == "psbt"
+            else vault_of_file(text, network)
+        )
     except MultisigError as error:
         raise InvalidRequest(f"this has no vault that can be pinned: {error}", hint=error.hint) from error
     return shaped(BroughtQuorum, source=source, descriptor=vault.descriptor)

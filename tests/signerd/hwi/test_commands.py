@@ -1,5 +1,6 @@
 """signerd-hwi's commands against a real daemon behind its real socket, with a device that obeys."""
 
+import base64
 import json
 import signal
 import subprocess
@@ -11,7 +12,14 @@ import pytest
 
 from firmware_bridge import DeviceState, Question, RefusedByPerson
 from firmware_bridge.errors import Disconnected
-from multisig import Psbt, multisig_account_path, profile_account_path, signer_progress
+from multisig import (
+    Psbt,
+    ReceivedPsbt,
+    multisig_account_path,
+    profile_account_path,
+    signer_progress,
+    to_version_2,
+)
 from signerd.hwi import signing
 from signerd.hwi.codes import Code
 from signerd.hwi.program import REFUSED
@@ -224,6 +232,16 @@ def test_signtx_of_a_pinned_vault_with_what_registered_it(desk, hwi):
         answered = hwi(*NAMED, "signtx", "--registration", kept, "--registration", kept, bill().to_base64())
     signed = Psbt.parse(answered.value["psbt"])
     assert not signer_progress(signed, VAULT, ALICE.fingerprint).missing
+
+
+def test_signtx_of_a_psbt_of_version_2_is_answered_in_version_2(desk, hwi):
+    came = base64.b64encode(to_version_2(bill(policy=PROFILE))).decode()
+    with person(desk, approves):
+        answered = hwi(*NAMED, "signtx", came)
+    assert answered.value["signed"] is True
+    received = ReceivedPsbt.parse(answered.value["psbt"])
+    assert received.version == 2
+    assert not signer_progress(received.psbt, PROFILE, ALICE.fingerprint).missing
 
 
 def test_signtx_that_the_person_declines_is_code_14(desk, hwi):

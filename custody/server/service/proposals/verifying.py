@@ -20,6 +20,7 @@ from multisig import (
     Psbt,
     PsbtMismatch,
     PsbtTooLarge,
+    ReceivedPsbt,
     SignerProgress,
     Transaction,
     TxOut,
@@ -108,7 +109,7 @@ def _new_signatures(base: Psbt, signed: Psbt) -> tuple[NewSignature, ...]:
 
 def _parse(text: str) -> Psbt:
     try:
-        return Psbt.parse(text)
+        return ReceivedPsbt.parse(text).psbt
     except (InvalidPsbt, PsbtTooLarge) as error:
         sentence = str(error)
         raise Invalid.at("/psbt_base64", sentence, error.code) from error
