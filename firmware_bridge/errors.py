@@ -29,7 +29,8 @@ _SETTINGS: Final = ("set to ", "bound to ")
 
 class BridgeError(Exception):
     """One outcome. `code` is stable, the text says what is wrong, `hint` what to do (some families have their
-    own, `Maker.hints`), `detail` is the device's own words; `words` is the text with the detail.
+    own, `Maker.hints`), `detail` is the device's own words; `words` is the text with the detail, unless
+    `says_all`: a library's words add nothing to it for a person.
     `question_open`: the device still shows the question of a cancelled operation.
     """
 
@@ -37,6 +38,7 @@ class BridgeError(Exception):
     sentence: ClassVar[str] = "The device could not do this."
     hint: str = "Read the message; it names what is wrong."
     question_open: bool = False
+    says_all: ClassVar[bool] = False
 
     def __init__(self, sentence: str | None = None, *, detail: str | None = None) -> None:
         super().__init__(sentence or self.sentence)
@@ -46,13 +48,16 @@ class BridgeError(Exception):
     def words(self) -> str:
         """The sentence with the device's detail."""
         sentence = str(self)
-        return sentence if self.detail is None or self.detail in sentence else f"{sentence} ({self.detail})"
+        if self.says_all or self.detail is None or self.detail in sentence:
+            return sentence
+        return f"{sentence} ({self.detail})"
 
 
 class RefusedByPerson(BridgeError):
     code = "refused-by-person"
     sentence = "The request was refused on the device."
     hint = "Nothing was signed. Start again if the refusal was a mistake."
+    says_all = True
 
 
 class Cancelled(BridgeError):
@@ -65,6 +70,7 @@ class Disconnected(BridgeError):
     code = "disconnected"
     sentence = "The device is not connected."
     hint = "Check the cable, connect the device again and repeat."
+    says_all = True
 
 
 class Locked(BridgeError):

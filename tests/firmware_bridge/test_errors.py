@@ -43,6 +43,8 @@ def test_details_are_kept():
     [
         (errors.Locked(), "The device is locked."),
         (errors.Locked(detail="the PIN was wrong"), "The device is locked. (the PIN was wrong)"),
+        (errors.RefusedByPerson(detail="sign_tx canceled"), "The request was refused on the device."),
+        (errors.Disconnected(detail="ConnectionRefusedError: [Errno 111]"), "The device is not connected."),
         (errors.WrongApp("Ethereum"), "The device has another app open: Ethereum."),
         (
             errors.WrongApp("set to Bitcoin: choose Testnet4"),

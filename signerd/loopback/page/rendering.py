@@ -153,7 +153,8 @@ async def problem_answer(asked: PageRequest, error: SignerdError) -> Response:
     if FRAGMENT in asked.request.headers:
         headers = LEFT if asked.request.method == "GET" else IN_PLACE
         return answer(render("problem.html", problem=told), status_of(error), headers)
-    context = {"problem": told, "title": told["title"], "here": ""}
+    missing = status_of(error) == HTTPStatus.NOT_FOUND
+    context = {"problem": told, "title": "Not found" if missing else "This cannot be shown now", "here": ""}
     if asked.caller.kind is Kind.PAGE:
         # The frame needs the daemon's status: where that fails too, the words stand alone.
         with contextlib.suppress(SignerdError):

@@ -77,6 +77,17 @@ def test_what_the_drawing_says_the_table_says_and_the_transaction_pays(desk):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+def test_what_stays_beside_a_long_page_lies_over_nothing_when_it_is_scrolled(desk):
+    page = desk.page("/proposals/p-1")
+    page.set_viewport_size(WIDE)
+    page.evaluate("window.scrollTo(0, 600)")
+    above, nav = page.locator(".side > *:not(nav)").all(), page.locator(".side nav").bounding_box()
+    assert nav is not None
+    for one in above:
+        box = one.bounding_box()
+        assert box is None or box["y"] + box["height"] <= nav["y"]
+
+
 def expect_the_decision_in_view(page: Page) -> None:
     """At both ends of the page, on a telephone and on a screen: nobody looks for the way to say no."""
     for size in (NARROW, WIDE):

@@ -206,6 +206,8 @@ def receive_to_the_vault(desk, page: Page) -> None:
     page.get_by_role("button", name="Show on device").click()
     expect(page.get_by_text("Your device shows the same address.")).to_be_visible()
     assert desk.outer.bridge.shown[-1] == fresh
+    # The address was compared: nothing asks for it any more.
+    expect(page.get_by_role("button", name="The device shows another address")).to_be_hidden()
     # What the device said moves the link while it is drawn: a key finds it all the same.
     page.get_by_role("link", name="All addresses").press("Enter")
     expect(page.locator(".addresses .badge")).to_have_count(10)
