@@ -50,3 +50,5 @@ class MaxSend(Shape):
     kept_sats: Sats
     role_left_sats: Sats | None = None
     vault_left_sats: Sats | None = None
+    # What each priority pays now, in sat/vB.
+    priority_rates: dict[Priority, Label] = Field(default_factory=dict)

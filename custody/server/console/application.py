@@ -14,12 +14,16 @@ from custody.server.console import (
     account,
     audit,
     changes,
+    forwarding,
     home,
     keys,
     live,
     members,
     onboarding,
     programs,
+    proposals,
+    proposing,
+    replacing,
     roles,
     sign_in,
     token_calls,
@@ -53,6 +57,10 @@ ROWS: tuple[Row, ...] = (
     *vault_history.ROWS,
     *tokens.ROWS,
     *token_calls.ROWS,
+    *proposing.ROWS,
+    *forwarding.ROWS,
+    *replacing.ROWS,
+    *proposals.ROWS,
 )
 ASSETS = Assets(STATIC, ("console.js",))
 

@@ -11,7 +11,7 @@ from custody.pages.qr import qr_image
 from custody.pages.rendering import Templates
 from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.common import format_time
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import Advice, ProposalStatus
 from custody.schemas.users import PermissionName
 from custody.server.console.words import (
     CALL_WORDS,
@@ -39,6 +39,14 @@ STATUS_WORDS: Mapping[ProposalStatus, str] = MappingProxyType(
         ProposalStatus.INVALIDATED: "no longer possible",
         ProposalStatus.FAILED: "failed",
         ProposalStatus.REPLACED: "replaced",
+    }
+)
+ADVICE_WORDS: Mapping[Advice, str] = MappingProxyType(
+    {
+        "bump": "Pay a higher fee, or add a payment that pays for it.",
+        "wait": "Wait: nothing has to be done.",
+        "resend": "The platform sends it again by itself.",
+        "none": "Nothing can be done: it is over.",
     }
 )
 PERMISSION_WORDS: Mapping[PermissionName, str] = MappingProxyType(
@@ -77,6 +85,7 @@ TEMPLATES = Templates(
         "member_words": member_words,
         "token_units": token_units,
         "plain": plain,
+        "advice_words": lambda advice: ADVICE_WORDS[advice],
         "short": lambda text: plain(text)[:SHORT_ID],
     },
 )

@@ -87,6 +87,7 @@
   body.addEventListener("click", (event) => {
     const button = event.target.closest("[data-add]");
     if (!button) return;
+    event.preventDefault();
     const template = document.getElementById(button.dataset.add);
     template.parentElement.insertBefore(template.content.cloneNode(true), template);
     template.previousElementSibling.querySelector("input")?.focus();

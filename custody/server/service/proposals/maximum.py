@@ -1,11 +1,13 @@
 """The most that one payment can send: what `Proposals` accepts then, and refuses one satoshi above."""
 
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import coins as wire
+from custody.schemas.common import Priority
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.most import most_of, select_cheapest
 from custody.server.service.backends import Market, Quote
@@ -96,6 +98,7 @@ class MaximumSend:
             kept_sats=most.kept,
             role_left_sats=None if most.room is None else most.room.role,
             vault_left_sats=None if most.room is None else most.room.vault,
+            priority_rates={priority: rate_text(quote.rates[priority]) for priority in get_args(Priority)},
         )
 
     def of_intent(

@@ -1,0 +1,123 @@
+"""Where the money of a PSBT goes, read from its own bytes: change is proven from the vault's descriptor, as a
+signer's machine proves it (`multisig.inspect`). Nothing here comes from what a record says.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from custody.pages.flow import Flow, Picture, address_lines, draw
+from custody.schemas.proposals import TxType
+from custody.schemas.vaults import Vault
+from multisig import Inspection, MultisigError, Network, Psbt, inspect
+from multisig import Vault as Policy
+
+# A note of a place: 0 receives, 1 takes change.
+_PLACES = ("receive", "change")
+
+
+@dataclass(frozen=True)
+class Share:
+    """A row of the table. ``kind``: pay, back or fee. ``per_mille``: its part of all that is spent."""
+
+    kind: str
+    title: str
+    sats: int
+    per_mille: int
+    address: str | None = None
+    script: str = ""
+    label: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Money:
+    """``data``: what its OP_RETURN carries. ``faults``: why its figures are not to be believed."""
+
+    picture: Picture
+    shares: tuple[Share, ...]
+    data: tuple[bytes, ...]
+    coins: int
+    total_sats: int
+    fee_sats: int
+    fee_rate: str
+    txid: str
+    faults: tuple[str, ...]
+
+
+def money_of(
+    psbt_base64: str, vault: Vault, labels: Mapping[str, str], tx_type: TxType = TxType.SEND
+) -> Money | None:
+    """None where it cannot be read. ``labels``: names of the address book, by address."""
+    network = Network(vault.chain)
+    try:
+        seen = inspect(
+            Psbt.parse(psbt_base64), Policy.from_descriptor(vault.descriptor, network), network=network
+        )
+    except MultisigError:
+        return None
+    is_forward = tx_type is TxType.FORWARD
+    shares = _shares(seen, labels, vault.name, is_forward=is_forward)
+    coins = [Flow("coin", coin.amount, f"Coin {n}") for n, coin in enumerate(seen.inputs, start=1)]
+    return Money(
+        picture=draw(coins, _flows(shares, seen)),
+        shares=shares,
+        data=tuple(output.data for output in seen.op_returns),
+        coins=len(seen.inputs),
+        total_sats=seen.total_in,
+        fee_sats=seen.fee,
+        fee_rate=f"{seen.fee_rate.sat_per_vb:.1f}",
+        txid=seen.txid,
+        # A forward spends the member's own coins: its maker's machine judges it.
+        faults=() if seen.ok or is_forward else tuple(finding.sentence for finding in seen.findings),
+    )
+
+
+def _shares(
+    seen: Inspection, labels: Mapping[str, str], vault_name: str, *, is_forward: bool
+) -> tuple[Share, ...]:
+    full = max(seen.total_in, seen.total_out + max(seen.fee, 0), 1)
+
+    def part(sats: int) -> int:
+        return max(sats, 0) * 1_000 // full
+
+    to_others = "Back to the member" if is_forward else "Pays"
+    not_ours = (
+        "no address of the vault's; the member's machine proves that it is theirs" if is_forward else ""
+    )
+    to_vault = f"Into {vault_name}" if is_forward else f"Back to {vault_name}"
+    return (
+        *(
+            Share(
+                "back" if is_forward else "pay",
+                to_others,
+                payment.amount,
+                part(payment.amount),
+                payment.address,
+                payment.script_pubkey.hex(),
+                labels.get(payment.address or "", ""),
+                not_ours,
+            )
+            for payment in seen.payments
+        ),
+        *(
+            Share(
+                "pay" if is_forward else "back",
+                to_vault,
+                change.amount,
+                part(change.amount),
+                change.address,
+                note=f"derived again from its descriptor, {_PLACES[change.chain]} address {change.index}",
+            )
+            for change in seen.change
+        ),
+        Share("fee", "Network fee", seen.fee, part(seen.fee), note=f"{seen.fee_rate.sat_per_vb:.1f} sat/vB"),
+    )
+
+
+def _flows(shares: Sequence[Share], seen: Inspection) -> tuple[Flow, ...]:
+    money = [
+        Flow(share.kind, share.sats, share.title, () if share.kind == "fee" else address_lines(share.address))
+        for share in shares
+    ]
+    data = [Flow("data", 0, f"Data, {len(output.data)} bytes") for output in seen.op_returns]
+    return (*money[:-1], *data, money[-1])

@@ -1,0 +1,192 @@
+"""The workspace's proposals, and one of them: where its money goes, who approved, what it waits for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from custody.pages.rendering import Live
+from custody.schemas.proposals import Proposal, ProposalStatus, TxType
+from custody.schemas.vaults import Vault
+from custody.server.console.money import money_of
+from custody.server.console.table import Row
+from custody.server.console.visit import Visit
+from custody.server.domain.errors import NotFound
+
+PAGE: Final = 50
+FILTERS: Final = ("status", "awaiting", "vault", "after")
+# Who may read the address book, and who may propose.
+BOOK_READERS = ("PAYMENT_INIT", "MANAGE_WORKSPACE")
+PROPOSERS = ("MANAGE_WORKSPACE",)
+_BEFORE_THE_NETWORK = frozenset({ProposalStatus.PENDING, ProposalStatus.SIGNED, ProposalStatus.STALLED})
+_STEPS: Final = (
+    ("Proposed", frozenset[ProposalStatus]()),
+    ("Signers approve", frozenset({ProposalStatus.PENDING})),
+    ("Signed, and sent", frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})),
+    ("Waits for a block", frozenset({ProposalStatus.BROADCASTING})),
+    ("Confirmed", frozenset({ProposalStatus.CONFIRMED})),
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """``place``: done, now or later."""
+
+    words: str
+    place: str
+
+
+def stages_of(proposal: Proposal) -> tuple[Stage, ...]:
+    """None for one that left this way: its state says it all."""
+    at = next((n for n, (_, statuses) in enumerate(_STEPS) if proposal.status in statuses), None)
+    if at is None:
+        return ()
+    is_over = proposal.status is ProposalStatus.CONFIRMED
+    return tuple(
+        Stage(words, "done" if n < at or is_over else "now" if n == at else "later")
+        for n, (words, _) in enumerate(_STEPS)
+    )
+
+
+# --- the list -----------------------------------------------------------------------------------------------
+
+
+def listing(visit: Visit) -> Response:
+    wanted = {name: visit.query(name) for name in FILTERS if visit.query(name)}
+    return visit.page(
+        "proposals/list.html",
+        here="proposals",
+        statuses=[(status.value, status) for status in ProposalStatus],
+        wanted=wanted,
+        live_list=_listed(visit, wanted),
+        **_page_of(visit, wanted),
+    )
+
+
+def listing_part(visit: Visit) -> Response:
+    wanted = {name: visit.query(name) for name in FILTERS if visit.query(name)}
+    return visit.part(_listed(visit, wanted), **_page_of(visit, wanted))
+
+
+def _listed(visit: Visit, wanted: Mapping[str, str]) -> Live:
+    query = f"?{urlencode(wanted)}" if wanted else ""
+    return Live("listed", "proposals/listed.html", f"{visit.here.path}/parts/proposals{query}")
+
+
+def _page_of(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
+    asked: dict[str, Any] = {
+        "status": wanted.get("status"),
+        "awaiting": "me" if "awaiting" in wanted else None,
+        "vault_id": wanted.get("vault"),
+        "after": wanted.get("after"),
+    }
+    given = {name: value for name, value in asked.items() if value is not None}
+    found: list[Proposal] = visit.get(
+        "psbt", workspace_id=visit.here.id, order="newest", limit=PAGE + 1, **given
+    )
+    shown, rest = found[:PAGE], found[PAGE:]
+    following = urlencode({**wanted, "after": shown[-1].psbt_id}) if rest else ""
+    kept = {name: value for name, value in wanted.items() if name != "after"}
+    newest = urlencode(kept) if "after" in wanted else None
+    return {"proposals": shown, "following": following, "newest": newest}
+
+
+# --- one ----------------------------------------------------------------------------------------------------
+
+
+def proposal_page(visit: Visit) -> Response:
+    proposal = proposal_of(visit)
+    return visit.page(
+        "proposals/proposal.html",
+        here="proposals",
+        proposal=proposal,
+        live_standing=_standing_part(visit, proposal),
+        **_money(visit, proposal),
+        **_standing(visit, proposal),
+    )
+
+
+def standing(visit: Visit) -> Response:
+    proposal = proposal_of(visit)
+    return visit.part(_standing_part(visit, proposal), proposal=proposal, **_standing(visit, proposal))
+
+
+def proposal_of(visit: Visit) -> Proposal:
+    """Raises NotFound for one of another workspace."""
+    found: Proposal = visit.get("psbt", workspace_id=visit.here.id, psbt_id=visit.path_param("psbt_id"))
+    return found
+
+
+def vault_of(visit: Visit, vault_id: str) -> Vault:
+    """Raises NotFound."""
+    vaults: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id)
+    for vault in vaults:
+        if vault.id == vault_id:
+            return vault
+    raise NotFound("There is no such vault in this workspace.")
+
+
+def labels_of(visit: Visit) -> dict[str, str]:
+    """The address book's names by address, for those who may read it."""
+    if not visit.here.may(*BOOK_READERS):
+        return {}
+    return {
+        entry.address: entry.name
+        for entry in visit.get("get-whitelist-addresses", workspace_id=visit.here.id)
+    }
+
+
+def _standing_part(visit: Visit, proposal: Proposal) -> Live:
+    path = f"{visit.here.path}/parts/proposals/{proposal.psbt_id}"
+    return Live("standing", "proposals/standing.html", path)
+
+
+def _money(visit: Visit, proposal: Proposal) -> dict[str, Any]:
+    vault = vault_of(visit, proposal.vault_id)
+    return {"money": money_of(proposal.psbt_base64, vault, labels_of(visit), proposal.tx_type)}
+
+
+def _standing(visit: Visit, proposal: Proposal) -> dict[str, Any]:
+    place, status = visit.here, proposal.status
+    me, is_forward = str(visit.user.uuid), proposal.tx_type is TxType.FORWARD
+    may_propose = place.may(*PROPOSERS) and not is_forward
+    may_end = proposal.created_by == me or may_propose
+    is_pending = status is ProposalStatus.PENDING
+    # Its coins are kept: signatures of it are out.
+    keeps_coins = status is ProposalStatus.CANCELLED and proposal.may_be_replaced
+    signs = [signer for signer in proposal.signers if signer.user_id == me]
+    return {
+        "stages": stages_of(proposal),
+        "actions": [
+            (words, path)
+            for words, path, may in (
+                ("Pay a higher fee", "bump", may_propose and proposal.may_be_replaced and not keeps_coins),
+                (
+                    "Add a payment that pays for it",
+                    "accelerate",
+                    may_propose
+                    and status is ProposalStatus.BROADCASTING
+                    and proposal.replaced_by_psbt_id is None,
+                ),
+                (
+                    "Take its coins back",
+                    "take-back",
+                    may_propose and proposal.may_be_replaced and not is_pending,
+                ),
+                ("Free its coins", "release", may_end and keeps_coins),
+                ("Cancel", "cancel", may_end and is_pending),
+            )
+            if may
+        ],
+        "decides": is_pending and any(signer.decision is None for signer in signs),
+    }
+
+
+ROWS = (
+    Row("GET", "/w/{workspace_id:int}/proposals", listing),
+    Row("GET", "/w/{workspace_id:int}/parts/proposals", listing_part),
+    Row("GET", "/w/{workspace_id:int}/proposals/{psbt_id}", proposal_page),
+    Row("GET", "/w/{workspace_id:int}/parts/proposals/{psbt_id}", standing),
+)

@@ -1,0 +1,279 @@
+"""A new payment: what was typed, what it would be before anything is made, and making it.
+
+The review pins the coins and the rate that it showed: what is made is what was looked at, or it is refused.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final, get_args
+
+from starlette.responses import Response
+
+from custody.schemas.address_book import WhitelistAddress
+from custody.schemas.common import Priority
+from custody.schemas.errors import ErrorCode
+from custody.schemas.history import CoinState
+from custody.schemas.proposals import MAX_COINS, MAX_RECIPIENTS, PsbtPreview
+from custody.schemas.vaults import Vault
+from custody.server.console.money import Money, money_of
+from custody.server.console.proposals import PROPOSERS, labels_of, vault_of
+from custody.server.console.table import Review, Row
+from custody.server.console.visit import Visit
+from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
+from custody.server.domain.intent import parse_recipient
+from multisig import MultisigError, Network, decode_address, parse_btc
+
+# Of the address book, offered while a person types. All of its names are understood.
+OFFERED: Final = 200
+MORE_ROWS: Final = 3
+# Beside which field a refusal of the whole is told.
+_BESIDE: Mapping[ErrorCode, str] = {
+    ErrorCode.INSUFFICIENT_FUNDS: "/amounts_sats",
+    ErrorCode.LOCKED_FUNDS: "/amounts_sats",
+    ErrorCode.ROLE_LIMIT_EXCEEDED: "/amounts_sats",
+    ErrorCode.VAULT_LIMIT_EXCEEDED: "/amounts_sats",
+    ErrorCode.NOT_IN_ADDRESS_BOOK: "/recipients",
+}
+
+
+@dataclass(frozen=True)
+class Pays:
+    """A row of the form, as it was typed."""
+
+    recipient: str = ""
+    amount: str = ""
+
+
+@dataclass(frozen=True)
+class MoneyReview(Review):
+    """``pinned``: what the confirmation sends back of what was shown."""
+
+    money: Money | None = None
+    taken_from: str = ""
+    left: Sequence[tuple[str, int]] = ()
+    pinned: Sequence[tuple[str, str]] = ()
+    amounts: Sequence[tuple[str, int]] = ()
+    template: str = field(default="proposals/review.html")
+
+
+# --- the form -----------------------------------------------------------------------------------------------
+
+
+def form_page(visit: Visit) -> Response:
+    """With what was typed, where it was sent before."""
+    if not visit.here.may(*PROPOSERS):
+        raise PermissionDenied("Only those who manage the workspace propose payments.")
+    vaults: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id)
+    wanted = visit.form.one("wallet") or visit.query("vault")
+    chosen = next((vault for vault in vaults if vault.id == wanted), vaults[0] if vaults else None)
+    return visit.page(
+        "proposals/new.html",
+        here="proposals",
+        vaults=vaults,
+        vault=chosen,
+        rows=_rows(visit),
+        most_recipients=MAX_RECIPIENTS,
+        book=_book(visit)[:OFFERED],
+        **({} if chosen is None else _means(visit, chosen)),
+    )
+
+
+def _rows(visit: Visit) -> Sequence[Pays]:
+    rows = typed_rows(visit)
+    more = MORE_ROWS if visit.form.one("back") == "more" else 0
+    return (*rows, *[Pays()] * max(more, 0 if rows else 1))[:MAX_RECIPIENTS]
+
+
+def typed_rows(visit: Visit) -> list[Pays]:
+    """Those in which something stands."""
+    pairs = zip(visit.form.every("recipient"), visit.form.every("amount"), strict=False)
+    stripped = (Pays(recipient.strip(), amount.strip()) for recipient, amount in pairs)
+    return [row for row in stripped if row.recipient or row.amount]
+
+
+def _means(visit: Visit, vault: Vault) -> dict[str, Any]:
+    """What the vault has, what may be spent of it, and at which rates. The form stands without, too."""
+    place = {"workspace_id": visit.here.id}
+    found: dict[str, Any] = {"funds": None, "coins": (), "my_limits": None, "why_not": ""}
+    try:
+        found["my_limits"] = visit.get("get-my-limits", **place)
+        funds = visit.get("max-send", **place, wallet_id=vault.id, recipients=[vault.receive_address])
+        coins = visit.get(
+            "vault-coins", **place, vault_id=vault.id, state=CoinState.SPENDABLE, limit=MAX_COINS
+        )
+    except CustodyError as error:
+        return found | {"why_not": error.detail}
+    return found | {"funds": funds, "coins": coins.coins}
+
+
+def _book(visit: Visit) -> list[WhitelistAddress]:
+    entries = visit.get("get-whitelist-addresses", workspace_id=visit.here.id)
+    return sorted(entries, key=lambda entry: entry.name.casefold())
+
+
+# --- what was typed, as the API takes it --------------------------------------------------------------------
+
+
+def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
+    """The body of `create-psbt`. Raises Invalid beside the field."""
+    form, rows = visit.form, typed_rows(visit)
+    network = Network(vault.chain)
+    names = {entry.name.casefold(): entry.address for entry in _book(visit)}
+    recipients = [_recipient(row.recipient, network, names) for row in rows]
+    body: dict[str, Any] = {
+        "workspace_id": visit.here.id,
+        "wallet_id": vault.id,
+        "tx_type": "send",
+        "recipients": recipients,
+        "amounts_sats": None,
+        "description": form.one("description").strip() or None,
+        "op_return": form.one("op_return").strip() or None,
+        **_rate(visit),
+    }
+    if form.ticked("coin"):
+        body["coins"] = list(form.every("coin"))
+    if form.ticked("most"):
+        return body | _everything(visit, body, rows)
+    if rows:
+        body["amounts_sats"] = [_sats(visit, number, row) for number, row in enumerate(rows)]
+    return body
+
+
+def _recipient(text: str, network: Network, names: Mapping[str, str]) -> str:
+    """An address stays one: a name that looks like it leads nowhere else."""
+    try:
+        decode_address(text, network)
+    except MultisigError:
+        return names.get(text.casefold(), text)
+    return text
+
+
+def _sats(visit: Visit, number: int, row: Pays) -> int:
+    pointer = f"/amounts_sats/{number}"
+    if not row.amount:
+        linked = parse_recipient(row.recipient, f"/recipients/{number}").amount
+        if linked is not None:
+            return linked
+        raise Invalid.at(pointer, "Type an amount, or tick that all is sent.")
+    text = row.amount.replace(" ", "").replace("\N{NARROW NO-BREAK SPACE}", "")
+    if visit.form.one("unit") == "sats":
+        if not (text.isascii() and text.isdigit()) or len(text) > 16:
+            raise Invalid.at(pointer, "In sats an amount is a whole number, such as 25000.")
+        return int(text)
+    try:
+        return parse_btc(text)
+    except MultisigError as error:
+        raise Invalid.at(pointer, f"In BTC an amount is like 0.25. {error}") from None
+
+
+def _rate(visit: Visit) -> dict[str, str]:
+    chosen = visit.form.one("fee", "medium")
+    if chosen in get_args(Priority):
+        return {"priority": chosen}
+    if not visit.form.one("fee_rate").strip():
+        raise Invalid.at("/fee_rate", "Type a rate in sat/vB, or choose one of the three.")
+    return {"fee_rate": visit.form.one("fee_rate").strip()}
+
+
+def _everything(visit: Visit, body: Mapping[str, Any], rows: Sequence[Pays]) -> dict[str, Any]:
+    """The most that one recipient can be sent now, by coins and limits; of named coins, all they hold. What was
+    shown before stays so, whatever came in meanwhile.
+    """
+    shown = visit.form.one("shown_most")
+    if shown.isascii() and shown.isdigit():
+        return {"amounts_sats": [int(shown[:16])]}
+    if len(rows) != 1 or rows[0].amount:
+        raise Invalid.at("/most", "All is sent to one recipient, and no amount is typed then.")
+    if "coins" in body:
+        return {"amounts_sats": None}
+    taken = ("workspace_id", "wallet_id", "op_return", "priority", "fee_rate", "recipients")
+    query = {name: body[name] for name in taken if body.get(name) is not None}
+    found = visit.get("max-send", **query)
+    if not found.amount_sats:
+        raise Invalid.at("/most", found.words)
+    return {"amounts_sats": [found.amount_sats]}
+
+
+# --- the review, and making it ------------------------------------------------------------------------------
+
+
+def review(visit: Visit) -> Review:
+    """What would be made now, of what was typed. Raises what making it would, beside its field."""
+    if visit.form.ticked("confirmed"):
+        return Review("Review the payment", (), "Propose it")
+    vault = vault_of(visit, visit.form.one("wallet"))
+    with_fields = beside(lambda: asked(visit, vault))
+    shown: PsbtPreview = beside(lambda: visit.post("preview-psbt", **with_fields))
+    pinned = [("shown_coin", coin) for coin in shown.coins]
+    amounts = "" if with_fields["amounts_sats"] is None else str(with_fields["amounts_sats"][0])
+    pinned += [("shown_rate", shown.asked_fee_rate), ("shown_most", amounts), ("shown", _mark(with_fields))]
+    return MoneyReview(
+        "Review the payment",
+        (("Description", with_fields["description"] or "none"),),
+        "Propose it",
+        money=money_of(shown.psbt_base64, vault, labels_of(visit)),
+        taken_from=vault.name,
+        amounts=(
+            ("Network fee", shown.fee_sats),
+            (f"Back to {vault.name}", shown.change_sats),
+            ("Leaves the vault, fee included", shown.movement_sats),
+        ),
+        left=left_of(shown, vault),
+        pinned=pinned,
+    )
+
+
+def left_of(shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:
+    if shown.role_left_sats is None or shown.vault_left_sats is None:
+        return ()
+    limits = vault.detailed_vault_limits
+    of_vault = "Your next payment from the vault may take, at most"
+    if limits is not None and limits.per_cycle:
+        of_vault = "Left of the vault's limit, until it begins anew"
+    return (
+        ("Left of your role's limit, until it begins anew", shown.role_left_sats),
+        (of_vault, shown.vault_left_sats),
+    )
+
+
+def _mark(body: Mapping[str, Any]) -> str:
+    """What the person looked at, beside coins and rate: a name of the address book may lead elsewhere."""
+    looked_at = [body[name] for name in ("wallet_id", "recipients", "description", "op_return")]
+    return sha256(repr([*looked_at, body["amounts_sats"]]).encode()).hexdigest()
+
+
+def make(visit: Visit) -> Response:
+    form = visit.form
+    vault = vault_of(visit, form.one("wallet"))
+    body = asked(visit, vault)
+    if _mark(body) != form.one("shown"):
+        raise StateConflict("What you typed leads to something else by now. Look at it again.")
+    del body["priority" if "priority" in body else "fee_rate"]
+    pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}
+    made = beside(lambda: visit.post("create-psbt", **{**body, **pinned}), is_stale=True)
+    return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", "It is proposed. Its signers decide now.")
+
+
+def beside(call: Callable[[], Any], *, is_stale: bool = False) -> Any:
+    """The call's answer. A refusal is told beside a field. ``is_stale``: its coins were shown before."""
+    try:
+        return call()
+    except CustodyError as error:
+        pointer = _BESIDE.get(error.code)
+        is_of_coins = any(fault.pointer.startswith("/coins") for fault in error.faults)
+        if is_stale and is_of_coins:
+            raise StateConflict(
+                "Meanwhile another payment took a coin of this one. Nothing was made. Look at it again: "
+                "other coins may do.",
+                faults=error.faults,
+            ) from error
+        if pointer is not None and not error.faults:
+            error.faults = (Fault(pointer, error.detail),)
+        raise
+
+
+ROWS = (
+    Row("GET", "/w/{workspace_id:int}/proposals/new", form_page),
+    Row("POST", "/w/{workspace_id:int}/proposals/new", make, again=form_page, review=review),
+)

@@ -1,0 +1,171 @@
+"""A payment after it was proposed: a higher fee, a child that pays for it, its coins taken back, its end."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from custody.schemas.proposals import Proposal, PsbtPreview
+from custody.server.console.money import money_of
+from custody.server.console.proposals import labels_of, proposal_of, vault_of
+from custody.server.console.proposing import MoneyReview, left_of
+from custody.server.console.table import Review, Row
+from custody.server.console.visit import Visit
+from custody.server.domain.errors import CustodyError
+
+
+@dataclass(frozen=True)
+class Change:
+    """``asks``: what `create-psbt` is asked beside the rate, by the proposal's id."""
+
+    title: str
+    words: str
+    action: str
+    done: str
+    asks: Callable[[str], Mapping[str, Any]]
+
+
+CHANGES: Final[Mapping[str, Change]] = {
+    "bump": Change(
+        "Pay a higher fee",
+        "The same payment is proposed again at a higher fee, out of its change. Its signers approve the new "
+        "version. Of all versions one at most is mined.",
+        "Propose the new version",
+        "The new version is proposed. Its signers decide now.",
+        lambda psbt_id: {"replaces_psbt_id": psbt_id},
+    ),
+    "take-back": Change(
+        "Take its coins back",
+        "A new version spends the same coins and pays everything back to the vault. Once that is mined, the "
+        "payment can never be. Its signers approve it.",
+        "Propose to take it back",
+        "It is proposed to take it back. Its signers decide now.",
+        lambda psbt_id: {"replaces_psbt_id": psbt_id, "cancel": True},
+    ),
+    "accelerate": Change(
+        "Add a payment that pays for it",
+        "Its change, which is not mined yet, is sent to the vault again at a fee for which miners take both.",
+        "Propose it",
+        "The payment that pays for it is proposed. Its signers decide now.",
+        lambda psbt_id: {"accelerates_psbt_id": psbt_id},
+    ),
+}
+
+
+def _change(visit: Visit) -> tuple[str, Change]:
+    kind = visit.request.url.path.rpartition("/")[2]
+    return kind, CHANGES[kind]
+
+
+def _body(visit: Visit, proposal: Proposal, change: Change) -> dict[str, Any]:
+    place = {"workspace_id": visit.here.id, "wallet_id": proposal.vault_id, "tx_type": "send"}
+    return {**place, **change.asks(proposal.psbt_id)}
+
+
+def form_page(visit: Visit) -> Response:
+    """What it pays now, and what the fastest rate would cost."""
+    proposal, (_, change) = proposal_of(visit), _change(visit)
+    offered: PsbtPreview | None = None
+    why_not = ""
+    try:
+        offered = visit.post("preview-psbt", **_body(visit, proposal, change), priority="high")
+    except CustodyError as error:
+        why_not = error.detail
+    return visit.page(
+        "proposals/change.html",
+        here="proposals",
+        proposal=proposal,
+        change=change,
+        offered=offered,
+        why_not=why_not,
+    )
+
+
+def review(visit: Visit) -> Review:
+    proposal, (_, change) = proposal_of(visit), _change(visit)
+    if visit.form.ticked("confirmed"):
+        return Review(change.title, (), change.action)
+    shown: PsbtPreview = visit.post(
+        "preview-psbt", **_body(visit, proposal, change), fee_rate=visit.form.one("fee_rate").strip()
+    )
+    vault = vault_of(visit, proposal.vault_id)
+    return MoneyReview(
+        change.title,
+        (("Rate", f"{proposal.fee_rate} sat/vB before, {shown.fee_rate} sat/vB now"),),
+        change.action,
+        money=money_of(shown.psbt_base64, vault, labels_of(visit)),
+        taken_from=vault.name,
+        amounts=(
+            ("Fee before", proposal.fee_sats),
+            ("Fee of this one", shown.fee_sats),
+            ("Leaves the vault, fee included", shown.movement_sats),
+        ),
+        left=left_of(shown, vault),
+    )
+
+
+def make(visit: Visit) -> Response:
+    proposal, (_, change) = proposal_of(visit), _change(visit)
+    made = visit.post(
+        "create-psbt", **_body(visit, proposal, change), fee_rate=visit.form.one("fee_rate").strip()
+    )
+    return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", change.done)
+
+
+# --- its end ------------------------------------------------------------------------------------------------
+
+
+def cancel_page(visit: Visit) -> Response:
+    return visit.page("proposals/cancel.html", here="proposals", proposal=proposal_of(visit))
+
+
+def review_cancel(visit: Visit) -> Review:
+    proposal = proposal_of(visit)
+    out = sum(signer.decision == "approve" for signer in proposal.signers)
+    warning = ""
+    if out:
+        warning = (
+            f"{out} of {proposal.required_signatures} signatures are out and stay valid: a person who holds "
+            "enough of them can still send it. Its coins stay locked: take them back afterwards, or free "
+            "them."
+        )
+    facts = (
+        ("Why", visit.form.one("reason") or "not said"),
+        ("What happens", "No signature is taken any more."),
+    )
+    return Review("Cancel the payment", facts, "Cancel it", warning)
+
+
+def cancel(visit: Visit) -> Response:
+    return _end(visit, reason=visit.form.one("reason").strip() or None)
+
+
+def release_page(visit: Visit) -> Response:
+    return visit.page("proposals/release.html", here="proposals", proposal=proposal_of(visit))
+
+
+def release(visit: Visit) -> Response:
+    return _end(visit, release_coins=True)
+
+
+def _end(visit: Visit, **how: Any) -> Response:
+    psbt_id = visit.path_param("psbt_id")
+    ended = visit.post("cancel-psbt", psbt_id=psbt_id, workspace_id=visit.here.id, **how)
+    words = "It is cancelled. Its coins are free."
+    if ended.coins_kept:
+        words = "It is cancelled. Signatures of it are out: take its coins back, or free them."
+    elif ended.released_signatures:
+        words = "Its coins are free. Do not pay again before it can no longer be sent."
+    return visit.go(f"{visit.here.path}/proposals/{psbt_id}", words)
+
+
+_ONE = "/w/{workspace_id:int}/proposals/{psbt_id}"
+ROWS = (
+    *(Row("GET", f"{_ONE}/{kind}", form_page) for kind in CHANGES),
+    *(Row("POST", f"{_ONE}/{kind}", make, again=form_page, review=review) for kind in CHANGES),
+    Row("GET", f"{_ONE}/cancel", cancel_page),
+    Row("POST", f"{_ONE}/cancel", cancel, again=cancel_page, review=review_cancel),
+    Row("GET", f"{_ONE}/release", release_page),
+    Row("POST", f"{_ONE}/release", release, again=release_page),
+)

@@ -1,0 +1,292 @@
+"""Proposals in the console: the list, one of them, a new payment from the form to the chain, and its end."""
+
+import pytest
+
+from custody.server.store.models import Proposal
+from multisig import Network, Psbt, encode_address
+from tests.support.custody import CAFE, SHOP, ok
+from tests.support.profiles import grant
+from tests.support.replacing import finished, made
+from tests.support.wallets import foreign_script
+
+
+@pytest.fixture
+def here(desk):
+    desk.deposit(1_000_000, 700_000)
+    return f"/console/w/{desk.workspace_id}/proposals"
+
+
+def looked_at(browse, here, **typed):
+    """The review of a payment."""
+    person = browse("admin").open(f"{here}/new")
+    return person.send(f"{here}/new", **{"recipient": SHOP, "amount": "0.004"} | typed)
+
+
+def problems(person):
+    return [tag.words for tag in person.page.tags if tag.attributes.get("class") == "problem"]
+
+
+def newest(desk):
+    return max(desk.rows(Proposal), key=lambda row: row.created_at)
+
+
+def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
+    person = looked_at(browse, here, description="Invoice 7")
+    assert desk.rows(Proposal) == []
+    for words in ("Where the money goes", "Back to Treasury", "Left of your role's limit", "400,000 sats"):
+        assert words in person.words
+    fee = person.words.partition("Network fee")[2]
+    person.confirm(f"{here}/new")
+    (proposal,) = desk.rows(Proposal)
+    assert f"{proposal.fee_sats:,} sats" in fee
+    assert person.url == f"{here}/{proposal.id}"
+    assert "It is proposed." in person.words
+    assert "waits for one of alice@example.org" in person.words
+    desk.approve("alice", proposal.id)
+    ok(desk.decline("carol", proposal.id, "too early"))
+    assert "too early" in person.open(person.url).words
+    desk.approve("bob", proposal.id)
+    desk.settle()
+    desk.mine(6)
+    person.open(person.url)
+    assert "Confirmed" in person.words
+    assert "6 confirmations" in person.words
+    assert "Invoice 7" in person.open(here).words
+
+
+def test_what_was_shown_is_made_though_other_coins_would_do(desk, browse, here):
+    person = looked_at(browse, here)
+    coins = [value for name, value in person.form(f"{here}/new").fields if name == "shown_coin"]
+    desk.deposit(5_000_000, 400_500)
+    person.confirm(f"{here}/new")
+    made_of = desk.proposal(newest(desk).id)
+    assert {f"{item.outpoint}" for item in psbt(made_of).inputs} == set(coins)
+
+
+def psbt(record):
+    return Psbt.parse(record["psbt_base64"])
+
+
+def test_a_coin_that_was_spent_meanwhile_is_told_and_what_was_typed_stays(desk, browse, here):
+    person = looked_at(browse, here, amount="0.016", description="Both coins")
+    made(desk.propose(900_000))
+    person.confirm(f"{here}/new", status=409)
+    assert "another payment took a coin" in person.words
+    fields = person.form(f"{here}/new").fields
+    assert ("recipient", SHOP) in fields
+    assert ("amount", "0.016") in fields
+    assert ("description", "Both coins") in fields
+    assert len(desk.rows(Proposal)) == 1
+
+
+def test_two_people_at_once_and_one_click_twice(desk, browse, here):
+    one, other = (looked_at(browse, here, amount="0.012") for _ in range(2))
+    sent: dict[str, list[str]] = {}
+    for name, value in one.form(f"{here}/new").fields:
+        sent.setdefault(name, []).append(value)
+    one.confirm(f"{here}/new")
+    answer = one.http.post(f"{here}/new", data=sent, headers={"Sec-Fetch-Site": "same-origin"})
+    assert answer.status_code == 303
+    assert len(desk.rows(Proposal)) == 1
+    other.confirm(f"{here}/new", status=409)
+    assert len(desk.rows(Proposal)) == 1
+
+
+def test_the_address_book_is_understood_and_what_it_means_now_is_what_counts(desk, browse, here):
+    body = {"workspace_id": desk.workspace_id, "name": "Cafe Müller", "address": CAFE}
+    ok(desk.admin.post("/api/v1/add-whitelist-address", body))
+    person = looked_at(browse, here, recipient="cafe müller", amount="25000", unit="sats")
+    assert "Cafe Müller in the address book" in person.words
+    person.confirm(f"{here}/new")
+    assert newest(desk).recipients == [CAFE]
+
+
+def test_a_name_that_leads_elsewhere_meanwhile_is_looked_at_again(desk, browse, here):
+    place = {"workspace_id": desk.workspace_id}
+    entry = ok(desk.admin.post("/api/v1/add-whitelist-address", place | {"name": "Cafe", "address": CAFE}))
+    person = looked_at(browse, here, recipient="Cafe")
+    ok(desk.admin.post("/api/v1/remove-whitelist-address", place | {"uid": entry["uid"]}))
+    other = encode_address(foreign_script("thief"), Network.REGTEST)
+    ok(desk.admin.post("/api/v1/add-whitelist-address", place | {"name": "Cafe", "address": other}))
+    person.confirm(f"{here}/new", status=409)
+    assert "leads to something else by now" in person.words
+    assert desk.rows(Proposal) == []
+
+
+def test_several_recipients_links_own_rate_and_the_most(desk, browse, here):
+    person = browse("admin").open(f"{here}/new")
+    rows = (
+        ("recipient", f"bitcoin:{SHOP}?amount=0.001"),
+        ("amount", ""),
+        ("recipient", CAFE),
+        ("amount", "0.002"),
+    )
+    person.send(f"{here}/new", repeated=rows, fee="own", fee_rate="7")
+    person.confirm(f"{here}/new")
+    proposal = newest(desk)
+    assert (proposal.recipients, proposal.amounts_sats) == ([SHOP, CAFE], [100_000, 200_000])
+    assert proposal.fee_rate_sat_per_kvb == 7_000
+    desk.world.clock.advance(seconds=1)
+    looked_at(browse, here, amount="", most="yes").confirm(f"{here}/new")
+    assert newest(desk).amounts_sats[0] > 300_000
+
+
+def test_coins_are_chosen_by_hand(desk, browse, here):
+    person = browse("admin").open(f"{here}/new")
+    coins = ok(
+        desk.admin.get("/api/v1/vault-coins", workspace_id=desk.workspace_id, vault_id=desk.vault["id"])
+    )["coins"]
+    small = f"{coins[1]['txid']}:{coins[1]['vout']}"
+    person.send(f"{here}/new", recipient=SHOP, amount="0.001", coin=small)
+    person.confirm(f"{here}/new")
+    assert [str(item.outpoint) for item in psbt(desk.proposal(newest(desk).id)).inputs] == [small]
+
+
+@pytest.mark.parametrize(
+    ("typed", "words", "status"),
+    [
+        ({"amount": "abc"}, "In BTC an amount is like 0.25.", 422),
+        ({"amount": "1.5", "unit": "sats"}, "In sats an amount is a whole number", 422),
+        ({"amount": ""}, "Type an amount", 422),
+        ({"amount": "0.000001"}, "dust", 422),
+        ({"recipient": "nobody"}, "address", 422),
+        ({"amount": "9"}, "At most", 422),
+        ({"amount": "20"}, "does not fit", 403),
+        ({"fee": "own"}, "Type a rate in sat/vB", 422),
+        ({"fee": "own", "fee_rate": "0"}, "The rate must be", 422),
+        ({"most": "yes"}, "All is sent to one recipient", 422),
+    ],
+)
+def test_what_is_wrong_is_told_beside_its_field(browse, here, typed, words, status):
+    person = browse("admin").open(f"{here}/new")
+    person.send(f"{here}/new", **{"recipient": SHOP, "amount": "0.004"} | typed, status=status)
+    assert any(words in problem for problem in problems(person)), person.words
+    fields = person.form(f"{here}/new").fields
+    for name, value in typed.items():
+        if name in {"recipient", "amount", "fee_rate"}:
+            assert (name, value) in fields
+
+
+def test_a_frozen_vault_says_so_and_offers_no_form(desk, browse, here):
+    vault = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    person = looked_at(browse, here)
+    ok(desk.admin.post("/api/v1/freeze-vault", vault))
+    person.confirm(f"{here}/new", status=409)
+    assert "The vault is frozen." in person.words
+    assert f'action="{here}/new"' not in person.html
+
+
+def test_permissions_hide_and_refuse(desk, browse, here):
+    member = browse("alice").open(here)
+    assert f"{here}/new" not in member.html
+    member.open(f"{here}/new", 403)
+    psbt_id = made(desk.propose(100_000))
+    member.open(f"{here}/{psbt_id}")
+    assert f"{here}/{psbt_id}/bump" not in member.html
+    assert f"signerd approve {psbt_id[:8]}" in member.words
+    sent = {"form_token": form_token(member), "fee_rate": "9", "confirmed": "yes"}
+    for action, extra in (("bump", {}), ("cancel", {}), ("release", {})):
+        answer = member.http.post(
+            f"{here}/{psbt_id}/{action}", data=sent | extra, headers={"Sec-Fetch-Site": "same-origin"}
+        )
+        assert answer.status_code == 403, action
+    made_by_hand = sent | {"wallet": desk.vault["id"], "recipient": SHOP, "amount": "0.001"}
+    answer = member.http.post(f"{here}/new", data=made_by_hand, headers={"Sec-Fetch-Site": "same-origin"})
+    assert answer.status_code == 403
+    assert len(desk.rows(Proposal)) == 1
+
+
+def form_token(person):
+    person.open("/console/account")
+    return dict(person.form("/console/account/name").fields)["form_token"]
+
+
+def test_a_bump_shows_both_fees_and_a_child_pays_for_its_parent(desk, browse, here):
+    psbt_id = made(desk.propose(400_000, fee_rate="2"))
+    person = browse("admin").open(f"{here}/{psbt_id}/bump")
+    person.send(f"{here}/{psbt_id}/bump", fee_rate="1", status=422)
+    assert any("BIP-125" in words for words in problems(person))
+    person.send(f"{here}/{psbt_id}/bump", fee_rate="9")
+    assert "2 sat/vB before, 9 sat/vB now" in person.words
+    person.confirm(f"{here}/{psbt_id}/bump")
+    assert "an earlier version" in person.words
+    assert "Another version is to take its place" in person.open(f"{here}/{psbt_id}").words
+    desk.world.clock.advance(seconds=1)
+    parent = made(desk.propose(100_000, fee_rate="2"))
+    finished(desk, parent)
+    person.open(f"{here}/{parent}/accelerate").send(f"{here}/{parent}/accelerate", fee_rate="12")
+    person.confirm(f"{here}/{parent}/accelerate")
+    assert "The payment that pays for it is proposed." in person.words
+
+
+def test_a_cancel_tells_of_signatures_that_are_out_and_offers_a_way_back(desk, browse, here):
+    psbt_id = made(desk.propose(400_000, fee_rate="2"))
+    desk.approve("alice", psbt_id)
+    person = browse("admin").open(f"{here}/{psbt_id}/cancel")
+    person.send(f"{here}/{psbt_id}/cancel", reason="Wrong invoice")
+    assert "1 of 2 signatures are out and stay valid" in person.words
+    person.confirm(f"{here}/{psbt_id}/cancel")
+    assert desk.proposal(psbt_id)["status"] == "CANCELLED"
+    assert "Wrong invoice" in person.words
+    desk.world.clock.advance(seconds=1)
+    person.open(f"{here}/{psbt_id}/take-back").send(f"{here}/{psbt_id}/take-back", fee_rate="9")
+    assert "Back to Treasury" in person.words
+    person.confirm(f"{here}/{psbt_id}/take-back")
+    assert desk.proposal(newest(desk).id)["recipients"] == []
+
+
+def test_kept_coins_are_freed(desk, browse, here):
+    psbt_id = made(desk.propose(400_000, fee_rate="2"))
+    desk.approve("alice", psbt_id)
+    person = browse("admin").open(f"{here}/{psbt_id}/cancel")
+    person.send(f"{here}/{psbt_id}/cancel").confirm(f"{here}/{psbt_id}/cancel")
+    person.open(f"{here}/{psbt_id}/release").send(f"{here}/{psbt_id}/release")
+    assert "Its coins are free." in person.words
+    assert f"{here}/{psbt_id}/release" not in person.html
+
+
+def test_the_list_filters_and_pages(desk, browse, here, monkeypatch):
+    monkeypatch.setattr("custody.server.console.proposals.PAGE", 2)
+    desk.deposit(600_000)
+    ids = []
+    for number in range(3):
+        ids.append(made(desk.propose(50_000 + number, description=f"Number {number}")))
+        desk.world.clock.advance(seconds=1)
+    person = browse("alice").open(here)
+    assert [f"Number {n}" in person.words for n in range(3)] == [False, True, True]
+    person.open(f"{here}?after={ids[1]}")
+    assert "Number 0" in person.words
+    desk.approve("alice", ids[2])
+    assert "Number 2" not in person.open(f"{here}?awaiting=me").words
+    assert "No proposal is here." in person.open(f"{here}?status=CONFIRMED").words
+    assert "Number 2" in person.open(f"{here}?vault={desk.vault['id']}").words
+    part = person.http.get(f"/console/w/{desk.workspace_id}/parts/proposals?seen=none")
+    assert "Number 2" in part.text
+    seen = part.text.partition("seen=")[2][:16]
+    again = person.http.get(f"/console/w/{desk.workspace_id}/parts/proposals?seen={seen}")
+    assert again.status_code == 204
+
+
+def test_what_others_wrote_moves_nothing(desk, browse, here):
+    psbt_id = made(desk.propose(50_000, description="<b>\u202eknihT\x07"))
+    for path in (here, f"{here}/{psbt_id}"):
+        html = browse("admin").open(path).html
+        assert "&lt;b&gt;·knihT·" in html
+        assert "<b>knihT" not in html
+
+
+def test_a_member_forwards_own_money(desk, browse, here):
+    browse("alice").open(f"{here}/forward", 403)
+    grant(desk, "Signer", "PAYMENT_INIT")
+    alice = desk.signers["alice"]
+    profile = ok(alice.get("/api/v1/signing-profile-address", network="testnet"))["wallet_address"]
+    desk.deposit(300_000, to=profile)
+    person = browse("alice").open(f"{here}/forward")
+    person.send(f"{here}/forward", amount="0.001", fee_sats="x", status=422)
+    assert ("amount", "0.001") in person.form(f"{here}/forward").fields
+    person.send(f"{here}/forward", amount="0.001", fee_sats="700")
+    assert "100,000 sats" in person.words
+    person.confirm(f"{here}/forward")
+    proposal = newest(desk)
+    assert (proposal.tx_type, proposal.amounts_sats, proposal.fee_sats) == ("forward", [100_000], 700)
+    assert "Into Treasury" in person.words
