@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from custody.schemas.keys import SigningProfileAddress
 from custody.server.console.proposals import vault_of
+from custody.server.console.proposing import MAX_CHOICES
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import CustodyError, Invalid, PermissionDenied
@@ -23,7 +24,7 @@ def form_page(visit: Visit) -> Response:
     return visit.page(
         "proposals/forward.html",
         here="proposals",
-        vaults=visit.get("list-wallets", workspace_id=visit.here.id),
+        vaults=visit.get("list-wallets", workspace_id=visit.here.id, limit=MAX_CHOICES),
         profile=profile,
         why_not=why_not,
     )

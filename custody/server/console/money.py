@@ -38,9 +38,6 @@ class Money:
     data: tuple[bytes, ...]
     coins: int
     total_sats: int
-    fee_sats: int
-    fee_rate: str
-    txid: str
     faults: tuple[str, ...]
 
 
@@ -64,9 +61,6 @@ def money_of(
         data=tuple(output.data for output in seen.op_returns),
         coins=len(seen.inputs),
         total_sats=seen.total_in,
-        fee_sats=seen.fee,
-        fee_rate=f"{seen.fee_rate.sat_per_vb:.1f}",
-        txid=seen.txid,
         # A forward spends the member's own coins: its maker's machine judges it.
         faults=() if seen.ok or is_forward else tuple(finding.sentence for finding in seen.findings),
     )
@@ -110,7 +104,7 @@ def _shares(
             )
             for change in seen.change
         ),
-        Share("fee", "Network fee", seen.fee, part(seen.fee), note=f"{seen.fee_rate.sat_per_vb:.1f} sat/vB"),
+        Share("fee", "Network fee", seen.fee, part(seen.fee), note=str(seen.fee_rate)),
     )
 
 

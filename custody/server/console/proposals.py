@@ -120,12 +120,11 @@ def proposal_of(visit: Visit) -> Proposal:
 
 
 def vault_of(visit: Visit, vault_id: str) -> Vault:
-    """Raises NotFound."""
-    vaults: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id)
-    for vault in vaults:
-        if vault.id == vault_id:
-            return vault
-    raise NotFound("There is no such vault in this workspace.")
+    """Raises NotFound, Invalid."""
+    found: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, vault_id=vault_id)
+    if not found:
+        raise NotFound("There is no such vault in this workspace.")
+    return found[0]
 
 
 def labels_of(visit: Visit) -> dict[str, str]:

@@ -14,10 +14,12 @@ from custody.schemas.address_book import WhitelistAddress
 from custody.schemas.common import Priority
 from custody.schemas.errors import ErrorCode
 from custody.schemas.history import CoinState
+from custody.schemas.limits import MyLimits
 from custody.schemas.proposals import MAX_COINS, MAX_RECIPIENTS, PsbtPreview
 from custody.schemas.vaults import Vault
 from custody.server.console.money import Money, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of, vault_of
+from custody.server.console.roles import sats_of
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
@@ -27,6 +29,8 @@ from multisig import MultisigError, Network, decode_address, parse_btc
 # Of the address book, offered while a person types. All of its names are understood.
 OFFERED: Final = 200
 MORE_ROWS: Final = 3
+# Of the vaults to pay from. Every vault's own page leads here, too.
+MAX_CHOICES: Final = 100
 # Beside which field a refusal of the whole is told.
 _BESIDE: Mapping[ErrorCode, str] = {
     ErrorCode.INSUFFICIENT_FUNDS: "/amounts_sats",
@@ -64,9 +68,11 @@ def form_page(visit: Visit) -> Response:
     """With what was typed, where it was sent before."""
     if not visit.here.may(*PROPOSERS):
         raise PermissionDenied("Only those who manage the workspace propose payments.")
-    vaults: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id)
+    vaults: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, limit=MAX_CHOICES)
     wanted = visit.form.one("wallet") or visit.query("vault")
-    chosen = next((vault for vault in vaults if vault.id == wanted), vaults[0] if vaults else None)
+    chosen = vault_of(visit, wanted) if wanted else next(iter(vaults), None)
+    if chosen is not None and all(vault.id != chosen.id for vault in vaults):
+        vaults.append(chosen)
     return visit.page(
         "proposals/new.html",
         here="proposals",
@@ -95,9 +101,9 @@ def typed_rows(visit: Visit) -> list[Pays]:
 def _means(visit: Visit, vault: Vault) -> dict[str, Any]:
     """What the vault has, what may be spent of it, and at which rates. The form stands without, too."""
     place = {"workspace_id": visit.here.id}
-    found: dict[str, Any] = {"funds": None, "coins": (), "my_limits": None, "why_not": ""}
+    found: dict[str, Any] = {"funds": None, "coins": (), "limits": (), "why_not": ""}
     try:
-        found["my_limits"] = visit.get("get-my-limits", **place)
+        found["limits"] = _limits(visit.get("get-my-limits", **place), vault)
         funds = visit.get("max-send", **place, wallet_id=vault.id, recipients=[vault.receive_address])
         coins = visit.get(
             "vault-coins", **place, vault_id=vault.id, state=CoinState.SPENDABLE, limit=MAX_COINS
@@ -105,6 +111,16 @@ def _means(visit: Visit, vault: Vault) -> dict[str, Any]:
     except CustodyError as error:
         return found | {"why_not": error.detail}
     return found | {"funds": funds, "coins": coins.coins}
+
+
+def _limits(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, int]]:
+    own = vault.detailed_vault_limits
+    of_role = ("Left of your role's limit, until it begins anew", sats_of(mine.unused))
+    if own is None:
+        return (of_role,)
+    if own.per_cycle:
+        return of_role, ("Left of the vault's limit, until it begins anew", sats_of(own.unused))
+    return of_role, ("The vault's limit for one payment", sats_of(own.limit))
 
 
 def _book(visit: Visit) -> list[WhitelistAddress]:
@@ -177,8 +193,9 @@ def _rate(visit: Visit) -> dict[str, str]:
 
 
 def _everything(visit: Visit, body: Mapping[str, Any], rows: Sequence[Pays]) -> dict[str, Any]:
-    """The most that one recipient can be sent now, by coins and limits; of named coins, all they hold. What was
-    shown before stays so, whatever came in meanwhile.
+    """The most that one recipient can be sent now, by coins and limits; of named coins, all they hold.
+
+    What was shown before stays so, whatever came in meanwhile.
     """
     shown = visit.form.one("shown_most")
     if shown.isascii() and shown.isdigit():

@@ -172,7 +172,7 @@ def _shown_back(visit: Visit, review: Review, asked: Asked | None) -> Response:
     """Where another person is needed, with the button that asks for one."""
     form = visit.form
     kept = [(name, value) for name in form.values if name not in FRAME_FIELDS for value in form.every(name)]
-    return visit.page(review.template, review=review, kept=kept, asked=asked, here="")
+    return visit.page(review.template, review=review, kept=kept, asked=asked)
 
 
 def _prove(visit: Visit) -> None:
@@ -204,7 +204,7 @@ def problem_page(visit: Visit, error: CustodyError) -> Response:
     visit.problem = error
     if visit.maybe_caller is not None:
         try:
-            return visit.page("problem.html", here="")
+            return visit.page("problem.html")
         except CustodyError:
             # Of a workspace that the person is not in: the frame would ask for it.
             visit.maybe_caller = None

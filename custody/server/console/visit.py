@@ -114,6 +114,12 @@ class Visit:
         assert self.place is not None, "the row's path names a workspace"
         return self.place
 
+    @property
+    def section(self) -> str:
+        """The entry of the menu that the path belongs to."""
+        _, _, first, *rest = self.request.url.path.split("/")
+        return rest[1] if first == "w" and len(rest) > 1 else first or "home"
+
     def query(self, name: str, default: str = "") -> str:
         return self.request.query_params.get(name, default)
 
@@ -202,7 +208,7 @@ class Visit:
             "user": self.user if signed_in else None,
             "place": self.place if signed_in else None,
             "path": self.request.url.path,
-            "here": "",
+            "here": self.section,
             "form_token": self.held.form_token if self.held is not None else "",
             "key": trace_id_of(self.request),
             "typed": self.form,
