@@ -31,6 +31,7 @@ def _also(row: Endpoint) -> dict[str, None]:
 
 _RULES = {
     "/api/v1/create-psbt": ("recipients", "amounts_sats"),
+    "/api/v1/preview-psbt": ("recipients", "amounts_sats"),
     "/api/v1/sign-psbt": ("psbt_base64",),
     "/api/v1/forward-to-vault": ("sweep",),
     "/api/v1/contract-calls": ("vault_id",),
