@@ -18,7 +18,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -232,14 +232,16 @@ def prepare(root: Path) -> None:
 def main(root: Path, database: str, name: str, first: int = 1, stride: int = 1) -> None:
     prepare(root)
     (story,) = (story for story in STORIES if story.name == name)
-    server = None if database == "sqlite" else Server(Path(database))
-    databases = Databases(root, server)
-    place = 0
-    for which, count in enumerate(steps_of(story, databases)):
-        for step in range(1, count + 1):
-            place += 1
-            if place >= first and (place - first) % stride == 0:
-                print(json.dumps(kill_at(story, databases, which, step)), flush=True)  # noqa: T201 - a program
+    with ExitStack() as stack:
+        server = None if database == "sqlite" else stack.enter_context(closing(Server(Path(database))))
+        databases = Databases(root, server)
+        place = 0
+        for which, count in enumerate(steps_of(story, databases)):
+            for step in range(1, count + 1):
+                place += 1
+                if place >= first and (place - first) % stride == 0:
+                    killed = kill_at(story, databases, which, step)
+                    print(json.dumps(killed), flush=True)  # noqa: T201 - a program
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 
@@ -105,8 +106,17 @@ class Server:
         self.administer("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy", name, template)
 
     def administer(self, statement: str, *names: str) -> None:
-        with closing(self.connect("postgres")) as connection:
-            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+        self._administrator.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+    # Kept: each test asks three times, and a session costs as much as half of a small database.
+    @cached_property
+    def _administrator(self) -> psycopg.Connection:
+        return self.connect("postgres")
+
+    def close(self) -> None:
+        """Of our own session, not of the server."""
+        if "_administrator" in vars(self):
+            self._administrator.close()
 
     def connect(self, database: str) -> psycopg.Connection:
         """A session beside the platform's, each statement its own transaction."""
@@ -142,9 +152,9 @@ def running_server(programs: Path, **settings: str) -> Iterator[Server]:
             assert watch.stdout is not None
             first = watch.stdout.readline()
             assert first == "ready\n", first + watch.communicate(timeout=START_SECONDS)[0]
-            server = Server(folder)
-            server.make_template()
-            yield server
+            with closing(Server(folder)) as server:
+                server.make_template()
+                yield server
         finally:
             assert watch.stdin is not None
             watch.stdin.close()
