@@ -9,11 +9,12 @@ TARGETS ?=
 # Hundreds of interpreters start in the tests: without a cache each compiles the project again, and each worker every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test lint format bench fuzz fuzz-keep lock deb docs audit release clean
+.PHONY: help venv demo test lint types format bench fuzz fuzz-keep lock deb docs audit release clean
 help:
 	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person; TOKENS=1: then a token)"
 	@echo "make test          the whole suite (HWI=/path/to/HWI: with another one than the locked)"
 	@echo "make lint          ruff, mypy, import contracts"
+	@echo "make types         mypy once more, for Windows and macOS"
 	@echo "make format        ruff's fixes and layout"
 	@echo "make bench         the figures of docs/understand/performance.md; takes minutes"
 	@echo "make fuzz          every door that reads what others wrote, fuzzed for SECONDS=60 each (TARGETS=\"psbt tokens\")"
@@ -42,6 +43,11 @@ lint: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What was not run on Windows or macOS is at least typed for them.
+types: venv
+	$(BIN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32 signerd firmware_bridge
+	$(BIN)/mypy --platform darwin --no-warn-unreachable --cache-dir .mypy_cache/darwin signerd firmware_bridge
 
 format: venv
 	$(BIN)/ruff check --fix-only --quiet .

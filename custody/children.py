@@ -19,13 +19,24 @@ from typing import Final
 FAREWELL_SECONDS: Final = 10.0
 
 
+# Windows passes no descriptors on: there a child that outlives its parent ends when its work is done.
+_NO_LINE: Final = -1
+
+
 @cache
 def line() -> int:
-    """The read end for this program's children, to be passed on (``pass_fds``); the write end is never
-    written to, nor closed before the program ends.
+    """The read end for this program's children; the write end is never written to, nor closed before the
+    program ends.
     """
+    if sys.platform == "win32":
+        return _NO_LINE
     read, _write = os.pipe()
     return read
+
+
+def passed() -> tuple[int, ...]:
+    """What a child that runs ``command`` is given (``pass_fds``)."""
+    return tuple(end for end in (line(),) if end != _NO_LINE)
 
 
 def command(module: str, *arguments: str) -> list[str]:
@@ -49,7 +60,8 @@ def main() -> None:
     import runpy
 
     end, module = int(sys.argv[1]), sys.argv[2]
-    threading.Thread(target=_watch, args=(end,), name="lifeline", daemon=True).start()
+    if end != _NO_LINE:
+        threading.Thread(target=_watch, args=(end,), name="lifeline", daemon=True).start()
     sys.argv[:3] = [module]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -1,12 +1,37 @@
-"""Folders and files that their owner alone can read."""
+"""Folders and files that their owner alone can read: by owner and mode, on Windows by owner and access list.
+
+There the standard library makes a folder of mode 0700 for its user and the administrators alone, and what is
+made in it inherits that.
+"""
 
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Final
 
 PRIVATE_FOLDER: Final = 0o700
 PRIVATE_FILE: Final = 0o600
+# Opens no link to another file. On Windows links are the administrators' to make.
+NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
+
+
+def is_ours(path: Path, found: os.stat_result) -> bool:
+    """Whether this user owns the file. ``found``: its status. Raises OSError."""
+    if sys.platform == "win32":
+        from custody.windows_acl import is_owned, sddl_of, user_sid
+
+        return is_owned(sddl_of(path), user_sid())
+    return found.st_uid == os.getuid()
+
+
+def is_open(path: Path, found: os.stat_result) -> bool:
+    """Whether other users may do anything with it. Raises OSError."""
+    if sys.platform == "win32":
+        from custody.windows_acl import is_open_to_others, sddl_of, user_sid
+
+        return is_open_to_others(sddl_of(path), user_sid())
+    return bool(stat.S_IMODE(found.st_mode) & 0o077)
 
 
 def folder_fault(path: Path) -> str | None:
@@ -15,9 +40,9 @@ def folder_fault(path: Path) -> str | None:
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
         return f"{path} is not a folder, or is a link to one"
-    if found.st_uid != os.getuid():
+    if not is_ours(path, found):
         return f"{path} belongs to another user"
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if is_open(path, found):
         return f"{path} is open to other users (mode {stat.S_IMODE(found.st_mode):o})"
     return None
 
@@ -26,7 +51,7 @@ def write_private(path: Path, content: bytes) -> None:
     """Replace a file whole or not at all, readable by its owner only, and on the disk when this returns."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_FILE)
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE_FILE)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -41,6 +66,9 @@ def write_private(path: Path, content: bytes) -> None:
 
 def sync_folder(path: Path) -> None:
     """A rename is on the disk only when its folder is."""
+    if sys.platform == "win32":
+        # It opens no folders; NTFS writes renames down in order.
+        return
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

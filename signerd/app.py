@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import random
-import stat
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import platformdirs
 
+from custody.private_files import folder_fault
 from custody.receipts import Doubt, NoReceipts, Receipts, Silence
 from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
@@ -155,11 +156,11 @@ def _turn(state: Path) -> Turn:
     """
     folder = platformdirs.user_cache_path("signerd") / "turns"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
+        fault = folder_fault(folder)
     except OSError:
         return no_turns
-    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
+    # Windows opens a device for one program at a time by itself.
+    if fault is not None or sys.platform == "win32":
         return no_turns
     return turns_in(folder, f"the signerd of {state}")
 

@@ -8,6 +8,7 @@ httpx and pydantic: together they cost half a second of a processor.
 import json
 import re
 import socket
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from custody.exchange import CONNECT_SECONDS, NoAnswer, Outcome, Plan, Reply, Request, Why, exchange
-from signerd.endpoint import HOST, PREFIX, trusted_socket
+from signerd.door import Door, introduce
+from signerd.endpoint import HAS_SOCKETS, HOST, IPV4, PREFIX, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
 from signerd.problems import error_from
 
@@ -23,28 +25,33 @@ from signerd.problems import error_from
 SILENCE_SECONDS = 35.0
 # Numbers alone: a name is looked up, and what answers may lie.
 _ADDRESS = r"http://(?P<host>127\.0\.0\.1|\[::1\]):(?P<port>[0-9]{1,5})/?"
+# A field of the address has the module's name.
+Connection = socket.socket
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 MAX_PORT = 65_535
 
 
 @dataclass(frozen=True)
 class DaemonAddress:
-    """Its private socket, as the person; or TCP on this machine, as an app.
+    """Its private socket or its door, as the person; or TCP on this machine, as an app.
 
-    ``url``: up to the host and port. ``socket``: None over TCP. ``is_plain``: answers are read without their
-    shapes.
+    ``url``: up to the host and port. ``socket``, ``door``: None over TCP. ``is_plain``: answers are read
+    without their shapes.
     """
 
     url: str
     socket: Path | None = None
     is_plain: bool = False
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    door: Door | None = None
 
     @classmethod
     def of_folder(cls, state: Path) -> Self:
         """Raises DaemonNotRunning, UnsafeFolder: nothing is sent to a socket that another user could have
         made (L12).
         """
+        if not HAS_SOCKETS:
+            return cls(f"http://{HOST}", door=Door.trusted(state))
         return cls(f"http://{HOST}", trusted_socket(state))
 
     @classmethod
@@ -60,20 +67,41 @@ class DaemonAddress:
         return cls(f"http://{found['host']}:{found['port']}", headers=headers)
 
     def __str__(self) -> str:
+        if self.door is not None:
+            return f"port {self.door.port}"
         return self.url if self.socket is None else str(self.socket)
+
+    def connect(self, host: str, port: int | None) -> "Connection":
+        """A connection to the daemon. ``host``, ``port``: of the URL, for TCP. Raises OSError."""
+        if self.door is not None:
+            found = socket.create_connection((IPV4, self.door.port), CONNECT_SECONDS)
+            try:
+                introduce(found, self.door)
+            except OSError:
+                found.close()
+                raise
+            return found
+        if self.socket is None or sys.platform == "win32":
+            return socket.create_connection((host, port or 80), CONNECT_SECONDS)
+        found = socket.socket(socket.AF_UNIX)
+        try:
+            found.settimeout(CONNECT_SECONDS)
+            found.connect(str(self.socket))
+        except OSError:
+            found.close()
+            raise
+        return found
 
     def require_answering(self) -> None:
         """Raises DaemonNotRunning where no process listens. A dead daemon's socket is told from a live one's
         at once.
         """
-        if self.socket is None:
+        if self.socket is None and self.door is None:
             return
-        with socket.socket(socket.AF_UNIX) as attempt:
-            attempt.settimeout(CONNECT_SECONDS)
-            try:
-                attempt.connect(str(self.socket))
-            except OSError as error:
-                raise DaemonNotRunning(f"no signerd answers at {self}: {error.strerror}") from None
+        try:
+            self.connect(HOST, None).close()
+        except OSError as error:
+            raise DaemonNotRunning(f"no signerd answers at {self}: {error.strerror or error}") from None
 
     def request(
         self,

@@ -3,13 +3,17 @@ it.
 """
 
 import os
+import socket
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from custody.private_files import is_open, is_ours
 from signerd.errors import DaemonNotRunning, UnsafeFolder
 
 SOCKET = "signerd.sock"
+# Where there are none, the daemon has a door on a port instead (`signerd.door`).
+HAS_SOCKETS = hasattr(socket, "AF_UNIX")
 # The only name by which the daemon is called; an http URL must have one.
 HOST = "signerd"
 # Where the page is entered, with a code that the socket gave out.
@@ -65,7 +69,7 @@ def trusted_socket(state: Path) -> Path:
         raise UnsafeFolder(f"{path} cannot be reached: {error.strerror}") from error
     if not stat.S_ISDIR(folder.st_mode):
         raise UnsafeFolder(f"{state} is not a folder, or is a link to one")
-    if folder.st_uid != os.getuid() or stat.S_IMODE(folder.st_mode) & 0o077:
+    if not is_ours(state, folder) or is_open(state, folder):
         raise UnsafeFolder(f"{state} belongs to another user, or is open to others")
     require_own_socket(path, found)
     return path
@@ -75,5 +79,5 @@ def require_own_socket(path: Path, found: os.stat_result) -> None:
     """Raises UnsafeFolder."""
     if not stat.S_ISSOCK(found.st_mode):
         raise UnsafeFolder(f"{path} is not a socket, or is a link to one")
-    if found.st_uid != os.getuid():
+    if not is_ours(path, found):
         raise UnsafeFolder(f"{path} belongs to another user")

@@ -9,9 +9,9 @@ passes a hook that kills the process at the n-th point it is told of.
 import sys
 from collections.abc import Callable
 
-from custody.children import command, line
+from custody.children import command, passed
 
-__all__ = ["COMMAND_LINES", "TLS", "FaultPoint", "command", "leave_out", "line", "no_fault"]
+__all__ = ["COMMAND_LINES", "TLS", "FaultPoint", "command", "leave_out", "no_fault", "passed"]
 
 # httpx imports its own command line where that can be, and with it a terminal's colours and a highlighter of
 # syntax: nine megabytes. It goes without where the import fails.

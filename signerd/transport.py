@@ -13,7 +13,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from custody.deadlines import Deadline
-from custody.exchange import CONNECT_SECONDS, Body, NoAnswer, Outcome, Reply, Request, Unfit, Why
+from custody.exchange import Body, NoAnswer, Outcome, Reply, Request, Unfit, Why
 from signerd.asking import DaemonAddress, failure, refusal
 
 _PIECE = 1 << 16
@@ -32,18 +32,12 @@ class _Connection(http.client.HTTPConnection):
     def __init__(self, address: DaemonAddress, seconds: float) -> None:
         place = urlsplit(address.url)
         super().__init__(str(place.hostname), place.port, timeout=seconds)
-        self._socket = address.socket
+        self._address = address
 
     def connect(self) -> None:
         try:
-            if self._socket is None:
-                self.sock = socket.create_connection((self.host, self.port), CONNECT_SECONDS)
-            else:
-                self.sock = socket.socket(socket.AF_UNIX)
-                self.sock.settimeout(CONNECT_SECONDS)
-                self.sock.connect(str(self._socket))
+            self.sock = self._address.connect(self.host, self.port)
         except OSError as error:
-            self.close()
             raise _Refused(error) from None
         self.sock.settimeout(self.timeout)
 

@@ -5,7 +5,6 @@ stands beside it, readable by its owner alone. A refresh token that two programs
 stolen: whoever renews the session holds the folder's lock, and reads what another one has stored before.
 """
 
-import fcntl
 import json
 import os
 import time
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from custody.cli.common import Stop
-from custody.private_files import PRIVATE_FILE, folder_fault, write_private
+from custody.file_locks import take
+from custody.private_files import NO_LINK, PRIVATE_FILE, folder_fault, write_private
 from custody.session_store import stores
 from custody.terminal import Exit
 
@@ -116,7 +116,7 @@ def from_secret(text: str | None, url: str) -> Any:
 def alone(folder: Path) -> Iterator[None]:
     """While no other command renews the session. Raises Stop."""
     with _usable(folder):
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK, PRIVATE_FILE)
     try:
         _take(lock, folder)
         yield
@@ -128,8 +128,8 @@ def _take(lock: int, folder: Path) -> None:
     ends = time.monotonic() + LOCK_SECONDS
     while True:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            take(lock)
+        except OSError:
             if time.monotonic() > ends:
                 raise Stop(f"another custody command holds {folder / LOCK}", "End it.", Exit.STATE) from None
             time.sleep(LOCK_PAUSE_SECONDS)

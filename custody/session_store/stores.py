@@ -209,7 +209,7 @@ def _run(
     try:
         return subprocess.run(  # noqa: S603 - our own interpreter and module
             children.command(module, *arguments),
-            pass_fds=(children.line(),),
+            pass_fds=children.passed(),
             input=given,
             capture_output=True,
             text=True,

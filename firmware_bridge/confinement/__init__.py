@@ -22,8 +22,6 @@ from firmware_bridge.presence.kernel_sockets import loopback_hosts
 from firmware_bridge.presence.usb import device_nodes
 
 if sys.platform == "linux":
-    import resource
-
     # Once, in the fork server.
     seccomp.prepare()
 
@@ -69,6 +67,8 @@ def confine(endpoint: Endpoint, channel: int) -> Confinement:
     """
     if sys.platform != "linux":
         return Confinement()
+    import resource
+
     _close_others(channel)
     # Secrets in no core file; not a byte into any file.
     for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):

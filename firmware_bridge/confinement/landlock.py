@@ -93,6 +93,8 @@ def restrict(rules: Iterable[Rule], tcp_ports: Iterable[int]) -> int:
 
 
 def _allow_path(ruleset: int, rule: Rule, handled: int) -> None:
+    if sys.platform != "linux":
+        return
     try:
         parent = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

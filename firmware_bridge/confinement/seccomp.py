@@ -13,6 +13,7 @@ import ctypes
 import errno
 import functools
 import os
+import platform
 import struct
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,7 +84,7 @@ JUDGED: Final[_Table] = {
 # The last of Linux 6.1.
 LAST_KNOWN: Final = 450
 
-# Machine (`os.uname`): its column in the tables, its AUDIT_ARCH.
+# Machine (`platform.machine`): its column in the tables, its AUDIT_ARCH.
 _MACHINES: Final[Mapping[str, tuple[int, int]]] = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _SECCOMP: Final = (317, 277)
 
@@ -214,12 +215,12 @@ def program(machine: str, process: int, sockets: Iterable[Socket]) -> list[_Step
 def prepare() -> None:
     """Make what is the same in every filter, for the processes that are forked from this one."""
     if available():
-        _packed_refusals(_MACHINES[os.uname().machine][0])
+        _packed_refusals(_MACHINES[platform.machine()][0])
 
 
 def available() -> bool:
     """Whether there is a table for this machine, and the kernel takes filters."""
-    if sys.platform != "linux" or os.uname().machine not in _MACHINES or struct.calcsize("P") != 8:
+    if sys.platform != "linux" or platform.machine() not in _MACHINES or struct.calcsize("P") != 8:
         return False
     action = ctypes.c_uint32(_ALLOW[3])
     return _seccomp(2, 0, ctypes.byref(action)) == 0
@@ -232,7 +233,7 @@ def restrict(sockets: Iterable[Socket]) -> bool:
     """
     if not available():
         return False
-    column, arch = _MACHINES[os.uname().machine]
+    column, arch = _MACHINES[platform.machine()]
     own = _packed(_judgements(column, os.getpid(), sockets))
     code = _packed(_head(arch)) + _packed_refusals(column) + own
     kept = ctypes.create_string_buffer(code, len(code))
@@ -247,5 +248,7 @@ def restrict(sockets: Iterable[Socket]) -> bool:
 
 def _seccomp(operation: int, flags: int, args: object) -> int:
     """0, or the thread that could not be filtered, or -1 with an errno."""
-    number = _SECCOMP[_MACHINES[os.uname().machine][0]]
+    if sys.platform != "linux":
+        return -1
+    number = _SECCOMP[_MACHINES[platform.machine()][0]]
     return int(libc().syscall(ctypes.c_long(number), ctypes.c_uint(operation), ctypes.c_uint(flags), args))

@@ -8,6 +8,7 @@ tell, and the device is not in use, the address is asked.
 import asyncio
 import os
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,8 @@ _PONG: Final = b"PONGPONG"
 
 def unix_is_bound(path: str) -> bool:
     """Whether a socket is bound there. Connecting a datagram socket sends nothing."""
+    if sys.platform == "win32":
+        return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(path)

@@ -7,6 +7,7 @@ The kernel shows what the processes of the same user have open. A program of ano
 import asyncio
 import hashlib
 import os
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -211,7 +212,9 @@ def turns_in(folder: Path, name: str) -> Turn:
 
     @contextmanager
     def turn(endpoint: Endpoint) -> Iterator[None]:
-        import fcntl  # Unix only, as the callers are.
+        if sys.platform == "win32":
+            raise OSError("turns are taken on Unix alone")
+        import fcntl
 
         place = folder / hashlib.sha256(str(endpoint).encode()).hexdigest()[:32]
         with place.open("a+b") as file:

@@ -124,6 +124,8 @@ def listening(version: int) -> list[InetSocket]:
 
     :raises OSError: this kernel has no sock_diag.
     """
+    if sys.platform != "linux":
+        raise OSError("netlink is Linux's alone")
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
         kernel.settimeout(_SECONDS)
         return list(_listening(kernel, _FAMILIES[version]))

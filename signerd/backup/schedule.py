@@ -49,7 +49,7 @@ async def made_by_child(state: Path, section: BackupSection, seconds: float = CH
     try:
         child = await asyncio.create_subprocess_exec(
             *runtime.command(_CHILD, str(state), str(section.folder), str(section.recipient)),
-            pass_fds=(runtime.line(),),
+            pass_fds=runtime.passed(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,

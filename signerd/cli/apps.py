@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.private_files import NO_LINK, PRIVATE_FILE, is_open, is_ours
 from signerd.cli import naming
 from signerd.cli.desk import Desk, json_option, pass_desk
 from signerd.cli.terminal import Exit, answer, aside, say, table
@@ -308,7 +309,7 @@ def _form_file(folder: Path, entry: "PageEntry") -> Iterator[Path]:
     """With the code in it, readable by this user alone; its name cannot be guessed."""
     path = folder / f"signerd-open-{secrets.token_hex(8)}.html"
     action = html.escape(f"{entry.url}enter", quote=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE_FILE)
     try:
         with os.fdopen(handle, "w") as file:
             file.write(_FORM.format(action=action, code=html.escape(entry.code, quote=True)))
@@ -324,7 +325,7 @@ def _folder(state: Path) -> Path:
     given = os.environ.get("XDG_RUNTIME_DIR", "")
     with contextlib.suppress(OSError):
         found = Path(given).lstat()
-        private = found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
+        private = is_ours(Path(given), found) and not is_open(Path(given), found)
         if Path(given).is_absolute() and stat.S_ISDIR(found.st_mode) and private:
             return Path(given)
     return state

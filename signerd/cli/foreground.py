@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,10 +48,18 @@ def run_daemon(state: Path, answers: Answers, *, as_json: bool) -> None:
         asyncio.run(_serve(config, state, store, _log_json if as_json else _log_text, supervisor))
 
 
+def _end_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if sys.platform == "win32":
+            # Its loops know no signals.
+            signal.signal(number, lambda *_told: loop.call_soon_threadsafe(stop.set))
+        else:
+            loop.add_signal_handler(number, stop.set)
+
+
 async def _serve(config: Config, state: Path, store: SecretStore, log: Log, supervisor: Supervisor) -> None:
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    _end_by_signal(asyncio.get_running_loop(), stop)
     port = config.loopback.port_to_serve()
     async with (
         open_daemon(config, state, store, config_file=find_config(state)) as daemon,

@@ -110,6 +110,13 @@ def uninstall(desk: Desk, as_json: bool) -> None:
     _say(made, f"It is not started any more. {desk.state} stays as it is.", as_json=as_json)
 
 
+def _user() -> int:
+    """The number by which launchd knows this user; nothing on Windows."""
+    if sys.platform == "win32":
+        return 0
+    return os.getuid()
+
+
 def _service(desk: Desk) -> "Service":
     """Raises NotOnThisSystem."""
     from importlib import import_module
@@ -125,7 +132,7 @@ def _service(desk: Desk) -> "Service":
         own_state=desk.given is not None or "XDG_STATE_HOME" in os.environ,
         home=home,
         config=Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config"),
-        uid=os.getuid() if sys.platform != "win32" else 0,
+        uid=_user(),
         user="\\".join(filter(None, map(os.environ.get, ("USERDOMAIN", "USERNAME")))),
     )
     if sys.platform not in MANAGERS:

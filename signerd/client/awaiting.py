@@ -13,7 +13,7 @@ from custody.transports import AwaitingTransport, message, no_answer
 from signerd.asking import DaemonAddress, address_of, failure, refusal
 from signerd.client.api import Api
 from signerd.client.events import BROKEN, PATIENCE_SECONDS, Resumption, event, is_news, stream
-from signerd.errors import SignerdError
+from signerd.errors import NotOnThisSystem, SignerdError
 from signerd.shapes import Happened
 
 
@@ -124,5 +124,10 @@ def _translated(address: DaemonAddress) -> Iterator[None]:
 
 # No proxy from the environment, no redirect: a request goes to the daemon or nowhere.
 def _async_connection(address: DaemonAddress) -> httpx.AsyncClient:
+    if address.door is not None:
+        raise NotOnThisSystem(
+            "there is no Unix socket here, and this client knows no other way to the person's side",
+            hint="Use DaemonClient, or AsyncDaemonClient.at(url, token) as a paired app.",
+        )
     uds = None if address.socket is None else str(address.socket)
     return httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=uds), trust_env=False)

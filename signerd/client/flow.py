@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from custody.exchange import Plan, Reply, Request, Wait, method
+from custody.private_files import NO_LINK, is_open, is_ours
 from signerd.asking import DaemonAddress, ask, segment
 from signerd.client import plain
 from signerd.errors import DaemonFailed, NotAllowed, UnsafeFolder
@@ -144,7 +145,7 @@ def store_token(path: Path, token: str) -> None:
     beside = path.with_name(f".{path.name}.new")
     try:
         beside.unlink(missing_ok=True)
-        made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_FILE)
+        made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE_FILE)
         with os.fdopen(made, "w") as file:
             file.write(token + "\n")
         beside.replace(path)
@@ -156,7 +157,7 @@ def stored_token(path: Path) -> str | None:
     """None where there is none. Raises UnsafeFolder for one that others may have read."""
     try:
         found = path.stat()
-        if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        if not is_ours(path, found) or is_open(path, found):
             raise UnsafeFolder(
                 f"{path} belongs to another user, or is open to others",
                 hint="Revoke the app on the page, remove the file and pair again.",

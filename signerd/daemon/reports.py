@@ -6,7 +6,8 @@ A report that costs much and changes nothing is made once for all callers that a
 """
 
 import asyncio
-import resource
+import math
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -183,7 +184,11 @@ class Metrics:
 
 
 def resident_bytes() -> float:
-    """proc_pid_statm(5); elsewhere the most it ever was."""
+    """proc_pid_statm(5); elsewhere the most it ever was, and nothing on Windows."""
+    if sys.platform == "win32":
+        return math.nan
+    import resource
+
     try:
         return float(int(_STATM.read_text().split()[1]) * resource.getpagesize())
     except (OSError, IndexError, ValueError):

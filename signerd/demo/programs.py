@@ -125,7 +125,7 @@ class Programs:
         with log.open("ab") as sink:
             process = await asyncio.create_subprocess_exec(
                 *runtime.command(module, *args),
-                pass_fds=(runtime.line(),),
+                pass_fds=runtime.passed(),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=sink,
@@ -152,7 +152,7 @@ class Programs:
             DemoFailed: where it exits with another status than 0, or does not end in time.
         """
         process = await asyncio.create_subprocess_exec(
-            *runtime.command(module, *args), pass_fds=(runtime.line(),),
+            *runtime.command(module, *args), pass_fds=runtime.passed(),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **(env or {})},
         )  # fmt: skip

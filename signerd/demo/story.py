@@ -6,6 +6,7 @@ A person may say no at any step: then the story says what that means, and offers
 import asyncio
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -38,7 +39,9 @@ EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 # The programs live in sessions of their own: what ends the demo does not reach them by itself.
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS: tuple[signal.Signals, ...] = (signal.SIGTERM,)
+if sys.platform != "win32":
+    ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 Rest = Callable[[], Awaitable[None]]
 

@@ -186,8 +186,7 @@ class Terminal:
 
     def _forget_what_was_typed(self) -> None:
         self._typed = b""
-        if sys.stdin.isatty():
-            # There is none on Windows, where everything else loads.
+        if sys.platform != "win32" and sys.stdin.isatty():
             import termios
 
             with contextlib.suppress(termios.error):

@@ -1,7 +1,5 @@
 """The platform, the clock and the session; the state folder, the journal in it and the disk below it."""
 
-import fcntl
-import os
 import shutil
 import stat
 from contextlib import closing
@@ -10,6 +8,8 @@ from email.utils import parsedate_to_datetime
 import httpx
 
 from custody.exchange import NoAnswer, Reply, Request
+from custody.file_locks import take
+from custody.private_files import is_open, is_ours
 from custody.transports import WaitingTransport, trust
 from signerd.doctor.finding import Finding, Outcome, Patient, of_error, well
 from signerd.errors import KeyringTimedOut, SecretsError, SignerdError
@@ -134,9 +134,9 @@ def _wrong_mode(patient: Patient) -> str | None:
     found = patient.state.lstat()
     if not stat.S_ISDIR(found.st_mode):
         return f"{patient.state} is not a folder, or is a link to one."
-    if found.st_uid != os.getuid():
+    if not is_ours(patient.state, found):
         return f"{patient.state} belongs to another user."
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if is_open(patient.state, found):
         return f"{patient.state} has the mode {stat.S_IMODE(found.st_mode):04o}."
     return None
 
@@ -168,7 +168,7 @@ def _held(patient: Patient) -> bool:
     """Tries for a moment to share the lock, which fails while another process holds it alone."""
     try:
         with (patient.state / LOCK).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            take(file.fileno(), shared=True)
     except FileNotFoundError:
         return False
     except OSError:

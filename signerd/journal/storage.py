@@ -6,7 +6,6 @@ start.
 """
 
 import errno
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -16,7 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from custody.private_files import PRIVATE_FILE, folder_fault, sync_folder, write_private
+from custody.file_locks import take
+from custody.private_files import NO_LINK, PRIVATE_FILE, folder_fault, sync_folder, write_private
 from signerd.core.audit import first_fault
 from signerd.errors import (
     AlreadyConfigured,
@@ -230,7 +230,7 @@ class StateFolder:
         make_private(path)
         lock = _open_private(path / LOCK)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take(lock)
         except OSError:
             os.close(lock)
             raise AlreadyRunning(f"another signerd works on {path}") from None
@@ -270,6 +270,6 @@ def write_new(path: Path, content: bytes) -> None:
 
 def _open_private(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
+        return os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, PRIVATE_FILE)
     except OSError as error:
         raise UnsafeFolder(f"{path} cannot be opened: {error.strerror}") from error

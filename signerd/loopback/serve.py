@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import cache, partial
@@ -23,11 +24,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from custody.phrases import phrase_of
 from signerd.callers import Right
 from signerd.daemon.service import Daemon
-from signerd.endpoint import ANSWERS, PREFIX, socket_path
-from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
+from signerd.door import DOOR, Door, Doorkeeper, Strange
+from signerd.endpoint import ANSWERS, HAS_SOCKETS, PREFIX, socket_path
+from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, SocketUnusable
 from signerd.loopback.access.gates import Gate, PortGate, Rates, SocketGate
 from signerd.loopback.access.guard import Guard, Refused
-from signerd.loopback.access.listening import listening_ports, private_socket
+from signerd.loopback.access.listening import listening_ports, private_door, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.sessions import Sessions
 from signerd.loopback.binding import JSON, Called, bind
@@ -60,6 +62,8 @@ def seconds_awake_or_not() -> float:
     """A session of the page ends while the machine sleeps, too; Linux's monotonic clock stands still then,
     macOS's goes on.
     """
+    if sys.platform == "win32":
+        return time.monotonic()
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
 
@@ -74,13 +78,15 @@ async def serving(
     clock: Callable[[], float] = seconds_awake_or_not,
     work: Callable[[], float] = time.thread_time,
     sessions: Sessions | None = None,
+    by_door: bool = not HAS_SOCKETS,
 ) -> AsyncIterator[Path]:
     """Answer while the body runs; at its end every stream is ended and every answer is finished.
 
-    The caller holds the state folder. Yields the socket's path. ``port``: of TCP, 0 for any free one, None
-    for none; where it cannot be served, the socket is, and ``service.page_address`` says why. ``handed``: the
-    private socket where the service manager opened it. ``work``: the
-    processor seconds of the calling thread, by which apps pay. ``sessions``: of the page; None: new ones.
+    The caller holds the state folder. Yields the socket's path, or the file of the door. ``port``: of TCP, 0
+    for any free one, None for none; where it cannot be served, the socket is, and ``service.page_address``
+    says why. ``handed``: the private socket where the service manager opened it. ``work``: the processor
+    seconds of the calling thread, by which apps pay. ``sessions``: of the page; None: new ones. ``by_door``:
+    a door in the place of the socket.
 
     Raises:
         UnsafeFolder, SocketUnusable: as ``private_socket``.
@@ -89,16 +95,22 @@ async def serving(
     seated = Sessions(clock) if sessions is None else sessions
     app = make_app(service, streams, seated)
     with contextlib.ExitStack() as stack:
-        private = stack.enter_context(private_socket(state, handed))
-        servers = [_Server(_config(app, SocketGate(service.apps, rates), _of_the_socket), (private,))]
+        gate_of_person = SocketGate(service.apps, rates)
+        if by_door:
+            private, door = stack.enter_context(private_door(state))
+            config = _config(app, gate_of_person, partial(DoorProtocol, door=door))
+        else:
+            private = stack.enter_context(private_socket(state, handed))
+            config = _config(app, gate_of_person, _of_owner(_of_the_socket))
+        servers = [_Server(config, (private,))]
         if port is not None:
             found = stack.enter_context(listening_ports(port))
             service.page_address.tell(found.port, found.notes)
             if found.whose is not None and found.port is not None:
                 gate = PortGate(found.port, service.apps, seated, rates)
-                servers.append(_Server(_config(app, gate, found.whose), found.sockets))
+                servers.append(_Server(_config(app, gate, _of_owner(found.whose)), found.sockets))
         async with _answering(servers, streams):
-            yield socket_path(state)
+            yield state / DOOR if by_door else socket_path(state)
 
 
 @contextlib.asynccontextmanager
@@ -121,11 +133,17 @@ def _of_the_socket(connection: Any) -> int | None:
     return peer_uid(connection)
 
 
-def _config(app: Starlette, gate: Gate, whose: Whose) -> uvicorn.Config:
+def _of_owner(whose: Whose) -> Any:
+    if sys.platform == "win32":
+        raise SocketUnusable("users have no numbers here: the door alone is served")
+    return partial(OwnerProtocol, owner=os.getuid(), whose=whose)
+
+
+def _config(app: Starlette, gate: Gate, protocol: Any) -> uvicorn.Config:
     return uvicorn.Config(
         Guard(app, gate, larger=LARGER, refused=app.state.refused),
         # The interface is typed as a class; a way to make one is what is called.
-        http=partial(OwnerProtocol, owner=os.getuid(), whose=whose),  # type: ignore[arg-type]
+        http=protocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -175,23 +193,16 @@ class _Server(uvicorn.Server):
         self.ready.set()
 
 
-class OwnerProtocol(H11Protocol):
-    """HTTP for one user: a connection of another user is dropped before a byte of it is read (L12)."""
+class PromptProtocol(H11Protocol):
+    """HTTP from a program of this machine: a connection that sends no whole request in time is dropped."""
 
-    def __init__(self, *args: Any, owner: int, whose: Whose, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._owner = owner
-        self._whose = whose
-        self._refused = False
         self._last: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if self._whose(transport.get_extra_info("socket")) == self._owner:
-            super().connection_made(transport)
-            self._await_a_request(None)
-            return
-        self._refused = True
-        transport.abort()
+        super().connection_made(transport)
+        self._await_a_request(None)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -215,9 +226,46 @@ class OwnerProtocol(H11Protocol):
         # The gate refuses a request for one; uvicorn would write two lines into the log for each.
         return None
 
+
+class OwnerProtocol(PromptProtocol):
+    """HTTP for one user: a connection of another user is dropped before a byte of it is read (L12)."""
+
+    def __init__(self, *args: Any, owner: int, whose: Whose, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._owner = owner
+        self._whose = whose
+        self._refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if self._whose(transport.get_extra_info("socket")) == self._owner:
+            super().connection_made(transport)
+            return
+        self._refused = True
+        transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._refused:
             super().connection_lost(exc)
+
+
+class DoorProtocol(PromptProtocol):
+    """HTTP for who knows the key of the door: until that is proven, no byte of it is read."""
+
+    def __init__(self, *args: Any, door: Door, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._keeper = Doorkeeper(door)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._keeper.is_open:
+            try:
+                answer, data = self._keeper.take(data)
+            except Strange:
+                self.transport.abort()
+                return
+            if answer:
+                self.transport.write(answer)
+        if data:
+            super().data_received(data)
 
 
 _NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})

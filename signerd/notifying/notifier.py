@@ -153,7 +153,7 @@ async def show(notice: Notice, *, seconds: float = DEADLINE_SECONDS) -> bool:
         return False
     child = await asyncio.create_subprocess_exec(
         *runtime.command(_CHILD, address),
-        pass_fds=(runtime.line(),),
+        pass_fds=runtime.passed(),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 import socket
+import sys
 from collections.abc import AsyncIterator, MutableMapping
 from dataclasses import dataclass
 from typing import Final, Self
@@ -53,7 +54,7 @@ class Supervisor:
 
     def tell(self, state: str) -> None:
         """``state``: as sd_notify(3) has it. A datagram that is not taken is no reason to stop."""
-        if self.address is None:
+        if self.address is None or sys.platform == "win32":
             return
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:

@@ -18,7 +18,7 @@ pytestmark = needs_proc
 PARENT = """
 import subprocess, sys, time
 from signerd import runtime
-subprocess.Popen(runtime.command("tests.support.lifeline_child", sys.argv[1]), pass_fds=(runtime.line(),))
+subprocess.Popen(runtime.command("tests.support.lifeline_child", sys.argv[1]), pass_fds=runtime.passed())
 time.sleep(600)
 """
 # The same, but it is killed at once.
@@ -27,7 +27,7 @@ import os, signal, subprocess, sys
 from signerd import runtime
 command = runtime.command("tests.support.lifeline_child", "waits")
 silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-child = subprocess.Popen(command, pass_fds=(runtime.line(),), **silent)
+child = subprocess.Popen(command, pass_fds=runtime.passed(), **silent)
 os.write(2, str(child.pid).encode())
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -96,5 +96,5 @@ def test_every_child_of_signerd_is_started_with_one():
             if isinstance(node, ast.Call) and starting.match(ast.unparse(node.func)):
                 found += 1
                 assert re.search(r"(runtime|children)\.command\(", ast.unparse(node)), path
-                assert re.search(r"pass_fds=\((runtime|children)\.line\(\),\)", ast.unparse(node)), path
+                assert re.search(r"pass_fds=(runtime|children)\.passed\(\)", ast.unparse(node)), path
     assert found >= 4

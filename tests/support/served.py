@@ -157,7 +157,13 @@ def make_outer(folder: Path) -> Outer:
 
 @contextmanager
 def served_daemon(
-    state: Path, outer: Outer, *, prepared: bool = True, port: int | None = None, **given: Any
+    state: Path,
+    outer: Outer,
+    *,
+    prepared: bool = True,
+    port: int | None = None,
+    by_door: bool = False,
+    **given: Any,
 ) -> Iterator[Served]:
     """A real daemon: signed in, its device registered and its vault pinned where ``prepared``."""
     state.mkdir(mode=0o700, exist_ok=True)
@@ -165,5 +171,5 @@ def served_daemon(
         prepare(state)
     given.setdefault("sleep", brief_sleep)
     daemon: AbstractAsyncContextManager[Daemon] = daemon_at(state, outer.platform, outer.bridge, **given)
-    with served(daemon, state, port=port) as found:
+    with served(daemon, state, port=port, by_door=by_door) as found:
         yield found

@@ -32,7 +32,13 @@ class UnixPipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
     exist.
     """
 
+    socket_path: str
+    pipe_name: str
+    pipe: socket.socket
+
     def __init__(self, path: str) -> None:
+        if sys.platform == "win32":
+            raise OSError("the simulator's socket is Unix's alone")
         self.socket_path = path
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.pipe_name = ""
@@ -67,6 +73,8 @@ class UnixPipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
         return None
 
     def _require_listener(self) -> None:
+        if sys.platform == "win32":
+            return
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
             probe.connect(self.socket_path)
 

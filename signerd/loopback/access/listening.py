@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from custody.private_files import PRIVATE_FILE
+from signerd.door import Door
 from signerd.endpoint import IPV4, require_own_socket, socket_path
 from signerd.errors import SocketUnusable, UnsafeFolder
 from signerd.journal.storage import make_private
@@ -39,6 +40,8 @@ def private_socket(state: Path, handed: socket.socket | None = None) -> Iterator
         UnsafeFolder: the folder, or what is in the socket's place, is not ours alone. SocketUnusable: it
             cannot be made here, or another one was handed over.
     """
+    if sys.platform == "win32":
+        raise SocketUnusable("there are no such sockets here: the daemon has a door")
     make_private(state)
     path = socket_path(state)
     if handed is not None:
@@ -73,6 +76,8 @@ def private_socket(state: Path, handed: socket.socket | None = None) -> Iterator
 
 def _require_ours(handed: socket.socket, path: Path) -> None:
     """Raises UnsafeFolder, SocketUnusable."""
+    if sys.platform == "win32":
+        raise SocketUnusable("there are no such sockets here: the daemon has a door")
     kind = (handed.family, handed.type)
     listens = kind == (socket.AF_UNIX, socket.SOCK_STREAM) and handed.getsockopt(
         socket.SOL_SOCKET, socket.SO_ACCEPTCONN
@@ -115,6 +120,26 @@ def _is_listened_to(path: Path) -> bool:
     return any(row[7:] == [str(path)] and int(row[3], 16) & _ACCEPTS for row in rows)
 
 
+@contextlib.contextmanager
+def private_door(state: Path) -> Iterator[tuple[socket.socket, Door]]:
+    """A port that the system chooses, and the file in the private state folder by which the person's programs
+    find it; removed at the end.
+
+    Raises:
+        UnsafeFolder: the folder is not ours alone. SocketUnusable: there is no port, or no room for the file.
+    """
+    make_private(state)
+    with contextlib.ExitStack() as stack:
+        try:
+            listening = stack.enter_context(_bound(socket.AF_INET, IPV4, 0))
+            door = Door.fresh(listening.getsockname()[1])
+            path = door.write(state)
+        except OSError as error:
+            raise SocketUnusable(f"no door can be made for {state}: {error.strerror}") from error
+        stack.callback(path.unlink, missing_ok=True)
+        yield listening, door
+
+
 IPV6 = "::1"
 # Any free port of the first address may be taken at the second; the next try gets another one.
 TRIES = 8
@@ -152,6 +177,8 @@ def listening_ports(port: int) -> Iterator[Listening]:
 
 
 def _listening(port: int) -> Listening:
+    if sys.platform == "win32":
+        return Listening(notes=(UNTOLD,))
     whose = teller(IPV4, os.getuid())
     if whose is None:
         return Listening(notes=(UNTOLD,))
@@ -197,8 +224,13 @@ def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
     # answer waits 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        # A restarted daemon gets its port back, though connections of the last one are still being forgotten.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "win32":
+            # There the other option would let another program take the port from under us.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            # A restarted daemon gets its port back, though connections of the last one are still being
+            # forgotten.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listening.bind((host, port))

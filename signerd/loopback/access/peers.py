@@ -57,6 +57,8 @@ def owner_by_netlink(ends: Ends) -> int | None:
 
     Raises OSError where this kernel does not answer the question.
     """
+    if sys.platform != "linux":
+        raise OSError("netlink is Linux's alone")
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
         kernel.settimeout(_SECONDS)
         kernel.send(question(ends))
