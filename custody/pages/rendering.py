@@ -25,12 +25,13 @@ FORM = "application/x-www-form-urlencoded"
 @dataclass(frozen=True)
 class Live:
     """A part of a page, made anew when something happened. ``name``: its id there. ``path``: where it is
-    asked for again.
+    asked for again. ``seconds``: and so often, for what happens without being told.
     """
 
     name: str
     template: str
     path: str
+    seconds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,13 @@ class Templates:
         mark = hashlib.sha256(inner.encode()).hexdigest()[:16]
         join = "&" if "?" in live.path else "?"
         frame = Markup(
-            '<div id="{name}" class="live" hx-get="{path}{join}seen={mark}" hx-trigger="happened from:body"'
-            ' hx-target="this" hx-swap="outerHTML"{beside}>{inner}</div>'
+            '<div id="{name}" class="live" hx-get="{path}{join}seen={mark}" hx-target="this"'
+            ' hx-trigger="happened from:body{often}" hx-swap="outerHTML"{beside}>{inner}</div>'
         )
+        often = "" if live.seconds is None else f", every {live.seconds}s"
         oob = Markup(' hx-swap-oob="true"') if beside else ""
         return frame.format(
-            name=live.name, path=live.path, join=join, mark=mark, beside=oob, inner=inner
+            name=live.name, path=live.path, join=join, mark=mark, often=often, beside=oob, inner=inner
         ), mark
 
     @pass_context

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
 from starlette.responses import Response
 
+from custody.pages.figures import address
 from custody.schemas.asset_tokens import CallContractResponse, Contract
 from custody.schemas.vaults import MAX_VAULTS, Vault
 from custody.server.console.table import Review, Row
@@ -18,18 +20,19 @@ from multisig.tokens import MAX_TOKEN_AMOUNT, Function
 
 # What each does, for who is about to propose it; {amount} and {address} are what was typed.
 _SENTENCES = {
-    Function.INIT: "Start the token: {supply} come to be, held by its owner.",
-    Function.TRANSFER: "Send {amount} of the vault's to {address}.",
-    Function.MINT: "Make {amount} anew, for {address}.",
-    Function.BURN: "Destroy {amount} of the owner's own.",
-    Function.PAUSE: "Stop all transfers until it is unpaused.",
-    Function.UNPAUSE: "Let transfers go on.",
-    Function.TRANSFER_OWNERSHIP: "Hand the token over to {address}.",
-    Function.ENABLE_WHITELIST: "Let listed addresses alone receive it.",
-    Function.DISABLE_WHITELIST: "Let any address receive it.",
-    Function.ADD_TO_WHITELIST: "Let {address} receive it while the whitelist is on.",
-    Function.REMOVE_FROM_WHITELIST: "Let {address} receive it no more while the whitelist is on; what it "
-    "holds stays.",
+    Function.INIT: Markup("Start the token: {supply} come to be, held by its owner."),
+    Function.TRANSFER: Markup("Send {amount} of the vault's to {address}."),
+    Function.MINT: Markup("Make {amount} anew, for {address}."),
+    Function.BURN: Markup("Destroy {amount} of the owner's own."),
+    Function.PAUSE: Markup("Stop all transfers until it is unpaused."),
+    Function.UNPAUSE: Markup("Let transfers go on."),
+    Function.TRANSFER_OWNERSHIP: Markup("Hand the token over to {address}."),
+    Function.ENABLE_WHITELIST: Markup("Let listed addresses alone receive it."),
+    Function.DISABLE_WHITELIST: Markup("Let any address receive it."),
+    Function.ADD_TO_WHITELIST: Markup("Let {address} receive it while the whitelist is on."),
+    Function.REMOVE_FROM_WHITELIST: Markup(
+        "Let {address} receive it no more while the whitelist is on; what it holds stays."
+    ),
 }
 _WARNINGS = {
     Function.TRANSFER_OWNERSHIP: "Only the new owner could ever give it back. At an address without a known "
@@ -90,18 +93,18 @@ def _typed(visit: Visit, token: Contract) -> Typed:
         raw = raw_units(form.one("amount"), token.decimals, "amount")
         if not 0 < raw <= MAX_TOKEN_AMOUNT:
             raise Invalid.at("/amount", "This is no amount that such a token can have.")
-    address = form.one("address").strip()
+    named = form.one("address").strip()
     if function is Function.BURN:
         # The owner burns its own alone: no other address is possible.
-        address = vault_by_id(visit, token.vault_id).address
-    if function.takes_address and not address:
+        named = vault_by_id(visit, token.vault_id).address
+    if function.takes_address and not named:
         raise Invalid.at("/address", "Name the address.")
     args: list[dict[str, Any]] = []
     if function.takes_address:
-        args.append({"type": "str", "value": address})
+        args.append({"type": "str", "value": named})
     if raw is not None:
         args.append({"type": "int", "value": raw})
-    return Typed(function, address, raw, args)
+    return Typed(function, named, raw, args)
 
 
 def review_call(visit: Visit) -> Review:
@@ -110,7 +113,7 @@ def review_call(visit: Visit) -> Review:
     vault = vault_by_id(visit, visit.form.one("wallet_id"))
     amount = "" if typed.raw is None else f"{token_units(typed.raw, token.decimals)} {token.symbol} tokens"
     supply = f"{token_units(token.total_supply, token.decimals)} {token.symbol} tokens"
-    sentence = _SENTENCES[typed.function].format(amount=amount, address=typed.address, supply=supply)
+    sentence = _SENTENCES[typed.function].format(amount=amount, address=address(typed.address), supply=supply)
     return Review(
         f"{FUNCTION_WORDS[typed.function]}: {token.symbol}",
         (

@@ -14,20 +14,21 @@ from custody.server.console.words import CALL_WORDS
 from custody.server.domain.lifecycle import TRANSITIONS
 from custody.server.domain.token_status import TABLE, Mined, contract_status
 
-WIDTH, HEIGHT = 560, 230
-BOX_WIDTH, BOX_HEIGHT = 150, 44
+WIDTH, HEIGHT = 600, 230
+BOX_WIDTH, BOX_HEIGHT = 164, 44
 # The left upper corner of each box.
 _PLACES: Mapping[CallStatus, tuple[int, int]] = MappingProxyType(
     {
         CallStatus.PENDING: (5, 8),
-        CallStatus.BROADCASTING: (205, 8),
-        CallStatus.CONFIRMED: (405, 8),
+        CallStatus.BROADCASTING: (218, 8),
+        CallStatus.CONFIRMED: (431, 8),
         CallStatus.STALLED: (5, 176),
-        CallStatus.FAILED: (405, 176),
+        CallStatus.FAILED: (431, 176),
     }
 )
 # How far an arrow stays beside the line of two middles, so that two ways between two states are two arrows.
 _BESIDE = 7.0
+_MARGIN = 3.0
 
 
 @dataclass(frozen=True)
@@ -76,20 +77,18 @@ def draw_states(now: CallStatus, *, of_call: bool) -> States:
     known = [state for state in CallStatus if any(state in way for way in ways)]
     boxes = tuple(Box(CALL_WORDS[state], *_PLACES[state], state is now) for state in known)
     arrows = tuple(_arrow(before, after) for before, after in sorted(ways))
-    return States(boxes, arrows, f"{'The call' if of_call else 'The token'} {CALL_WORDS[now]}")
+    return States(boxes, arrows, f"{'A call' if of_call else 'The token'}: {CALL_WORDS[now]}")
 
 
 def _arrow(before: CallStatus, after: CallStatus) -> Arrow:
-    """From edge to edge of the two boxes."""
+    """From edge to edge of the two boxes, a little beside the line of their middles."""
     (x1, y1), (x2, y2) = _middle(before), _middle(after)
-    length = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
-    aside_x, aside_y = -(y2 - y1) / length * _BESIDE, (x2 - x1) / length * _BESIDE
-    out = _to_edge(x2 - x1, y2 - y1)
+    dx, dy = x2 - x1, y2 - y1
+    length = (dx**2 + dy**2) ** 0.5
+    aside = -dy / length * _BESIDE, dx / length * _BESIDE
+    start, end = _edge((dx, dy), aside), _edge((-dx, -dy), aside)
     return Arrow(
-        round(x1 + (x2 - x1) * out + aside_x, 1),
-        round(y1 + (y2 - y1) * out + aside_y, 1),
-        round(x2 - (x2 - x1) * out + aside_x, 1),
-        round(y2 - (y2 - y1) * out + aside_y, 1),
+        round(x1 + start[0], 1), round(y1 + start[1], 1), round(x2 + end[0], 1), round(y2 + end[1], 1)
     )
 
 
@@ -98,8 +97,12 @@ def _middle(state: CallStatus) -> tuple[float, float]:
     return x + BOX_WIDTH / 2, y + BOX_HEIGHT / 2
 
 
-def _to_edge(dx: float, dy: float) -> float:
-    """The part of the way from middle to middle that lies within a box, and a little of the gap."""
-    across = (BOX_WIDTH / 2 + 4) / abs(dx) if dx else 1.0
-    down = (BOX_HEIGHT / 2 + 4) / abs(dy) if dy else 1.0
-    return min(across, down)
+def _edge(way: tuple[float, float], aside: tuple[float, float]) -> tuple[float, float]:
+    """Where a line ``way`` that begins ``aside`` of a box's middle leaves the box and its margin."""
+    halves = (BOX_WIDTH / 2 + _MARGIN, BOX_HEIGHT / 2 + _MARGIN)
+    part = min(
+        ((half if step > 0 else -half) - off) / step
+        for step, off, half in zip(way, aside, halves, strict=True)
+        if step
+    )
+    return aside[0] + way[0] * part, aside[1] + way[1] * part

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from custody.pages.figures import address
 from custody.pages.rendering import Live
 from custody.schemas.address_book import WhitelistAddress
 from custody.schemas.asset_tokens import (
@@ -19,7 +20,7 @@ from custody.schemas.vaults import MAX_VAULTS, Vault
 from custody.server.console.table import Review, Row
 from custody.server.console.token_picture import draw_states
 from custody.server.console.typed import raw_units, whole
-from custody.server.console.vaults import holdings, vault_by_id
+from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id
 from custody.server.console.visit import Visit
 from custody.server.console.words import token_units
 from custody.server.domain.errors import Invalid
@@ -84,7 +85,8 @@ def standing(visit: Visit) -> Response:
 def _live(visit: Visit) -> Live:
     path = f"{path_of(visit, visit.path_param('contract_uid'))}/standing"
     before = visit.query("before")
-    return Live("standing", "tokens/standing.html", f"{path}?before={before}" if before.isdecimal() else path)
+    wanted = f"{path}?before={before}" if before.isdecimal() else path
+    return Live("standing", "tokens/standing.html", wanted, CHAIN_SECONDS)
 
 
 def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
@@ -206,9 +208,10 @@ def review_token(visit: Visit) -> Review:
             ("Name", typed["token_name"]),
             ("At first", f"{first} {typed['ticker']} tokens, once it is started"),
             ("Never more than", f"{most} {typed['ticker']} tokens"),
-            ("Owner", f"the vault {vault.name}, by its address {vault.address}"),
+            ("Owner", f"the vault {vault.name}, by its address"),
+            ("Its address", address(vault.address)),
             ("Who may receive it", "listed addresses alone" if typed["whitelist_enabled"] else "any address"),
-            *(("Listed from the start", f"{entry.name}: {entry.address}") for entry in listed),
+            *((f"Listed from the start: {entry.name}", address(entry.address)) for entry in listed),
             ("Icon", typed["icon"] or "none"),
         ),
         "Propose the token",

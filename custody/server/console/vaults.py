@@ -20,6 +20,8 @@ from multisig import Sats, format_btc, parse_btc
 from multisig.errors import InvalidAmount
 
 PAGE = 25
+# How often a page looks for what the chain brought: a deposit moves no proposal, so nothing tells of it.
+CHAIN_SECONDS = 15
 # Of the movements, on the vault's own page.
 NEWEST = 5
 # What the API asks for to show holdings and exports: PAYMENT_INIT alone is not enough.
@@ -75,7 +77,7 @@ def standing(visit: Visit) -> Response:
 
 
 def _live(visit: Visit, shown: Vault) -> Live:
-    return Live("standing", "vaults/standing.html", f"{path_of(visit, shown)}/standing")
+    return Live("standing", "vaults/standing.html", f"{path_of(visit, shown)}/standing", CHAIN_SECONDS)
 
 
 def _standing(visit: Visit, shown: Vault) -> dict[str, Any]:

@@ -44,8 +44,8 @@ KEY_WORDS: Mapping[str | None, str] = MappingProxyType(
 # Of a token, too, which has no STALLED.
 CALL_WORDS: Mapping[CallStatus, str] = MappingProxyType(
     {
-        CallStatus.PENDING: "waits for signatures",
-        CallStatus.STALLED: "signed, not sent",
+        CallStatus.PENDING: "to be signed",
+        CallStatus.STALLED: "not sent yet",
         CallStatus.BROADCASTING: "on its way",
         CallStatus.CONFIRMED: "confirmed",
         CallStatus.FAILED: "failed",

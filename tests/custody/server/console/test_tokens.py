@@ -42,7 +42,7 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
     for words in ("1,000.00 GOLD tokens", "5,000.50 GOLD tokens", desk.vault["address"], "any address"):
         assert words in admin.words
     admin.confirm(f"{path}/new")
-    assert "It waits for signatures" in admin.words
+    assert "State: to be signed" in admin.words
     (record,) = ok(desk.admin.get("/api/v1/contracts", workspace_id=desk.workspace_id))
     uid = record["contract_uid"]
     (proposal,) = ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id, status="PENDING"))
@@ -82,7 +82,7 @@ def test_a_paused_token_is_unpaused_and_its_list_is_shown(tokens, browse, path):
     uid = tokens.started()
     tokens.done(uid, "pause")
     admin = browse("admin").open(f"{path}/{uid}")
-    assert "and is paused" in admin.words
+    assert "and paused" in admin.words
     assert f"{path}/{uid}/call/unpause" in admin.html
     assert f"{path}/{uid}/call/pause" not in admin.html
     assert "Any address may receive the token." in admin.words
@@ -123,5 +123,5 @@ def test_the_drawing_has_the_steps_of_the_tables():
     }  # fmt: skip
     assert not any(STALLED in step for step in steps(of_call=False))
     picture = draw_states(STALLED, of_call=True)
-    assert [box.words for box in picture.boxes if box.is_now] == ["signed, not sent"]
+    assert [box.words for box in picture.boxes if box.is_now] == ["not sent yet"]
     assert len(picture.arrows) == len(steps(of_call=True))

@@ -138,7 +138,7 @@ def test_coins_tell_what_each_is_for_and_what_holds_it(desk, admin, base):
     assert "may be spent" in admin.words
     assert f'href="/console/w/{desk.workspace_id}/proposals/{made["psbt_id"]}"' in admin.html
     admin.open(f"{base}/coins?state=spendable")
-    assert "held by a proposal:" not in admin.words
+    assert "held by proposal" not in admin.words
     assert len(admin.http.get(f"{base}/coins.csv").text.split("\r\n")) == 4
 
 
@@ -156,6 +156,25 @@ def test_a_signers_key_is_marked_as_lost_and_a_vault_left_short_is_explained(des
     admin.send(path, force="yes")
     admin.confirm(path)
     assert [each["key_state"] for each in desk.wallets()[0]["signers"]] == ["lost", "lost", "active"]
+
+
+def test_with_the_rule_of_two_people_the_limit_and_a_lost_key_are_asked_for(desk, admin, base):
+    desk.world.member(desk.workspace_id, "dora@example.org", "Administrator")
+    place = {"workspace_id": desk.workspace_id}
+    rule = {**place, "is_on": True, "cooling_off_hours": 0, "role_name": "Administrator"}
+    ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
+    typed = {"transaction_limit": "0.25", "cycle_period": "M", "cycle_day": "5"}
+    key_path = f"{base}/signers/{desk.vault['signers'][0]['key_id']}/lost"
+    for path, sent in ((f"{base}/limits", typed), (key_path, {})):
+        admin.open(path).send(path, **sent)
+        admin.confirm(path, status=409)
+        admin.send(path, button="ask_second_person")
+        assert "It waits for a second person." in admin.words
+    asked = [each["path"] for each in ok(desk.admin.get("/api/v1/changes", **place))]
+    assert sorted(asked) == ["/api/v1/revoke-key", "/api/v1/update-vault"]
+    (vault,) = desk.wallets()
+    assert vault["detailed_vault_limits"]["Limit"] == "10.00000000"
+    assert vault["signers"][0]["key_state"] == "active"
 
 
 def test_permissions_hide_and_the_call_refuses(desk, browse, base):
