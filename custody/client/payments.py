@@ -278,8 +278,18 @@ class LimitCalls:
 class AddressBookCalls:
     @row("GET", "/api/v1/get-whitelist-addresses", _ADDRESSES, repeatable=True)
     @staticmethod
-    def whitelist_addresses(workspace_id: int) -> Sent:
-        return Sent(query={"workspace_id": workspace_id})
+    def whitelist_addresses(
+        workspace_id: int,
+        *,
+        search: str | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> Sent:
+        """All of them, or a page of ``limit`` after an entry's ``uid``. ``search``: in the name, or how the
+        address begins.
+        """
+        page = {"search": search, "after": after, "limit": limit}
+        return Sent(query={"workspace_id": workspace_id, **page})
 
     @row("POST", "/api/v1/add-whitelist-address", WhitelistAddress)
     @staticmethod

@@ -4,7 +4,7 @@ chain.
 
 from typing import Annotated
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from custody.schemas.common import (
     ApiNetwork,
@@ -16,7 +16,9 @@ from custody.schemas.common import (
     Shape,
     Timestamp,
 )
+from custody.schemas.queries import QueryId, WorkspaceQuery
 
+MAX_PAGE = 500
 # Longer than any address (BIP-173: 90 characters), so that the refusal can say what is wrong with it.
 AddressText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
@@ -32,6 +34,18 @@ class WhitelistAddress(Shape):
     network: ApiNetwork
     created_by: Label = ""
     created_at: Timestamp
+
+
+class AddressBookQuery(WorkspaceQuery):
+    """``GET /api/v1/get-whitelist-addresses``: all of them, or a page; ``after`` is the last ``uid`` seen. ``search``: what
+    the name has in it, or how the address begins.
+    """  # noqa: E501
+
+    search: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)] | None = (
+        None
+    )
+    after: QueryId | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] | None = None
 
 
 class AddWhitelistAddressRequest(Request):

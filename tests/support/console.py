@@ -115,8 +115,9 @@ class Visitor:
 
     def form(self, action: str) -> Form:
         """The one that is sent there."""
-        found = [form for form in Forms(self.html).found if form.action == action]
-        assert len(found) == 1, (action, [form.action for form in Forms(self.html).found])
+        sent = [form for form in Forms(self.html).found if form.method == "post"]
+        found = [form for form in sent if form.action == action]
+        assert len(found) == 1, (action, [form.action for form in sent])
         return found[0]
 
     def send(

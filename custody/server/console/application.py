@@ -12,6 +12,8 @@ from custody.pages.assets import Assets
 from custody.pages.headers import HEADERS
 from custody.server.console import (
     account,
+    address_import,
+    addresses,
     audit,
     changes,
     forwarding,
@@ -61,6 +63,8 @@ ROWS: tuple[Row, ...] = (
     *forwarding.ROWS,
     *replacing.ROWS,
     *proposals.ROWS,
+    *address_import.ROWS,
+    *addresses.ROWS,
 )
 ASSETS = Assets(STATIC, ("console.js",))
 

@@ -139,9 +139,11 @@ class Visit:
         """A reading endpoint's answer, by the last part of its path. Raises what it refuses with."""
         return self._call("GET", path, query)
 
-    def post(self, path: str, /, *, ids: Mapping[str, int] = MappingProxyType({}), **body: Any) -> Any:
+    def post(
+        self, path: str, /, *, ids: Mapping[str, int] = MappingProxyType({}), nth: int = 0, **body: Any
+    ) -> Any:
         """A changing endpoint's answer. Where the form says to ask a second person, the change is asked for
-        instead.
+        instead. ``nth``: which of a form's calls it is, where one form makes several.
 
         Raises what it refuses with, and WaitsForSecondPerson.
         """
@@ -151,10 +153,15 @@ class Visit:
             wanted = {"path": _whole(path), "body": taken.model_dump(mode="json", exclude_none=True)}
             change: Change = self._call("POST", "request-change", {"workspace_id": self.here.id, **wanted})
             raise WaitsForSecondPerson(change)
-        return self._call("POST", path, body, ids)
+        return self._call("POST", path, body, ids, nth)
 
     def _call(
-        self, method: str, path: str, given: Mapping[str, Any], ids: Mapping[str, int] = MappingProxyType({})
+        self,
+        method: str,
+        path: str,
+        given: Mapping[str, Any],
+        ids: Mapping[str, int] = MappingProxyType({}),
+        nth: int = 0,
     ) -> Any:
         runner = _RUNNERS[method, _whole(path)]
         endpoint = runner.endpoint
@@ -173,6 +180,7 @@ class Visit:
             response = anyio.from_thread.run(runner.run_awaited, call)
         else:
             key = self.form.one("key") or None
+            key = f"{key}-{nth}" if key and nth else key
             response = runner.run(call, key if endpoint.creates else None)
         return _ANSWERS[method, _whole(path)].validate_json(bytes(response.body))
 

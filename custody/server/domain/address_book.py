@@ -5,8 +5,8 @@ import unicodedata
 from custody.server.domain.errors import Fault, Invalid, StateConflict, WrongNetworkAddress
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address, encode_address
 
-# A book is read whole, by people: more than a thousand names are a directory, and belong elsewhere.
-MAX_ENTRIES = 1_000
+# Those whom a large company pays. More are a directory, and belong elsewhere.
+MAX_ENTRIES = 10_000
 
 
 class BookIsFull(StateConflict):

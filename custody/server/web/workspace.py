@@ -7,6 +7,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from custody.schemas.address_book import (
+    AddressBookQuery,
     AddWhitelistAddressRequest,
     RemoveWhitelistAddressRequest,
     RenameWhitelistAddressRequest,
@@ -45,9 +46,9 @@ _PURCHASES = TypeAdapter(list[PurchaseTransaction])
 _DELIVERIES = TypeAdapter(list[WebhookDelivery])
 
 
-def get_whitelist_addresses(call: Call[WorkspaceQuery]) -> list[WhitelistAddress]:
-    """The workspace's entries, the oldest first."""
-    return call.services.address_book.entries(call.db, call.access)
+def get_whitelist_addresses(call: Call[AddressBookQuery]) -> list[WhitelistAddress]:
+    """The workspace's entries, the oldest first: all of them, or a page of those that match."""
+    return call.services.address_book.entries(call.db, call.access, call.body)
 
 
 def add_whitelist_address(call: Call[AddWhitelistAddressRequest]) -> WhitelistAddress:
@@ -148,7 +149,7 @@ def test_webhook(call: Call[WebhookRequest]) -> WebhookDelivery:
 ADDRESS_BOOK = (
     Endpoint(
         "GET", "/api/v1/get-whitelist-addresses", get_whitelist_addresses, list[WhitelistAddress], PAYERS,
-        Unit.READ, WorkspaceQuery,
+        Unit.READ, AddressBookQuery,
     ),
     Endpoint(
         "POST", "/api/v1/add-whitelist-address", add_whitelist_address, WhitelistAddress, PAYERS, Unit.WRITE,

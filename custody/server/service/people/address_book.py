@@ -1,8 +1,8 @@
 """The address book of a workspace: addresses with names."""
 
-from typing import cast
+from typing import Any, cast
 
-from sqlalchemy import select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import address_book as wire
@@ -28,25 +28,38 @@ class AddressBook:
         self._clock = clock
         self._audit = audit
 
-    def entries(self, db: Session, access: WorkspaceAccess) -> list[wire.WhitelistAddress]:
-        """The workspace's entries, the oldest first."""
-        return [_record(entry, access.network) for entry in _entries(db, access)]
+    def entries(
+        self, db: Session, access: WorkspaceAccess, wanted: wire.AddressBookQuery
+    ) -> list[wire.WhitelistAddress]:
+        """The oldest first."""
+        query = _of(access).order_by(AddressBookEntry.id).limit(wanted.limit)
+        if wanted.after is not None:
+            query = query.where(AddressBookEntry.id > wanted.after)
+        if wanted.search is not None:
+            in_name = AddressBookEntry.name_key.contains(name_key(wanted.search), autoescape=True)
+            begins = [
+                AddressBookEntry.address.startswith(text, autoescape=True)
+                # Bech32 may be written in capitals (BIP-173), and is stored in small letters.
+                for text in {wanted.search, wanted.search.lower()}
+            ]
+            query = query.where(or_(in_name, *begins))
+        return [_record(entry, access.network) for entry in db.scalars(query)]
 
     def add(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddWhitelistAddressRequest
     ) -> wire.WhitelistAddress:
         """Raises WrongNetworkAddress, Invalid, AlreadyInBook, BookIsFull."""
         address = canonical_address(request.address, Network(access.chain))
-        present = _entries(db, access)
-        if len(present) >= MAX_ENTRIES:
+        if (db.scalar(_of(access, func.count())) or 0) >= MAX_ENTRIES:
             raise BookIsFull(f"The address book holds {MAX_ENTRIES} entries, which is as many as it can.")
-        for entry in present:
-            if entry.address == address:
-                raise AlreadyInBook(f"The address is in the book already, as entry {entry.id}.")
-        _require_free_name(present, request.name)
+        present = db.scalar(_of(access, AddressBookEntry.id).where(AddressBookEntry.address == address))
+        if present is not None:
+            raise AlreadyInBook(f"The address is in the book already, as entry {present}.")
+        _require_free_name(db, access, request.name)
         entry = AddressBookEntry(
             workspace_id=access.workspace_id,
             name=request.name,
+            name_key=name_key(request.name),
             address=address,
             created_by=caller.user_id,
             created_at=self._clock(),
@@ -65,8 +78,8 @@ class AddressBook:
     ) -> wire.WhitelistAddress:
         """Raises NotFound, AlreadyInBook."""
         entry = _find(db, access, request.uid)
-        _require_free_name([other for other in _entries(db, access) if other is not entry], request.name)
-        entry.name = request.name
+        _require_free_name(db, access, request.name, besides=entry.id)
+        entry.name, entry.name_key = request.name, name_key(request.name)
         self._record(db, caller, access, "ADDRESS_RENAMED", entry)
         return _record(entry, access.network)
 
@@ -83,9 +96,8 @@ class AddressBook:
         self._audit.record(db, caller, Category.ADDRESS_BOOK, action, description, access=access)
 
 
-def _entries(db: Session, access: WorkspaceAccess) -> list[AddressBookEntry]:
-    query = select(AddressBookEntry).where(AddressBookEntry.workspace_id == access.workspace_id)
-    return list(db.scalars(query.order_by(AddressBookEntry.id)))
+def _of(access: WorkspaceAccess, what: Any = AddressBookEntry) -> Select[Any]:
+    return select(what).where(AddressBookEntry.workspace_id == access.workspace_id)
 
 
 def _find(db: Session, access: WorkspaceAccess, uid: int) -> AddressBookEntry:
@@ -96,10 +108,11 @@ def _find(db: Session, access: WorkspaceAccess, uid: int) -> AddressBookEntry:
     return entry
 
 
-def _require_free_name(others: list[AddressBookEntry], name: str) -> None:
-    for entry in others:
-        if name_key(entry.name) == name_key(name):
-            raise AlreadyInBook(f"Entry {entry.id} has this name already.")
+def _require_free_name(db: Session, access: WorkspaceAccess, name: str, *, besides: int = 0) -> None:
+    taken = _of(access, AddressBookEntry.id).where(AddressBookEntry.name_key == name_key(name))
+    entry_id = db.scalar(taken.where(AddressBookEntry.id != besides))
+    if entry_id is not None:
+        raise AlreadyInBook(f"Entry {entry_id} has this name already.")
 
 
 def _record(entry: AddressBookEntry, network: str) -> wire.WhitelistAddress:

@@ -123,14 +123,18 @@ class Invitation(Base):
 
 
 class AddressBookEntry(Base):
-    """An address with a name, in a workspace."""
+    """An address with a name, in a workspace. ``name_key``: what two names of it must differ in."""
 
     __tablename__ = "address_book"
-    __table_args__ = (UniqueConstraint("workspace_id", "address"),)
+    __table_args__ = (
+        UniqueConstraint("workspace_id", "address"),
+        UniqueConstraint("workspace_id", "name_key"),
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
     name: Mapped[str]
+    name_key: Mapped[str]
     address: Mapped[str]
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
     created_at: Mapped[datetime]

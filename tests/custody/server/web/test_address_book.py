@@ -127,8 +127,24 @@ class TestWho:
         assert [row["uid"] for row in book(eve, 2)] == [2]
 
 
+def test_a_book_is_read_in_pages_and_searched_by_name_or_address(alice: As) -> None:
+    for number in range(5):
+        add(alice, name=f"Shop % {number}", address=address(f"shop {number}"))
+
+    def read(**query: object) -> list[str]:
+        found = ok(alice.get("/api/v1/get-whitelist-addresses", workspace_id=1, **query))
+        return [entry["name"] for entry in found]
+
+    assert read(limit=2) == ["Shop % 0", "Shop % 1"]
+    assert read(limit=2, after=2) == ["Shop % 2", "Shop % 3"]
+    assert read(search="SHOP  % 4") == ["Shop % 4"]
+    assert read(search=address("shop 3")[:30]) == ["Shop % 3"]
+    assert read(search=address("shop 3").upper()) == ["Shop % 3"]
+    assert read(search="_hop") == []
+
+
 def test_a_book_has_an_end(alice: As, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert rules.MAX_ENTRIES == 1_000
+    assert rules.MAX_ENTRIES == 10_000
     monkeypatch.setattr(address_book, "MAX_ENTRIES", 2)
     for number in range(2):
         assert add(alice, name=f"Shop {number}", address=address(f"shop {number}")).status_code == 200

@@ -308,6 +308,7 @@ def upgrade() -> None:
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
+        sa.Column("name_key", sa.String(), nullable=False),
         sa.Column("address", sa.String(), nullable=False),
         sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
@@ -317,6 +318,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_address_book")),
         sa.UniqueConstraint("workspace_id", "address", name=op.f("uq_address_book_workspace_id_address")),
+        sa.UniqueConstraint("workspace_id", "name_key", name=op.f("uq_address_book_workspace_id_name_key")),
     )
     op.create_table(
         "credentials",

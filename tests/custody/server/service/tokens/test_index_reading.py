@@ -241,8 +241,8 @@ def test_the_workspaces_lists_have_the_books_names_and_each_address_once(tokens)
     with tokens.store.write() as db:
         now = tokens.desk.world.clock()
         entry = {"workspace_id": tokens.desk.workspace_id, "created_by": 1, "created_at": now}
-        db.add(AddressBookEntry(name="Bob", address=BOBS, **entry))
-        db.add(AddressBookEntry(name="Nobody", address=open_address(9), **entry))
+        db.add(AddressBookEntry(name="Bob", name_key="bob", address=BOBS, **entry))
+        db.add(AddressBookEntry(name="Nobody", name_key="nobody", address=open_address(9), **entry))
     lists = tokens.read("get-workspace-whitelist")
     own = tokens.desk.vault["address"]
     first, second = lists["contracts"]

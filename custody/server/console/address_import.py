@@ -1,0 +1,163 @@
+"""A CSV of names and addresses into the address book: what each row would do first, then a call for each."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from custody.schemas.address_book import WhitelistAddress
+from custody.server.console.addresses import COLUMNS, entries
+from custody.server.console.table import Review, Row
+from custody.server.console.visit import Visit, WaitsForSecondPerson
+from custody.server.domain.address_book import canonical_address, name_key
+from custody.server.domain.errors import CustodyError, Invalid, RateLimited, SecondPersonNeeded
+from multisig import Network
+
+# Within what one person may write in a minute.
+MAX_ROWS: Final = 250
+
+
+@dataclass(frozen=True)
+class Line:
+    """``does``: add, rename, nothing or refused. ``uid``: of the entry that is there. ``why``: in words."""
+
+    number: int
+    name: str
+    address: str
+    does: str
+    uid: int = 0
+    why: str = ""
+
+
+def import_page(visit: Visit) -> Response:
+    return visit.page("addresses/import.html", here="addresses", most=MAX_ROWS)
+
+
+def read_lines(visit: Visit) -> list[Line]:
+    """What each row of the text would do to the book as it is now. Raises Invalid."""
+    rows = _rows(visit.form.one("csv"))
+    book = entries(visit)
+    by_address = {entry.address: entry for entry in book}
+    taken = {name_key(entry.name): entry.address for entry in book}
+    lines: list[Line] = []
+    seen: set[str] = set()
+    for number, (name, address) in rows:
+        line = _line(visit, number, name, address, by_address, taken)
+        if line.does != "refused" and line.address in seen:
+            line = Line(number, name, line.address, "refused", why="the address stands in an earlier row")
+        seen.add(line.address)
+        if line.does in {"add", "rename"}:
+            taken[name_key(name)] = line.address
+        lines.append(line)
+    return lines
+
+
+def _rows(text: str) -> list[tuple[int, tuple[str, str]]]:
+    """Name and address with their line's number; a head and empty lines are left out."""
+    try:
+        cells = [(number, row) for number, row in enumerate(csv.reader(text.splitlines(), strict=True), 1)]
+    except csv.Error as error:
+        raise Invalid.at("/csv", f"This is no CSV: {error}.") from error
+    rows = [(number, [cell.strip() for cell in row]) for number, row in cells if any(row)]
+    if rows and tuple(cell.lower() for cell in rows[0][1]) == COLUMNS:
+        rows = rows[1:]
+    if not rows:
+        raise Invalid.at("/csv", "There is no row of a name and an address.")
+    if len(rows) > MAX_ROWS:
+        raise Invalid.at("/csv", f"There are {len(rows):,} rows; {MAX_ROWS} go at a time.")
+    for number, row in rows:
+        if len(row) != len(COLUMNS):
+            raise Invalid.at("/csv", f"Line {number} has {len(row)} cells: write a name and an address.")
+    return [(number, (row[0].removeprefix("'"), row[1])) for number, row in rows]
+
+
+def _line(
+    visit: Visit,
+    number: int,
+    name: str,
+    address: str,
+    by_address: Mapping[str, WhitelistAddress],
+    taken: Mapping[str, str],
+) -> Line:
+    try:
+        address = _canonical(address, visit.here.entry.workspace_info.net)
+    except CustodyError as error:
+        return Line(number, name, address, "refused", why=error.detail)
+    if not name:
+        return Line(number, name, address, "refused", why="the name is missing")
+    present = by_address.get(address)
+    if present is not None and present.name == name:
+        return Line(number, name, address, "nothing", present.uid, "it is in the book")
+    if taken.get(name_key(name), address) != address:
+        return Line(number, name, address, "refused", why="another address has this name")
+    if present is not None:
+        return Line(number, name, address, "rename", present.uid, f"until now: {present.name}")
+    return Line(number, name, address, "add")
+
+
+def _canonical(address: str, net: str) -> str:
+    """On one of the networks that the workspace may be of; the platform's call knows which. Raises Invalid,
+    WrongNetworkAddress.
+    """
+    chains = [chain for chain in Network if (chain is Network.MAINNET) == (net == "mainnet")]
+    for chain in chains[:-1]:
+        try:
+            return canonical_address(address, chain)
+        except CustodyError:
+            continue
+    return canonical_address(address, chains[-1])
+
+
+def review_import(visit: Visit) -> Review:
+    lines = read_lines(visit)
+    counts = {
+        does: sum(line.does == does for line in lines) for does in ("add", "rename", "nothing", "refused")
+    }
+    facts: tuple[tuple[str, object], ...] = (
+        ("Added", counts["add"]),
+        ("Renamed", counts["rename"]),
+        ("Unchanged", counts["nothing"]),
+        ("Refused", counts["refused"]),
+        ("lines", lines),
+    )
+    return Review("Import these addresses?", facts, "Import", template="addresses/import_review.html")
+
+
+def import_lines(visit: Visit) -> Response:
+    """One call for each row. What was done before one was refused stays."""
+    done: list[tuple[Line, str]] = []
+    for line in read_lines(visit):
+        if line.does in {"nothing", "refused"}:
+            done.append((line, line.why))
+            continue
+        try:
+            done.append((line, _act(visit, line)))
+        except SecondPersonNeeded:
+            raise
+        except RateLimited:
+            done.append((line, "left: you wrote as much as you may in a minute. Import the rest again."))
+            break
+        except CustodyError as error:
+            done.append((line, f"refused: {error.detail}"))
+    return visit.page("addresses/imported.html", here="addresses", done=done)
+
+
+def _act(visit: Visit, line: Line) -> str:
+    ids: dict[str, Any] = {"workspace_id": visit.here.id}
+    try:
+        if line.does == "rename":
+            visit.post("rename-whitelist-address", **ids, uid=line.uid, name=line.name)
+            return "renamed"
+        visit.post("add-whitelist-address", nth=line.number, **ids, name=line.name, address=line.address)
+    except WaitsForSecondPerson:
+        return "waits for a second person"
+    return "added"
+
+
+_HERE = "/w/{workspace_id:int}/addresses/import"
+ROWS = (
+    Row("GET", _HERE, import_page),
+    Row("POST", _HERE, import_lines, again=import_page, review=review_import, steps_up=True),
+)

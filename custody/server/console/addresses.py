@@ -1,0 +1,125 @@
+"""The address book: in pages, searched, and one entry at a time; a file of it goes out."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from custody.pages.headers import HEADERS
+from custody.schemas.address_book import WhitelistAddress
+from custody.server.console.table import Review, Row
+from custody.server.console.visit import Visit
+from custody.server.domain.errors import NotFound
+from custody.spreadsheets import csv_lines, neutralise
+
+PAGE = 50
+COLUMNS = ("name", "address")
+
+
+def addresses(visit: Visit) -> Response:
+    search, after = visit.query("search").strip(), visit.query("after")
+    is_place = after.isascii() and after.isdecimal() and 0 < len(after) < 19
+    query: dict[str, Any] = {"search": search or None, "after": int(after) if is_place else None}
+    found = entries(visit, limit=PAGE + 1, **query)
+    waiting = [
+        change
+        for change in visit.get("changes", workspace_id=visit.here.id)
+        if change.status == "PENDING" and change.path.endswith("-whitelist-address")
+    ]
+    return visit.page(
+        "addresses/addresses.html",
+        here="addresses",
+        entries=found[:PAGE],
+        next_after=found[PAGE - 1].uid if len(found) > PAGE else 0,
+        search=search,
+        is_first=not is_place,
+        rule=visit.get("second-person-rule", workspace_id=visit.here.id),
+        waiting=len(waiting),
+    )
+
+
+def entries(visit: Visit, **query: Any) -> list[WhitelistAddress]:
+    given = {name: value for name, value in query.items() if value is not None}
+    found: list[WhitelistAddress] = visit.get("get-whitelist-addresses", workspace_id=visit.here.id, **given)
+    return found
+
+
+def entry_page(visit: Visit) -> Response:
+    return visit.page("addresses/entry.html", here="addresses", entry=_entry(visit))
+
+
+def _entry(visit: Visit) -> WhitelistAddress:
+    """Raises NotFound."""
+    number = visit.path_param("uid")
+    found = entries(visit, limit=1, after=number - 1 if number > 1 else None)
+    if found and found[0].uid == number:
+        return found[0]
+    raise NotFound("There is no such entry in this workspace's address book.")
+
+
+def review_new(visit: Visit) -> Review:
+    facts = (("Name", visit.form.one("name")), ("Address", visit.form.one("address").strip()))
+    warning = "Compare the address with its owner, by a way that is not the one by which it came."
+    return Review("Add this address?", facts, "Add", warning)
+
+
+def add(visit: Visit) -> Response:
+    form = visit.form
+    visit.post(
+        "add-whitelist-address",
+        workspace_id=visit.here.id,
+        name=form.one("name"),
+        address=form.one("address"),
+    )
+    return visit.go(f"{visit.here.path}/addresses", "The address is in the book.")
+
+
+def review_name(visit: Visit) -> Review:
+    found = _entry(visit)
+    facts = (
+        ("Address", found.address),
+        ("Name until now", found.name),
+        ("New name", visit.form.one("name")),
+    )
+    return Review("Change this name?", facts, "Change the name")
+
+
+def rename(visit: Visit) -> Response:
+    number = visit.path_param("uid")
+    visit.post(
+        "rename-whitelist-address", workspace_id=visit.here.id, uid=number, name=visit.form.one("name")
+    )
+    return visit.go(f"{visit.here.path}/addresses/{number}", "The name is changed.")
+
+
+def review_removal(visit: Visit) -> Review:
+    found = _entry(visit)
+    facts = (("Name", found.name), ("Address", found.address))
+    warning = "A vault that pays the book's addresses alone no longer pays it. Lists of tokens do not change."
+    return Review("Remove this address?", facts, "Remove", warning)
+
+
+def remove(visit: Visit) -> Response:
+    visit.post("remove-whitelist-address", workspace_id=visit.here.id, uid=visit.path_param("uid"))
+    return visit.go(f"{visit.here.path}/addresses", "The address is removed.")
+
+
+def export(visit: Visit) -> Response:
+    """All of it, as a spreadsheet may open it, and as the import reads it."""
+    lines = csv_lines(COLUMNS, ((neutralise(each.name), each.address) for each in entries(visit)))
+    headers = {
+        **HEADERS,
+        "Content-Disposition": f'attachment; filename="address-book-{visit.here.id}.csv"',
+    }
+    return Response("".join(lines), headers=headers, media_type="text/csv; charset=utf-8")
+
+
+_HERE = "/w/{workspace_id:int}/addresses"
+_ONE = _HERE + "/{uid:int}"
+ROWS = (
+    Row("GET", _HERE, addresses),
+    Row("POST", _HERE, add, again=addresses, review=review_new, steps_up=True),
+    Row("GET", _HERE + "/export", export),
+    Row("GET", _ONE, entry_page),
+    Row("POST", _ONE + "/name", rename, again=entry_page, review=review_name, steps_up=True),
+    Row("POST", _ONE + "/remove", remove, again=entry_page, review=review_removal, steps_up=True),
+)

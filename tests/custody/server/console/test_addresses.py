@@ -1,0 +1,96 @@
+"""The address book by the console: pages, search, changes; a CSV in and out."""
+
+import time
+
+import pytest
+
+from custody.server.console import addresses
+from custody.server.store.models import AddressBookEntry
+from tests.support.custody import CAFE, SHOP, ok
+from tests.support.platform import START
+
+
+@pytest.fixture
+def here(desk):
+    return f"/console/w/{desk.workspace_id}/addresses"
+
+
+def book(desk):
+    found = ok(desk.admin.get("/api/v1/get-whitelist-addresses", workspace_id=desk.workspace_id))
+    return {entry["name"]: entry["address"] for entry in found}
+
+
+def add(desk, name, address):
+    body = {"workspace_id": desk.workspace_id, "name": name, "address": address}
+    return ok(desk.admin.post("/api/v1/add-whitelist-address", body))["uid"]
+
+
+def test_an_address_is_added_renamed_and_removed(desk, browse, here):
+    person = browse("admin").open(here)
+    person.send(here, name="Shop", address=f" {SHOP} ")
+    assert (person.facts["Address"], book(desk)) == (SHOP, {})
+    person.confirm(here)
+    assert book(desk) == {"Shop": SHOP}
+    one = f"{here}/1"
+    person.open(one).send(f"{one}/name", name="The shop").confirm(f"{one}/name")
+    assert book(desk) == {"The shop": SHOP}
+    person.send(f"{one}/remove").confirm(f"{one}/remove")
+    assert (book(desk), "The book is empty." in person.words) == ({}, True)
+
+
+def test_a_wrong_address_is_told_and_kept(browse, here):
+    person = browse("admin").open(here).send(here, name="Shop", address=SHOP[:-1] + "q")
+    person.confirm(here, status=422)
+    assert ("address", SHOP[:-1] + "q") in person.form(here).fields
+    assert person.page.by_id("address-problem").words
+
+
+def test_an_import_shows_each_row_first_and_then_acts_on_them(desk, browse, here):
+    add(desk, "Old name", SHOP)
+    text = f'name,address\r\nShop,{SHOP}\r\n"\'=1+1",{CAFE}\r\nAgain,{CAFE}\r\nWrong,bcrt1q\r\n,{CAFE}\r\n'
+    person = browse("admin").open(f"{here}/import").send(f"{here}/import", csv=text)
+    assert [(cells[1], cells[3].partition(":")[0]) for cells in person.rows] == [
+        ("Shop", "renamed"),
+        ("=1+1", "added"),
+        ("Again", "refused"),
+        ("Wrong", "refused"),
+        ("", "refused"),
+    ]
+    assert book(desk) == {"Old name": SHOP}
+    person.confirm(f"{here}/import")
+    assert [cells[3].partition(":")[0] for cells in person.rows][:2] == ["renamed", "added"]
+    assert book(desk) == {"Shop": SHOP, "=1+1": CAFE}
+    exported = person.http.get(f"{here}/export")
+    assert exported.text == f"name,address\r\nShop,{SHOP}\r\n'=1+1,{CAFE}\r\n"
+    person.open(f"{here}/import").send(f"{here}/import", csv=exported.text)
+    assert person.facts["Unchanged"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("", "no row"), ("a,b,c", "3 cells"), ('"a', "no CSV"), ("a,b\n" * 251, "251 rows")],
+)
+def test_what_is_no_list_of_addresses_is_refused_and_kept(browse, here, text, words):
+    person = browse("admin").open(f"{here}/import").send(f"{here}/import", csv=text, status=422)
+    assert words in person.page.by_id("csv-problem").words
+
+
+def test_ten_thousand_entries_come_in_pages_and_are_found(desk, browse, here, monkeypatch):
+    entry = {"workspace_id": desk.workspace_id, "created_by": 1, "created_at": START}
+    with desk.world.platform.services.store.write() as db:
+        for number in range(10_000):
+            name = f"Payee {number:05}"
+            db.add(AddressBookEntry(name=name, name_key=name.lower(), address=f"a{number}", **entry))
+    person = browse("admin").open(here)
+    assert len(person.rows) == addresses.PAGE
+    (more,) = [tag for tag in person.page.all("a") if tag.words == "More"]
+    person.open(more.attributes["href"])
+    assert person.rows[0][0] == "Payee 00050"
+    person.open(f"{here}?search=payee+09999")
+    assert [cells[0] for cells in person.rows] == ["Payee 09999"]
+    took = []
+    for _ in range(10):
+        begun = time.perf_counter()
+        person.open(f"{here}?search=09")
+        took.append(time.perf_counter() - begun)
+    assert min(took) < 0.5, took
