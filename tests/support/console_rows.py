@@ -1,0 +1,63 @@
+"""The console's table as a test walks it: the pages that links lead to, and the calls that a form makes."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from urllib.parse import urldefrag
+
+from custody.server.console.application import ROOT, ROWS
+from custody.server.console.table import Row
+from custody.server.web.endpoint import Endpoint
+from custody.server.web.routes import ENDPOINTS
+from tests.support.console import Visitor
+
+_POSTS = {row.path: row for row in ENDPOINTS if row.method == "POST"}
+_CALL = re.compile(r"""visit\.post\(\s*"([^"]+)\"""")
+
+
+def calls_of(row: Row) -> list[Endpoint]:
+    """Those that the row's handler makes, or the functions of its module that it names."""
+    seen: set[Callable] = set()
+    found: list[str] = []
+    waiting: list[Callable] = [row.page]
+    while waiting:
+        function = waiting.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        found += _CALL.findall(inspect.getsource(function))
+        named = inspect.unwrap(function).__code__.co_names
+        module = inspect.getmodule(function)
+        waiting += [
+            each
+            for each in (getattr(module, name, None) for name in named)
+            if inspect.isfunction(each) and each.__module__.startswith("custody.server.console")
+        ]
+    paths = (path if path.startswith("/") else f"/api/v1/{path}" for path in found)
+    return [_POSTS[path] for path in paths if path in _POSTS]
+
+
+def row_of(method: str, path: str) -> Row | None:
+    """Which row answers it."""
+    for row in ROWS:
+        form = re.sub(r"\\?{\w+\\?}", "[^/]+", re.sub(r"{\w+:int}", "[0-9]+", row.path))
+        if row.method == method and re.fullmatch(ROOT + form, path):
+            return row
+    return None
+
+
+def walk(person: Visitor, start: str, most: int = 150) -> Iterator[str]:
+    """Opens each page below ``start`` that a page links to; yields its path while the person sees it."""
+    waiting, seen = [start], {start}
+    while waiting and len(seen) < most:
+        path = waiting.pop(0)
+        answer = person.http.get(path, follow_redirects=True)
+        person.html, person.url, person.status = answer.text, answer.url.path, answer.status_code
+        if not answer.headers.get("content-type", "").startswith("text/html"):
+            continue
+        yield path
+        for link in Visitor(person.http, answer.text).page.all("a"):
+            target = urldefrag(link.attributes.get("href", "")).url
+            if target.startswith(start) and target not in seen:
+                seen.add(target)
+                waiting.append(target)
