@@ -1,4 +1,4 @@
-"""``custody member list`` and ``add``."""
+"""``custody member list``, ``add`` and ``remove``."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -99,3 +99,36 @@ def add_command(desk: Desk, email: str, role: str, workspace: str | None, yes: b
             yes=yes,
         )
     told(made, f"{request.invited_email} is invited.", as_json=as_json)
+
+
+@member.command("remove")
+@pass_desk
+@click.argument("given", metavar="MEMBER", help="An id, an e-mail address or a name.")
+@click.option("--force", is_flag=True, help="Even where a vault keeps too few signers.")
+@workspace_option
+@yes_option
+@json_option
+def remove_command(
+    desk: Desk, given: str, force: bool, workspace: str | None, yes: bool, as_json: bool
+) -> None:
+    """Remove a person from the workspace. Their keys stay in the vaults that hold them."""
+    from custody.schemas.users import RemoveUserRequest
+
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        known = {str(one.uuid): one for one in client.members(place.workspace_id)}
+        hint = "custody member list lists them."
+        one = known[chosen(given, candidates_of(known.values()), "member", hint, unseen=yes)]
+        aside(f"{full_name(one)} <{one.email}>, {one.role.name} of '{place.name}', {place.organisation}")
+        confirm(desk.answers, "Remove this member?", yes=yes)
+        request = RemoveUserRequest(workspace_id=place.workspace_id, user_uuid=one.uuid, force=force)
+        done = made_or_asked(
+            desk,
+            client,
+            place,
+            "/api/v1/remove-user-from-workspace",
+            request,
+            lambda: client.remove_user_from_workspace(request),
+            yes=yes,
+        )
+    told(done, f"{one.email} is no member any more.", as_json=as_json)

@@ -118,7 +118,7 @@ def propose_command(
     if as_json:
         answer(proposal)
     else:
-        _tell(proposal)
+        tell_proposed(proposal)
 
 
 @click.command("max-send")
@@ -168,7 +168,7 @@ def max_send_command(
     say(f"  {found.words}")
 
 
-def _tell(proposal: "Proposal") -> None:
+def tell_proposed(proposal: "Proposal") -> None:
     say(f"Proposed: {proposal.psbt_id}")
     say(f"  fee    {amount(proposal.fee_sats)}, {proposal.fee_rate} sat/vB")
     until = f"{proposal.expires_at:%Y-%m-%d %H:%M} UTC"

@@ -8,6 +8,7 @@ from typing import NoReturn
 import click
 
 from custody.cli import (
+    amending,
     auditing,
     changes,
     explain,
@@ -98,6 +99,7 @@ for command in (
     payments.propose_command,
     payments.max_send_command,
     proposals.proposals_command,
+    amending.proposal,
     proposals.approve_status_command,
     members.member,
     limits.limit,

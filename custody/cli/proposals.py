@@ -97,12 +97,12 @@ def approve_status_command(desk: Desk, given: str, workspace: str | None, as_jso
     """Show who has approved a proposal, who has not answered, and what became of it."""
     with desk.client() as client:
         place = place_of(client, workspace)
-        one = _proposal(client, place.workspace_id, given)
+        one = proposal_of(client, place.workspace_id, given)
         people = {str(member.uuid): full_name(member) for member in client.members(place.workspace_id)}
     if as_json:
         answer(one)
         return
-    for line in _lines(one):
+    for line in lines_of(one):
         say(line)
     rows = [
         (
@@ -121,7 +121,7 @@ def _decision(decision: str | None, *, is_signed: bool) -> str:
     return "declined" if decision == "reject" else "no answer yet"
 
 
-def _lines(one: "Proposal") -> Iterator[str]:
+def lines_of(one: "Proposal") -> Iterator[str]:
     yield f"Proposal {one.psbt_id}: {title_of(one)}"
     signed = f"{one.collected_signatures} of {one.required_signatures} signatures"
     yield f"  Status:  {one.status.lower()}, {signed}"
@@ -141,7 +141,7 @@ def _lines(one: "Proposal") -> Iterator[str]:
         yield f"  Replaced by {one.replaced_by_psbt_id}"
 
 
-def _proposal(client: "Client", workspace_id: int, given: str) -> "Proposal":
+def proposal_of(client: "Client", workspace_id: int, given: str) -> "Proposal":
     """Of those under way first, else of those that have ended. Raises Stop."""
     known = {one.psbt_id: one for one in proposals_of(client, workspace_id, OPEN)}
     if not any(key.startswith(given.strip().lower()) for key in known):

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import click
 
+from custody.cli.changes import made_or_asked, told
 from custody.cli.common import confirm, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
@@ -87,11 +88,16 @@ def make_command(
         aside(f"  It may, in your name: {', '.join(request.rights)}")
         aside(f"  From: {', '.join(request.networks)}; until {ends:%Y-%m-%d}")
         confirm(desk.answers, "Make it?", yes=yes)
-        made = client.create_service_account(request, idempotency_key=uuid4().hex)
-    if as_json:
-        answer(made)
-    else:
-        say(f"Service account {made.service_account_id} ({made.name}) is made.")
+        made = made_or_asked(
+            desk,
+            client,
+            place,
+            "/api/v1/create-service-account",
+            request,
+            lambda: client.create_service_account(request, idempotency_key=uuid4().hex),
+            yes=yes,
+        )
+    told(made, f"Service account '{request.name}' is made.", as_json=as_json)
 
 
 @service_account.command("secret")

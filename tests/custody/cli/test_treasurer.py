@@ -85,7 +85,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
         "vaults.vault_policy_replaced",
         "You get a mail when something waits for you, without amounts and addresses.",
         "You get no mail when something waits for you.",
-        "Service account 1 (Payroll) is made.",
+        "Service account 'Payroll' is made.",
         "custody_sa_1_",
         "1   Payroll  active  MANAGE_WORKSPACE, VIEW_BALANCES  192.0.2.0/24",
         "Service account 1 (Payroll) is revoked.",
@@ -95,7 +95,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
     assert keyring.secret is None
     (made,) = [one for one in admin.proposals(1).items if one.description == "Invoice of May"]
     assert (made.recipients, made.amounts_sats) == ([SHOP], [50_000])
-    assert len(COMMANDS) == 31
+    assert len(COMMANDS) == 32
 
 
 def test_nothing_is_sent_before_a_yes_and_what_is_asked_shows_the_address(desk, admin, service):

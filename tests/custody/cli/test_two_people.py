@@ -83,6 +83,14 @@ def test_an_invitation_is_asked_for_too(ruled, run):
     assert not sdk(ruled.world, ADMIN).workspace_invitations(1)
 
 
+def test_a_service_account_is_asked_for_too(ruled, run):
+    told = run(
+        ADMIN, "service-account", "make", "Payroll", "--right", "VIEW_BALANCES", "--network", "10.1.0.0/16"
+    )
+    assert told.stdout.startswith("Asked for: change "), told.output
+    assert not sdk(ruled.world, ADMIN).service_accounts(1)
+
+
 def test_one_person_freezes_a_vault_and_two_let_it_go_on(ruled, run):
     client = sdk(ruled.world, ADMIN)
 

@@ -1,0 +1,52 @@
+"""What a treasurer does about a payment that is under way, and about a member who goes."""
+
+import json
+
+from custody.terminal import Exit
+from multisig import Psbt
+from tests.support.custody import SHOP
+from tests.support.replacing import finished, made, status
+from tests.support.sdk import sdk
+
+
+def proposed(desk, **changes) -> str:
+    return made(desk.propose(100_000, recipients=[SHOP], fee_rate="2", **changes))
+
+
+def test_a_payment_is_bumped_and_the_new_one_paid_for_by_a_child(desk, service):
+    psbt_id = proposed(desk)
+    refused = service("proposal", "bump", psbt_id[:8], "--fee-rate", "9", answers="n\n")
+    assert (refused.exit_code, len(desk.admin.get("/api/v1/psbt", workspace_id=1).json())) == (
+        Exit.DECLINED,
+        1,
+    )
+    assert "The new one's fee: " in refused.stderr
+    done = service("proposal", "bump", psbt_id[:8], "--fee-rate", "9", "--json", answers="y\n")
+    assert done.exit_code == Exit.OK, done.output
+    newer = json.loads(done.stdout)
+    assert desk.proposal(psbt_id)["replaced_by_psbt_id"] == newer["psbt_id"]
+    finished(desk, newer["psbt_id"])
+    told = service("proposal", "accelerate", newer["psbt_id"][:8], "--fee-rate", "20", answers="y\n")
+    assert told.stdout.startswith("Proposed: "), told.output
+    child = told.stdout.split()[1]
+    parent = desk.proposal(newer["psbt_id"])["txid_expected"]
+    spent = Psbt.parse(desk.proposal(child)["psbt_base64"]).inputs
+    assert parent in {item.outpoint.txid for item in spent}
+
+
+def test_a_proposal_is_cancelled_and_what_is_out_is_said(desk, service):
+    psbt_id = proposed(desk)
+    assert service("proposal", "cancel", psbt_id, answers="n\n").exit_code == Exit.DECLINED
+    assert status(desk, psbt_id) == ["PENDING"]
+    told = service("proposal", "cancel", psbt_id, "--reason", "twice", answers="y\n")
+    assert told.exit_code == Exit.OK, told.output
+    assert "No signature of it is out" in told.stdout
+    assert status(desk, psbt_id) == ["CANCELLED"]
+
+
+def test_a_member_is_removed_after_a_yes(desk, service):
+    desk.world.member(1, "dora@example.org")
+    assert service("member", "remove", "dora@example.org", answers="n\n").exit_code == Exit.DECLINED
+    told = service("member", "remove", "dora@example.org", answers="y\n")
+    assert told.stdout == "dora@example.org is no member any more.\n", told.output
+    assert "dora@example.org" not in {one.email for one in sdk(desk.world, "admin@example.org").members(1)}
