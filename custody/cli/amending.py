@@ -78,7 +78,7 @@ def _propose(
         _show(one)
         aside(f"  The new one's fee: {amount(found.fee_sats)}, {found.fee_rate} sat/vB")
         confirm(desk.answers, question, yes=yes)
-        made = client.create_psbt(request, idempotency_key=uuid4().hex)
+        made = client.proposal(client.create_psbt(request, idempotency_key=uuid4().hex).psbt_id)
     if as_json:
         answer(made)
     else:
