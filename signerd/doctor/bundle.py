@@ -11,15 +11,18 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from enum import StrEnum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from custody._version import __version__
+from firmware_bridge.model import DeviceState, Family
 from signerd import errors
 from signerd.account.config import Config
 from signerd.backup.last import last_made
+from signerd.core.states import State
 from signerd.doctor.finding import Finding, Patient
 from signerd.errors import SignerdError
 from signerd.journal.chain import figures_of
@@ -137,13 +140,17 @@ def _daemon(patient: Patient) -> dict[str, Any] | None:
 def _device(device: DeviceView) -> dict[str, Any]:
     """The kind of thing that it is; nothing that tells it from another of its kind."""
     return {
-        "family": _only(_NAME, device.family),
+        "family": _known(Family, device.family),
         "model": _only(_MODEL, device.model),
-        "state": _only(_NAME, device.state),
+        "state": _known(DeviceState, device.state),
         "firmware": _only(_FIRMWARE, device.firmware or ""),
         "emulator": device.emulator,
         "advisories": len(device.advisories),
     }
+
+
+def _known(ours: type[StrEnum], text: str) -> str:
+    return text if text in list(ours) else LEFT_OUT
 
 
 def _only(wanted: re.Pattern[str], text: str) -> str:
@@ -163,7 +170,7 @@ def _journal(patient: Patient) -> dict[str, Any] | None:
         "version": format_version,
         "megabytes": (patient.state / JOURNAL).stat().st_size // 2**20,
         "signatures": figures.signatures,
-        "proposals": {_only(_NAME, name): count for name, count in figures.proposals.items()},
+        "proposals": {_known(State, name): count for name, count in figures.proposals.items()},
         "entries": {_only(_NAME, name): count for name, count in figures.entries.items()},
         "backup_made": last_made(patient.state) is not None,
     }

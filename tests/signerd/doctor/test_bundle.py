@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from signerd.cli.terminal import Exit
@@ -88,6 +88,7 @@ def state(tmp_path_factory):
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(["a-----"])
 @given(st.lists(SECRETS | st.sampled_from(sorted(PLANTED.values())), min_size=1, max_size=4))
 def test_nothing_planted_is_in_it(state, texts):
     words = vocabulary()
