@@ -8,6 +8,7 @@ from custody.schemas.history import CoinState, MovementKind
 from custody.schemas.limits import VaultLimits
 from custody.schemas.purchases import PurchaseStatus
 from custody.schemas.users import Member
+from custody.text import plain
 from multisig import parse_btc
 from multisig.tokens import Function, format_units, token_amount
 
@@ -99,7 +100,7 @@ def cycle_words(period: str, day: int) -> str:
 
 
 def member_words(member: Member) -> str:
-    name = " ".join(part for part in (member.first_name.value, member.surname.value) if part)
+    name = plain(" ".join(part for part in (member.first_name.value, member.surname.value) if part))
     return f"{name}, {member.email}" if name else member.email
 
 

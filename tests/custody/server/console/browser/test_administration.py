@@ -1,0 +1,48 @@
+"""The administration in a browser: a member invited, addresses imported, a webhook made; each page judged."""
+
+from playwright.sync_api import expect
+
+from tests.support.custody import CAFE, SHOP
+from tests.support.platform import PASSWORD
+
+SECTIONS = ("members", "roles", "roles/new", "limits", "addresses", "changes", "webhooks", "webhooks/new",
+            "programs", "programs/new", "audit", "workspace")  # fmt: skip
+
+
+def prove(page, action):
+    page.get_by_label("Your password, once more").fill(PASSWORD)
+    page.get_by_role("button", name=action, exact=True).click()
+
+
+def test_an_administrator_invites_makes_a_role_and_imports_addresses(window):
+    page = window.page(f"{window.here}/members")
+    page.get_by_label("E-mail address").fill("new@example.org")
+    page.get_by_role("button", name="Invite").click()
+    window.judge(page, "members-review")
+    prove(page, "Invite")
+    expect(page.get_by_role("status")).to_contain_text("The invitation is on its way.")
+    page.goto(f"{window.here}/addresses/import")
+    page.get_by_label("The lines of the CSV").fill(f"Shop,{SHOP}\nCafé,{CAFE}\nWrong,bcrt1q")
+    page.get_by_role("button", name="See what it changes").click()
+    window.judge(page, "addresses-import-review")
+    page.get_by_role("button", name="Import").click()
+    window.judge(page, "addresses-imported")
+    page.goto(f"{window.here}/webhooks/new")
+    page.get_by_label("Address of the program").fill("https://hooks.example.org/custody")
+    page.get_by_label("All events").check()
+    page.get_by_role("button", name="Make the webhook").click()
+    page.get_by_role("button", name="Make the webhook").click()
+    window.judge(page, "webhook-secret")
+    page.get_by_role("link", name="I have kept it").click()
+    page.get_by_role("button", name="Send a test").click()
+    window.judge(page, "webhook")
+
+
+def test_nothing_is_found_against_the_administrations_pages(window):
+    page = window.page(f"{window.here}/members/1")
+    window.judge(page, "member")
+    for section in (*SECTIONS, "roles/1"):
+        page.goto(f"{window.here}/{section}")
+        window.judge(page, section.replace("/", "-"))
+    page.goto("/console/onboarding")
+    window.judge(page, "onboarding")
