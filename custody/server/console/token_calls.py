@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from custody.pages.figures import address
 from custody.schemas.asset_tokens import CallContractResponse, Contract
-from custody.schemas.vaults import MAX_VAULTS, Vault
+from custody.schemas.vaults import Vault
 from custody.server.console.table import Review, Row
-from custody.server.console.tokens import priority, token_here
+from custody.server.console.tokens import priority, token_here, vaults_to_choose
 from custody.server.console.typed import raw_units
 from custody.server.console.vaults import vault_by_id
 from custody.server.console.visit import Visit
@@ -81,7 +81,7 @@ def _callers(visit: Visit, token: Contract, function: Function) -> list[Vault]:
     own = vault_by_id(visit, token.vault_id)
     if function not in _OF_HOLDERS:
         return [own]
-    others: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id, limit=MAX_VAULTS)
+    others = vaults_to_choose(visit, "")
     return [own, *(each for each in others if each.id != own.id)]
 
 
