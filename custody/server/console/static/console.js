@@ -4,7 +4,21 @@
 (() => {
   const body = document.body;
   const AGAIN_MS = 3000;
-  const happened = () => body.dispatchEvent(new CustomEvent("happened"));
+  // What happens while a part is loaded is told once its new element listens: the old one, which is gone by then, would not hear it.
+  const SETTLED_MS = 100;
+  let [loading, missed] = [0, false];
+  const happened = () => {
+    if (loading) missed = true;
+    else body.dispatchEvent(new CustomEvent("happened"));
+  };
+  const settled = () => {
+    loading -= 1;
+    if (loading || !missed) return;
+    missed = false;
+    happened();
+  };
+  body.addEventListener("htmx:beforeRequest", () => { loading += 1; });
+  body.addEventListener("htmx:afterRequest", () => setTimeout(settled, SETTLED_MS));
   const pause = () => new Promise((done) => setTimeout(done, AGAIN_MS));
 
   // A wait of the workspace's changes, over and over, as long as the page has parts that follow them.
