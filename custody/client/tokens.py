@@ -75,16 +75,18 @@ class TokenCalls:
     @row("GET", "/api/v1/contracts", _CONTRACTS, repeatable=True)
     @staticmethod
     def contracts(
-        workspace_id: int,
-        vault_id: str | None = None,
-        *,
-        after: int | None = None,
-        limit: int | None = None,
+        workspace_id: int, vault_id: str, *, after: int | None = None, limit: int | None = None
     ) -> Sent:
-        """Those of one vault, or of the workspace, live or still collecting approvals."""
+        """Those of one vault, live or still collecting approvals."""
         return Sent(
             query={"workspace_id": workspace_id, "vault_id": vault_id, "after": after, "limit": limit}
         )
+
+    @row("GET", "/api/v1/workspace-contracts", _CONTRACTS, repeatable=True)
+    @staticmethod
+    def workspace_contracts(workspace_id: int, *, after: int | None = None, limit: int | None = None) -> Sent:
+        """Those of all the workspace's vaults."""
+        return Sent(query={"workspace_id": workspace_id, "after": after, "limit": limit})
 
     @row("GET", "/api/v1/get-tokens", _BALANCES, repeatable=True)
     @staticmethod

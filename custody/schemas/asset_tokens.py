@@ -185,13 +185,18 @@ class ContractQuery(Request):
     contract_uid: QueryId
 
 
-class ContractsQuery(Request):
-    """``GET /api/v1/contracts``: of one vault, or of the workspace's. ``after`` is the last ``contract_uid`` seen."""  # noqa: E501
+class WorkspaceContractsQuery(Request):
+    """``GET /api/v1/workspace-contracts``: of all vaults. ``after`` is the last ``contract_uid`` seen."""
 
     workspace_id: QueryId
-    vault_id: TextId | None = None
     after: QueryId | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_CONTRACTS)] | None = None
+
+
+class ContractsQuery(WorkspaceContractsQuery):
+    """``GET /api/v1/contracts``: of one vault."""
+
+    vault_id: TextId
 
 
 class WorkspaceWhitelistQuery(Request):

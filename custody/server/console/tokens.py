@@ -39,7 +39,7 @@ PRIORITIES = ("medium", "low", "high")
 def tokens(visit: Visit) -> Response:
     after, vault_id = visit.query("after"), visit.query("vault")
     found: list[Contract] = visit.get(
-        "contracts",
+        "contracts" if vault_id else "workspace-contracts",
         workspace_id=visit.here.id,
         limit=PAGE + 1,
         **({"after": int(after)} if after.isdecimal() else {}),

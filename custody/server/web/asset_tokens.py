@@ -26,6 +26,7 @@ from custody.schemas.asset_tokens import (
     TokenHistory,
     TokenHistoryQuery,
     VaultTokensQuery,
+    WorkspaceContractsQuery,
     WorkspaceWhitelist,
     WorkspaceWhitelistQuery,
 )
@@ -84,7 +85,12 @@ def contract(call: Call[ContractQuery]) -> Contract:
 
 
 def contracts(call: Call[ContractsQuery]) -> list[Contract]:
-    """The tokens that were made from a vault, or in the workspace, live or still collecting approvals, the oldest first."""  # noqa: E501
+    """The tokens that were made from a vault, live or still collecting approvals, the oldest first."""
+    return contract_page(call.db, call.access, call.body)
+
+
+def workspace_contracts(call: Call[WorkspaceContractsQuery]) -> list[Contract]:
+    """The same of all the workspace's vaults."""
     return contract_page(call.db, call.access, call.body)
 
 
@@ -187,6 +193,10 @@ ENDPOINTS = (
     Endpoint("GET", "/api/v1/contract", contract, Contract, VAULT_VIEWERS, Unit.READ, ContractQuery),
     Endpoint(
         "GET", "/api/v1/contracts", contracts, list[Contract], VAULT_VIEWERS, Unit.READ, ContractsQuery,
+    ),
+    Endpoint(
+        "GET", "/api/v1/workspace-contracts", workspace_contracts, list[Contract], VAULT_VIEWERS, Unit.READ,
+        WorkspaceContractsQuery,
     ),
     Endpoint(
         "GET", "/api/v1/contract-calls", contract_calls, list[ContractCall], VAULT_READERS, Unit.READ,

@@ -29,7 +29,8 @@ FOR_PROGRAMS: Final = frozenset(
         # Reading.
         "list-wallets", "vault-export", "vault-controls", "max-send", "get-vault-limits", "check-vault-limit",
         "get-my-limits", "psbt", "get-whitelist-addresses", "get-workspace-whitelist", "get-tokens",
-        "contract", "contracts", "contract-calls", "vault-history", "vault-coins", "token-history",
+        "contract", "contracts", "workspace-contracts", "contract-calls", "vault-history", "vault-coins",
+        "token-history",
         "webhook-deliveries", "get-logs", "export-audit-logs",
         # Proposing, and taking back: what vaults' signers decide.
         "create-psbt", "preview-psbt", "cancel-psbt", "create-token", "call-contract",

@@ -38,6 +38,7 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/check-vault-limit": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-controls": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/max-send": WHO_PAYS_OR_LOOKS,
+    "GET /api/v1/workspace-contracts": {MANAGE_WORKSPACE, PAYMENT_APPROVE, VIEW_BALANCES},
     "POST /api/v1/preview-psbt": {MANAGE_WORKSPACE},
     "GET /api/v1/vault-history": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-coins": WHO_PAYS_OR_LOOKS,
@@ -77,7 +78,7 @@ PERMISSIONS: dict[str, set[str]] = {
 PROGRAMS = {
     "own-service-account", "list-wallets", "vault-export", "vault-controls", "max-send", "get-vault-limits",
     "check-vault-limit", "get-my-limits", "psbt", "get-whitelist-addresses", "get-workspace-whitelist",
-    "get-tokens", "contract", "contracts", "contract-calls",
+    "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls",
     "vault-history", "vault-coins", "token-history", "webhook-deliveries", "get-logs",
     "export-audit-logs", "create-psbt", "preview-psbt", "cancel-psbt", "create-token",
     "call-contract",

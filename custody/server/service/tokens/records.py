@@ -85,12 +85,14 @@ def _deployment_hex(db: Session, family: TokenFamily) -> str | None:
     return None if raw is None else raw.hex()
 
 
-def contract_page(db: Session, access: WorkspaceAccess, wanted: wire.ContractsQuery) -> list[wire.Contract]:
+def contract_page(
+    db: Session, access: WorkspaceAccess, wanted: wire.WorkspaceContractsQuery | wire.ContractsQuery
+) -> list[wire.Contract]:
     """The tokens that were made from the vault, or in the workspace, the oldest first. Raises NotFound
     (vault).
     """
     query = select(Contract).where(Contract.workspace_id == access.workspace_id).order_by(Contract.uid)
-    if wanted.vault_id is not None:
+    if isinstance(wanted, wire.ContractsQuery):
         query = query.where(Contract.vault_id == vault_in(db, access, wanted.vault_id).id)
     if wanted.after is not None:
         query = query.where(Contract.uid > wanted.after)

@@ -43,7 +43,7 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
         assert words in admin.words
     admin.confirm(f"{path}/new")
     assert "State: to be signed" in admin.words
-    (record,) = ok(desk.admin.get("/api/v1/contracts", workspace_id=desk.workspace_id))
+    (record,) = ok(desk.admin.get("/api/v1/workspace-contracts", workspace_id=desk.workspace_id))
     uid = record["contract_uid"]
     (proposal,) = ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id, status="PENDING"))
     tokens.finish(proposal["psbt_id"])
