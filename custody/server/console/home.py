@@ -10,7 +10,7 @@ from custody.server.console.table import Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound
 
-# Of what waits, on the first page; the list has all of it.
+# Of what waits and of the vaults, on the first page; their own pages have all of them.
 FIRST = 10
 
 
@@ -59,10 +59,14 @@ def _glance(visit: Visit) -> Live:
 
 def _shown(visit: Visit) -> dict[str, Any]:
     sees = visit.here.may("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE")
-    vaults: list[Vault] = visit.get("list-wallets", workspace_id=visit.here.id) if sees else []
+    found: list[Vault] = (
+        visit.get("list-wallets", workspace_id=visit.here.id, limit=FIRST + 1) if sees else []
+    )
+    vaults = found[:FIRST]
     waiting = visit.get("psbt", workspace_id=visit.here.id, status="PENDING", limit=FIRST) if sees else []
     return {
         "vaults": vaults,
+        "are_all": len(vaults) == len(found),
         "waiting": waiting,
         "total_sats": sum(vault.confirmed_sats for vault in vaults),
         "names": {vault.id: vault.name for vault in vaults},
