@@ -51,4 +51,4 @@ class MaxSend(Shape):
     role_left_sats: Sats | None = None
     vault_left_sats: Sats | None = None
     # What each priority pays now, in sat/vB.
-    priority_rates: dict[Priority, Label] = Field(default_factory=dict)
+    priority_rates: Annotated[dict[Priority, Label], Field(max_length=3)] = Field(default_factory=dict)

@@ -58,7 +58,8 @@ def test_the_signers_unit_and_its_drop_in(tmp_path):
     bare.write_text("[Service]\nExecStart=/usr/bin/true\nUser=games\n")
     assert exposure(bare) > 9
     unit = signers_unit(tmp_path)
-    assert exposure(unit) <= 3.6
+    # A user's manager may not shorten the set of capabilities: with that, the unit does not start (218).
+    assert exposure(unit) <= 5.9
     (tmp_path / "signerd.service.d").mkdir()
     shutil.copy(NAMESPACES, tmp_path / "signerd.service.d")
     assert exposure(unit) < 2.0

@@ -151,8 +151,8 @@ class Visitor:
 
     def confirm(self, action: str, status: int = 200, **typed: str) -> "Visitor":
         """The page that shows back what was typed: yes, with the password where it asks for it."""
-        if any(name == "step_password" for name, _ in self.form(action).fields):
-            typed = {"step_password": PASSWORD, **typed}
+        fields = {name for name, _ in self.form(action).fields}
+        typed = {name: PASSWORD for name in ("step_password", "password") if name in fields} | typed
         return self.send(action, status=status, **typed)
 
     def sign_in(self, email: str, password: str = PASSWORD) -> "Visitor":

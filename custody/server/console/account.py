@@ -111,13 +111,13 @@ def mails(visit: Visit) -> Response:
 
 ROWS = (
     Row("POST", "/account/passkeys", new_passkey, again=account, steps_up=True),
-    Row("POST", "/account/passkeys/made", passkey_made, again=account),
+    Row("POST", "/account/passkeys/made", passkey_made, again=account, steps_up=True),
     Row("POST", "/account/passkeys/remove", remove_passkey, again=account, steps_up=True),
     Row("GET", "/account", account),
     Row("POST", "/account/name", name, again=account),
     Row("POST", "/account/password", password, again=account),
-    Row("POST", "/account/second-factor", second_factor, again=account),
-    Row("POST", "/account/authenticator", authenticator, again=account),
+    Row("POST", "/account/second-factor", second_factor, again=account, steps_up=True),
+    Row("POST", "/account/authenticator", authenticator, again=account, steps_up=True),
     Row("POST", "/account/authenticator/confirm", confirm_authenticator, again=account),
     Row("POST", "/account/sessions/end", end_sessions, again=account),
     Row("POST", "/account/mails", mails, again=account),

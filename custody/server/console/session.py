@@ -18,6 +18,7 @@ from custody.server.domain.errors import PermissionDenied, TokenExpired, Unauthe
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import Tokens
 from custody.server.web.auth import is_secure
+from custody.server.web.endpoint import address_of
 from custody.server.web.problems import trace_id_of
 
 # A browser that is left alone for so long asks for the password again.
@@ -55,15 +56,18 @@ class Held:
 
 
 def authenticate(services: Services, request: Request, held: Held) -> tuple[Caller, Held]:
-    """The person, and the tokens to hold from now on: an access token that has expired is renewed.
+    """The person, and the tokens to hold from now on: an access token that has expired is renewed. So is one
+    that another tab of the browser has renewed a moment ago, for it is not known any more.
 
-    Raises Unauthenticated.
+    Raises Unauthenticated, RateLimited.
     """
     trace_id = trace_id_of(request)
     try:
         return services.sessions.authenticate(held.access, trace_id), held
-    except TokenExpired:
-        renewed = Held.of(services.sessions.refresh(held.sid, held.refresh, trace_id))
+    except (TokenExpired, Unauthenticated):
+        # It writes: from one address not without end.
+        services.signin.admit(address_of(request))
+        renewed = Held.of(services.sessions.refresh(held.sid, held.refresh, trace_id, idle=IDLE))
         return services.sessions.authenticate(renewed.access, trace_id), renewed
 
 

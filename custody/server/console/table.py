@@ -35,6 +35,7 @@ MAX_FIELDS: Final = 400
 # Where a sign-in leads to: a page of ours and none elsewhere.
 _OWN_PATH = re.compile(r"/(console|invitations)(/[A-Za-z0-9_-]+)*/?(\?[A-Za-z0-9_=&.:-]*)?")
 # Not of the form itself: who sent it, and what the last page asked beside it.
+SECRETS: Final = frozenset({"password", "new_password", "again"})
 FRAME_FIELDS: Final = frozenset(
     {
         "form_token",
@@ -108,18 +109,27 @@ def _lead(row: Row, request: Request, form: Fields) -> Response:
     try:
         if row.method == "POST":
             session.require_own_form(request, None if row.is_open else held, form.one("form_token"))
-        if row.is_open:
-            return _answer(row, visit)
-        if held is None:
-            return _to_sign_in(request)
-        visit.maybe_caller, renewed = session.authenticate(services, request, held)
-        visit.held = renewed
-        response = _answer(row, visit)
-        if renewed is not held:
-            renewed.keep(request, response)
-        return response
+        if not row.is_open:
+            if held is None:
+                return _to_sign_in(request)
+            visit.maybe_caller, visit.held = session.authenticate(services, request, held)
     except (Unauthenticated, TokenExpired):
         return _to_sign_in(request)
+    except CustodyError as error:
+        return problem_page(visit, error)
+    response = _answered(row, visit)
+    # Whatever the answer is: the tokens that came are used up.
+    if visit.held is not None and visit.held is not held:
+        visit.held.keep(request, response)
+    return response
+
+
+def _answered(row: Row, visit: Visit) -> Response:
+    try:
+        return _answer(row, visit)
+    except (Unauthenticated, TokenExpired):
+        visit.held = None
+        return _to_sign_in(visit.request)
     except CustodyError as error:
         return problem_page(visit, error)
 
@@ -169,10 +179,14 @@ def _before(row: Row, visit: Visit) -> Response | None:
 
 
 def _shown_back(visit: Visit, review: Review, asked: Asked | None) -> Response:
-    """Where another person is needed, with the button that asks for one."""
+    """Where another person is needed, with the button that asks for one. Passwords stand in no page: they are
+    typed again.
+    """
     form = visit.form
-    kept = [(name, value) for name in form.values if name not in FRAME_FIELDS for value in form.every(name)]
-    return visit.page(review.template, review=review, kept=kept, asked=asked)
+    names = [name for name in form.values if name not in FRAME_FIELDS]
+    kept = [(name, value) for name in names if name not in SECRETS for value in form.every(name)]
+    typed_again = [name for name in names if name in SECRETS]
+    return visit.page(review.template, review=review, kept=kept, asked=asked, typed_again=typed_again)
 
 
 def _prove(visit: Visit) -> None:
@@ -182,8 +196,8 @@ def _prove(visit: Visit) -> None:
         step_up.prove_by_code(visit.caller, form.one("step_token"), Assertion(assertion))
     elif code := form.one("step_code"):
         step_up.prove_by_code(visit.caller, form.one("step_token"), code)
-    elif password := form.one("step_password"):
-        step_up.prove_by_password(visit.caller, password)
+    elif form.one("step_method") == "password":
+        step_up.prove_by_password(visit.caller, form.one("step_password") or form.one("password"))
 
 
 def _is_fresh(visit: Visit) -> bool:
@@ -221,9 +235,12 @@ def _to_sign_in(request: Request) -> Response:
     if "hx-request" in request.headers:
         return Response(None, HTTPStatus.NO_CONTENT.value, {**HEADERS, "HX-Redirect": SIGN_IN})
     path = request.scope["path"]
+    # A link of another site brings no cookie (SameSite): that is no reason to end a session.
+    came = session.Held.read(request) is not None
     target = f"{SIGN_IN}?next={path}" if request.method == "GET" and own_path(path) == path else SIGN_IN
     response = RedirectResponse(target, HTTPStatus.SEE_OTHER.value, HEADERS)
-    session.forget(request, response)
+    if came:
+        session.forget(request, response)
     return response
 
 

@@ -1,5 +1,6 @@
 """One request of the console: who asks, what was typed, the calls it makes, and its answer."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,6 +37,8 @@ _ANSWERS: Mapping[tuple[str, str], TypeAdapter[Any]] = {
 }
 # Of a record's number (64 bits), so that it is one.
 _DIGITS = 19
+# As a page writes it: the trace id of the request that it answered.
+_KEY = re.compile(r"[0-9a-f-]{1,64}")
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -179,10 +182,15 @@ class Visit:
             # The console's handlers run in threads, beside the event loop.
             response = anyio.from_thread.run(runner.run_awaited, call)
         else:
-            key = self.form.one("key") or None
-            key = f"{key}-{nth}" if key and nth else key
-            response = runner.run(call, key if endpoint.creates else None)
+            response = runner.run(call, self._key(nth) if endpoint.creates else None)
         return _ANSWERS[method, _whole(path)].validate_json(bytes(response.body))
+
+    def _key(self, nth: int) -> str | None:
+        """The form's own: sent twice, it acts once. Raises Invalid for what no page of ours wrote."""
+        key = self.form.one("key")
+        if key and not _KEY.fullmatch(key):
+            raise Invalid("This form is none of this console's: load the page again.")
+        return (f"{key}-{nth}" if nth else key) or None
 
     # --- the answer -----------------------------------------------------------------------------------------
 

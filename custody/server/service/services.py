@@ -147,6 +147,7 @@ def wire_sign_in(
     authenticators = Authenticators(store, clock, random, audit, check, totp_secrets)
     passkeys = Passkeys(clock, public_url)
     challenges = Challenges(store, clock, random, mailer, authenticators, passkeys)
+    step_up = StepUp(store, clock, audit, check, challenges)
     sessions = Sessions(store, clock, random, audit)
     return SignInServices(
         passwords=passwords,
@@ -158,7 +159,7 @@ def wire_sign_in(
         authenticators=authenticators,
         two_factor=TwoFactor(store, clock, audit, check),
         passkeys=passkeys,
-        passkey_enrolment=PasskeyEnrolment(store, clock, audit, passkeys, challenges),
-        step_up=StepUp(store, clock, audit, check, challenges),
+        passkey_enrolment=PasskeyEnrolment(store, clock, audit, passkeys, challenges, step_up),
+        step_up=step_up,
         rotation=Rotation(store, audit, secrets, totp_secrets, WebhookSecrets(secrets)),
     )

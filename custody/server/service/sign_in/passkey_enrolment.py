@@ -6,13 +6,14 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller
-from custody.server.domain.errors import Invalid
+from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.sign_in.passkeys import Assertion, Passkeys
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.sign_in.signin import Challenges, ClientInfo
+from custody.server.service.sign_in.step_up import StepUp
 from custody.server.store import Store
 from custody.server.store.models import Credential, User
 
@@ -27,13 +28,20 @@ class PasskeyOffer:
 
 class PasskeyEnrolment:
     def __init__(
-        self, store: Store, clock: Clock, audit: AuditLog, passkeys: Passkeys, challenges: Challenges
+        self,
+        store: Store,
+        clock: Clock,
+        audit: AuditLog,
+        passkeys: Passkeys,
+        challenges: Challenges,
+        step_up: StepUp,
     ) -> None:
         self._store = store
         self._clock = clock
         self._audit = audit
         self._passkeys = passkeys
         self._challenges = challenges
+        self._step_up = step_up
 
     def offer(self, caller: Caller) -> PasskeyOffer:
         """Raises RateLimited, StateConflict."""
@@ -49,9 +57,13 @@ class PasskeyEnrolment:
             return PasskeyOffer(self._passkeys.creation(db, user, challenge.token_hash), awaited.token_2fa)
 
     def add(self, caller: Caller, token: str, name: str, given: Assertion) -> None:
-        """From then on a sign-in asks for a second factor. Raises Invalid, RateLimited, StateConflict."""
+        """From then on a sign-in asks for a second factor. A session alone adds none: its person has proven
+        the factor lately. Raises Invalid, RateLimited, StateConflict.
+        """
         with self._store.write() as db:
             require_session(db, caller)
+            if not self._step_up.is_fresh(db, caller):
+                raise StateConflict("Show first that it is you, and add the passkey then.")
             challenge = self._challenges.find(db, token, session_id=caller.session_id)
             if challenge is None:
                 raise Invalid("The request for a passkey has expired: try it again.")

@@ -1,7 +1,7 @@
 """Sessions: access tokens, families of refresh tokens, and who a token speaks for."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
@@ -76,13 +76,13 @@ class Sessions:
             raise TokenExpired("The access token has expired.")
         return Caller(user_id=user_id, session_id=own_id, name=email, trace_id=trace_id)
 
-    def refresh(self, sid: str, token: str, trace_id: str) -> Tokens:
-        """The next tokens of the family. Raises Unauthenticated; the use of a copied token ends the family
-        first (P40).
+    def refresh(self, sid: str, token: str, trace_id: str, idle: timedelta = REFRESH_LIFETIME) -> Tokens:
+        """The next tokens of the family. Raises Unauthenticated, also where it was left alone for longer than
+        ``idle``; the use of a copied token ends the family first (P40).
         """
         with self._store.write() as db:
             found = _refresh_token(db, sid, token)
-            if found is None or not self._is_live(*found):
+            if found is None or not self._is_live(*found, idle):
                 raise Unauthenticated(_ENDED)
             row, session = found
             verdict = judge(
@@ -134,8 +134,9 @@ class Sessions:
         )
         return list(db.scalars(query))
 
-    def _is_live(self, row: RefreshToken, session: SignInSession) -> bool:
-        return session.revoked_at is None and row.expires_at > self._clock()
+    def _is_live(self, row: RefreshToken, session: SignInSession, idle: timedelta) -> bool:
+        now = self._clock()
+        return session.revoked_at is None and row.expires_at > now and session.last_used_at > now - idle
 
     def _rotate(self, db: Session, row: RefreshToken, session: SignInSession, verdict: Verdict) -> Tokens:
         now = self._clock()

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from custody.server.domain.errors import StateConflict
+from custody.server.service.sign_in.passkeys import Assertion
 from tests.support.authenticator import PRESENT, Authenticator
-from tests.support.console import Visitor
+from tests.support.console import SAME_SITE, Visitor
 from tests.support.platform import PASSWORD, open_world
 
 HOME = "/console/account"
@@ -93,9 +95,9 @@ def test_another_key_an_old_answer_and_a_copy_are_refused(world, key):
     # A copy of the key has not counted on.
     key.counter = 0
     person.send("/console/sign-in/code", assertion=key.get(options(person)), status=401)
-    for text in ("", "{", "[]", "{}", '{"response": 1}', "x" * 20_000):
+    for text in ("{", "[]", "{}", '{"response": 1}', "x" * 20_000):
         person = signing_in(world)
-        person.send("/console/sign-in/code", assertion=text or "null", status=401)
+        person.send("/console/sign-in/code", assertion=text, status=401)
 
 
 def test_the_answer_of_one_account_opens_no_other(world, key):
@@ -112,6 +114,44 @@ def test_a_passkey_is_taken_once(world, key):
     person.send(f"{HOME}/passkeys", name="Again")
     person.send(f"{HOME}/passkeys/made", made=key.create(options(person)), status=422)
     assert "This passkey is known already." in person.words
+
+
+def test_a_session_alone_adds_none(world, key):
+    """The challenge of a proof that is asked for is not one for a new passkey."""
+    person = with_passkey(world, key)
+    world.clock.advance(minutes=11)
+    person.open(HOME).send(f"{HOME}/passkeys", name="Evil")
+    token = hidden(person, f"{HOME}/passkeys", "step_token")
+    planted = Authenticator(URL, "localhost", credential_id=b"of a thief").create(options(person))
+    sent = dict(person.open(HOME).form(f"{HOME}/passkeys").fields) | {"name": "Evil", "made": planted}
+    answer = person.http.post(f"{HOME}/passkeys/made", data=sent | {"token": token}, headers=SAME_SITE)
+    assert "Confirm that it is you" in answer.text
+    services = world.platform.services
+    caller = services.sessions.authenticate(*_access(person))
+    with pytest.raises(StateConflict, match="Show first that it is you"):
+        services.account.passkey_enrolment.add(caller, token, "Evil", Assertion(planted))
+
+
+def _access(person: Visitor) -> tuple[str, str]:
+    (cookie,) = [value for name, value in person.http.cookies.items() if name.endswith("custody-session")]
+    return cookie.split(".")[0], "trace"
+
+
+def test_a_counter_that_fell_to_nothing_is_a_copys(world, key):
+    with_passkey(world, key)
+    person = signing_in(world)
+    person.send("/console/sign-in/code", assertion=key.get(options(person)))
+    key.counter = -1
+    person = signing_in(world)
+    person.send("/console/sign-in/code", assertion=key.get(options(person)), status=401)
+
+
+def test_a_deep_answer_is_a_try_that_counts(world, key):
+    with_passkey(world, key)
+    person = signing_in(world)
+    for _ in range(5):
+        person.send("/console/sign-in/code", assertion="[" * 16_000, status=401)
+    person.send("/console/sign-in/code", assertion=key.get(options(person)), status=401)
 
 
 @pytest.mark.parametrize("url", [None, "https://192.0.2.1"])

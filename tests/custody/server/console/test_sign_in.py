@@ -57,8 +57,39 @@ def test_an_expired_access_is_renewed_and_an_idle_browser_signs_in_again(desk, b
     person = browse("admin")
     desk.world.clock.advance(minutes=16)
     assert person.open("/console/").url == "/console/"
-    desk.world.clock.advance(days=31)
+    desk.world.clock.advance(hours=13)
     assert person.open("/console/").url == "/console/sign-in"
+
+
+def test_two_tabs_renew_at_once_and_stay_signed_in(desk, browse):
+    one = browse("admin")
+    desk.world.clock.advance(minutes=16)
+    before = dict(one.http.cookies)
+    assert one.open("/console/").url == "/console/"
+    # The other tab asked with what the browser held a moment ago.
+    one.http.cookies.clear()
+    one.http.cookies.update(before)
+    assert one.open("/console/account").url == "/console/account"
+
+
+def test_what_was_renewed_is_kept_with_an_error_page(desk, browse):
+    person = browse("admin")
+    desk.world.clock.advance(minutes=16)
+    person.open("/console/w/999/", 404)
+    desk.world.clock.advance(minutes=16)
+    assert person.open("/console/").url == "/console/"
+
+
+def test_a_link_of_another_site_ends_no_session(desk, browse):
+    """The browser keeps the cookie back (SameSite=Strict): nobody is signed in, and nobody signed out."""
+    person = browse("admin")
+    with asgi_client(desk.world.platform.asgi) as without:
+        answer = without.get("/console/")
+    assert (answer.headers["location"], answer.headers.get("set-cookie")) == (
+        "/console/sign-in?next=/console/",
+        None,
+    )
+    assert person.open("/console/").url == "/console/"
 
 
 def test_a_reset_token_comes_behind_the_hash_and_changes_the_password(desk, stranger):

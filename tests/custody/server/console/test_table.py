@@ -66,7 +66,7 @@ def test_a_proof_counts_for_ten_minutes(desk, deed, browse):
     desk.world.clock.advance(minutes=11)
     person.open("/console/account").send(FORM, first_name="Cleo")
     assert "step_password" in person.html
-    person.send(FORM, status=200)
+    person.send(FORM, status=422)
     assert deed.done == ["Ada", "Bea"]
 
 
@@ -86,6 +86,19 @@ def test_a_mailed_code_proves_and_signs_nobody_in(desk, deed, browse):
         assert len(desk.world.mail.sent) == sent
         person.send(FORM, step_code=code)
     assert deed.done == ["Ada"]
+
+
+def test_no_page_holds_a_password_and_the_second_factor_takes_a_proof(desk, browse):
+    ok(desk.admin.post("/auth/two-factor", {"method": "email", "password": PASSWORD}))
+    with asgi_client(desk.world.platform.asgi) as http:
+        person = Visitor(http).sign_in("admin@example.org")
+        person.send("/console/sign-in/code", otp=desk.world.mail.newest_code())
+        change = "/console/account/second-factor"
+        person.open("/console/account").send(change, method="none", password=PASSWORD)
+        assert PASSWORD not in person.html
+        assert "to confirm a change on the console" in desk.world.mail.sent[-1].text
+        person.send(change, password=PASSWORD, step_code=desk.world.mail.newest_code())
+        assert "What signing in asks for is changed." in person.words
 
 
 def test_back_keeps_what_was_typed_and_acts_on_nothing(deed, browse):

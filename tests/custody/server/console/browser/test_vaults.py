@@ -108,7 +108,7 @@ def test_a_token_from_its_form_to_a_transfer(window):
     window.judge(page, "token-pending")
     (waiting,) = ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id, status="PENDING"))
     tokens.finish(waiting["psbt_id"])
-    (record,) = ok(desk.admin.get("/api/v1/contracts", workspace_id=desk.workspace_id))
+    (record,) = ok(desk.admin.get("/api/v1/workspace-contracts", workspace_id=desk.workspace_id))
     expect(page.get_by_text("It is not started yet")).to_be_visible()
     tokens.done(record["contract_uid"], "init")
     page.get_by_role("link", name="Transfer").click()

@@ -65,9 +65,11 @@ def test_the_list_of_a_vault_has_no_bytes(tokens):
 
 def test_the_list_of_a_workspace_comes_in_pages(tokens):
     first, second = tokens.create(), tokens.create(ticker="SILVER")
-    assert [one["contract_uid"] for one in tokens.read("contracts")] == [first.uid, second.uid]
-    assert [one["contract_uid"] for one in tokens.read("contracts", limit=1)] == [first.uid]
-    assert [one["contract_uid"] for one in tokens.read("contracts", after=first.uid)] == [second.uid]
+    assert [one["contract_uid"] for one in tokens.read("workspace-contracts")] == [first.uid, second.uid]
+    assert [one["contract_uid"] for one in tokens.read("workspace-contracts", limit=1)] == [first.uid]
+    assert [one["contract_uid"] for one in tokens.read("workspace-contracts", after=first.uid)] == [
+        second.uid
+    ]
 
 
 def test_a_record_tells_what_the_token_is_by_now(tokens):

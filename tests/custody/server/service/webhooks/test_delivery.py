@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from custody.client.webhooks import NotGenuine, verify
 from custody.server.domain.retries import AFTER_A_HANG
+from custody.server.service.mail.jobs import plain
 from custody.server.service.secrets import Purpose
 from custody.server.service.webhooks.delivery import (
     BURST_SECONDS,
@@ -118,7 +119,7 @@ def test_a_receiver_that_fails_for_days_is_told_nothing_more(hooked: Hooked) -> 
     assert hooked.world.audit_actions(f"workspace:{hooked.workspace_id}")[-1] == "WEBHOOK_DISABLED"
     hooked.world.deliver_mail()
     mail = hooked.world.mail.sent[-1]
-    assert (mail.to, "was disabled" in mail.subject, HOST in mail.text) == (ADMIN, True, True)
+    assert (mail.to, "was disabled" in mail.subject, plain(HOST) in mail.text) == (ADMIN, True, True)
     refused(hooked.own("test-webhook"), 409, "STATE_CONFLICT")
     hooked.receiver.answer = TAKEN
     assert ok(hooked.own("update-webhook", enabled=True))["failing_since"] is None
