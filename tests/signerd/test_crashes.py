@@ -43,8 +43,8 @@ REQUESTS = {
     "contract-calls",
 }
 ASKED = {"sign", "sign_text", "enrol", "show_address"}
-# The first answer is lost and the next try is turned down: no kill comes after an accepted one there. And no story
-# looks at a vault's movements, which are read when a person asks and change nothing.
+# The first answer is lost and the next try is turned down: no kill comes after an accepted one there. And no
+# story looks at a vault's movements, which are read when a person asks and change nothing.
 UNREACHED = {"platform:after:register_key", "platform:before:movements", "platform:after:movements"}
 
 
