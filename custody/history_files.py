@@ -1,5 +1,6 @@
-"""A vault's movements and coins as rows of a file for a spreadsheet (`custody.spreadsheets`)."""
+"""A vault's movements, coins and tokens as rows of a file for a spreadsheet (`custody.spreadsheets`)."""
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -7,6 +8,7 @@ from custody.spreadsheets import neutralise
 from custody.text import SATS_PER_BTC
 
 if TYPE_CHECKING:
+    from custody.schemas.asset_tokens import TokenMovement
     from custody.schemas.history import FiatValue, VaultCoin, VaultMovement
 
 MOVEMENT_COLUMNS: Final = (
@@ -17,6 +19,12 @@ MOVEMENT_COLUMNS: Final = (
 COIN_COLUMNS: Final = (
     "state", "amount (sats)", "amount (BTC)", "address", "change", "height", "first seen (UTC)", "proposal",
     "txid", "output",
+)  # fmt: skip
+# Of a token: as large as its supply may be.
+_FIGURE: Final = re.compile(r"-?[0-9]{1,100}(\.[0-9]{1,100})?")
+TOKEN_COLUMNS: Final = (
+    "time (UTC)", "call", "ticker", "token", "amount", "holding", "amount (raw)", "holding (raw)", "decimals",
+    "contract", "txid", "height",
 )  # fmt: skip
 
 
@@ -66,6 +74,25 @@ def coin_cells(one: "VaultCoin") -> tuple[str, ...]:
         neutralise(one.txid),
         str(one.vout),
     )
+
+
+def token_cells(one: "TokenMovement") -> tuple[str, ...]:
+    return (
+        _time(one.at),
+        neutralise(one.function),
+        neutralise(one.ticker),
+        neutralise(one.name),
+        *(_figure(each) for each in (one.amount, one.holding, one.amount_raw, one.holding_raw)),
+        str(one.decimals),
+        neutralise(one.contract_address),
+        neutralise(one.txid),
+        str(one.height),
+    )
+
+
+def _figure(text: str) -> str:
+    """A number as it is, with its minus; whatever else stands in its place is words."""
+    return text if _FIGURE.fullmatch(text) else neutralise(text)
 
 
 def btc(sats: int) -> str:

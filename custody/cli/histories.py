@@ -1,5 +1,5 @@
-"""``custody vault history`` and ``custody vault coins``: what happened to a vault, what is in it, and both as
-files for a spreadsheet.
+"""``custody vault history``, ``coins`` and ``tokens``: what happened to a vault, what is in it, and what it
+received and gave of tokens; each as a file for a spreadsheet, too.
 """
 
 import os
@@ -15,16 +15,25 @@ from custody.cli.common import fail, json_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import place_of, workspace_option
 from custody.cli.vaults import vault_of
-from custody.history_files import COIN_COLUMNS, MOVEMENT_COLUMNS, btc, coin_cells, movement_cells
+from custody.history_files import (
+    COIN_COLUMNS,
+    MOVEMENT_COLUMNS,
+    TOKEN_COLUMNS,
+    btc,
+    coin_cells,
+    movement_cells,
+    token_cells,
+)
 from custody.private_files import PRIVATE_FILE
 from custody.spreadsheets import csv_lines
 from custody.terminal import Exit, answer, say, table
 
 if TYPE_CHECKING:
     from custody.client import Client
+    from custody.schemas.asset_tokens import TokenHistory, TokenMovement
     from custody.schemas.history import VaultCoin, VaultCoins, VaultHistory, VaultMovement
 
-PageT = TypeVar("PageT", "VaultHistory", "VaultCoins")
+PageT = TypeVar("PageT", "VaultHistory", "VaultCoins", "TokenHistory")
 # As `custody.schemas.history` has them, without loading it; a test compares them.
 KINDS: Final = ("deposit", "forward", "payment", "consolidation", "token", "outside")
 STATES: Final = ("spendable", "reserved", "unconfirmed", "immature")
@@ -128,6 +137,41 @@ def coins_command(
         say("No coins.")
 
 
+@click.command("tokens")
+@pass_desk
+@click.argument("given", metavar="VAULT")
+@click.option("--contract", "contract_uid", type=click.IntRange(1), help="Of the token of this number alone.")
+@lines_option
+@csv_option
+@workspace_option
+@json_option
+def tokens_command(
+    desk: Desk,
+    /,
+    given: str,
+    contract_uid: int | None,
+    count: int,
+    file: Path | None,
+    workspace: str | None,
+    as_json: bool,
+) -> None:
+    """Show what a vault received and gave of tokens, the newest first, with what it held after each."""
+    sought = {"contract_uid": contract_uid}
+    with desk.client() as client:
+        place = _place(client, workspace, given)
+        if file is not None:
+            oldest = _token_movements(client, place, sought | {"order": "oldest"})
+            _write(file, TOKEN_COLUMNS, map(token_cells, oldest), as_json=as_json)
+            return
+        found = _first(count, _token_movements(client, place, sought))
+    if as_json:
+        answer(found)
+    elif found:
+        table(("WHEN", "CALL", "AMOUNT", "HELD", "TOKEN"), [_token_row(one) for one in found])
+    else:
+        say("No movements of tokens.")
+
+
 def _place(client: "Client", workspace: str | None, given: str) -> tuple[int, str]:
     """The ids of the workspace and of the vault. Raises Stop."""
     workspace_id = place_of(client, workspace).workspace_id
@@ -140,6 +184,12 @@ def _movements(client: "Client", place: tuple[int, str], sought: dict[str, Any])
 
 def _coins(client: "Client", place: tuple[int, str], sought: dict[str, Any]) -> "Iterator[VaultCoin]":
     return (one for page in _pages(client.vault_coins, place, sought) for one in page.coins)
+
+
+def _token_movements(
+    client: "Client", place: tuple[int, str], sought: dict[str, Any]
+) -> "Iterator[TokenMovement]":
+    return (one for page in _pages(client.token_history, place, sought) for one in page.movements)
 
 
 def _pages(read: "Callable[..., PageT]", place: tuple[int, str], sought: dict[str, Any]) -> "Iterator[PageT]":
@@ -196,3 +246,13 @@ def _movement_row(one: "VaultMovement") -> tuple[str, ...]:
 
 def _coin_row(one: "VaultCoin") -> tuple[str, ...]:
     return one.state, f"{btc(one.amount_sats)} BTC", (one.psbt_id or "-")[:8], f"{one.txid}:{one.vout}"
+
+
+def _token_row(one: "TokenMovement") -> tuple[str, ...]:
+    return (
+        f"{one.at:%Y-%m-%d %H:%M}",
+        one.function,
+        f"{one.amount} {one.ticker}",
+        one.holding,
+        f"{one.name} ({one.contract_uid})",
+    )

@@ -91,6 +91,7 @@ vaults.vault.add_command(freezing.freeze_command)
 vaults.vault.add_command(freezing.unfreeze_command)
 vaults.vault.add_command(histories.history_command)
 vaults.vault.add_command(histories.coins_command)
+vaults.vault.add_command(histories.tokens_command)
 for command in (
     sign_in.login_command,
     sign_in.logout_command,

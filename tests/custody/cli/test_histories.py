@@ -1,4 +1,4 @@
-"""``custody vault history`` and ``custody vault coins``: what they show, and the files that they write."""
+"""``custody vault history``, ``coins`` and ``tokens``: what they show, and the files that they write."""
 
 import csv
 import json
@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from custody.cli import histories
 from custody.cli.histories import KINDS, STATES
-from custody.history_files import COIN_COLUMNS, MOVEMENT_COLUMNS, movement_cells
+from custody.history_files import COIN_COLUMNS, MOVEMENT_COLUMNS, TOKEN_COLUMNS, movement_cells, token_cells
+from custody.schemas.asset_tokens import TokenMovement
 from custody.schemas.history import CoinState, MovementKind, MovementOutput, VaultMovement
 from custody.spreadsheets import NEUTRALISED, csv_lines
 from custody.terminal import Exit
 from tests.support.custody import SHOP, ok
+from tests.support.token_desk import BOB, TokenDesk
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20) | st.sampled_from(
@@ -79,6 +81,38 @@ def test_history_and_coins_at_the_terminal_and_as_files(service, desk, tmp_path,
     assert sum(int(row[1]) for row in rows) == listed[0]["balance_sats"]
     assert "No coins." in service("vault", "coins", "Treasury", "--state", "immature").stdout
     assert "No movements." in service("vault", "history", "Treasury", "--to", "2001-01-01").stdout
+
+
+def test_tokens_at_the_terminal_and_as_a_file(service, desk, tmp_path):
+    tokens = TokenDesk(desk)
+    tokens.fund(200_000, 200_000)
+    assert "No movements of tokens." in service("vault", "tokens", "Treasury").stdout
+    uid = tokens.started()
+    tokens.done(uid, "transfer", BOB, 5)
+    shown = service("vault", "tokens", "Treasury").stdout.splitlines()
+    assert [line.split()[2] for line in shown[1:]] == ["transfer", "init"]
+    (newest, first) = json.loads(service("vault", "tokens", "Treasury", "--json").stdout)
+    file = tmp_path / "tokens.csv"
+    done = service("vault", "tokens", "Treasury", "--contract", str(uid), "--csv", str(file), "--json")
+    assert json.loads(done.stdout) == {"file": str(file), "rows": 2}
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [(row["call"], row["amount"], row["holding"]) for row in rows] == [
+        (one["function"], one["amount"], one["holding"]) for one in (first, newest)
+    ]
+    assert rows[-1]["amount (raw)"].startswith("-")
+
+
+@given(TEXT, TEXT, st.sampled_from(["=1", "-1-1", "+5", "1e5", "@x"]))
+def test_p63_no_cell_of_a_tokens_words_is_a_formula(ticker, name, amount):
+    figures = {"amount": amount, "amount_raw": "-5", "holding": "1.50", "holding_raw": "150", "decimals": 2}
+    where = {"txid": "0" * 64, "function": "transfer", "contract_uid": 1, "contract_address": "c"}
+    when = {"height": 9, "at": NOON, "confirmations": 1}
+    one = TokenMovement.model_validate(where | when | figures | {"ticker": ticker, "name": name})
+    cells = dict(zip(TOKEN_COLUMNS, token_cells(one), strict=True))
+    for column in ("ticker", "token", "amount"):
+        assert not cells[column].startswith(tuple(set(NEUTRALISED) - {"'"}))
+    assert (cells["amount (raw)"], cells["holding"]) == ("-5", "1.50")
 
 
 def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(service, tmp_path):
