@@ -8,6 +8,9 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The ``custody`` program."""
+    from custody.interpreter import require_supported
+
+    require_supported("custody")
     try:
         from custody.cli.program import program
 

@@ -7,6 +7,9 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """The ``signerd`` program."""
+    from custody.interpreter import require_supported
+
+    require_supported("signerd")
     from signerd.cli.program import program
 
     program()

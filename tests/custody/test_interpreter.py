@@ -1,0 +1,25 @@
+"""Which interpreters the programs run on: another one is told in a sentence, before anything is loaded."""
+
+import subprocess
+import sys
+
+import pytest
+
+from custody.interpreter import require_supported
+
+AS_IF_NEWER = "import sys; sys.version_info = (3, 14, 0, 'final', 0); sys.argv = ['it', '--version']; "
+
+
+@pytest.mark.parametrize("version", [(3, 11), (3, 12), (3, 13)])
+def test_what_is_supported_is_let_through(version):
+    require_supported("signerd", version)
+
+
+@pytest.mark.parametrize("package", ["signerd.cli", "signerd.hwi", "custody.cli"])
+def test_each_program_says_it_before_it_loads_what_is_missing(package):
+    code = f"{AS_IF_NEWER}sys.modules['coincurve'] = None; from {package} import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    (sentence,) = done.stderr.splitlines()
+    assert "runs on Python 3.11 to 3.13, and this is 3.14:" in sentence
+    assert "uv tool install --python 3.13" in sentence
