@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from custody.schemas.address_book import WhitelistAddress
 from custody.server.console.addresses import COLUMNS, entries
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.visit import Visit, WaitsForSecondPerson
-from custody.server.domain.address_book import canonical_address, name_key
+from custody.server.domain.address_book import canonical_address, name_key, require_name
 from custody.server.domain.errors import CustodyError, Invalid, RateLimited, SecondPersonNeeded
 from multisig import Network
 
@@ -83,6 +83,7 @@ def _line(
 ) -> Line:
     try:
         address = _canonical(address, visit.here.entry.workspace_info.net)
+        require_name(name)
     except CustodyError as error:
         return Line(number, name, address, "refused", why=error.detail)
     if not name:
@@ -122,13 +123,20 @@ def review_import(visit: Visit) -> Review:
         ("Refused", counts["refused"]),
         ("lines", lines),
     )
-    return Review("Import these addresses?", facts, "Import", template="addresses/import_review.html")
+    return Review(
+        "Import these addresses?", facts, "Import", template="addresses/import_review.html",
+        pinned=(shown_mark(*lines),),
+    )  # fmt: skip
 
 
 def import_lines(visit: Visit) -> Response:
-    """One call for each row. What was done before one was refused stays."""
+    """One call for each row. What was done before one was refused stays. Raises StateConflict where the rows
+    would do something else than what was shown.
+    """
+    lines = read_lines(visit)
+    require_as_shown(visit, *lines)
     done: list[tuple[Line, str]] = []
-    for line in read_lines(visit):
+    for line in lines:
         if line.does in {"nothing", "refused"}:
             done.append((line, line.why))
             continue

@@ -5,7 +5,6 @@ The review pins the coins and the rate that it showed: what is made is what was 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any, Final, get_args
 
 from starlette.responses import Response
@@ -20,11 +19,12 @@ from custody.schemas.vaults import Vault
 from custody.server.console.money import Money, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of, vault_of
 from custody.server.console.roles import sats_of
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.visit import Visit
+from custody.server.domain.address_book import typed_address
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
 from custody.server.domain.intent import parse_recipient
-from multisig import MultisigError, Network, decode_address, parse_btc
+from multisig import MultisigError, parse_btc
 
 # Of the address book, offered while a person types. All of its names are understood.
 OFFERED: Final = 200
@@ -51,12 +51,11 @@ class Pays:
 
 @dataclass(frozen=True)
 class MoneyReview(Review):
-    """``pinned``: what the confirmation sends back of what was shown."""
+    """``money``: where it goes. ``left``: of the limits, after it."""
 
     money: Money | None = None
     taken_from: str = ""
     left: Sequence[tuple[str, int]] = ()
-    pinned: Sequence[tuple[str, str]] = ()
     amounts: Sequence[tuple[str, int]] = ()
     template: str = field(default="proposals/review.html")
 
@@ -134,9 +133,8 @@ def _book(visit: Visit) -> list[WhitelistAddress]:
 def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
     """The body of `create-psbt`. Raises Invalid beside the field."""
     form, rows = visit.form, typed_rows(visit)
-    network = Network(vault.chain)
     names = {entry.name.casefold(): entry.address for entry in _book(visit)}
-    recipients = [_recipient(row.recipient, network, names) for row in rows]
+    recipients = [_recipient(row.recipient, names) for row in rows]
     body: dict[str, Any] = {
         "workspace_id": visit.here.id,
         "wallet_id": vault.id,
@@ -156,13 +154,9 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
     return body
 
 
-def _recipient(text: str, network: Network, names: Mapping[str, str]) -> str:
-    """An address stays one: a name that looks like it leads nowhere else."""
-    try:
-        decode_address(text, network)
-    except MultisigError:
-        return names.get(text.casefold(), text)
-    return text
+def _recipient(text: str, names: Mapping[str, str]) -> str:
+    """An address or a link stays one, whatever bears it as a name."""
+    return typed_address(text) or names.get(text.casefold(), text)
 
 
 def _sats(visit: Visit, number: int, row: Pays) -> int:
@@ -224,7 +218,8 @@ def review(visit: Visit) -> Review:
     shown: PsbtPreview = beside(lambda: visit.post("preview-psbt", **with_fields))
     pinned = [("shown_coin", coin) for coin in shown.coins]
     amounts = "" if with_fields["amounts_sats"] is None else str(with_fields["amounts_sats"][0])
-    pinned += [("shown_rate", shown.asked_fee_rate), ("shown_most", amounts), ("shown", _mark(with_fields))]
+    pinned += [("shown_rate", shown.asked_fee_rate), ("shown_most", amounts)]
+    pinned.append(shown_mark(*_looked_at(with_fields)))
     return MoneyReview(
         "Review the payment",
         (("Description", with_fields["description"] or "none"),),
@@ -254,18 +249,16 @@ def left_of(shown: PsbtPreview, vault: Vault) -> Sequence[tuple[str, int]]:
     )
 
 
-def _mark(body: Mapping[str, Any]) -> str:
-    """What the person looked at, beside coins and rate: a name of the address book may lead elsewhere."""
-    looked_at = [body[name] for name in ("wallet_id", "recipients", "description", "op_return")]
-    return sha256(repr([*looked_at, body["amounts_sats"]]).encode()).hexdigest()
+def _looked_at(body: Mapping[str, Any]) -> list[Any]:
+    """Beside coins and rate: a name of the address book may lead elsewhere."""
+    return [body[name] for name in ("wallet_id", "recipients", "description", "op_return", "amounts_sats")]
 
 
 def make(visit: Visit) -> Response:
     form = visit.form
     vault = vault_of(visit, form.one("wallet"))
     body = asked(visit, vault)
-    if _mark(body) != form.one("shown"):
-        raise StateConflict("What you typed leads to something else by now. Look at it again.")
+    require_as_shown(visit, *_looked_at(body))
     del body["priority" if "priority" in body else "fee_rate"]
     pinned = {"coins": list(form.every("shown_coin")), "fee_rate": form.one("shown_rate")}
     made = beside(lambda: visit.post("create-psbt", **{**body, **pinned}), is_stale=True)

@@ -10,7 +10,7 @@ from custody.schemas.proposals import Proposal, PsbtPreview
 from custody.server.console.money import money_of
 from custody.server.console.proposals import labels_of, proposal_of, vault_of
 from custody.server.console.proposing import MoneyReview, left_of
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import CustodyError
 
@@ -86,9 +86,7 @@ def review(visit: Visit) -> Review:
     proposal, (_, change) = proposal_of(visit), _change(visit)
     if visit.form.ticked("confirmed"):
         return Review(change.title, (), change.action)
-    shown: PsbtPreview = visit.post(
-        "preview-psbt", **_body(visit, proposal, change), fee_rate=visit.form.one("fee_rate").strip()
-    )
+    shown: PsbtPreview = visit.post("preview-psbt", **_asked(visit, proposal, change))
     vault = vault_of(visit, proposal.vault_id)
     return MoneyReview(
         change.title,
@@ -102,14 +100,24 @@ def review(visit: Visit) -> Review:
             ("Leaves the vault, fee included", shown.movement_sats),
         ),
         left=left_of(shown, vault),
+        pinned=(shown_mark(*_looked_at(shown)),),
     )
+
+
+def _asked(visit: Visit, proposal: Proposal, change: Change) -> dict[str, Any]:
+    return {**_body(visit, proposal, change), "fee_rate": visit.form.one("fee_rate").strip()}
+
+
+def _looked_at(shown: PsbtPreview) -> list[Any]:
+    """The API takes no coins for another version. Not the txid: each block changes the lock time."""
+    return [sorted(shown.coins), shown.recipients, shown.amounts_sats, shown.change_sats, shown.fee_sats]
 
 
 def make(visit: Visit) -> Response:
     proposal, (_, change) = proposal_of(visit), _change(visit)
-    made = visit.post(
-        "create-psbt", **_body(visit, proposal, change), fee_rate=visit.form.one("fee_rate").strip()
-    )
+    asked = _asked(visit, proposal, change)
+    require_as_shown(visit, *_looked_at(visit.post("preview-psbt", **asked)))
+    made = visit.post("create-psbt", **asked)
     return visit.go(f"{visit.here.path}/proposals/{made.psbt_id}", change.done)
 
 

@@ -5,6 +5,7 @@ back before it acts, the second factor, and where an error is told.
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from http import HTTPStatus
 from typing import Final, Literal
 
@@ -22,6 +23,7 @@ from custody.server.domain.errors import (
     Invalid,
     NotFound,
     SecondPersonNeeded,
+    StateConflict,
     TokenExpired,
     Unauthenticated,
 )
@@ -56,7 +58,8 @@ FRAME_FIELDS: Final = frozenset(
 @dataclass(frozen=True)
 class Review:
     """What is shown back before a form acts. ``facts``: names and values; a template's filters draw amounts
-    and addresses. ``warning``: what a person should know before.
+    and addresses. ``warning``: what a person should know before. ``pinned``: what the confirmation sends back
+    of what was shown.
     """
 
     title: str
@@ -64,6 +67,19 @@ class Review:
     action: str
     warning: str = ""
     template: str = "confirm.html"
+    pinned: Sequence[tuple[str, str]] = ()
+
+
+def shown_mark(*shown: object) -> tuple[str, str]:
+    """Pins what a review showed: `require_as_shown` compares it with what would be done by then."""
+    return "shown", sha256(repr(shown).encode()).hexdigest()
+
+
+def require_as_shown(visit: Visit, *now: object) -> None:
+    """Raises StateConflict."""
+    name, mark = shown_mark(*now)
+    if visit.form.one(name) != mark:
+        raise StateConflict("What you looked at leads to something else by now. Look at it again.")
 
 
 Page = Callable[[Visit], Response]
@@ -183,7 +199,8 @@ def _shown_back(visit: Visit, review: Review, asked: Asked | None) -> Response:
     typed again.
     """
     form = visit.form
-    names = [name for name in form.values if name not in FRAME_FIELDS]
+    anew = FRAME_FIELDS | {name for name, _ in review.pinned}
+    names = [name for name in form.values if name not in anew]
     kept = [(name, value) for name in names if name not in SECRETS for value in form.every(name)]
     typed_again = [name for name in names if name in SECRETS]
     return visit.page(review.template, review=review, kept=kept, asked=asked, typed_again=typed_again)

@@ -17,12 +17,13 @@ from custody.schemas.asset_tokens import (
     WorkspaceWhitelist,
 )
 from custody.schemas.vaults import Vault
-from custody.server.console.table import Review, Row
+from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.token_picture import draw_states
 from custody.server.console.typed import raw_units, whole
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id
 from custody.server.console.visit import Visit
 from custody.server.console.words import token_units
+from custody.server.domain.address_book import typed_address
 from custody.server.domain.errors import Invalid
 from multisig.tokens import MAX_DECIMALS, Function
 
@@ -173,7 +174,7 @@ def new_token(visit: Visit) -> Response:
     return visit.page("tokens/new.html", here="tokens", vaults=vaults, chosen=chosen)
 
 
-def _typed(visit: Visit) -> dict[str, Any]:
+def _typed(visit: Visit, listed: list[WhitelistAddress]) -> dict[str, Any]:
     """What was typed of a token, as the API takes it. Raises Invalid."""
     form, decimals = visit.form, whole(visit, "decimals_num")
     if decimals > MAX_DECIMALS:
@@ -187,25 +188,33 @@ def _typed(visit: Visit) -> dict[str, Any]:
         "max_supply": str(raw_units(form.one("max_supply"), decimals, "max_supply")),
         "whitelist_enabled": form.ticked("whitelist_enabled"),
         "vault_id": form.one("vault_id"),
-        "white_list_ids": [entry.uid for entry in _listed(visit)],
+        "white_list_ids": [entry.uid for entry in listed],
     }
 
 
 def _listed(visit: Visit) -> list[WhitelistAddress]:
-    """Who is listed from the start: a name or an address of the address book in each line. Raises Invalid."""
+    """Who is listed from the start: a name or an address of the address book in each line. An address stays
+    one, whatever bears it as a name. Raises Invalid.
+    """
     lines = [line.strip() for line in visit.form.one("listed").splitlines() if line.strip()]
     if not lines:
         return []
     book: list[WhitelistAddress] = visit.get("get-whitelist-addresses", workspace_id=visit.here.id)
-    known = {entry.address: entry for entry in book} | {entry.name: entry for entry in book}
+    by_name = {entry.name: entry for entry in book}
+    by_address = {entry.address: entry for entry in book}
+    found: dict[int, WhitelistAddress] = {}
     for line in lines:
-        if line not in known:
+        address = typed_address(line)
+        entry = by_name.get(line) if address is None else by_address.get(address)
+        if entry is None:
             raise Invalid.at("/listed", f"The address book has no {line[:100]}: enter it there first.")
-    return list({known[line].uid: known[line] for line in lines}.values())
+        found[entry.uid] = entry
+    return list(found.values())
 
 
 def review_token(visit: Visit) -> Review:
-    typed, listed = _typed(visit), _listed(visit)
+    listed = _listed(visit)
+    typed = _typed(visit, listed)
     vault = vault_by_id(visit, typed["vault_id"])
     first, most = (
         token_units(typed[name], typed["decimals_num"]) if int(typed[name]) < 2**63 else "too much"
@@ -225,16 +234,24 @@ def review_token(visit: Visit) -> Review:
         ),
         "Propose the token",
         f"Nothing of this ever changes. {vault.m} signers of {vault.name} approve it on their devices.",
+        pinned=(shown_mark(*_addresses(listed)),),
     )
 
 
+def _addresses(listed: list[WhitelistAddress]) -> list[str]:
+    """What the review pins: a name of the address book may lead elsewhere by the confirmation."""
+    return [entry.address for entry in listed]
+
+
 def make_token(visit: Visit) -> Response:
+    listed = _listed(visit)
+    require_as_shown(visit, *_addresses(listed))
     made: CreateTokenResponse = visit.post(
         "create-token",
         workspace_id=visit.here.id,
         network=visit.here.entry.workspace_info.net,
         priority=priority(visit),
-        **_typed(visit),
+        **_typed(visit, listed),
     )
     return visit.go(
         path_of(visit, made.contract_uid), "The token is proposed. Its signers approve it on their devices."

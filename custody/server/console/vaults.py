@@ -170,8 +170,7 @@ def new_vault(visit: Visit) -> Response:
 
 def review_vault(visit: Visit) -> Review:
     form = visit.form
-    chosen = set(form.every("signers"))
-    names = [member_words(each) for each in _members(visit) if str(each.uuid) in chosen]
+    names = [member_words(each) for each in _signers(visit)]
     m, limit = whole(visit, "m"), form.one("transaction_limit")
     _require_signers(m, names)
     cycle = cycle_words(_period(visit), whole(visit, "cycle_day"))
@@ -187,6 +186,15 @@ def review_vault(visit: Visit) -> Review:
         "Policy, signers and name never change. Each signer compares the vault's code with the others and "
         "pins it before anybody pays to it.",
     )
+
+
+def _signers(visit: Visit) -> list[Member]:
+    """Who was chosen, for the review and for making it. Raises Invalid."""
+    members = {str(each.uuid): each for each in _members(visit)}
+    chosen = dict.fromkeys(visit.form.every("signers"))
+    if not chosen.keys() <= members.keys():
+        raise Invalid.at("/signers", "Choose the signers among the members of the workspace.")
+    return [members[each] for each in chosen]
 
 
 def _require_signers(m: int, names: Sequence[str]) -> None:
@@ -230,7 +238,7 @@ def make_vault(visit: Visit) -> Response:
         name=form.one("name"),
         network=visit.here.entry.workspace_info.net,
         m=whole(visit, "m"),
-        signers=[int(each) for each in form.every("signers") if each.isdecimal()],
+        signers=[each.uuid for each in _signers(visit)],
         **limit_fields(visit),
     )
     return visit.go(path_of(visit, made), " ".join(("The vault is made.", *(made.warnings or ()))))

@@ -13,6 +13,7 @@ from custody.server.domain.address_book import (
     BookIsFull,
     canonical_address,
     name_key,
+    require_name,
 )
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
@@ -48,7 +49,8 @@ class AddressBook:
     def add(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddWhitelistAddressRequest
     ) -> wire.WhitelistAddress:
-        """Raises WrongNetworkAddress, Invalid, AlreadyInBook, BookIsFull."""
+        """Raises WrongNetworkAddress, Invalid, NameReadsAsAddress, AlreadyInBook, BookIsFull."""
+        require_name(request.name)
         address = canonical_address(request.address, Network(access.chain))
         if (db.scalar(_of(access, func.count())) or 0) >= MAX_ENTRIES:
             raise BookIsFull(f"The address book holds {MAX_ENTRIES} entries, which is as many as it can.")
@@ -76,8 +78,9 @@ class AddressBook:
         access: WorkspaceAccess,
         request: wire.RenameWhitelistAddressRequest,
     ) -> wire.WhitelistAddress:
-        """Raises NotFound, AlreadyInBook."""
+        """Raises NotFound, NameReadsAsAddress, AlreadyInBook."""
         entry = _find(db, access, request.uid)
+        require_name(request.name)
         _require_free_name(db, access, request.name, besides=entry.id)
         entry.name, entry.name_key = request.name, name_key(request.name)
         self._record(db, caller, access, "ADDRESS_RENAMED", entry)

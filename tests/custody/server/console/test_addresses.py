@@ -66,6 +66,24 @@ def test_an_import_shows_each_row_first_and_then_acts_on_them(desk, browse, here
     assert person.facts["Unchanged"] == "2"
 
 
+def test_a_row_named_as_an_address_is_refused(browse, here):
+    person = browse("admin").open(f"{here}/import")
+    person.send(f"{here}/import", csv=f"{SHOP},{CAFE}\r\nbitcoin:{SHOP},{CAFE}")
+    assert [cells[3].partition(":")[0] for cells in person.rows] == ["refused", "refused"]
+
+
+def test_an_import_that_would_do_something_else_by_now_is_looked_at_again(desk, browse, here):
+    person = browse("admin").open(f"{here}/import").send(f"{here}/import", csv=f"Shop,{SHOP}")
+    add(desk, "Supplier", SHOP)
+    person.confirm(f"{here}/import", status=409)
+    assert "leads to something else by now" in person.words
+    assert book(desk) == {"Supplier": SHOP}
+    person.send(f"{here}/import")
+    assert "until now: Supplier" in person.words
+    person.confirm(f"{here}/import")
+    assert book(desk) == {"Shop": SHOP}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("", "no row"), ("a,b,c", "3 cells"), ('"a', "no CSV"), ("a,b\n" * 251, "251 rows")],

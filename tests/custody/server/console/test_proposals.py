@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.store.models import Proposal
+from custody.server.store.models import AddressBookEntry, Proposal
 from multisig import Network, Psbt, encode_address
 from tests.support.custody import CAFE, SHOP, ok
 from tests.support.profiles import grant
@@ -99,6 +99,22 @@ def test_the_address_book_is_understood_and_what_it_means_now_is_what_counts(des
     assert "Cafe Müller in the address book" in person.words
     person.confirm(f"{here}/new")
     assert newest(desk).recipients == [CAFE]
+
+
+@pytest.mark.parametrize("typed", [CAFE, f"bitcoin:{CAFE}", f"{CAFE[:4]} {CAFE[4:9]}  {CAFE[9:]}"])
+def test_an_address_is_never_looked_up_as_a_name(desk, browse, here, typed):
+    """Not even in a book from before such names were refused."""
+    thief = encode_address(foreign_script("thief"), Network.REGTEST)
+    named(desk, typed, thief)
+    looked_at(browse, here, recipient=typed).confirm(f"{here}/new")
+    assert newest(desk).recipients == [CAFE]
+
+
+def named(desk, name, address):
+    """As an earlier version let it be named."""
+    entry = {"workspace_id": desk.workspace_id, "created_by": 1, "created_at": desk.world.clock()}
+    with desk.world.platform.services.store.write() as db:
+        db.add(AddressBookEntry(name=name, name_key=name.lower(), address=address, **entry))
 
 
 def test_a_name_that_leads_elsewhere_meanwhile_is_looked_at_again(desk, browse, here):
@@ -217,6 +233,38 @@ def test_a_bump_shows_both_fees_and_a_child_pays_for_its_parent(desk, browse, he
     person.open(f"{here}/{parent}/accelerate").send(f"{here}/{parent}/accelerate", fee_rate="12")
     person.confirm(f"{here}/{parent}/accelerate")
     assert "The payment that pays for it is proposed." in person.words
+
+
+def test_a_take_back_that_would_pay_another_fee_by_now_is_looked_at_again(desk, browse, here):
+    psbt_id = made(desk.propose(400_000, fee_rate="2"))
+    path = f"{here}/{psbt_id}/take-back"
+    person = browse("admin").open(path).send(path, fee_rate="9")
+    person.confirm(path, status=409, fee_rate="90")
+    assert "leads to something else by now" in person.words
+    assert len(desk.rows(Proposal)) == 1
+    person.send(path, fee_rate="9").confirm(path)
+    assert len(desk.rows(Proposal)) == 2
+
+
+def test_another_version_that_would_take_another_coin_by_now_is_looked_at_again(desk, browse, here):
+    place = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    (coin,) = ok(desk.admin.get("/api/v1/vault-coins", **place, min_sats=700_000, max_sats=700_000))["coins"]
+    psbt_id = made(desk.propose(699_000, fee_rate="2", coins=[f"{coin['txid']}:{coin['vout']}"]))
+    path = f"{here}/{psbt_id}/bump"
+    person = browse("admin").open(path).send(path, fee_rate="9")
+    desk.deposit(5_000_000)
+    person.confirm(path, status=409)
+    assert "leads to something else by now" in person.words
+    assert len(desk.rows(Proposal)) == 1
+
+
+def test_a_child_that_would_pay_another_fee_by_now_is_looked_at_again(desk, browse, here):
+    parent = made(desk.propose(100_000, fee_rate="2"))
+    finished(desk, parent)
+    path = f"{here}/{parent}/accelerate"
+    person = browse("admin").open(path).send(path, fee_rate="12")
+    person.confirm(path, status=409, fee_rate="120")
+    assert len(desk.rows(Proposal)) == 1
 
 
 def test_a_cancel_tells_of_signatures_that_are_out_and_offers_a_way_back(desk, browse, here):

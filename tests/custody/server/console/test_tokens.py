@@ -4,8 +4,9 @@ import pytest
 
 from custody.schemas.asset_tokens import CallStatus
 from custody.server.console.token_picture import draw_states, steps
-from tests.support.custody import ok
-from tests.support.token_desk import BOB, TokenDesk
+from custody.server.store.models import AddressBookEntry, Contract
+from tests.support.custody import CAFE, SHOP, ok
+from tests.support.token_desk import BOB, EVE, TokenDesk
 
 PENDING, STALLED, BROADCASTING, CONFIRMED, FAILED = CallStatus
 
@@ -66,6 +67,37 @@ def test_a_token_is_made_started_and_called_in_words(desk, tokens, browse, path)
     assert f"Send 12.50 GOLD tokens of the vault's to {BOB}." in admin.words
     admin.open(call).send(call, amount="a few", address=BOB, status=422)
     assert "an amount of tokens" in admin.words
+
+
+def listed(desk, name, address):
+    body = {"workspace_id": desk.workspace_id, "name": name, "address": address}
+    return ok(desk.admin.post("/api/v1/add-whitelist-address", body))["uid"]
+
+
+def test_an_address_is_listed_as_itself_whatever_bears_it_as_a_name(desk, tokens, browse, path):
+    listed(desk, "Shop", SHOP)
+    listed(desk, "Fund", EVE)
+    with desk.world.platform.services.store.write() as db:
+        db.query(AddressBookEntry).filter_by(address=EVE).one().name = SHOP
+    admin = browse("admin").open(f"{path}/new")
+    admin.send(f"{path}/new", **TYPED, whitelist_enabled="yes", listed=f"{SHOP[:4]} {SHOP[4:]}")
+    assert admin.facts["Listed from the start: Shop"] == SHOP
+    assert EVE not in admin.words
+
+
+def test_a_listed_name_that_leads_elsewhere_meanwhile_is_looked_at_again(desk, tokens, browse, path):
+    uid = listed(desk, "Fund", SHOP)
+    admin = browse("admin").open(f"{path}/new")
+    admin.send(f"{path}/new", **TYPED, whitelist_enabled="yes", listed="Fund")
+    ok(desk.admin.post(
+        "/api/v1/remove-whitelist-address", {"workspace_id": desk.workspace_id, "uid": uid}
+    ))  # fmt: skip
+    listed(desk, "Fund", CAFE)
+    admin.confirm(f"{path}/new", status=409)
+    assert "leads to something else by now" in admin.words
+    assert desk.rows(Contract) == []
+    admin.send(f"{path}/new").confirm(f"{path}/new")
+    assert len(desk.rows(Contract)) == 1
 
 
 def test_what_the_rules_forbid_is_told_beside_the_form_that_keeps_what_was_typed(tokens, browse, path):

@@ -60,6 +60,9 @@ def test_a_vault_is_made_after_its_signers_were_shown_back(desk, admin):
     admin.send(path, m="3", repeated=signers, **typed, status=422)
     assert "3 signatures cannot be asked of 2 signers." in admin.words
     assert ("name", "Payroll") in admin.form(path).fields
+    hidden = (signers[0], ("signers", f"0{ids[1]}"))
+    admin.send(path, m="1", repeated=hidden, **typed, status=422)
+    assert "among the members" in admin.words, "the review would not show a signer whom making it takes"
     admin.send(path, m="1", repeated=signers, **typed)
     for words in ("1 of these 2 sign", "alice@example.org", "0.50000000 BTC", "each week from Monday"):
         assert words in admin.words

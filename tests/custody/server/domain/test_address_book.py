@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.domain.address_book import canonical_address, name_key
+from custody.server.domain.address_book import canonical_address, name_key, typed_address
 from custody.server.domain.errors import Invalid, WrongNetworkAddress
 from multisig import Network, encode_address
 from tests.support.wallets import foreign_script
@@ -35,6 +35,33 @@ def test_another_networks_address_is_told_apart(network: Network) -> None:
     """P28."""
     with pytest.raises(WrongNetworkAddress, match="another network"):
         canonical_address(str(encode_address(SCRIPT, network)), Network.REGTEST)
+
+
+@pytest.mark.parametrize("network", Network)
+def test_an_address_of_any_network_and_a_link_are_no_names(network: Network) -> None:
+    address = str(encode_address(SCRIPT, network))
+    grouped = " ".join(address[at : at + 4] for at in range(0, len(address), 4))
+    for text in (address, f" {address}\t", grouped, address[:9] + "\u200b\u00a0" + address[9:]):
+        assert typed_address(text) == address
+    for text in (address.upper(), address[:1].upper() + address[1:]):
+        assert typed_address(text) == text, "a name in this form would be found for what is no address"
+    for text in (f"bitcoin:{address}?amount=1", f"BITCOIN: {address}?amount=1", "bitcoin:shop"):
+        assert typed_address(text) == text.replace(" ", "")
+
+
+@pytest.mark.parametrize("text", [
+    "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", "2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc",
+    "bc1zw508d6qejxtdg4y5r3zarvaryvaxxpcs",
+])  # fmt: skip
+def test_old_and_future_addresses_are_no_names(text: str) -> None:
+    assert typed_address(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Shop", "bitcoin", "Bitcoin Ltd: Berlin", "bc1q", SHOP[:-1], SHOP + "q"]
+)
+def test_all_else_is_a_name(text: str) -> None:
+    assert typed_address(text) is None
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,20 @@ class TestNames:
             assert ok(change(alice, "rename", name=name))["name"] == name
             assert book(alice)[0]["name"] == name
 
+    def test_that_read_as_an_address_are_refused(self, alice: As) -> None:
+        """Who types that address would be led to another one by its name."""
+        add(alice)
+        other = address("cafe", Network.MAINNET)
+        for name in (other, other.upper(), f"{other[:4]} {other[4:]}", f"bitcoin:{other}", "BitCoin:Shop"):
+            for answer in (
+                add(alice, name=name, address=address("cafe")),
+                change(alice, "rename", name=name),
+            ):
+                problem = refused(answer, 422, "VALIDATION")
+                assert problem["errors"][0]["pointer"] == "/name"
+                assert "Choose a name in words" in problem["detail"]
+        assert [row["name"] for row in book(alice)] == ["Shop"]
+
     def test_stay_on_their_line(self, alice: As) -> None:
         for name in ("", "  ", "a\nb", "a\u202eb", "x" * 101):
             refused(add(alice, name=name), 422, "VALIDATION")
