@@ -7,6 +7,7 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_vali
 from typing_extensions import TypeAliasType
 
 from custody.schemas.common import (
+    ApiNetwork,
     Count,
     Int64,
     IntId,
@@ -88,10 +89,13 @@ class DeclineChangeRequest(ChangeRequest):
 
 
 class Change(Shape):
-    """``asked_by``, ``decided_by``: user ids. It is confirmed from ``not_before`` until ``expires_at``."""
+    """``network``: the workspace's. ``asked_by``, ``decided_by``: user ids. It is confirmed from
+    ``not_before`` until ``expires_at``.
+    """
 
     change_id: Label
     workspace_id: Int64
+    network: ApiNetwork
     path: Label
     body: Body
     status: ChangeStatus

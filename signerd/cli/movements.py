@@ -84,6 +84,9 @@ def movement_text(one: "MovementView") -> str:
         f"  {one.at.replace('T', ' ').replace('Z', ' UTC')}, {place}{balance}",
         f"  transaction {one.txid}",
     ]
+    if one.platform_names and one.psbt_id is None:
+        names = ", ".join(f'"{name}"' for name in one.platform_names)
+        lines.insert(1, f"  the platform says: to {names}")
     if one.memo:
         lines.insert(1, f'  the platform says: "{one.memo}"')
     return "\n".join(lines)

@@ -5,7 +5,7 @@ from its bytes. That it confirmed, and everything about a deposit, is the platfo
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 
@@ -81,6 +81,7 @@ class Movements:
 
     def _view(self, told: VaultMovement, pin: Pin) -> MovementView:
         known = self._known(told.txid, pin)
+        own, platforms = self._names(told.outputs, pin)
         return MovementView(
             txid=plain(told.txid),
             kind=told.kind.value,
@@ -89,7 +90,8 @@ class Movements:
             amount_sats=told.amount_sats if known is None else _taken(known, told.amount_sats),
             fee_sats=told.fee_sats if known is None else known.fee_sats,
             balance_sats=told.balance_sats,
-            names=tuple(dict.fromkeys(self._names(told.outputs, pin))),
+            names=own,
+            platform_names=platforms,
             memo=memo_of(told.title or ""),
             psbt_id=None if known is None else known.psbt_id,
             title=None if known is None else known.title,
@@ -103,16 +105,20 @@ class Movements:
         line = self.line(record)
         return None if line.paid_sats is None else line
 
-    def _names(self, outputs: list[MovementOutput], pin: Pin) -> Iterator[str]:
-        """The person's own name of an address, else the platform's."""
+    def _names(self, outputs: list[MovementOutput], pin: Pin) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The person's own names of the addresses, and the platform's of those without one."""
+        named: list[str] = []
+        told: list[str] = []
         for output in outputs:
             try:
                 own = self.labels.get(decode_address(output.address, pin.vault.network))
             except MultisigError:
                 own = None
-            name = own or memo_of(output.label or "")
-            if name:
-                yield name
+            if own:
+                named.append(own)
+            elif label := memo_of(output.label or ""):
+                told.append(label)
+        return tuple(dict.fromkeys(named)), tuple(dict.fromkeys(told))
 
 
 def _midnight(day: date | None) -> str | None:

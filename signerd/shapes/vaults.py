@@ -360,7 +360,8 @@ class MovementView(Answer):
     """A transaction that came into a vault or left it, by the platform's word. ``amount_sats``: what it brought, below zero
     what it took, the fee included. ``kind``: deposit, forward, payment, consolidation, token, or outside, which spends the
     vault's coins and was not proposed. ``at``: RFC 3339 UTC. ``height`` and ``balance_sats``, the balance after it, are None
-    until it confirms. ``memo``: the proposal's description. ``names``: of whom it pays, the person's own names first.
+    until it confirms. ``memo``: the proposal's description. ``names``: of whom it pays, by the person's own labels;
+    ``platform_names``: by the platform's word, where there is no own one.
 
     ``psbt_id`` and ``title``: of the proposal that this machine knows it as; what it took is then read from its bytes.
     """
@@ -373,6 +374,7 @@ class MovementView(Answer):
     fee_sats: int | None
     balance_sats: int | None
     names: tuple[str, ...] = ()
+    platform_names: tuple[str, ...] = ()
     memo: str = ""
     psbt_id: str | None = None
     title: str | None = None

@@ -16,14 +16,15 @@ COLUMNS = ("name", "address")
 
 
 def addresses(visit: Visit) -> Response:
-    search, after = visit.query("search").strip(), visit.query("after")
-    is_place = after.isascii() and after.isdecimal() and 0 < len(after) < 19
-    query: dict[str, Any] = {"search": search or None, "after": int(after) if is_place else None}
+    search, after = visit.query("search").strip(), visit.place_in_list("after")
+    query: dict[str, Any] = {"search": search or None, "after": after}
     found = entries(visit, limit=PAGE + 1, **query)
     waiting = [
         change
         for change in visit.get("changes", workspace_id=visit.here.id)
-        if change.status == "PENDING" and change.path.endswith("-whitelist-address")
+        if change.status == "PENDING"
+        and change.workspace_id == visit.here.id
+        and change.path.endswith("-whitelist-address")
     ]
     return visit.page(
         "addresses/addresses.html",
@@ -31,7 +32,7 @@ def addresses(visit: Visit) -> Response:
         entries=found[:PAGE],
         next_after=found[PAGE - 1].uid if len(found) > PAGE else 0,
         search=search,
-        is_first=not is_place,
+        is_first=after is None,
         rule=visit.get("second-person-rule", workspace_id=visit.here.id),
         waiting=len(waiting),
     )
@@ -49,11 +50,15 @@ def entry_page(visit: Visit) -> Response:
 
 def _entry(visit: Visit) -> WhitelistAddress:
     """Raises NotFound."""
-    number = visit.path_param("uid")
+    found = entry_of(visit, visit.path_param("uid"))
+    if found is None:
+        raise NotFound("There is no such entry in this workspace's address book.")
+    return found
+
+
+def entry_of(visit: Visit, number: int) -> WhitelistAddress | None:
     found = entries(visit, limit=1, after=number - 1 if number > 1 else None)
-    if found and found[0].uid == number:
-        return found[0]
-    raise NotFound("There is no such entry in this workspace's address book.")
+    return found[0] if found and found[0].uid == number else None
 
 
 def review_new(visit: Visit) -> Review:

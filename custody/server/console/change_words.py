@@ -41,7 +41,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
         }.items()
     }
 )
-# What a field of such a call is called. Where the workspace and the organisation are, the page says.
+# What a field of such a call is called.
 FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "name": "Name",
@@ -79,32 +79,60 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "force": "Even where a vault keeps too few signers",
     }
 )
-# Who asks from where.
+# What the fields mean that name a record.
+_RECORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "role_id": "a role",
+        "role_uid": "a role",
+        "user_uuid": "a member",
+        "vault_id": "a vault",
+        "uid": "an entry",
+        "webhook_id": "a webhook",
+        "service_account_id": "a program",
+        "key_id": "a key",
+    }
+)
+# Who asks from where: the change's workspace is told beside it.
 UNSAID: Final = frozenset(
     {"workspace_id", "workspace_context", "org_id", "creator_workspace_id", "creator_org_uuid"}
 )
+
+
+# What gives a record its name, by its number: None where there is no such record any more.
+Namer = Callable[[Any], str | None]
 
 
 def title_of(change: Change) -> str:
     return TITLES.get(change.path, "A change")
 
 
-def facts_of(change: Change, names: Mapping[str, Callable[[Any], str]]) -> list[tuple[str, str]]:
-    """``names``: by field, what gives a record its name."""
-    return [
+def facts_of(change: Change, workspace: str, names: Mapping[str, Namer]) -> list[tuple[str, str]]:
+    """``workspace``: the change's, in words. ``names``: by field, of the records that can be read."""
+    said = [
         (FIELDS.get(field, field.replace("_", " ")), _words(field, value, names))
         for field, value in change.body.items()
         if field not in UNSAID
     ]
+    return [("Workspace", workspace), *said]
 
 
-def _words(field: str, value: Any, names: Mapping[str, Callable[[Any], str]]) -> str:
-    if field in names:
-        return names[field](value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
+def names_nothing(change: Change, names: Mapping[str, Namer]) -> bool:
+    """Whether a record that it names is not there any more."""
+    return any(names[field](value) is None for field, value in change.body.items() if field in names)
+
+
+def _words(field: str, value: Any, names: Mapping[str, Namer]) -> str:
+    if field in _RECORDS:
+        named = names[field](value) if field in names else f"number {value}"
+        return named or f"{_RECORDS[field]} that is not there any more"
     if isinstance(value, list):
         return "; ".join(_words(field, each, names) for each in value) or "none"
+    return _plain_words(field, value)
+
+
+def _plain_words(field: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if field == "cycle_period":
         return _CYCLES.get(str(value), str(value))
     if value in set(PermissionName):

@@ -1,16 +1,19 @@
 """The rule of the second person, and the changes that wait for one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from starlette.responses import Response
 
 from custody.schemas.changes import Change, SecondPersonRule
-from custody.server.console.change_words import facts_of, title_of
-from custody.server.console.members import name_of
+from custody.server.console.addresses import entry_of
+from custody.server.console.change_words import Namer, facts_of, names_nothing, title_of
+from custody.server.console.members import colleagues, name_of
 from custody.server.console.table import Review, Row
+from custody.server.console.vaults import fingerprints, names_of, vault_by_id
 from custody.server.console.visit import Visit
-from custody.server.domain.errors import NotFound
+from custody.server.domain.errors import NotFound, StateConflict
 
 # Of those that are decided.
 SHOWN = 20
@@ -19,42 +22,106 @@ SHOWN = 20
 def changes(visit: Visit) -> Response:
     every: list[Change] = visit.get("changes", workspace_id=visit.here.id)
     rule: SecondPersonRule = visit.get("second-person-rule", workspace_id=visit.here.id)
-    names = _names(visit) if every else {}
+    names = _names(visit)
     return visit.page(
         "changes/changes.html",
         here="changes",
         waiting=[each for each in every if each.status == "PENDING"],
         decided=[each for each in every if each.status != "PENDING"][:SHOWN],
         rule=rule,
-        setter=names.get("user_uuid", str)(rule.set_by) if rule.set_by else "",
+        setter=names["user_uuid"](rule.set_by) if rule.set_by and "user_uuid" in names else "",
         title_of=title_of,
-        facts_of=lambda change: facts_of(change, names),
+        facts_of=lambda change: facts_of(change, _workspace(visit, change), _of(visit, change, names)),
+        names_nothing=lambda change: names_nothing(change, _of(visit, change, names)),
         role_names=_role_names(visit),
     )
 
 
-def _names(visit: Visit) -> dict[str, Callable[[Any], str]]:
-    """What the person may read of the workspace's records; the rest keep their numbers."""
-    here, ids = visit.here, {"workspace_id": visit.here.id}
-    found: dict[str, dict[str, str]] = {}
+def _workspace(visit: Visit, change: Change) -> str:
+    """The change's own, which need not be the one that the page is of."""
+    for entry in visit.here.organisation.workspaces.workspaces:
+        if entry.workspace_info.uid == change.workspace_id:
+            return f"{entry.workspace_info.name}, on {entry.workspace_info.net}"
+    return f"number {change.workspace_id}, on {change.network}: you are no member of it"
+
+
+def _of(visit: Visit, change: Change, names: Mapping[str, Namer]) -> Mapping[str, Namer]:
+    """Numbers of another workspace are other records: they stay numbers."""
+    if change.workspace_id != visit.here.id:
+        return {}
+    if change.path.endswith("/add-workspace-to-user"):
+        # No member yet, and perhaps of no workspace that the person may look into.
+        known = {each.uuid: name_of(each) for each in colleagues(visit)}
+        return {**names, "user_uuid": lambda number: known.get(number, f"number {number}")}
+    return names
+
+
+def _names(visit: Visit) -> dict[str, Namer]:
+    """What the person may read of the workspace's records, asked for where it is named; the rest keep their
+    numbers.
+    """
+    here = visit.here
+    found: dict[str, Namer] = {}
     if here.may("MANAGE_USERS"):
-        members = visit.get("get-users-from-workspace", **ids)
-        found["user_uuid"] = {str(each.uuid): name_of(each) for each in members}
+        found["user_uuid"] = _listed(visit, "get-users-from-workspace", "uuid", name_of)
     if here.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
-        roles = visit.get("get-roles-and-perms-detailed", **ids)
-        found["role_id"] = found["role_uid"] = {str(each.role_id): each.name for each in roles}
+        roles = _listed(visit, "get-roles-and-perms-detailed", "role_id", lambda role: role.name)
+        found["role_id"] = found["role_uid"] = roles
     if here.may("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE"):
-        found["vault_id"] = {each.id: each.name for each in visit.get("list-wallets", **ids)}
+        found["vault_id"], found["key_id"] = _vaults(visit), _keys(visit)
+    if here.may("PAYMENT_INIT", "MANAGE_WORKSPACE"):
+        found["uid"] = _entries(visit)
     if here.may("MANAGE_WORKSPACE"):
-        found["webhook_id"] = {each.webhook_id: each.url for each in visit.get("webhooks", **ids)}
-        found["service_account_id"] = {
-            str(each.service_account_id): each.name for each in visit.get("service-accounts", **ids)
-        }
-    return {field: _namer(known) for field, known in found.items()}
+        found["webhook_id"] = _listed(visit, "webhooks", "webhook_id", lambda hook: hook.url)
+        programs = _listed(visit, "service-accounts", "service_account_id", lambda program: program.name)
+        found["service_account_id"] = programs
+    return found
 
 
-def _namer(known: dict[str, str]) -> Callable[[Any], str]:
-    return lambda value: known.get(str(value), f"number {value}")
+def _listed(visit: Visit, path: str, number: str, name: Callable[[Any], str]) -> Namer:
+    """Of a short list, which is asked for once."""
+
+    @cache
+    def known() -> dict[str, str]:
+        every = visit.get(path, workspace_id=visit.here.id)
+        return {str(getattr(each, number)): name(each) for each in every}
+
+    return lambda value: known().get(str(value))
+
+
+def _vaults(visit: Visit) -> Namer:
+    @cache
+    def named(vault_id: str) -> str | None:
+        try:
+            return vault_by_id(visit, vault_id).name
+        except NotFound:
+            return None
+
+    return named
+
+
+def _entries(visit: Visit) -> Namer:
+    @cache
+    def named(number: int) -> str | None:
+        found = entry_of(visit, number)
+        return None if found is None else f"{found.name}, {found.address}"
+
+    return named
+
+
+def _keys(visit: Visit) -> Namer:
+    """Of the signers of the workspace's vaults. A key is never deleted."""
+
+    @cache
+    def known() -> dict[str, str]:
+        found: dict[str, str] = {}
+        for vault in visit.get("list-wallets", workspace_id=visit.here.id):
+            names, prints = names_of(visit, vault), fingerprints(vault)
+            for each in vault.signers:
+                found[each.key_id] = f"of {names[each.user_id]}, fingerprint {prints[each.key_index]}"
+        return found
+
+    return lambda value: known().get(value, f"number {value}, which no vault of this workspace has")
 
 
 def _role_names(visit: Visit) -> list[str]:
@@ -74,9 +141,14 @@ def _change(visit: Visit) -> Change:
 
 def review_confirmation(visit: Visit) -> Review:
     change = _change(visit)
+    names = _of(visit, change, _names(visit))
+    if names_nothing(change, names):
+        raise StateConflict("It names what is not there any more: decline it.")
+    workspace, *said = facts_of(change, _workspace(visit, change), names)
     facts = (
+        workspace,
         ("What would change", title_of(change)),
-        *facts_of(change, _names(visit)),
+        *said,
         ("Asked for by", change.asked_by_name),
     )
     return Review(

@@ -9,6 +9,8 @@ from starlette.routing import Route
 
 from custody.pages.headers import HEADERS
 from custody.server.console import session
+from custody.server.console.table import record_path
+from custody.server.console.visit import number_of
 from custody.server.domain.errors import CustodyError, Unauthenticated
 from custody.server.service.requests.changes import read_revision
 from custody.server.service.services import Services
@@ -16,7 +18,6 @@ from custody.server.web.endpoint import services_of
 from custody.server.web.problems import STATUS, trace_id_of
 
 WAIT_SECONDS = 25.0
-_INT64_DIGITS = 19
 
 
 async def wait(request: Request) -> Response:
@@ -26,8 +27,8 @@ async def wait(request: Request) -> Response:
     An access token that has expired is not renewed here: the next part that is loaded does.
     """
     services, workspace_id = services_of(request), request.path_params["workspace_id"]
-    after = request.query_params.get("after", "")
-    seen = int(after) if after.isdecimal() and len(after) < _INT64_DIGITS else -1
+    after = number_of(request.query_params.get("after", ""))
+    seen = -1 if after is None else after
     try:
         user_id = await run_in_threadpool(_enter, services, request, workspace_id)
         with services.rates.long_poll(user_id, workspace_id):
@@ -56,4 +57,4 @@ def _revision(services: Services, workspace_id: int) -> int:
         return read_revision(db, workspace_id)
 
 
-ROUTE = Route("/w/{workspace_id:int}/changed", wait, methods=["GET"])
+ROUTE = Route(record_path("/w/{workspace_id:int}/changed"), wait, methods=["GET"])

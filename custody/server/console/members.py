@@ -24,7 +24,7 @@ def members(visit: Visit) -> Response:
         members=_members(visit) if place.may("MANAGE_USERS") else [],
         roles=_roles(visit),
         invitations=_invitations(visit),
-        colleagues=_colleagues(visit),
+        colleagues=colleagues(visit),
         name_of=name_of,
     )
 
@@ -54,7 +54,7 @@ def _invitations(visit: Visit) -> object:
     return visit.get("get-pending-workspace-invites", workspace_id=visit.here.id)
 
 
-def _colleagues(visit: Visit) -> list[Member]:
+def colleagues(visit: Visit) -> list[Member]:
     """Members of the organisation's other workspaces that the person may look into, who are not here yet."""
     place = visit.here
     if not place.may("MANAGE_WORKSPACE") or not place.may("MANAGE_USERS"):
@@ -114,7 +114,7 @@ def revoke_invitation(visit: Visit) -> Response:
 
 def review_adding(visit: Visit) -> Review:
     wanted = visit.number("user_id")
-    names = [name_of(each) for each in _colleagues(visit) if each.uuid == wanted]
+    names = [name_of(each) for each in colleagues(visit) if each.uuid == wanted]
     if not names:
         raise Invalid.at("/user_id", "Choose a person of your organisation who is no member yet.")
     facts = (("Person", names[0]), ("Role", _role(visit).name))

@@ -36,10 +36,9 @@ STATUSES = {"pending": "waits for the operator", "approved": "approved", "reject
 
 def onboarding(visit: Visit) -> Response:
     """An operator is shown everybody's, anybody else their own."""
-    after = visit.query("after")
-    is_place = after.isascii() and after.isdecimal() and 0 < len(after) < 19
+    after = visit.place_in_list("after")
     found: list[OnboardingRequest] = visit.get(
-        "onboarding-requests", limit=PAGE + 1, **({"after": int(after)} if is_place else {})
+        "onboarding-requests", limit=PAGE + 1, **({} if after is None else {"after": after})
     )
     return visit.page(
         "onboarding/onboarding.html",

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Final, Literal
 
 import anyio.to_thread
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -17,7 +18,7 @@ from starlette.routing import Route
 from custody.pages.headers import HEADERS
 from custody.pages.rendering import FORM, Fields
 from custody.server.console import session
-from custody.server.console.visit import Visit, WaitsForSecondPerson
+from custody.server.console.visit import MAX_DIGITS, Visit, WaitsForSecondPerson
 from custody.server.domain.errors import (
     CustodyError,
     Invalid,
@@ -87,7 +88,9 @@ Page = Callable[[Visit], Response]
 
 @dataclass(frozen=True)
 class Row:
-    """``again``: the page that shows a refused form, with what was typed. ``review``: what is shown back
+    """``path``: ``{name:int}`` is a record's number (``record_path``).
+
+    ``again``: the page that shows a refused form, with what was typed. ``review``: what is shown back
     first. ``steps_up``: it asks for the second factor again. ``is_open``: without a sign-in.
     """
 
@@ -100,12 +103,27 @@ class Row:
     is_open: bool = False
 
 
+class _RecordNumber(IntegerConvertor):
+    """A longer one leads to no row: Python reads no number of thousands of digits, the database none above 64
+    bits.
+    """
+
+    regex = f"[0-9]{{1,{MAX_DIGITS}}}"
+
+
+register_url_convertor("record", _RecordNumber())
+
+
+def record_path(path: str) -> str:
+    return path.replace(":int}", ":record}")
+
+
 def route(row: Row) -> Route:
     async def answer(request: Request) -> Response:
         form = await _form(request) if row.method == "POST" else Fields()
         return await anyio.to_thread.run_sync(_lead, row, request, form)
 
-    made = Route(row.path, answer, methods=[row.method])
+    made = Route(record_path(row.path), answer, methods=[row.method])
     # Starlette adds HEAD to every GET; the table does not have it.
     made.methods = {row.method}
     return made

@@ -38,12 +38,12 @@ PRIORITIES = ("medium", "low", "high")
 
 
 def tokens(visit: Visit) -> Response:
-    after, vault_id = visit.query("after"), visit.query("vault")
+    after, vault_id = visit.place_in_list("after"), visit.query("vault")
     found: list[Contract] = visit.get(
         "contracts" if vault_id else "workspace-contracts",
         workspace_id=visit.here.id,
         limit=PAGE + 1,
-        **({"after": int(after)} if after.isdecimal() else {}),
+        **({} if after is None else {"after": after}),
         **({"vault_id": vault_id} if vault_id else {}),
     )
     shown = found[:PAGE]
@@ -92,22 +92,22 @@ def standing(visit: Visit) -> Response:
 
 def _live(visit: Visit) -> Live:
     path = f"{path_of(visit, visit.path_param('contract_uid'))}/standing"
-    before = visit.query("before")
-    wanted = f"{path}?before={before}" if before.isdecimal() else path
+    before = visit.place_in_list("before")
+    wanted = path if before is None else f"{path}?before={before}"
     return Live("standing", "tokens/standing.html", wanted, CHAIN_SECONDS)
 
 
 def _standing(visit: Visit, shown: Contract) -> dict[str, Any]:
     vault = vault_by_id(visit, shown.vault_id)
     held, trouble = holdings(visit, vault.id)
-    before = visit.query("before")
+    before = visit.place_in_list("before")
     calls: list[ContractCall] = visit.get(
         "contract-calls",
         workspace_id=visit.here.id,
         contract_uid=shown.contract_uid,
         order="newest",
         limit=PAGE + 1,
-        **({"after": int(before)} if before.isdecimal() else {}),
+        **({} if before is None else {"after": before}),
     )
     return {
         "token": shown,

@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 
-from custody.server.console.visit import Visit
+from custody.server.console.visit import Visit, number_of
 from custody.server.domain.errors import Invalid
 from multisig import InvalidAmount, parse_btc
 
@@ -12,10 +12,10 @@ _TOKENS = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,18}))?", re.ASCII)
 
 def whole(visit: Visit, name: str) -> int:
     """A whole number of the form. Raises Invalid."""
-    text = visit.form.one(name).strip()
-    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+    found = number_of(visit.form.one(name).strip())
+    if found is None:
         raise Invalid.at(f"/{name}", "This is a whole number.")
-    return int(text)
+    return found
 
 
 def query_sats(visit: Visit, name: str) -> int | None:

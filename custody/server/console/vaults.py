@@ -16,7 +16,7 @@ from custody.server.console.typed import query_sats, whole
 from custody.server.console.visit import Visit
 from custody.server.console.words import LONGEST_CYCLE, cycle_words, member_words
 from custody.server.domain.errors import CustodyError, Invalid, NotFound
-from multisig import Sats, format_btc, parse_btc
+from multisig import Sats, SortedMulti, format_btc, parse_btc
 from multisig.errors import InvalidAmount
 
 PAGE = 25
@@ -120,6 +120,11 @@ def names_of(visit: Visit, *shown: Vault) -> dict[str, str]:
     own = str(visit.user.uuid)
     found = {user_id: name or f"member {user_id}" for user_id, name in found.items()}
     return found | ({own: f"{found[own]} (you)"} if own in found else {})
+
+
+def fingerprints(vault: Vault) -> list[str]:
+    """Of its signers' devices, by ``key_index``."""
+    return [str(key.origin.fingerprint) for key in SortedMulti.parse(vault.descriptor).keys]
 
 
 def _members(visit: Visit) -> list[Member]:

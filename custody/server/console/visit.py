@@ -35,8 +35,8 @@ _RUNNERS: Mapping[tuple[str, str], Runner] = {
 _ANSWERS: Mapping[tuple[str, str], TypeAdapter[Any]] = {
     (endpoint.method, endpoint.path): TypeAdapter(endpoint.answers) for endpoint in ENDPOINTS
 }
-# Of a record's number (64 bits), so that it is one.
-_DIGITS = 19
+# So many digits are a record's number (64 bits).
+MAX_DIGITS = 18
 # As a page writes it: the trace id of the request that it answered.
 _KEY = re.compile(r"[0-9a-f-]{1,64}")
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -128,10 +128,20 @@ class Visit:
 
     def number(self, name: str) -> int:
         """A record's number that the form sent. Raises Invalid."""
-        text = self.form.one(name)
-        if not (text.isascii() and text.isdecimal() and len(text) < _DIGITS):
+        found = number_of(self.form.one(name))
+        if found is None:
             raise Invalid.at(f"/{name}", "Choose one of the list.")
-        return int(text)
+        return found
+
+    def place_in_list(self, name: str) -> int | None:
+        """The record's number in the address after which a list goes on; None for its beginning. Raises
+        Invalid.
+        """
+        text = self.query(name)
+        found = number_of(text)
+        if text and found is None:
+            raise Invalid.at(f"/{name}", "This is no place in the list: open the list again.")
+        return found
 
     def path_param(self, name: str) -> Any:
         return self.request.path_params[name]
@@ -230,6 +240,11 @@ class Visit:
             "typed": self.form,
             "problem": self.problem,
         }
+
+
+def number_of(text: str) -> int | None:
+    """None where it is no number, or longer than a record's."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 def _whole(path: str) -> str:

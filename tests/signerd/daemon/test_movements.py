@@ -51,9 +51,10 @@ async def test_deposits_stand_beside_payments_a_page_at_a_time(prepared, platfor
         assert (ours.psbt_id, ours.amount_sats, ours.fee_sats) == ("p-1", -51_000, 1_000)
         assert (ours.title or "").startswith("Pay 0.0005 BTC to ")
         assert ours.memo == "Invoice 7"
-        assert (third.names, third.psbt_id, third.balance_sats) == (("Donations",), None, 503_000)
+        assert (third.names, third.psbt_id, third.balance_sats) == ((), None, 503_000)
+        assert third.platform_names == ("Donations",)
         # The person's own name of an address comes before the platform's.
-        assert fourth.names == ("The mill",)
+        assert (fourth.names, fourth.platform_names) == (("The mill",), ())
         rest = await daemon.movements.of_vault(VAULT_ID, cursor=page.next)
         assert (len(rest.movements), rest.next) == (9, None)
         assert {one.txid for one in rest.movements}.isdisjoint(one.txid for one in page.movements)

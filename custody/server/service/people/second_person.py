@@ -7,7 +7,7 @@ every check as of that moment. The rule itself is changed in the same way.
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, cast
 
 from pydantic import BaseModel
 from sqlalchemy import ScalarSelect, Select, distinct, func, select
@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import changes as wire
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.changes import ChangeStatus
+from custody.schemas.common import ApiNetwork
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest
@@ -169,7 +170,7 @@ class SecondPerson:
         waiting = self._waiting(db, access.organisation_id)
         for change in waiting:
             if (change.asked_by, change.path, change.body) == (caller.user_id, path, body):
-                return self._shown(change)
+                return self._shown(db, change)
         if sum(change.asked_by == caller.user_id for change in waiting) >= MAX_PENDING_EACH:
             raise StateConflict(f"{MAX_PENDING_EACH} changes of yours wait already: decline some of them.")
         if len(waiting) >= MAX_PENDING:
@@ -197,7 +198,7 @@ class SecondPerson:
             .where(Role.workspace_id == _first(access.organisation_id), Role.name == rule.role_name)
         )
         tell_waiting(db, confirm.where(Membership.user_id != caller.user_id), now)
-        return self._shown(change)
+        return self._shown(db, change)
 
     def listed(self, db: Session, caller: Caller, access: WorkspaceAccess) -> list[wire.Change]:
         """The organisation's, the newest first, for whoever may confirm; for anybody else their own."""
@@ -205,7 +206,7 @@ class SecondPerson:
         if not self._may_confirm(db, caller, access):
             query = query.where(PendingChange.asked_by == caller.user_id)
         query = query.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
-        return [self._shown(change) for change in db.scalars(query)]
+        return [self._shown(db, change) for change in db.scalars(query)]
 
     def to_confirm(
         self, db: Session, caller: Caller, access: WorkspaceAccess, change_id: str
@@ -281,7 +282,7 @@ class SecondPerson:
         who = f"asked by {change.asked_by_name} (user {change.asked_by})"
         place = place_of(db, change.workspace_id)
         self._record(db, caller, place, action, f"{_words(change)}, {who}", change)
-        return self._shown(change)
+        return self._shown(db, change)
 
     @staticmethod
     def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess) -> bool:
@@ -338,10 +339,11 @@ class SecondPerson:
                 return True
         return isinstance(request, UpdateServiceAccountRequest) and widens(db, request)
 
-    def _shown(self, change: PendingChange) -> wire.Change:
+    def _shown(self, db: Session, change: PendingChange) -> wire.Change:
         return wire.Change(
             change_id=change.id,
             workspace_id=change.workspace_id,
+            network=cast("ApiNetwork", place_of(db, change.workspace_id).network),
             path=change.path,
             body=change.body,
             status=self._status(change),

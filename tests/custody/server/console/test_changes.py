@@ -3,8 +3,9 @@
 import pytest
 
 from custody.server.console.change_words import FIELDS, TITLES, UNSAID
+from custody.server.console.visit import Visit
 from custody.server.web.routes import ENDPOINTS
-from tests.support.custody import ok
+from tests.support.custody import SHOP, ok
 
 SECOND_PERSON = [row for row in ENDPOINTS if row.needs_second_person]
 
@@ -88,3 +89,87 @@ def test_the_rule_is_switched_off_by_two(here, two):
     admin.post_one(rule, role_name="Administrator", cooling_off_hours="0").confirm(rule, status=409)
     admin.send(rule, button="ask_second_person")
     assert admin.facts["Switched on"] == "no"
+
+
+@pytest.fixture
+def other(desk):
+    """The administrator's own workspace in the same organisation, from before the rule; its number."""
+    (organisation,) = ok(desk.admin.get("/api/v1/get-user-info"))["OrganisationsInfo"]["Organisations"]
+    body = {"workspace_id": desk.workspace_id, "org_id": organisation["OrgID"], "network": "mainnet"}
+    body |= {"name": "Real money", "description": "of the customers"}
+    return ok(desk.admin.post("/api/v1/create-workspace", body))["WorkspaceInfo"]["uid"]
+
+
+@pytest.fixture
+def book(desk):
+    """The number of an entry, from before the rule."""
+    entry = {"workspace_id": desk.workspace_id, "name": "Shop", "address": SHOP}
+    return ok(desk.admin.post("/api/v1/add-whitelist-address", entry))["uid"]
+
+
+def request(desk, path, workspace_id, **body):
+    """By the administrator. The change's id."""
+    asked = {"path": f"/api/v1/{path}", "body": {"workspace_id": workspace_id, **body}}
+    return ok(desk.admin.post("/api/v1/request-change", {"workspace_id": workspace_id, **asked}))["change_id"]
+
+
+def test_a_change_of_another_workspace_says_so_and_takes_no_name_of_this_one(desk, here, other, two):
+    admin, alice = two
+    (role, *_) = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=other))
+    request(desk, "update-role", other, role_id=role["RoleId"], name="Payers", description="")
+    alice.open(f"{here}/changes")
+    said = (f"number {other}, on mainnet: you are no member of it", f"number {role['RoleId']}")
+    assert (alice.facts["Workspace"], alice.facts["Role"]) == said
+    alice.send(f"{here}/changes/confirm")
+    assert next(iter(alice.facts.items())) == ("Workspace", said[0])
+    assert alice.facts["Role"] == said[1]
+    # A member of it knows it by its name; what it names is named there.
+    assert admin.open(f"{here}/changes").facts["Workspace"] == "Real money, on mainnet"
+    assert admin.facts["Role"] == said[1]
+    assert admin.open(f"/console/w/{other}/changes").facts["Role"] == role["Name"]
+
+
+def test_an_entry_of_the_address_book_is_shown_as_it_is(desk, here, book, two):
+    _, alice = two
+    request(desk, "rename-whitelist-address", desk.workspace_id, uid=book, name="Kraken")
+    alice.open(f"{here}/changes").send(f"{here}/changes/confirm")
+    shown = (alice.facts["Workspace"].endswith(", on testnet"), alice.facts["Entry of the address book"])
+    assert (*shown, alice.facts["Name"]) == (True, f"Shop, {SHOP}", "Kraken")
+
+
+def test_what_is_not_there_any_more_is_said_and_not_confirmed(desk, here, book, two):
+    _, alice = two
+    kept = request(desk, "rename-whitelist-address", desk.workspace_id, uid=book, name="Kraken")
+    gone = request(desk, "remove-whitelist-address", desk.workspace_id, uid=book)
+    place = {"workspace_id": desk.workspace_id}
+    ok(desk.signers["alice"].post("/api/v1/confirm-change", {**place, "change_id": gone}))
+    alice.open(f"{here}/changes")
+    assert alice.facts["Entry of the address book"] == "an entry that is not there any more"
+    assert "it cannot be confirmed" in alice.words
+    assert f'action="{here}/changes/confirm"' not in alice.html
+    alice.post_one(f"{here}/changes/confirm", status=409, change_id=kept, confirmed="yes")
+    assert "decline it" in alice.words
+
+
+def test_a_key_is_shown_with_its_owner_and_fingerprint(desk, here, two):
+    _, alice = two
+    key_id = desk.vault["signers"][1]["key_id"]
+    request(desk, "revoke-key", desk.workspace_id, key_id=key_id, reason="lost")
+    (key,) = ok(desk.signers["bob"].get("/api/v1/keys"))
+    alice.open(f"{here}/changes")
+    assert alice.facts["Key"] == f"of bob@example.org, fingerprint {key['MasterFingerprint']['String']}"
+
+
+def test_names_are_asked_for_the_vault_that_is_named(desk, here, two, monkeypatch):
+    _, alice = two
+    body = {"vault_id": desk.vault["id"], "only_address_book": True, "maker_may_approve": False}
+    request(desk, "update-vault-controls", desk.workspace_id, **body)
+    asked, get = [], Visit.get
+
+    def noted(visit, path, **query):
+        asked.append((path, query))
+        return get(visit, path, **query)
+
+    monkeypatch.setattr(Visit, "get", noted)
+    assert alice.open(f"{here}/changes").facts["Vault"] == desk.vault["name"]
+    assert [query["vault_id"] for path, query in asked if path == "list-wallets"] == [desk.vault["id"]]

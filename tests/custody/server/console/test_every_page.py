@@ -5,7 +5,7 @@ import re
 from sqlalchemy import String, cast, update
 
 from custody.pages.headers import HEADERS
-from custody.server.console.application import ROOT
+from custody.server.console.application import ROOT, ROWS
 from custody.server.store.models import Organisation, Role, User, Vault, Workspace
 from tests.support.console import Forms
 from tests.support.console_rows import row_of, walk
@@ -49,6 +49,31 @@ def test_every_page_is_whole_headed_and_lets_no_name_act(desk, browse):
             faults += [f"{path}: {fault}" for fault in judge(person)]
     assert faults == []
     assert seen > 20
+
+
+NINES = "9" * 5000
+_PARAMETER = re.compile(r"{\w+(:int)?}")
+
+
+def test_a_number_of_thousands_of_digits_ends_in_a_page(desk, browse):
+    http, here = browse("admin").http, f"/w/{desk.workspace_id}"
+    wrong = []
+    for row in ROWS:
+        if row.method != "GET":
+            continue
+        inner = row.path.replace("/w/{workspace_id:int}", here)
+        for path in {_PARAMETER.sub(NINES, each) for each in (row.path, inner) if "{" in each}:
+            answer = http.get(ROOT + path)
+            if answer.status_code not in {404, 422} or "<h1>" not in answer.text:
+                wrong.append(f"{row.path} answers {answer.status_code}")
+        for name in ("after", "before", "cursor", "page", "vault", "seen"):
+            answer = http.get(f"{ROOT}{_PARAMETER.sub('1', inner)}?{name}={NINES}")
+            if answer.status_code >= 500:
+                wrong.append(f"{row.path} answers {answer.status_code} to {name}")
+    assert wrong == []
+    assert http.get(f"{ROOT}{here}/tokens?after={NINES}").status_code == 422
+    for digits in (18, 30):
+        assert http.get(f"{ROOT}/w/{'9' * digits}/changed").status_code == 404
 
 
 def judge(person):

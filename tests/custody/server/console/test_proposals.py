@@ -41,7 +41,7 @@ def test_a_payment_is_looked_at_made_signed_and_confirmed(desk, browse, here):
     assert f"{proposal.fee_sats:,} sats" in fee
     assert person.url == f"{here}/{proposal.id}"
     assert "It is proposed." in person.words
-    assert "waits for 2 of alice@example.org" in person.words
+    assert f"waits for 2 of member {desk.user_ids['alice']}" in person.words
     desk.approve("alice", proposal.id)
     ok(desk.decline("carol", proposal.id, "too early"))
     assert "too early" in person.open(person.url).words

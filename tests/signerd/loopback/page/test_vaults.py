@@ -213,6 +213,15 @@ async def test_l8_the_platforms_words_are_shown_as_words(daemon, browser):
         assert "\x1b" not in text
 
 
+async def test_a_name_that_the_platform_gives_an_address_is_marked_as_its_word(daemon, browser, platform):
+    await pin(browser)
+    output = {"address": VAULT.address(0, 1), "amount_sats": 1_000, "vout": 0, "label": "The mill"}
+    platform.movements = [movement(1, outputs=[output])]
+    text = (await browser.get(f"/vaults/{VAULT_ID}/movements/newest")).text
+    assert "the platform says: to <q>The mill</q>" in text
+    assert text.count("The mill") == 1
+
+
 async def test_movements_are_sought_and_paged_by_links_that_keep_what_was_sought(daemon, browser, platform):
     await pin(browser)
     platform.movements = [movement(number, title="Rent") for number in range(1, 60)]

@@ -1,8 +1,9 @@
 """`preview-psbt` says what `create-psbt` makes, refuses what it refuses, and stores nothing."""
 
 import pytest
+from sqlalchemy import update
 
-from custody.server.store.models import CoinLock, Proposal
+from custody.server.store.models import CoinLock, Proposal, User
 from multisig import Psbt
 from tests.support.custody import CAFE, SHOP, Desk, ok, refused
 from tests.support.replacing import finished, made
@@ -126,6 +127,10 @@ def test_a_bump_a_cancel_and_a_child_are_shown_as_they_are_made(rich):
 
 def test_a_list_by_vault_the_newest_first_with_names(rich):
     ids = []
+    with rich.world.platform.services.store.write() as db:
+        db.execute(
+            update(User).where(User.email == "alice@example.org").values(first_name="Alice", surname="Ruiz")
+        )
     for number in range(2):
         ids.append(made(rich.propose(100_000 + number)))
         rich.world.clock.advance(seconds=1)
@@ -134,7 +139,8 @@ def test_a_list_by_vault_the_newest_first_with_names(rich):
     rest = ok(rich.admin.get("/api/v1/psbt", **listed, after=first[0]["psbt_id"]))
     assert [each["psbt_id"] for each in (*first, *rest)] == ids[::-1]
     assert first[0]["vault_name"] == "Treasury"
-    assert first[0]["signers"][0]["name"] == "alice@example.org"
+    # No signer's e-mail address.
+    assert [each["name"] for each in first[0]["signers"]] == ["Alice Ruiz", None, None]
     ok(rich.decline("bob", ids[0], "not ours"))
     assert [signer["reason"] for signer in rich.proposal(ids[0])["signers"]] == [None, "not ours", None]
     assert ok(rich.admin.get("/api/v1/psbt", **listed, vault_id="another")) == []
