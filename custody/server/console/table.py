@@ -231,8 +231,11 @@ def _prove(visit: Visit) -> None:
         step_up.prove_by_code(visit.caller, form.one("step_token"), Assertion(assertion))
     elif code := form.one("step_code"):
         step_up.prove_by_code(visit.caller, form.one("step_token"), code)
-    elif form.one("step_method") == "password":
-        step_up.prove_by_password(visit.caller, form.one("step_password") or form.one("password"))
+    # A form that asks for the password has asked for the proof of an account without a second factor.
+    elif (password := form.one("step_password") or form.one("password")) and step_up.takes_password(
+        visit.caller
+    ):
+        step_up.prove_by_password(visit.caller, password)
 
 
 def _is_fresh(visit: Visit) -> bool:

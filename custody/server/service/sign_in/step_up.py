@@ -48,6 +48,11 @@ class StepUp:
         proven_at = db.get_one(SignInSession, caller.session_id).stepped_up_at
         return proven_at is not None and proven_at > self._clock() - STEP_UP_LIFETIME
 
+    def takes_password(self, caller: Caller) -> bool:
+        """An account without a second factor has nothing else to prove itself with."""
+        with self._store.read() as db:
+            return db.get_one(Credential, caller.user_id).second_factor == "none"
+
     def ask(self, caller: Caller) -> Asked:
         """Mails a code where the account has mailed codes. An account without a second factor gives its
         password.

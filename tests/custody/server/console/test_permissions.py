@@ -23,7 +23,7 @@ FILLED = {
     "permission": "VIEW_LOGS", "permissions": "VIEW_LOGS", "rights": "VIEW_LOGS", "networks": "192.0.2.1",
     "expires_on": "2026-06-30", "overlap_hours": "1", "url": "https://hooks.example.org", "kinds": "*",
     "every_kind": "yes", "invited_email": "x@example.org", "cooling_off_hours": "0", "role_name": "X",
-    "is_on": "yes", "confirmed": "yes", "step_method": "password", "step_password": PASSWORD,
+    "is_on": "yes", "confirmed": "yes", "step_password": PASSWORD,
 }  # fmt: skip
 
 
