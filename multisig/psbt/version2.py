@@ -97,11 +97,9 @@ class ReceivedPsbt:
         try:
             maps = _read(raw, limits)
             older = None if maps is None else _version_0(maps)
-        except InvalidPsbt:
+        except (InvalidPsbt, PsbtTooLarge):
             raise
         except (MultisigError, WireError) as error:
-            if isinstance(error, PsbtTooLarge):
-                raise
             reason = str(error).removesuffix(".")
             raise InvalidPsbt(f"A value in the PSBT is malformed: {reason}.") from error
         return cls(Psbt.parse(raw, limits)) if older is None else cls(Psbt.parse(older, limits), maps)
