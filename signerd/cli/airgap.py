@@ -16,6 +16,7 @@ from signerd.cli.proposals import (
     approved,
     outcome,
     psbt_id_argument,
+    psbt_version_option,
     refused_by_checks,
     status_of,
 )
@@ -27,7 +28,7 @@ from signerd.errors import InvalidRequest, StaleApproval
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
     from signerd.client import DaemonClient
-    from signerd.shapes import ProposalView
+    from signerd.shapes import ProposalView, PsbtVersion
 
 # As the daemon's states have it: the yes stands, and no device was asked.
 EXPORTED: Final = "exported"
@@ -50,6 +51,7 @@ _LINES_BELOW: Final = 2
     help="Where to write it: a new file, or the folder of a card.",
 )
 @click.option("--qr", type=click.Choice(["bbqr", "ur"]), help="Show it as QR codes, one after the other.")
+@psbt_version_option
 @acknowledge_option
 @yes_option
 @json_option
@@ -58,6 +60,7 @@ def export(
     psbt_id: str,
     out: Path | None,
     qr: str | None,
+    psbt_version: "PsbtVersion",
     acknowledge: tuple[str, ...],
     yes: bool,
     as_json: bool,
@@ -81,12 +84,12 @@ def export(
             question = "Give this out to be signed (it counts as signed from then on)"
             approved(desk, daemon, view, frozenset(acknowledge), aside, yes=yes, question=question)
         try:
-            given = daemon.export_psbt(psbt_id)
+            given = daemon.export_psbt(psbt_id, psbt_version)
         except StaleApproval:
             if view.state != EXPORTED:
                 raise
             _approve_anew(desk, daemon, daemon.proposal(psbt_id), frozenset(acknowledge), aside, yes=yes)
-            given = daemon.export_psbt(psbt_id)
+            given = daemon.export_psbt(psbt_id, psbt_version)
     if out is not None:
         path = written(b64decode(given.psbt), given.file_name, out, AGAIN)
         aside(f"Written: {path}. Sign it on your device; then: signerd import FILE")

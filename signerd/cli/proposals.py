@@ -19,7 +19,7 @@ from signerd.errors import AnswerMissing, IllegalEvent, InvalidRequest, NeedsAck
 if TYPE_CHECKING:
     from signerd.cli.progress import Tell
     from signerd.client import DaemonClient
-    from signerd.shapes import BroughtView, ProposalView
+    from signerd.shapes import BroughtView, ProposalView, PsbtVersion
 
 
 acknowledge_option = click.option(
@@ -30,6 +30,13 @@ file_argument = click.argument(
 )
 psbt_id_argument = click.argument(
     "psbt_id", metavar="ID", help="The proposal: its id, the beginning of it, or your name of whom it pays."
+)
+
+psbt_version_option = click.option(
+    "--psbt-version",
+    type=click.Choice(["0", "2"]),
+    default="0",
+    help="Of the PSBT that is written: 0 (BIP-174) or 2 (BIP-370).",
 )
 
 
@@ -212,6 +219,7 @@ def inspect(desk: Desk, file: str, as_json: bool) -> None:
     metavar="OUT",
     help="Where to write the signed PSBT, as base64.",
 )
+@psbt_version_option
 @acknowledge_option
 @yes_option
 @json_option
@@ -219,6 +227,7 @@ def sign(
     desk: Desk,
     file: str,
     out: Path | None,
+    psbt_version: "PsbtVersion",
     acknowledge: tuple[str, ...],
     yes: bool,
     as_json: bool,
@@ -236,15 +245,15 @@ def sign(
         raise InvalidRequest(f"{out.parent} is no folder", hint="Nothing was asked.")
     psbt = _read_psbt(file)
     with desk.daemon() as daemon:
-        brought = daemon.bring_psbt(psbt)
+        brought, final = daemon.bring_psbt(psbt), None
         if brought.signed_psbt is None:
             view = daemon.proposal(brought.psbt_id)
             final = decided(desk, daemon, view, frozenset(acknowledge), aside, wait=True, yes=yes)
-            brought = daemon.brought_psbt(brought.psbt_id)
-            if brought.signed_psbt is None:
-                raise click.exceptions.Exit(status_of(final))
         else:
             aside("You signed it before: this is the same signature again.")
+        brought = daemon.brought_psbt(brought.psbt_id, psbt_version)
+        if brought.signed_psbt is None and final is not None:
+            raise click.exceptions.Exit(status_of(final))
     _hand_out(brought, out, as_json=as_json)
 
 
@@ -286,7 +295,7 @@ def _read_psbt(file: str) -> str:
     if not text.startswith(MAGIC_TEXT) or not text.isascii():
         raise InvalidRequest(
             f"{file} holds no PSBT, neither binary nor base64",
-            hint="Export it from your wallet as a PSBT (BIP-174, version 0).",
+            hint="Export it from your wallet as a PSBT (BIP-174 or BIP-370).",
         )
     return text.decode("ascii")
 

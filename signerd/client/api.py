@@ -266,9 +266,12 @@ class Api(PairingCalls):
 
     @row(calls.EXPORT_PSBT)
     @staticmethod
-    def export_psbt(psbt_id: str) -> CallArguments:
-        """Of an approved proposal, for a device without a cable. It counts as signed from then on."""
-        return CallArguments({"psbt_id": psbt_id})
+    def export_psbt(psbt_id: str, version: "shapes.PsbtVersion | None" = None) -> CallArguments:
+        """Of an approved proposal, for a device without a cable. It counts as signed from then on.
+
+        ``version``: "2" for a PSBT of BIP-370.
+        """
+        return CallArguments({"psbt_id": psbt_id}, query={"version": version})
 
     @row(calls.IMPORT_ANSWER)
     @staticmethod
@@ -297,9 +300,9 @@ class Api(PairingCalls):
 
     @row(calls.BROUGHT_PSBT)
     @staticmethod
-    def brought_psbt(psbt_id: str) -> CallArguments:
-        """How it stands, and the signed PSBT once it is there."""
-        return CallArguments({"psbt_id": psbt_id})
+    def brought_psbt(psbt_id: str, version: "shapes.PsbtVersion | None" = None) -> CallArguments:
+        """How it stands, and the signed PSBT once it is there. ``version``: "2" for a PSBT of BIP-370."""
+        return CallArguments({"psbt_id": psbt_id}, query={"version": version})
 
     @row(calls.WITHDRAW_PSBT)
     @staticmethod

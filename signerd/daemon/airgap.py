@@ -19,7 +19,7 @@ from signerd.core.signing import signing_of
 from signerd.core.states import State, state_words
 from signerd.core.text import said
 from signerd.core.values import Record
-from signerd.daemon.imported import decoded_psbt
+from signerd.daemon.imported import decoded_psbt, written_as
 from signerd.daemon.runner import Runner
 from signerd.errors import (
     AnswerRefused,
@@ -30,7 +30,7 @@ from signerd.errors import (
     StaleApproval,
 )
 from signerd.journal import Journal
-from signerd.shapes import ExportedPsbt, ProposalLine
+from signerd.shapes import ExportedPsbt, ProposalLine, PsbtVersion
 
 if TYPE_CHECKING:
     from firmware_bridge.errors import BridgeError
@@ -52,7 +52,7 @@ class Airgap:
     runner: Runner
     line: Callable[[Record], ProposalLine]
 
-    async def export(self, psbt_id: str, by: Caller) -> ExportedPsbt:
+    async def export(self, psbt_id: str, by: Caller, version: PsbtVersion = "0") -> ExportedPsbt:
         """The approved proposal's PSBT; the same bytes again where it was exported before.
 
         Raises:
@@ -73,7 +73,7 @@ class Airgap:
             psbt_id=psbt_id,
             network=str(self.journal.network),
             file_name=request_name(PROFILE_LABEL if pin is None else pin.name, psbt),
-            psbt=Psbt.parse(_request(psbt, given.policy)).to_base64(),
+            psbt=written_as(version, Psbt.parse(_request(psbt, given.policy))),
         )
 
     async def answer(self, psbt: str, by: Caller) -> ProposalLine:

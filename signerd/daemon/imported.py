@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from multisig import MultisigError, Psbt, ReceivedPsbt, finalise
+from multisig import MultisigError, Psbt, ReceivedPsbt, finalise, to_version_2
 from signerd.callers import Caller, Right
 from signerd.core import events
 from signerd.core.following import identity_of
@@ -25,7 +25,7 @@ from signerd.daemon.runner import Runner
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyBrought, UnknownProposal
 from signerd.journal import Journal
 from signerd.journal.apps import ImportedEntry
-from signerd.shapes import BroughtLine, BroughtView, PsbtReview
+from signerd.shapes import BroughtLine, BroughtView, PsbtReview, PsbtVersion
 from signerd.shapes.calls import MAX_PSBT_BYTES
 
 # As many as a person reads and decides about at one sitting (L6).
@@ -114,9 +114,9 @@ class ImportedPsbts:
         names = {pin.vault.verification_code: pin.name for pin in self.journal.pins()}
         return tuple(self._line(entry, names.get(entry.quorum or ""), caller) for entry in found)
 
-    async def one(self, psbt_id: str, caller: Caller) -> BroughtView:
-        """Raises UnknownProposal."""
-        return self._view(self._known(psbt_id, caller), caller)
+    async def one(self, psbt_id: str, caller: Caller, version: PsbtVersion = "0") -> BroughtView:
+        """``version``: of the signed PSBT. Raises UnknownProposal."""
+        return self._view(self._known(psbt_id, caller), caller, version)
 
     async def withdraw(self, psbt_id: str, caller: Caller) -> BroughtLine:
         """Take back what the caller imported. Raises UnknownProposal, IllegalEvent (decided, or at the
@@ -260,12 +260,12 @@ class ImportedPsbts:
         pin = self.journal.pin_of(record.snapshot)
         return self._line(ImportedEntry.of(record), None if pin is None else pin.name, caller)
 
-    def _view(self, record: Record, caller: Caller) -> BroughtView:
+    def _view(self, record: Record, caller: Caller, version: PsbtVersion = "0") -> BroughtView:
         signed = None if record.signature is None else Psbt.parse(record.signature.psbt)
         return BroughtView(
             **self._line_of(record, caller).model_dump(),
             review=self._shown(self.reviews.of(record), None, caller),
-            signed_psbt=None if signed is None else signed.to_base64(),
+            signed_psbt=None if signed is None else written_as(version, signed),
             final=None if signed is None else self._final(record.snapshot, signed),
         )
 
@@ -296,6 +296,11 @@ def decoded_psbt(text: str) -> bytes:
     if base64.b64encode(raw).decode("ascii") != text:
         raise InvalidRequest("this is no PSBT in base64 as it is written: it would decode to other text")
     return raw
+
+
+def written_as(version: PsbtVersion, psbt: Psbt) -> str:
+    """In base64."""
+    return psbt.to_base64() if version == "0" else base64.b64encode(to_version_2(psbt)).decode("ascii")
 
 
 def _parts_of(raw: bytes) -> int:

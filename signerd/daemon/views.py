@@ -179,6 +179,7 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
         changes=tuple(plain(sentence) for sentence in seen.changes),
         renamed=None if seen.renamed is None else plain(seen.renamed),
         first_on_screen=None if vault is None else on_screen(vault.script_pubkey(RECEIVE, 0), network),
+        descriptor=None if vault is None else vault.descriptor,
     )
 
 

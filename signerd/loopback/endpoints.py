@@ -35,6 +35,8 @@ R = TypeVar("R")
 Service = Annotated[Daemon, In.STATE]
 # As ``firmware_bridge.airgap.EnrolmentForm`` has them.
 QueryForm = Annotated[Literal["coldcard", "descriptor", "bsms"], In.QUERY]
+# Of the PSBT in an answer: BIP-174 or BIP-370.
+QueryVersion = Annotated[shapes.PsbtVersion, In.QUERY]
 # Who asks, for an endpoint that tells the person or the chain of it.
 By = Annotated[Caller, In.CALLER]
 PathId = Annotated[shapes.Id, In.PATH]
@@ -166,7 +168,7 @@ async def vaults(service: Service, caller: By) -> tuple[shapes.VaultView, ...]:
     found = await service.vaults(sparing=caller.app_id is not None)
     if Right.XPUB in caller.rights:
         return found
-    return tuple(vault.model_copy(update={"cosigners": ()}) for vault in found)
+    return tuple(vault.model_copy(update={"cosigners": (), "descriptor": None}) for vault in found)
 
 
 async def preview_pin(
@@ -300,8 +302,10 @@ async def reject(
     return await service.reject(psbt_id, body.reason, caller)
 
 
-async def export_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes.ExportedPsbt:
-    return await service.airgap.export(psbt_id, caller)
+async def export_psbt(
+    service: Service, caller: By, psbt_id: PathId, version: QueryVersion = "0"
+) -> shapes.ExportedPsbt:
+    return await service.airgap.export(psbt_id, caller, version)
 
 
 async def import_answer(service: Service, caller: By, body: shapes.AnswerRequest) -> shapes.ProposalLine:
@@ -323,8 +327,10 @@ async def brought_psbts(service: Service, caller: By) -> tuple[shapes.BroughtLin
     return await service.imported.all(caller)
 
 
-async def brought_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes.BroughtView:
-    return await service.imported.one(psbt_id, caller)
+async def brought_psbt(
+    service: Service, caller: By, psbt_id: PathId, version: QueryVersion = "0"
+) -> shapes.BroughtView:
+    return await service.imported.one(psbt_id, caller, version)
 
 
 async def withdraw_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes.BroughtLine:

@@ -1,6 +1,6 @@
 """Proposals, and PSBTs that a program brings."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -232,8 +232,12 @@ PSBT_PATTERN = r"^[A-Za-z0-9+/]+={0,2}$"
 PsbtText = Annotated[str, StringConstraints(pattern=PSBT_PATTERN, min_length=8, max_length=MAX_PSBT_TEXT)]
 
 
+# What an answer's PSBT is written as: BIP-174, or BIP-370.
+PsbtVersion = Literal["0", "2"]
+
+
 class PsbtRequest(Request):
-    """``psbt``: version 0 (BIP-174), in base64, with the previous transaction and the key origins of every input."""
+    """``psbt``: version 0 (BIP-174) or 2 (BIP-370), in base64, with the previous transaction and the key origins of every input."""
 
     psbt: PsbtText = Field(repr=False)
 

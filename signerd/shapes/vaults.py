@@ -172,7 +172,8 @@ class VaultView(Answer):
     of our own key in it. ``address_shown``: the device has shown the same first address. ``changes``: in what the platform
     has shown the pinned vault otherwise, until the person has looked and unpinned it. ``renamed``: what the platform calls
     the pinned vault now, where that is another name. ``cosigners`` is empty for an app that may not read keys.
-    ``first_on_screen``: the first address as devices write it, which is what a person compares there.
+    ``first_on_screen``: the first address as devices write it, which is what a person compares there. ``descriptor``: with
+    its checksum (BIP-380), where ``cosigners`` is given.
     """
 
     vault_id: str
@@ -192,6 +193,7 @@ class VaultView(Answer):
     changes: tuple[str, ...] = ()
     renamed: str | None = None
     first_on_screen: str | None = None
+    descriptor: str | None = None
 
 
 class BroughtQuorum(Request):

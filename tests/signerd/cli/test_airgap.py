@@ -6,7 +6,7 @@ import pytest
 
 from firmware_bridge import DeviceState
 from firmware_bridge.airgap import Content, Series, series_of
-from multisig import Psbt
+from multisig import Psbt, ReceivedPsbt
 from signerd.cli.terminal import Exit
 from tests.support.bills import bill
 from tests.support.command import signerd
@@ -56,6 +56,9 @@ def test_exported_again_it_is_the_same_and_nobody_is_asked(desk, card):
     again = signerd("export", "p-1", "--json", state=desk.state)
     assert again.json["psbt"] == first.out.strip()
     assert again.json["network"] == "regtest"
+    other = signerd("export", "p-1", "--psbt-version", "2", state=desk.state)
+    received = ReceivedPsbt.parse(other.out.strip())
+    assert (received.version, received.psbt) == (2, Psbt.parse(first.out.strip()))
 
 
 def test_a_no_exports_nothing(desk):

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from firmware_bridge import RefusedByPerson
-from multisig import Psbt, signer_progress
+from multisig import Psbt, ReceivedPsbt, signer_progress
 from signerd.cli.terminal import Exit
 from tests.support.bills import bill
 from tests.support.command import signerd
@@ -87,6 +87,9 @@ def test_sign_shows_asks_and_writes_the_signed_psbt(desk, outer, file, tmp_path)
     again = signerd("sign", str(file), state=desk.state)
     assert again.status == Exit.OK
     assert again.out == out.read_text()
+    newer = signerd("sign", str(file), "--psbt-version", "2", state=desk.state)
+    other = ReceivedPsbt.parse(newer.out.strip())
+    assert (other.version, other.psbt) == (2, Psbt.parse(again.out.strip()))
     assert outer.bridge.asked == 1
     # What is there is not overwritten.
     assert signerd("sign", str(file), "-o", str(out), state=desk.state).status == Exit.USAGE

@@ -8,6 +8,7 @@ import pytest
 from signerd.callers import GRANTABLE, PAGE, RIGHT_WORDS, TERMINAL, Caller, Kind, Right, granted, rights_words
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.loopback.endpoints import ROUTES
+from tests.support.desk import VAULT
 from tests.support.served import make_outer, served_daemon
 
 
@@ -144,7 +145,8 @@ def test_l13_who_may_see_vaults_cannot_derive_their_addresses(http):
     (seen,) = http.get("/vaults", headers=reader).json()
     (whole,) = http.get("/vaults").json()
     assert whole["cosigners"]
-    assert seen == whole | {"cosigners": []}
+    assert whole["descriptor"] == VAULT.descriptor
+    assert seen == whole | {"cosigners": [], "descriptor": None}
     assert http.get(f"/vaults/{seen['vault_id']}/addresses", headers=reader).status_code == 403
     with_keys = paired(http, "Keys", "read", "xpub")
     assert http.get("/vaults", headers=with_keys).json() == [whole]
