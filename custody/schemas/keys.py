@@ -8,6 +8,7 @@ asks a person to sign.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from hashlib import sha256
 from typing import Annotated, Literal
 
@@ -58,6 +59,17 @@ class ProfileKey(Request):
     derivation_base_path: PathText
 
 
+class KeyDevice(Request):
+    """What the device says of itself, and when its key was made, by its holder's word. What is left out is not known, and
+    counts as exposed where an advisory asks for it.
+    """  # noqa: E501
+
+    maker: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{2,20}$")] | None = None
+    model: Annotated[Name, StringConstraints(max_length=60)] | None = None
+    firmware: Annotated[Name, StringConstraints(max_length=30)] | None = None
+    made_on: date | None = None
+
+
 class KeyChallengeRequest(Request):
     """``POST /api/v1/key-challenge``: every (path, xpub) that will be offered, so that the proof covers them."""  # noqa: E501
 
@@ -91,6 +103,7 @@ class RegisterKeyRequest(KeyChallengeRequest):
     label: Name | None = None
     replace: bool = False
     proof: KeyProof | None = None
+    device: KeyDevice = KeyDevice()
 
 
 class RevokeKeyRequest(Request):
@@ -102,6 +115,15 @@ class RevokeKeyRequest(Request):
     reason: RevokedReason
     force: bool = False
     workspace_id: IntId | None = None
+
+
+class RegisteredDevice(Shape):
+    """What is known of a key's device since its registration. ``made_on``: YYYY-MM-DD, by the holder's word."""  # noqa: E501
+
+    maker: Label | None = None
+    model: Label | None = None
+    firmware: Label | None = None
+    made_on: Label | None = None
 
 
 class Key(Shape):
@@ -128,6 +150,8 @@ class Key(Shape):
     next_account: Annotated[int, Field(ge=0, le=MAX_ACCOUNT + 1)] | None = Field(
         default=None, alias="NextVaultAccount"
     )
+    # Ours too: what the device said of itself at the registration.
+    device: RegisteredDevice = Field(default=RegisteredDevice(), alias="Device")
     created_at: Timestamp = Field(alias="CreatedAt")
     updated_at: Timestamp = Field(alias="UpdatedAt")
 

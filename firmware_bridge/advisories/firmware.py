@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from firmware_bridge.advisories.advisory import MAIN, Version
 from firmware_bridge.model import Device, Family
+from multisig.firmware import MAIN, Version
 
 # The first firmware with anti-exfil. The protocols of Trezor, Coldcard, Ledger, KeepKey and Digital Bitbox
 # have no message for it. A Jade can do it since 0.1.24, input by input: HWI's `sign_tx` verifies nothing, and

@@ -10,8 +10,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeVar
 
-from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, Span, lines_of, numbers
+from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity
 from firmware_bridge.model import Device, Family
+from multisig.firmware import Span, lines_of, numbers
 
 T = TypeVar("T")
 

@@ -178,7 +178,7 @@ def sign_challenge(device: Seed, challenge: dict) -> dict:
 
 
 def register_key(
-    user: As, device: Seed, network: Network = Network.REGTEST, **changes: object
+    user: As, device: Seed, network: Network = Network.REGTEST, /, **changes: object
 ) -> httpx.Response:
     """The whole registration, as a signer's program does it."""
     offer = {

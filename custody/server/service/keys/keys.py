@@ -78,7 +78,7 @@ class Keys:
                 raise KeyAlreadyActive("Another device is registered on this network already.")
             self._supersede(db, caller, active)
         self._check_free(db, offered)
-        return self._insert(db, caller, offered, request.label)
+        return self._insert(db, caller, offered, request)
 
     def list_own(self, db: Session, caller: Caller) -> list[wire.Key]:
         """The caller's keys, the oldest first, revoked ones too."""
@@ -126,8 +126,12 @@ class Keys:
         tell_revoked(WebhookEvents(self._clock, self._random), db, key)
         self._audit.record(db, caller, Category.KEYS, "KEY_REVOKED", f"key {key.id} superseded")
 
-    def _insert(self, db: Session, caller: Caller, offered: OfferedKey, label: str | None) -> wire.Key:
-        now = self._clock()
+    def _insert(
+        self, db: Session, caller: Caller, offered: OfferedKey, request: wire.RegisterKeyRequest
+    ) -> wire.Key:
+        now, device = self._clock(), request.device
+        if device.made_on is not None and device.made_on > now.date():
+            raise Invalid.at("/device/made_on", "This day is not over yet: no key was made on it.")
         key = Key(
             id=new_id(self._random),
             user_id=caller.user_id,
@@ -138,7 +142,11 @@ class Keys:
             pub_key_hex=offered.xpub.public_key.hex(),
             master_fingerprint=offered.fingerprint.hex,
             derivation_base_path=str(offered.base_path),
-            label=label,
+            label=request.label,
+            maker=device.maker,
+            model=device.model,
+            firmware=device.firmware,
+            made_on=device.made_on and device.made_on.isoformat(),
             created_at=now,
             updated_at=now,
         )
@@ -264,6 +272,9 @@ def key_shape(db: Session, key: Key) -> wire.Key:
             "revoked_reason": NullString.of(key.revoked_reason),
             "free_accounts": free,
             "next_account": following,
+            "device": wire.RegisteredDevice(
+                maker=key.maker, model=key.model, firmware=key.firmware, made_on=key.made_on
+            ),
             "created_at": key.created_at,
             "updated_at": key.updated_at,
         }

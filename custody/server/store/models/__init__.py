@@ -13,6 +13,7 @@ from custody.server.store.models.bookkeeping import (
     WebhookEvent,
 )
 from custody.server.store.models.changes import PendingChange, SecondPersonRule
+from custody.server.store.models.incidents import AdvisoryPublisher, StoredAdvisory
 from custody.server.store.models.movements import Movement
 from custody.server.store.models.people import (
     AccessToken,
@@ -69,6 +70,7 @@ __all__ = [
     "UNUSUAL",
     "AccessToken",
     "AddressBookEntry",
+    "AdvisoryPublisher",
     "Attempt",
     "AuditEvent",
     "AuditHead",
@@ -109,6 +111,7 @@ __all__ = [
     "ServiceAccount",
     "SignInSession",
     "Signature",
+    "StoredAdvisory",
     "TokenBlock",
     "TokenCell",
     "TokenEffect",

@@ -47,6 +47,12 @@ class Key(Base):
     master_fingerprint: Mapped[str]
     derivation_base_path: Mapped[str]
     label: Mapped[str | None]
+    # What the device said of itself at the registration, and when the key was made by its holder's word
+    # (YYYY-MM-DD). Null is not known.
+    maker: Mapped[str | None]
+    model: Mapped[str | None]
+    firmware: Mapped[str | None]
+    made_on: Mapped[str | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 

@@ -65,7 +65,8 @@ class TestChallenge:
 class TestRegister:
     def test_answers_with_the_specifications_key(self, alice: As) -> None:
         device = seed(1)
-        answer = register_key(alice, device, label="The blue one")
+        said = {"maker": "trezor", "model": "Trezor Model T", "firmware": "2.8.1", "made_on": "2026-02-01"}
+        answer = register_key(alice, device, label="The blue one", device=said)
         assert answer.status_code == 200
         key = answer.json()
         base = multisig_account_path(Network.REGTEST)
@@ -83,6 +84,7 @@ class TestRegister:
             "RevokedReason": {"String": "", "Valid": False},
             "FreeVaultAccounts": 2,
             "NextVaultAccount": 2,
+            "Device": said,
             "CreatedAt": "2026-03-01T12:00:00.000Z",
             "UpdatedAt": "2026-03-01T12:00:00.000Z",
         }

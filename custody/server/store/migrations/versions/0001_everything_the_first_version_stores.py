@@ -428,6 +428,10 @@ def upgrade() -> None:
         sa.Column("master_fingerprint", sa.String(), nullable=False),
         sa.Column("derivation_base_path", sa.String(), nullable=False),
         sa.Column("label", sa.String(), nullable=True),
+        sa.Column("maker", sa.String(), nullable=True),
+        sa.Column("model", sa.String(), nullable=True),
+        sa.Column("firmware", sa.String(), nullable=True),
+        sa.Column("made_on", sa.String(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint(
@@ -1266,3 +1270,33 @@ def upgrade() -> None:
             sqlite_where=sa.text("height IS NULL"),
             postgresql_where=sa.text("height IS NULL"),
         )
+    op.create_table(
+        "advisory_publishers",
+        sa.Column("root", sa.String(), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("epoch", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("serial", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("digest", sa.String(), nullable=False),
+        sa.Column("line", sa.LargeBinary(), nullable=False),
+        sa.Column("taken_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("taken_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["taken_by"], ["users.id"], name=op.f("fk_advisory_publishers_taken_by_users")
+        ),
+        sa.PrimaryKeyConstraint("root", name=op.f("pk_advisory_publishers")),
+    )
+    op.create_table(
+        "advisories",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("root", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("serial", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("body", sa.JSON(), nullable=False),
+        sa.Column("taken_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("withdrawn_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["root"], ["advisory_publishers.root"], name=op.f("fk_advisories_root_advisory_publishers")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_advisories")),
+        sa.UniqueConstraint("root", "name", name=op.f("uq_advisories_root_name")),
+    )

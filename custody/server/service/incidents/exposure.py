@@ -1,0 +1,101 @@
+"""Which vaults an advisory exposes: how many keys of each quorum, and how much is there."""
+
+from dataclasses import dataclass
+from itertools import groupby
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.advisories import Advisory, Concern, KeyFacts
+from custody.server.domain.errors import NotFound
+from custody.server.service.stored_vaults import Balance, balances_of
+from custody.server.store.models import Key, StoredAdvisory, Vault, VaultSigner, Workspace
+
+
+@dataclass(frozen=True)
+class ExposedKey:
+    """A place of a vault's quorum. UNKNOWN counts as exposed."""
+
+    key_id: str
+    user_id: int
+    concern: Concern
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """``required`` of ``total`` keys move what the vault holds: ``amount_sats``, in satoshi, with what is
+    unconfirmed.
+    """
+
+    vault_id: str
+    workspace_id: int
+    name: str
+    chain: str
+    required: int
+    total: int
+    keys: tuple[ExposedKey, ...]
+    amount_sats: int
+
+    @property
+    def exposed_keys(self) -> int:
+        return len(self.keys)
+
+    @property
+    def keys_to_spare(self) -> int:
+        """How many more keys a thief needs: 0 where the exposed ones are enough."""
+        return max(self.required - self.exposed_keys, 0)
+
+
+def exposures(db: Session, organisation_id: int, advisory: Advisory) -> list[Exposure]:
+    """The organisation's vaults with at least one exposed key: those first that the exposed keys alone move,
+    then by how many keys are missing to that; of those the largest amount first.
+
+    A drill sees vaults of test networks alone.
+    """
+    places = (
+        select(Vault, Key)
+        .join(Workspace, Workspace.id == Vault.workspace_id)
+        .join(VaultSigner, VaultSigner.vault_id == Vault.id)
+        .join(Key, Key.id == VaultSigner.key_id)
+        .where(Workspace.organisation_id == organisation_id)
+        .order_by(Vault.id, VaultSigner.key_index)
+    )
+    if advisory.drill:
+        places = places.where(Vault.network != "mainnet")
+    exposed: dict[Vault, tuple[ExposedKey, ...]] = {}
+    for vault, signers in groupby(db.execute(places), key=lambda row: row[0]):
+        keys = tuple(
+            ExposedKey(key.id, key.user_id, concern)
+            for _, key in signers
+            if (concern := advisory.concern(facts_of(key))) is not Concern.NOT
+        )
+        if keys:
+            exposed[vault] = keys
+    balances = balances_of(db, [vault.id for vault in exposed])
+    found = [_exposure(vault, keys, balances.get(vault.id, Balance())) for vault, keys in exposed.items()]
+    return sorted(found, key=lambda each: (each.keys_to_spare, -each.amount_sats, each.vault_id))
+
+
+def _exposure(vault: Vault, keys: tuple[ExposedKey, ...], balance: Balance) -> Exposure:
+    return Exposure(
+        vault_id=vault.id,
+        workspace_id=vault.workspace_id,
+        name=vault.name,
+        chain=vault.chain,
+        required=vault.m,
+        total=vault.n,
+        keys=keys,
+        amount_sats=balance.confirmed + balance.unconfirmed,
+    )
+
+
+def facts_of(key: Key) -> KeyFacts:
+    return KeyFacts(key.maker, key.model, key.firmware, key.made_on, f"{key.created_at:%Y-%m-%d}")
+
+
+def advisory_of(db: Session, advisory_id: int) -> Advisory:
+    """What a publisher's list says, or said until it withdrew it. Raises NotFound."""
+    row = db.get(StoredAdvisory, advisory_id)
+    if row is None:
+        raise NotFound("There is no such advisory.")
+    return Advisory.model_validate(row.body)
