@@ -86,7 +86,7 @@ def built_psbt(
     """
     if len({coin.outpoint for coin in coins}) != len(coins):
         raise InvalidPsbt("A coin is spent twice.")
-    spent = tuple(_input(policy, coin, sequence) for coin in coins)
+    spent = tuple(spent_input(policy, coin, sequence) for coin in coins)
     made = tuple(_output(policy, item) for item in outputs)
     _check_amounts(coins, made)
     tx = Transaction(
@@ -113,7 +113,8 @@ def _check_amounts(coins: Sequence[CoinToSpend], outputs: Sequence[PsbtOutput]) 
         raise InvalidPsbt("The outputs are more than the coins hold.")
 
 
-def _input(policy: Policy, coin: CoinToSpend, sequence: int) -> PsbtInput:
+def spent_input(policy: Policy, coin: CoinToSpend, sequence: int) -> PsbtInput:
+    """The input that spends this coin, with all that a device wants to see. Raises InvalidPsbt."""
     previous, vout = coin.previous_transaction, coin.outpoint.vout
     if previous.txid != coin.outpoint.txid or vout >= len(previous.outputs):
         raise InvalidPsbt(f"The previous transaction given is not that of the coin {coin.outpoint}.")

@@ -19,6 +19,8 @@ from multisig.inspection.model import (
     Inspection,
     OpReturn,
     Payment,
+    ProofOfControl,
+    ProvenCoin,
     Severity,
 )
 from multisig.inspection.outputs import OutputsSeen, inspect_outputs
@@ -39,6 +41,8 @@ __all__ = [
     "Inspection",
     "OpReturn",
     "Payment",
+    "ProofOfControl",
+    "ProvenCoin",
     "Severity",
     "inspect",
 ]

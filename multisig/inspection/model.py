@@ -55,6 +55,9 @@ class FindingCode(StrEnum):
     NON_STANDARD_VERSION = "non-standard-version"
     LOCKED_BY_TIME = "locked-by-time"
     LOCKED_BY_AGE = "locked-by-age"
+    # A message to be signed (BIP-322).
+    NOT_A_PROOF = "not-a-proof"
+    MESSAGE_NOT_SHOWABLE = "message-not-showable"
 
     @property
     def severity(self) -> Severity:
@@ -131,6 +134,30 @@ class OpReturn(ByMember):
     token: Payload | None = None
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class ProvenCoin(ByMember):
+    """A coin of the policy that a proof names, with its amount as its own previous transaction has it."""
+
+    outpoint: OutPoint
+    amount: Sats
+    address: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ProofOfControl(ByMember):
+    """A message that `address`, of the policy, is to sign (BIP-322), and coins beside it in their inputs'
+    order.
+    """
+
+    message: str
+    address: str
+    coins: tuple[ProvenCoin, ...]
+
+    @property
+    def total(self) -> Sats:
+        return Sats(sum(coin.amount for coin in self.coins))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Inspection(ByMember):
     """Every figure comes from the PSBT's bytes and the policy, none from a claim.
@@ -138,7 +165,8 @@ class Inspection(ByMember):
     Amounts are satoshi; `total_in` counts proven coins only, so `fee` means something only where no finding
     refuses (it may be negative then, never where `ok`). `vsize` is that of the signed transaction, with
     signatures at their usual size. `digest` (hex SHA-256) covers the unsigned transaction, the policy and
-    everything shown but who has signed so far: an approval is bound to it.
+    everything shown but who has signed so far: an approval is bound to it. With `proof` it is no payment: it
+    can never be mined, and pays neither anybody nor a fee.
     """
 
     network: Network
@@ -156,6 +184,7 @@ class Inspection(ByMember):
     signals_rbf: bool
     findings: tuple[Finding, ...]
     digest: str
+    proof: ProofOfControl | None = None
 
     @property
     def ok(self) -> bool:

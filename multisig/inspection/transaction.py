@@ -65,12 +65,17 @@ def signals_rbf(psbt: Psbt) -> bool:
 def inspect_whole(
     psbt: Psbt, policy: Policy, network: Network, totals: Totals, limits: FeeLimits
 ) -> Iterator[Finding]:
-    yield from _network(psbt, policy, network)
-    yield from _xpubs(psbt, policy)
-    yield from _duplicates(psbt)
+    yield from about_keys(psbt, policy, network)
     if totals.proven:
         yield from _fee(totals, limits)
     yield from _locks(psbt)
+
+
+def about_keys(psbt: Psbt, policy: Policy, network: Network) -> Iterator[Finding]:
+    """What is wrong with the network, the account keys, and coins that are spent twice."""
+    yield from _network(psbt, policy, network)
+    yield from _xpubs(psbt, policy)
+    yield from _duplicates(psbt)
 
 
 def _network(psbt: Psbt, policy: Policy, network: Network) -> Iterator[Finding]:

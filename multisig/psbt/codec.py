@@ -29,6 +29,7 @@ class Decoded:
     inputs: tuple[PsbtInput, ...]
     outputs: tuple[PsbtOutput, ...]
     xpubs: tuple[tuple[ExtendedPublicKey, KeyOrigin], ...]
+    signed_message: bytes | None
 
 
 def decode_psbt(data: bytes, limits: PsbtLimits) -> Decoded:
@@ -51,7 +52,8 @@ def _decode(data: bytes, limits: PsbtLimits) -> Decoded:
     inputs = [_input(tx_in, read_map(reader, limits.max_fields_per_map)) for tx_in in tx.inputs]
     outputs = [_output(tx_out, read_map(reader, limits.max_fields_per_map)) for tx_out in tx.outputs]
     reader.finish()
-    return Decoded(tx, tuple(inputs), tuple(outputs), _xpubs(globals_))
+    message = _singles(globals_).get(f.GLOBAL_GENERIC_SIGNED_MESSAGE)
+    return Decoded(tx, tuple(inputs), tuple(outputs), _xpubs(globals_), message)
 
 
 def _unsigned_transaction(globals_: Mapping[bytes, bytes], limits: PsbtLimits) -> Transaction:
@@ -173,9 +175,13 @@ def encode_psbt(
     inputs: Sequence[PsbtInput],
     outputs: Sequence[PsbtOutput],
     xpubs: Sequence[tuple[ExtendedPublicKey, KeyOrigin]],
+    signed_message: bytes | None = None,
 ) -> bytes:
     """The bytes of a version 0 PSBT."""
-    parts = [MAGIC, *_global_fields(tx, xpubs), SEPARATOR]
+    parts = [MAGIC, *_global_fields(tx, xpubs)]
+    if signed_message is not None:
+        parts.append(_write_single(f.GLOBAL_GENERIC_SIGNED_MESSAGE, signed_message))
+    parts.append(SEPARATOR)
     for item in inputs:
         parts += (*_input_fields(item), SEPARATOR)
     for output in outputs:

@@ -20,7 +20,8 @@ DEFAULT_LIMITS = PsbtLimits()
 class Psbt(ByMember):
     """A partially signed transaction, version 0 (BIP-174).
 
-    `tx` is the unsigned transaction; `inputs` and `outputs` follow its order. Equal values serialise to
+    `tx` is the unsigned transaction; `inputs` and `outputs` follow its order. `signed_message` claims that it
+    is the proof of a message (BIP-322), in UTF-8. Equal values serialise to
     equal bytes. Building one raises InvalidPsbt where the inputs and outputs are not the transaction's.
     """
 
@@ -28,6 +29,7 @@ class Psbt(ByMember):
     inputs: tuple[PsbtInput, ...]
     outputs: tuple[PsbtOutput, ...]
     xpubs: tuple[tuple[ExtendedPublicKey, KeyOrigin], ...] = ()
+    signed_message: bytes | None = None
 
     def __post_init__(self) -> None:
         # The input that is checked must be the input that is signed.
@@ -48,12 +50,12 @@ class Psbt(ByMember):
         if len(raw) > limits.max_bytes:
             raise PsbtTooLarge(f"The PSBT has {len(raw)} bytes; at most {limits.max_bytes} are accepted.")
         decoded = decode_psbt(raw, limits)
-        psbt = cls(decoded.tx, decoded.inputs, decoded.outputs, decoded.xpubs)
+        psbt = cls(decoded.tx, decoded.inputs, decoded.outputs, decoded.xpubs, decoded.signed_message)
         require_same_reading(encode_skeleton(psbt.tx, psbt.inputs, psbt.outputs), psbt.tx)
         return psbt
 
     def to_bytes(self) -> bytes:
-        return encode_psbt(self.tx, self.inputs, self.outputs, self.xpubs)
+        return encode_psbt(self.tx, self.inputs, self.outputs, self.xpubs, self.signed_message)
 
     def to_base64(self) -> str:
         return base64.b64encode(self.to_bytes()).decode("ascii")

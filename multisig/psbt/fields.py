@@ -3,7 +3,8 @@
 The reader slices bytes and bounds every count first. It refuses what two readers could parse differently: a
 key given twice, a length not in its shortest form, bytes left over.
 
-Sources: BIP-174 (version 0), BIP-370 (what belongs to version 2 only), BIP-371 (taproot). A type that is not
+Sources: BIP-174 (version 0), BIP-370 (what belongs to version 2 only), BIP-371 (taproot), BIP-322
+(messages). A type that is not
 listed is unknown: it is skipped, not kept (see `multisig.psbt`).
 
 What one PSBT says about each input and output is kept as values (BIP-174, "Specification").
@@ -72,6 +73,7 @@ def write_field(kind: int, key_data: bytes, value: bytes) -> bytes:
 # Global map.
 GLOBAL_UNSIGNED_TX = 0x00
 GLOBAL_XPUB = 0x01
+GLOBAL_GENERIC_SIGNED_MESSAGE = 0x09
 GLOBAL_VERSION = 0xFB
 
 # Input maps.
@@ -114,12 +116,15 @@ _X_ONLY = _one_of(32)
 _SCHNORR = _one_of(64, 65)
 # A fingerprint and at most 255 steps (BIP-32: depth is one byte), four bytes each.
 _ORIGIN = range(4, 4 * 256 + 1, 4)
+# BIP-322 recommends "a few kilobytes" at most.
+_MESSAGE = range(4096 + 1)
 # BIP-341: a leaf version, an internal key, at most 128 hashes.
 _CONTROL_BLOCK = range(33, 33 + 32 * 128 + 1, 32)
 
 GLOBAL_FIELDS: Mapping[int, FieldRule] = {
     GLOBAL_UNSIGNED_TX: FieldRule("PSBT_GLOBAL_UNSIGNED_TX", _NOTHING, _ANY),
     GLOBAL_XPUB: FieldRule("PSBT_GLOBAL_XPUB", _one_of(78), _ORIGIN),
+    GLOBAL_GENERIC_SIGNED_MESSAGE: FieldRule("PSBT_GLOBAL_GENERIC_SIGNED_MESSAGE", _NOTHING, _MESSAGE),
     GLOBAL_VERSION: FieldRule("PSBT_GLOBAL_VERSION", _NOTHING, _one_of(4)),
 }
 

@@ -77,6 +77,15 @@ def verify_transaction(transaction: Transaction, spent: Sequence[TxOut]) -> None
         _verify_input(native, precomputed, index, out)
 
 
+def consensus(transaction: Transaction, spent: Sequence[TxOut]) -> str | None:
+    """Why `verify_transaction` forbids it; None where it does not (`multisig.bip322.Consensus`)."""
+    try:
+        verify_transaction(transaction, spent)
+    except InvalidSpend as error:
+        return str(error)
+    return None
+
+
 def _verify_input(
     native: "pbk.Transaction", precomputed: "pbk.script.PrecomputedTransactionData", index: int, out: TxOut
 ) -> None:

@@ -5,7 +5,17 @@ A module of commands imports the server where a command needs it: words about a 
 
 import click
 
-from custody.server.cli import admin, asset_tokens, auditing, jobs, onboarding, serving, sign_in, status
+from custody.server.cli import (
+    admin,
+    asset_tokens,
+    auditing,
+    jobs,
+    onboarding,
+    proofs,
+    serving,
+    sign_in,
+    status,
+)
 
 
 @click.group(context_settings={"show_default": True})
@@ -23,6 +33,7 @@ for command in (
     admin.admin,
     auditing.audit,
     asset_tokens.token,
+    proofs.verify_proof_command,
 ):
     app.add_command(command)
 for command in (

@@ -1,0 +1,58 @@
+"""Proofs of control as files: what a vault signed, for whoever checks it without the platform (BIP-322)."""
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from custody.schemas.common import MAX_PSBT_BASE64, Count, Few, Label, Prose, Request, Sats
+from custody.schemas.proposals import OutpointText
+
+FORMAT: Final = "bip322-proof-v1"
+MAX_SIGNATURES: Final = 100
+# So many characters of base64 at most, behind a prefix of three letters.
+SignatureText = Annotated[str, StringConstraints(min_length=3, max_length=MAX_PSBT_BASE64 + 3)]
+BlockHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class SignedFor(Request):
+    """One address, and its signature of the message in BIP-322's text form."""
+
+    address: Label
+    signature: SignatureText
+
+
+class CoinOfProof(Request):
+    """A coin that the file speaks of. It is the file's claim until a signature or the chain says the same."""
+
+    outpoint: OutpointText
+    amount_sats: Sats
+    address: Label
+
+
+class ProofFile(Request):
+    """A message, the addresses that signed it, and the coins that it speaks of, as they were at a block.
+
+    ``height`` and ``block_hash`` are null where it speaks of no coins.
+    """
+
+    format: Literal["bip322-proof-v1"] = FORMAT
+    network: Literal["mainnet", "testnet4", "signet", "regtest"]
+    message: Prose
+    signatures: Annotated[list[SignedFor], Field(min_length=1, max_length=MAX_SIGNATURES)]
+    height: Count | None = None
+    block_hash: BlockHash | None = None
+    coins: Few[CoinOfProof] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _nothing_twice(self) -> "ProofFile":
+        addresses = [signed.address for signed in self.signatures]
+        if len(set(addresses)) != len(addresses):
+            raise ValueError("signatures: each address signs once")
+        outpoints = [coin.outpoint for coin in self.coins]
+        if len(set(outpoints)) != len(outpoints):
+            raise ValueError("coins: a coin that is named twice would be counted twice")
+        if (self.height is None) is not (self.block_hash is None):
+            raise ValueError("height: a block has both, its height and its hash")
+        if self.coins and self.height is None:
+            raise ValueError("height: coins are spoken of as they were at a block")
+        return self

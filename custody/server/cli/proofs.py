@@ -1,0 +1,180 @@
+"""``custody verify-proof``: what a proof file proves, without any platform.
+
+Exit status: 0 it is valid, and the chain agrees where one was named; 7 it is not, or it is not known.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from custody.cli.common import fail, json_option
+from custody.server.cli.common import refusals
+from custody.terminal import Exit, answer, say
+from custody.text import amount
+
+if TYPE_CHECKING:
+    from custody.schemas.proofs import ProofFile
+    from custody.server.chain.backend import ChainBackend
+    from custody.server.domain.proving import Judged
+
+MAX_FILE_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the chain says. ``problems``: of the coins at the file's block; ``spent``: by now."""
+
+    tip_height: int
+    problems: tuple[str, ...]
+    spent: tuple[str, ...]
+
+
+@click.command("verify-proof")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--chain",
+    metavar="KIND:URL",
+    help="Check the coins there, as CUSTODY_CHAIN_… names a node (bitcoind:…) or an explorer (esplora:…). "
+    "Without it no coin is checked.",
+)
+@json_option
+def verify_proof_command(file: Path, chain: str | None, as_json: bool) -> None:
+    """Say which addresses signed which message, and of which coins a proof file speaks (BIP-322)."""
+    from custody.server.chain.engine import consensus
+    from custody.server.domain.proving import judge
+
+    with refusals():
+        proof = _read(file)
+        judged = judge(proof, consensus)
+        checked = None if chain is None or judged.state != "valid" else _checked(proof, chain)
+    if as_json:
+        answer(_as_json(proof, judged, checked))
+    else:
+        for line in _lines(proof, judged, checked):
+            say(line)
+    if judged.state != "valid" or (checked is not None and checked.problems):
+        raise click.exceptions.Exit(Exit.NOT_DECIDED)
+
+
+def _read(path: Path) -> "ProofFile":
+    from pydantic import ValidationError
+
+    from custody.schemas.proofs import ProofFile
+
+    with path.open("rb") as opened:
+        content = opened.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        fail(f"{path} is larger than {MAX_FILE_BYTES} bytes.", "A proof file is one small JSON document.")
+    try:
+        return ProofFile.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "it"
+        fail(f"{path} is no proof file: {where}: {first['msg']}.", "Ask for the file as it was made.")
+
+
+def _checked(proof: "ProofFile", chain: str) -> Checked:
+    from custody.server.chain.configuration import PREFIX, open_backend, read_sources
+    from multisig import Network
+
+    network = Network(proof.network)
+    name = f"{PREFIX}{network.name}"
+    options = {key: value for key, value in os.environ.items() if key.startswith(f"{name}_")}
+    if chain.partition(":")[0] not in {"bitcoind", "esplora"}:
+        fail("--chain begins with bitcoind: or esplora:.", "docs/operate/chain.md has examples.", Exit.USAGE)
+    source = read_sources({**options, name: chain})[network]
+    backend = open_backend(source, folder=Path(), clock=lambda: 0.0)
+    try:
+        return check_coins(proof, backend)
+    finally:
+        backend.close()
+
+
+def check_coins(proof: "ProofFile", backend: "ChainBackend") -> Checked:
+    """Whether each coin was there, unspent, at the file's block. Raises ChainUnavailable."""
+    from multisig import Network, decode_address
+
+    tip, network = backend.tip(), Network(proof.network)
+    if proof.height is None:
+        return Checked(tip.height, (), ())
+    block = backend.block_at(proof.height)
+    if block is None or block.hash != proof.block_hash:
+        return Checked(tip.height, (f"The chain has another block at height {proof.height:,}.",), ())
+    scripts = {decode_address(coin.address, network) for coin in proof.coins}
+    found = {str(one.outpoint): one for one in (backend.outputs_to(scripts) if scripts else ())}
+    problems, spent = [], []
+    for coin in proof.coins:
+        there = found.get(coin.outpoint)
+        if (
+            there is None
+            or there.height is None
+            or there.height > proof.height
+            or there.script_pubkey != decode_address(coin.address, network)
+            or there.amount != coin.amount_sats
+        ):
+            problems.append(f"The chain had no coin {coin.outpoint} as it is stated.")
+        elif there.spent is not None:
+            spent.append(coin.outpoint)
+            if there.spent.height is not None and there.spent.height <= proof.height:
+                problems.append(f"The coin {coin.outpoint} had been spent by then.")
+    return Checked(tip.height, tuple(problems), tuple(spent))
+
+
+def _as_json(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> dict[str, Any]:
+    return {
+        "state": judged.state,
+        "network": proof.network,
+        "message": proof.message,
+        "addresses": [
+            {
+                "address": address,
+                "state": verdict.state,
+                "reason": verdict.reason,
+                "lock_time": verdict.lock_time,
+                "age": verdict.age,
+            }
+            for address, verdict in judged.verdicts.items()
+        ],
+        "height": proof.height,
+        "block_hash": proof.block_hash,
+        "coins": [{**coin.model_dump(), "signed": coin.outpoint in judged.signed} for coin in proof.coins],
+        "total_sats": sum(coin.amount_sats for coin in proof.coins),
+        "problems": list(judged.problems),
+        "chain": None if checked is None else asdict(checked),
+    }
+
+
+def _lines(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> Iterator[str]:
+    yield f"The proof is {judged.state}, on {proof.network}."
+    yield f"Message: {proof.message}"
+    for address, verdict in judged.verdicts.items():
+        yield f"{address}: {verdict.state}{f'. {verdict.reason}' if verdict.reason else ''}"
+        if verdict.lock_time or verdict.age:
+            yield f"  valid at time {verdict.lock_time} and age {verdict.age}"
+    yield from judged.problems
+    if proof.coins:
+        total = sum(coin.amount_sats for coin in proof.coins)
+        block = f"block {proof.height:,} ({proof.block_hash})"
+        yield f"It speaks of {len(proof.coins)} coins, {amount(total)}, at {block}:"
+        for coin in proof.coins:
+            how = "signed for" if coin.outpoint in judged.signed else "at an address that signed"
+            yield f"  {coin.outpoint}  {amount(coin.amount_sats)}  {coin.address}  {how}"
+    else:
+        yield "It speaks of no coins."
+    yield from _of_chain(proof, checked)
+
+
+def _of_chain(proof: "ProofFile", checked: Checked | None) -> Iterator[str]:
+    if checked is None:
+        if proof.coins:
+            yield "No chain was asked: whether these coins existed, and are still unspent, was not checked."
+        return
+    yield from checked.problems
+    if not checked.problems and proof.coins:
+        yield f"The chain, at block {checked.tip_height:,}, had each of these coins unspent at that block."
+    for outpoint in checked.spent:
+        yield f"The coin {outpoint} has been spent since."

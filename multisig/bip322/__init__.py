@@ -1,0 +1,38 @@
+"""Signed messages that prove control of an address, and of coins (BIP-322, version 2.0.0).
+
+The signature spends, in a transaction that can never be mined, the only output of another one that holds the
+message and does not exist. What proves funds spends coins beside it.
+"""
+
+from multisig.bip322.encoding import ProofSignature, Variant
+from multisig.bip322.inspecting import inspect_proof
+from multisig.bip322.making import build_proof, finalise_proof, is_proof
+from multisig.bip322.transactions import (
+    MAX_MESSAGE_BYTES,
+    MAX_SHOWN_CHARACTERS,
+    require_showable,
+    signed_message_hash,
+    to_sign,
+    to_spend,
+)
+from multisig.bip322.verifying import Consensus, NamedCoin, State, Verdict, verify_message
+
+__all__ = [
+    "MAX_MESSAGE_BYTES",
+    "MAX_SHOWN_CHARACTERS",
+    "Consensus",
+    "NamedCoin",
+    "ProofSignature",
+    "State",
+    "Variant",
+    "Verdict",
+    "build_proof",
+    "finalise_proof",
+    "inspect_proof",
+    "is_proof",
+    "require_showable",
+    "signed_message_hash",
+    "to_sign",
+    "to_spend",
+    "verify_message",
+]

@@ -1,0 +1,84 @@
+"""The message as two transactions, of which neither can be mined (BIP-322, "Full")."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from multisig.errors import InvalidMessage
+from multisig.hashes import sha256
+from multisig.transaction import MAX_UINT32, OutPoint, Transaction, TxIn, TxOut
+from multisig.units import Sats
+
+# "A few kilobytes" (BIP-322, "PSBT creator"); a longer message should be committed to by its hash.
+MAX_MESSAGE_BYTES: Final = 4096
+# Coldcard 5.6.1, shared/psbt.py and shared/msgsign.py: 2 to 330 characters of printable ASCII, no space at
+# either end, and never three together.
+MAX_SHOWN_CHARACTERS: Final = 330
+_LEAST_SHOWN_CHARACTERS: Final = 2
+_TOO_MANY_SPACES: Final = "   "
+
+_TAG: Final = sha256(b"BIP0322-signed-message")
+_NOWHERE: Final = OutPoint("00" * 32, MAX_UINT32)
+_OP_RETURN: Final = b"\x6a"
+_OP_0_PUSH_32: Final = b"\x00\x20"
+
+
+def signed_message_hash(message: str) -> bytes:
+    """The 32-byte tagged hash (BIP-340) of the message in UTF-8. Raises InvalidMessage."""
+    return hashlib.sha256(_TAG + _TAG + message_bytes(message)).digest()
+
+
+def message_bytes(message: str) -> bytes:
+    """In UTF-8. Raises InvalidMessage for half a surrogate pair and for more than MAX_MESSAGE_BYTES."""
+    try:
+        encoded = message.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidMessage("The message is not text that can be written in UTF-8.") from error
+    if len(encoded) > MAX_MESSAGE_BYTES:
+        raise InvalidMessage(
+            f"The message has {len(encoded)} bytes; at most {MAX_MESSAGE_BYTES} are accepted.",
+            hint="Sign the SHA-256 of the message instead, as text.",
+        )
+    return encoded
+
+
+def require_showable(message: str) -> None:
+    """Check that a person can read the whole message on every device that shows it, and that no two messages
+    look alike there. Raises InvalidMessage.
+    """
+    wrong = None
+    if not _LEAST_SHOWN_CHARACTERS <= len(message) <= MAX_SHOWN_CHARACTERS:
+        wrong = f"it has {len(message)} characters; {_LEAST_SHOWN_CHARACTERS} to {MAX_SHOWN_CHARACTERS} are"
+    elif not message.isascii() or not message.isprintable():
+        wrong = "it has other characters than printable ASCII; these are"
+    elif message != message.strip() or _TOO_MANY_SPACES in message:
+        wrong = "it begins or ends with a space, or has three together; less are"
+    if wrong is not None:
+        raise InvalidMessage(
+            f"A device cannot show this message: {wrong} accepted.",
+            hint="Write one line of plain English letters, digits and signs.",
+        )
+
+
+def to_spend(message: str, challenge: bytes) -> Transaction:
+    """The transaction that holds the message, and whose output has the script `challenge`.
+
+    Raises InvalidMessage.
+    """
+    script_sig = _OP_0_PUSH_32 + signed_message_hash(message)
+    return Transaction(0, (TxIn(_NOWHERE, 0, script_sig),), (TxOut(Sats(0), challenge),), 0)
+
+
+def to_sign(message: str, challenge: bytes, coins: Sequence[OutPoint] = ()) -> Transaction:
+    """The transaction that is signed, without signatures: it spends the output of `to_spend`, and `coins`.
+
+    It pays nothing to anybody. Raises InvalidMessage.
+    """
+    first = OutPoint(to_spend(message, challenge).txid, 0)
+    inputs = tuple(TxIn(outpoint, 0) for outpoint in (first, *coins))
+    return Transaction(0, inputs, (burn(),), 0)
+
+
+def burn() -> TxOut:
+    """The only output that a proof has: no amount, and a script that nothing can ever spend."""
+    return TxOut(Sats(0), _OP_RETURN)

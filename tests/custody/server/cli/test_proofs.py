@@ -1,0 +1,119 @@
+"""``custody verify-proof``: a file, and a chain only where one is named."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from custody.schemas.proofs import CoinOfProof, ProofFile, SignedFor
+from custody.server.chain.embedded import EmbeddedChain
+from custody.server.cli import app
+from custody.server.cli.proofs import check_coins
+from custody.terminal import Exit
+from multisig import CoinToSpend, Sats
+from tests.support.proofs import MESSAGE, signed_proof
+from tests.support.regtest import FakeClock, coin_of
+from tests.support.wallets import fund, make_vault
+
+VAULT = make_vault()
+COINS = [fund(VAULT, 40_000, index=1), fund(VAULT, 70_000, index=2, chain=1)]
+
+
+def proof_of(spent=(), *, height=None, block_hash=None, **changed) -> ProofFile:
+    listed = [
+        CoinOfProof(outpoint=str(c.outpoint), amount_sats=c.amount, address=VAULT.address(c.chain, c.index))
+        for c in spent
+    ]
+    whole = {
+        "network": "regtest",
+        "message": MESSAGE,
+        "signatures": [SignedFor(address=VAULT.address(0, 0), signature=str(signed_proof(VAULT, spent)))],
+        "coins": listed,
+        "height": height,
+        "block_hash": block_hash,
+    }
+    return ProofFile(**(whole | changed))
+
+
+AT = {"height": 101, "block_hash": "ab" * 32}
+
+
+def verified(proof: ProofFile, folder: Path, *arguments: str) -> Result:
+    file = folder / "proof.json"
+    file.write_text(proof.model_dump_json())
+    return CliRunner().invoke(app, ["verify-proof", str(file), *arguments])
+
+
+def test_it_says_who_signed_what_and_that_no_chain_was_asked(tmp_path: Path) -> None:
+    said = verified(proof_of(COINS, **AT), tmp_path)
+    assert said.exit_code == Exit.OK, said.output
+    for words in (
+        "The proof is valid, on regtest.",
+        f"Message: {MESSAGE}",
+        f"{VAULT.address(0, 0)}: valid",
+        "2 coins, 0.00110000 BTC (110,000 sats), at block 101",
+        "signed for",
+        "was not checked",
+    ):
+        assert words in said.output
+    told = json.loads(verified(proof_of(COINS, **AT), tmp_path, "--json").output)
+    assert (told["state"], told["total_sats"], told["chain"]) == ("valid", 110_000, None)
+    assert [coin["signed"] for coin in told["coins"]] == [True, True]
+    assert "It speaks of no coins." in verified(proof_of(), tmp_path).output
+
+
+def lies() -> dict[str, ProofFile]:
+    honest = proof_of(COINS, **AT)
+    first, second = honest.coins
+    return {
+        "another message": honest.model_copy(update={"message": "Another one."}),
+        "more than signed": honest.model_copy(
+            update={"coins": [first.model_copy(update={"amount_sats": 90_000}), second]}
+        ),
+        "a coin of others": honest.model_copy(
+            update={"coins": [*honest.coins, first.model_copy(update={"outpoint": "00" * 32 + ":0"})]}
+        ),
+        "a coin left out": honest.model_copy(update={"coins": [first]}),
+        "another network": honest.model_copy(update={"network": "mainnet"}),
+    }
+
+
+@pytest.mark.parametrize("name", lies())
+def test_what_was_not_signed_is_refused(name: str, tmp_path: Path) -> None:
+    said = verified(lies()[name], tmp_path)
+    assert said.exit_code == Exit.NOT_DECIDED
+    assert "The proof is invalid" in said.output
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[" * 100_000, '{"format": "bip322-proof-v1"}'])
+def test_what_is_no_proof_file_is_told_so(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "proof.json"
+    file.write_text(text)
+    said = CliRunner().invoke(app, ["verify-proof", str(file)])
+    assert (said.exit_code, "is no proof file" in said.stderr) == (Exit.FAILED, True)
+
+
+def test_a_coin_is_not_counted_twice() -> None:
+    with pytest.raises(ValueError, match="counted twice"):
+        proof_of(**AT, coins=[*proof_of(COINS, **AT).coins, *proof_of([COINS[0]], **AT).coins])
+
+
+def test_the_chain_tells_of_the_coins_at_the_block(tmp_path: Path) -> None:
+    with EmbeddedChain(tmp_path / "chain", clock=FakeClock()) as chain:
+        txid = chain.fund(VAULT.address(0, 3), Sats(50_000))
+        (block,) = chain.mine(1)
+        coin = coin_of(chain, txid, VAULT.script_pubkey(0, 3))
+        transaction = chain.transaction(txid)
+        assert transaction is not None
+        mine = CoinToSpend(coin.outpoint, coin.amount, 0, 3, transaction.transaction)
+        honest = proof_of([mine], height=block.height, block_hash=block.hash)
+        assert check_coins(honest, chain).problems == ()
+        earlier = chain.block_at(block.height - 1)
+        assert earlier is not None
+        too_early = proof_of([mine], height=earlier.height, block_hash=earlier.hash)
+        assert check_coins(too_early, chain).problems
+        elsewhere = proof_of([mine], height=block.height, block_hash="ab" * 32)
+        assert "another block" in check_coins(elsewhere, chain).problems[0]
+        absent = proof_of(COINS, height=block.height, block_hash=block.hash)
+        assert len(check_coins(absent, chain).problems) == 2
