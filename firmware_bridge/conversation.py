@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from firmware_bridge import calls, protocol, sanitised_psbt
+from firmware_bridge.advisories.firmware import why_no_proof
 from firmware_bridge.enrolment import Registration, Registrations
 from firmware_bridge.errors import (
     BadDeviceSignature,
@@ -19,6 +20,7 @@ from firmware_bridge.errors import (
     Disconnected,
     NotEnrolled,
     TimedOut,
+    Unsupported,
     WorkerCrashed,
     WrongDevice,
 )
@@ -29,6 +31,7 @@ from firmware_bridge.protocol import TAKEN, Question
 from firmware_bridge.record import Answered, Record
 from firmware_bridge.roster import Roster
 from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault, signer_progress
+from multisig.bip322 import is_proof
 
 OnProgress = Callable[[Progress], None]
 # Answers a device's question; None if the person does it on the device, or gives up.
@@ -219,6 +222,8 @@ class _Errand:
 
 async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerprint | None) -> Psbt:
     """See `firmware_bridge.Bridge.sign`. The PSBT has been checked already."""
+    if is_proof(psbt):
+        _require_proof_signer(talk.record, coins=len(psbt.inputs) - 1)
     signer = await talk.read_signer(policy, wanted)
     if signer_progress(psbt, policy, signer).is_complete:
         return psbt
@@ -227,6 +232,14 @@ async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerpri
     signed = sanitised_psbt.take_back(psbt, answer, policy, signer)
     _tell_missing(talk, errand, signed)
     return signed
+
+
+def _require_proof_signer(record: Record, *, coins: int) -> None:
+    """:raises Unsupported: before the person is asked."""
+    device = record.device
+    why = why_no_proof(device.family, device.model, device.firmware, coins=coins)
+    if why:
+        raise Unsupported(f"This device signs no such message: {why}.")
 
 
 def _earlier_answer(talk: Conversation, errand: _Errand) -> str | None:

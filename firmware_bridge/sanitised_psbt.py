@@ -13,10 +13,12 @@ from multisig import (
     PsbtMismatch,
     PsbtOutput,
     PsbtTooLarge,
+    Severity,
     Vault,
     accept_signatures,
     verify_signatures,
 )
+from multisig.bip322 import inspect_proof, is_proof
 from multisig.proofs import Prover, Unproven, proven_output
 
 
@@ -26,15 +28,29 @@ def require_sound(psbt: Psbt, policy: Policy) -> None:
 
     HWI skips an input without UTXO data, signs another transaction, and reports success.
 
+    A message to be signed is one in all its parts: on some screens it looks like a payment.
+
     :raises MultisigError: it is not.
     """
     verify_signatures(psbt, policy)
+    if is_proof(psbt):
+        _require_proof(psbt, policy)
     for index, (item, spent) in enumerate(zip(psbt.inputs, psbt.tx.inputs, strict=True)):
         previous = item.non_witness_utxo
         if previous is None:
             raise PsbtMismatch(f"Input {index} has no previous transaction.")
         if item.witness_utxo not in {None, previous.outputs[spent.outpoint.vout]}:
             raise PsbtMismatch(f"Input {index} states another coin than its previous transaction has.")
+
+
+def _require_proof(psbt: Psbt, policy: Policy) -> None:
+    refusals = [
+        finding
+        for finding in inspect_proof(psbt, policy, network=policy.network).findings
+        if finding.severity is Severity.REFUSE
+    ]
+    if refusals:
+        raise PsbtMismatch(f"It is not the message that it claims to be. {refusals[0].sentence}")
 
 
 def for_device(psbt: Psbt, policy: Policy) -> bytes:
@@ -46,7 +62,7 @@ def for_device(psbt: Psbt, policy: Policy) -> bytes:
     fingerprint HWI asks the person twice.
 
     The vault's keys are in the global fields: without them a Trezor shows change as a payment, and a Ledger
-    signs nothing.
+    signs nothing. A message is kept with what stands for it alone.
 
     :raises PsbtMismatch: a coin is not proven.
     """
@@ -57,6 +73,7 @@ def for_device(psbt: Psbt, policy: Policy) -> bytes:
         inputs=tuple(_proven_input(index, item, prover) for index, item in enumerate(psbt.inputs)),
         outputs=tuple(_proven_output(item, prover) for item in psbt.outputs),
         xpubs=tuple((key.xpub, key.origin) for key in cosigners),
+        signed_message=psbt.signed_message if is_proof(psbt) else None,
     )
     return told.to_bytes()
 

@@ -115,7 +115,7 @@ class Flows:
         check_previous_transactions(psbt)
         wallet = await self._wallet_of(psbt)
         check_own_keys(psbt, self.seed)
-        found = review(psbt, self.seed, self.store, wallet)
+        found = review(psbt, self.seed, self.store, wallet, signs_messages=self.release.signs_messages)
         await self._require_yes(story.transaction(found, self.chain, self.release))
         if self.release.guards_upload and not self.still_holds(data):
             raise TransactionRefused("Transaction modified")

@@ -19,7 +19,8 @@ class Release:
     latest result, on the link on which it was made. `guards_upload`: `upld` is busy while anything but a
     transaction is asked about, and bytes that changed while the person looked at them are not signed.
     `shows_odd_data`: an OP_RETURN that is no single push is shown whole, not only its first push. `explores`:
-    what key 2 shows of a transaction.
+    what key 2 shows of a transaction. `signs_messages`: it signs the PSBT of a message (BIP-322),
+    the only kind of version 0 (`shared/psbt.py`, validate).
     """
 
     told: tuple[str, ...]
@@ -28,6 +29,7 @@ class Release:
     guards_upload: bool
     shows_odd_data: bool
     explores: str
+    signs_messages: bool
 
 
 RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
@@ -39,6 +41,7 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
             guards_upload=False,
             shows_odd_data=False,
             explores="txn outputs",
+            signs_messages=False,
         ),
         "5.6.1": Release(
             told=("2026-08-20", "5.6.1", "3.2.1", "20260820133600"),
@@ -47,6 +50,7 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
             guards_upload=True,
             shows_odd_data=True,
             explores="transaction",
+            signs_messages=True,
         ),
     }
 )

@@ -23,6 +23,7 @@ from multisig import (
     DerivationPath,
     KeyOrigin,
     MultisigError,
+    OutPoint,
     Psbt,
     PsbtInput,
     Sats,
@@ -35,6 +36,8 @@ from multisig import (
     p2wsh,
     parse_multisig_script,
 )
+from multisig.bip322 import require_showable, to_spend
+from multisig.bip322.transactions import burn
 
 SIGHASHES_OF_NONE = frozenset({0x02, 0x82})
 FINAL_SEQUENCE = 0xFFFFFFFF
@@ -66,6 +69,8 @@ class Review:
     fee: Sats | None
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+    message: str | None = None
+    challenge: bytes = b""
 
     @property
     def total_sent(self) -> Sats:
@@ -105,12 +110,18 @@ def check_own_keys(psbt: Psbt, seed: Seed) -> None:
         )
 
 
-def review(psbt: Psbt, seed: Seed, store: WalletStore, wallet: Wallet | None) -> Review:
+def review(
+    psbt: Psbt, seed: Seed, store: WalletStore, wallet: Wallet | None, *, signs_messages: bool = False
+) -> Review:
     """Look at every input and output. `wallet` is the one the xpubs named, if any.
 
     Raises TransactionRefused in the firmware's words.
     """
     if not psbt.outputs or _sum_out(psbt) > MAX_MONEY:
+        raise TransactionRefused(INVALID)
+    message = _message(psbt) if signs_messages else None
+    payments = {1, 2, 3} if signs_messages else {1, 2}
+    if psbt.tx.version not in (payments if message is None else {0, 2}):
         raise TransactionRefused(INVALID)
     inputs = _InputReview(seed, store, wallet)
     for index, item in enumerate(psbt.inputs):
@@ -120,14 +131,42 @@ def review(psbt: Psbt, seed: Seed, store: WalletStore, wallet: Wallet | None) ->
     source = inputs.source()
     change = frozenset(i for i, o in enumerate(psbt.outputs) if is_change(i, o, seed, source))
     fee = inputs.fee(psbt)
-    high = _fee_warnings(psbt, fee)
-    odd = [] if fee is None else _output_warnings(psbt)
+    challenge = b"" if message is None else _challenge(psbt, message, fee)
+    high = [] if message is not None else _fee_warnings(psbt, fee)
+    odd = [] if fee is None or message is not None else _output_warnings(psbt)
     _check_sighashes(psbt, seed, consolidation=len(change) == len(psbt.outputs))
     back = ((i, path) for i in sorted(change) for path in own_paths(psbt.outputs[i], seed).values())
     strays = path_warnings((use.path for use in inputs.uses), back)
     notes, idle = _locktime(psbt)
     warnings = (*idle, *inputs.warnings(), *high, *odd, *strays)
-    return Review(psbt, source.wallet, tuple(inputs.uses), change, fee, notes, warnings)
+    return Review(psbt, source.wallet, tuple(inputs.uses), change, fee, notes, warnings, message, challenge)
+
+
+def _message(psbt: Psbt) -> str | None:
+    """What the only output and the global field make of it: a message, or None for a payment."""
+    if psbt.tx.outputs != (burn(),):
+        return None
+    try:
+        text = (psbt.signed_message or b"").decode()
+        require_showable(text)
+    except (UnicodeDecodeError, MultisigError) as error:
+        raise TransactionRefused(INVALID) from error
+    return text
+
+
+def _challenge(psbt: Psbt, message: str, fee: Sats | None) -> bytes:
+    """The script that says it. `validate_bip322_input0`: the first input spends what stands for the message,
+    and all coins are ours.
+    """
+    utxo = _utxo(psbt.inputs[0])
+    if utxo is None or utxo.amount or fee is None:
+        raise TransactionRefused(INVALID)
+    holder = to_spend(message, utxo.script_pubkey)
+    if psbt.inputs[0].outpoint != OutPoint(holder.txid, 0):
+        raise TransactionRefused("i0: invalid BIP-322 'to_spend': to_spend hash")
+    if any(item.sighash_type not in {None, SIGHASH_ALL} for item in psbt.inputs):
+        raise TransactionRefused("POR not SIGHASH_ALL")
+    return utxo.script_pubkey
 
 
 class _InputReview:

@@ -200,6 +200,8 @@ _PUSHES: Final = {0x4C: 1, 0x4D: 2, 0x4E: 4}
 
 def transaction(review: Review, chain: Chain, release: Release) -> Prompt:
     """It names no wallet."""
+    if review.message is not None:
+        return _proof(review, review.message, chain)
     outputs = review.psbt.outputs
     payments = [output for index, output in enumerate(outputs) if index not in review.change]
     change = [outputs[index] for index in sorted(review.change)]
@@ -223,6 +225,23 @@ def transaction(review: Review, chain: Chain, release: Release) -> Prompt:
     lines.append(
         f"Press OK to approve and sign transaction. Press (2) to explore {release.explores}. X to abort."
     )
+    return Prompt(SIGN_TRANSACTION, tuple(lines), NO, YES)
+
+
+def _proof(review: Review, message: str, chain: Chain) -> Prompt:
+    """The text of 5.6.1 (`shared/auth.py`, ApproveTransaction), for one input and for several."""
+    inputs = review.psbt.inputs
+    is_of_funds = len(inputs) > 1
+    lines = ["OK TO SIGN?", "Proof of Reserves" if is_of_funds else "BIP-322 Message", "Message:", message]
+    if is_of_funds:
+        lines.append(f"Amount {chain.amount(review.fee or Sats(0))}")
+    lines += ["Challenge Address:", str(chain.address(review.challenge))]
+    if is_of_funds:
+        lines += [f" {_count(len(inputs), 'input')}", " 1 output"]
+    if review.warnings:
+        lines += ["---WARNING---", *(f"- {warning}" for warning in review.warnings)]
+    noun = "proof of reserves" if is_of_funds else "message"
+    lines.append(f"Press OK to approve and sign {noun}. Press (2) to explore transaction. X to abort.")
     return Prompt(SIGN_TRANSACTION, tuple(lines), NO, YES)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import Family, data_screen
-from firmware_bridge.advisories.firmware import DATA_SCREENS
+from firmware_bridge import Family, data_screen, why_no_proof
+from firmware_bridge.advisories.firmware import DATA_SCREENS, PROOF_SIGNING
 from multisig.tokens import MAX_PAYLOAD_BYTES
 
 
@@ -54,6 +54,31 @@ def test_no_two_rows_are_about_one_device_and_each_has_its_source():
         assert ("read: " in row.source) or ("seen on" in row.source)
         others = [o for o in DATA_SCREENS if o is not row and (o.family, o.model) == (row.family, row.model)]
         assert all(o.until < row.since or row.until < o.since for o in others)
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "firmware", "address", "coins"),
+    [
+        (Family.COLDCARD, "Coldcard Mk4", "5.6.1", True, True),
+        (Family.COLDCARD, "Coldcard Q", "5.5.0", False, False),
+        (Family.COLDCARD, "Coldcard Mk4", "5.6.2", False, False),
+        (Family.LEDGER, "Ledger Nano S Plus", "2.4.6", True, False),
+        (Family.LEDGER, "Ledger Nano S", "2.1.2", False, False),
+        (Family.TREZOR, "Trezor Safe 3", "2.8.9", False, False),
+        (Family.JADE, "Jade", "1.0.31", False, False),
+        (Family.COLDCARD, "Coldcard Mk4", None, False, False),
+    ],
+)
+def test_p95_only_what_is_known_to_sign_a_message_is_asked(family, model, firmware, address, coins):
+    assert (why_no_proof(family, model, firmware, coins=0) == "") is address
+    assert (why_no_proof(family, model, firmware, coins=2) == "") is coins
+
+
+def test_each_row_about_messages_has_its_source():
+    for row in PROOF_SIGNING:
+        assert row.since <= row.until
+        assert row.source.startswith("read: ")
+        assert row.control or not row.funds
 
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "operate" / "issuing-a-token.md").read_text(encoding="utf-8")
