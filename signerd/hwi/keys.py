@@ -13,7 +13,6 @@ from multisig import (
     KeyOrigin,
     MultisigError,
     Network,
-    OriginKey,
     Vault,
     checksum,
     encode_address,
@@ -83,10 +82,8 @@ def _vault(daemon: DaemonClient, network: Network, named: str) -> Vault:
         why = "several vaults that are pinned here bear" if pinned else "no vault that is pinned here bears"
         hint = "`signerd vaults` shows each one's verification code, which --vault takes as well"
         raise HwiError(f"{why} the name '{named}': {hint}", Code.BAD_ARGUMENT)
-    (one,) = pinned
-    assert one.threshold is not None, "a pinned vault is whole"
-    keys = (OriginKey.parse(f"[{key.fingerprint}{key.path[1:]}]{key.xpub}", network) for key in one.cosigners)
-    return Vault(network, one.threshold, tuple(keys))
+    assert pinned[0].descriptor is not None, "a pinned vault is whole"
+    return Vault.from_descriptor(pinned[0].descriptor, network)
 
 
 def require_native(address_type: str) -> None:
