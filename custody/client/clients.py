@@ -2,6 +2,7 @@
 
 from custody.client.changes import ChangeCalls
 from custody.client.connection import AwaitingConnection, WaitingConnection
+from custody.client.evacuations import EvacuationCalls
 from custody.client.history import HistoryCalls
 from custody.client.payments import (
     AddressBookCalls,
@@ -39,6 +40,7 @@ class Api(
     ChangeCalls,
     ServiceAccountCalls,
     HistoryCalls,
+    EvacuationCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 

@@ -24,6 +24,8 @@ from custody.server.service.backends import Market, Reachability
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
 from custody.server.service.history.rates_file import RatesFile
+from custody.server.service.incidents.evacuating import Evacuating
+from custody.server.service.incidents.evacuations import EVACUATE, Evacuations
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -235,6 +237,10 @@ def _wire(
     proposals = Proposals(clock, random, audit, changes, background.market, drafter, limits, maximum)
     replacing = Replacing(clock, random, world.rng, audit, changes, background.market, limits)
     accelerating = Accelerating(clock, random, world.rng, audit, changes, background.market, limits)
+    vaults, cancelling = Vaults(clock, random, audit, limits), Cancelling(audit, lifecycle)
+    background.handlers[EVACUATE] = Evacuating(
+        store, clock, random, audit, changes, background.market, drafter, vaults, world.policies, cancelling
+    )
     token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
@@ -261,7 +267,7 @@ def _wire(
         service_accounts=ServiceAccounts(clock, random, audit),
         address_book=AddressBook(clock, audit),
         onboarding=Onboarding(clock, audit),
-        vaults=Vaults(clock, random, audit, limits),
+        vaults=vaults,
         vault_controls=VaultControls(clock, audit, changes),
         history=History(rates),
         coin_list=CoinList(),
@@ -271,7 +277,8 @@ def _wire(
         replacing=replacing,
         accelerating=accelerating,
         previewing=Previewing(background.market, limits, proposals, replacing, accelerating),
-        cancelling=Cancelling(audit, lifecycle),
+        cancelling=cancelling,
+        evacuations=Evacuations(clock, random, audit, changes, background.market, drafter),
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
         signing=Signing(clock, audit, lifecycle),
         resubmitting=Resubmitting(clock, audit),

@@ -83,6 +83,8 @@ class Background:
     # The chains beside an embedded one.
     sources: Sequence[ChainSource] = ()
     hands: int = HANDS
+    # By their kind, jobs of use cases that are built after this.
+    handlers: dict[str, Handler] = field(default_factory=dict)
     span: timedelta = LEASE
     _running: list[Workers] = field(default_factory=list)
     _outdated: Event = field(default_factory=Event)
@@ -225,7 +227,7 @@ class Background:
     def outbox(self) -> Outbox:
         """A worker for every other kind of job that this process can do."""
         broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle)
-        handlers: dict[str, Handler] = {BROADCAST: broadcaster}
+        handlers: dict[str, Handler] = {BROADCAST: broadcaster, **self.handlers}
         for backend in self.backends.values():
             if isinstance(backend, EmbeddedChain):
                 tasks = OperatorTasks(backend)

@@ -35,10 +35,11 @@ from custody.server.store.store import committed
 from tests.support.forked import in_child
 from tests.support.platform import open_world
 from tests.support.platform_bump import BUMP
+from tests.support.platform_evacuation import EVACUATION
 from tests.support.platform_story import CHANGE, PAYMENT, UNFREEZE, Story, Turn
 from tests.support.postgresql import Server
 
-STORIES = (PAYMENT, BUMP, UNFREEZE, CHANGE)
+STORIES = (PAYMENT, BUMP, UNFREEZE, CHANGE, EVACUATION)
 
 # What the database is told that changes nothing and ends nothing: to die there is to die before what follows.
 IDLE = ("BEGIN", "SELECT", "PRAGMA", "SHOW", "SET")

@@ -38,6 +38,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
             "create-service-account": "Make an account for a program",
             "update-service-account": "Change a program's account",
             "update-second-person-rule": "Change the rule of the second person",
+            "start-evacuation": "Evacuate exposed vaults",
         }.items()
     }
 )
@@ -77,6 +78,10 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "cooling_off_hours": "Hours of cooling off",
         "network": "Network",
         "force": "Even where a vault keeps too few signers",
+        "exposed_keys": "Exposed keys",
+        "substitutes": "Who takes their place",
+        "priority": "Fee of the sweeps",
+        "plan_hash": "Plan",
     }
 )
 # What the fields mean that name a record.

@@ -9,6 +9,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
+from custody.server.service.incidents.evacuations import Evacuations
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
@@ -117,6 +118,7 @@ class Services:
     accelerating: Accelerating
     previewing: Previewing
     cancelling: Cancelling
+    evacuations: Evacuations
     forwarding: Forwarding
     signing: Signing
     resubmitting: Resubmitting

@@ -37,6 +37,7 @@ from custody.server.web import (
     auth,
     changes,
     coins,
+    evacuations,
     history,
     joining,
     people,
@@ -64,6 +65,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *changes.ENDPOINTS,
     *service_accounts.ENDPOINTS,
     *history.ENDPOINTS,
+    *evacuations.ENDPOINTS,
 )
 
 # A longer token is none of ours: refuse it before it is hashed.

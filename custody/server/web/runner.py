@@ -166,7 +166,7 @@ class Runner:
             require_session(db, call.caller)
         access = self._enter(call, db)
         if self.endpoint.needs_second_person and access is not None:
-            call.services.second_person.require_off(db, access.organisation_id)
+            call.services.second_person.require_off(db, access.organisation_id, self.endpoint.path)
         return replace(call, maybe_db=db, maybe_access=access)
 
     def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:

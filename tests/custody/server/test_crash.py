@@ -28,6 +28,7 @@ PLAYED = (
     ("bump", "sqlite", 33),
     ("unfreeze", "sqlite", 11),
     ("change", "sqlite", 9),
+    ("evacuation", "sqlite", 17),
 )
 
 

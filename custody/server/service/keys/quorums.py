@@ -110,6 +110,13 @@ def _able(which: ColumnElement[bool]) -> Select[str]:
     )
 
 
-def _counted(able: Select[str], among: Select[str]) -> Select[str, int]:
+def able_to_move(db: Session, vault_ids: Sequence[str]) -> dict[str, int]:
+    """How many signers of each vault can still move its coins to another one; a vault without any is not in
+    it.
+    """
+    return dict(db.execute(_counted(_able(_LIVE | _SUPERSEDED), vault_ids)).all())
+
+
+def _counted(able: Select[str], among: Select[str] | Sequence[str]) -> Select[str, int]:
     able_signers = able.where(VaultSigner.vault_id.in_(among)).subquery()
     return select(able_signers.c.vault_id, func.count()).group_by(able_signers.c.vault_id)

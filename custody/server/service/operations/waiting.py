@@ -12,7 +12,7 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.limits import in_btc
 from custody.server.service.mail.jobs import plain
 from custody.server.service.mail.waiting import Item
-from custody.server.service.people.second_person import role_in_first
+from custody.server.service.people.second_person import waits_for
 from custody.server.service.proposals.proposals import has_decided
 from custody.server.store.models import (
     Key,
@@ -21,7 +21,6 @@ from custody.server.store.models import (
     PendingChange,
     Proposal,
     RolePermission,
-    SecondPersonRule,
     Vault,
     VaultSigner,
     Workspace,
@@ -85,8 +84,7 @@ def _proposal(proposal: Proposal, vault: str, workspace: str, organisation: str)
 
 def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
     query = (
-        select(PendingChange, SecondPersonRule.role_name, Organisation.name)
-        .join(SecondPersonRule, SecondPersonRule.organisation_id == PendingChange.organisation_id)
+        select(PendingChange, Organisation.name)
         .join(Organisation, Organisation.id == PendingChange.organisation_id)
         .where(
             PendingChange.status == ChangeStatus.PENDING.value,
@@ -102,9 +100,8 @@ def _changes(db: Session, user_id: int, now: datetime) -> list[Item]:
         .limit(MAX_FOUND)
     )
     found = []
-    for change, role_name, organisation in db.execute(query):
-        role = role_in_first(db, change.organisation_id, user_id)
-        if role is not None and role.name == role_name:
+    for change, organisation in db.execute(query):
+        if waits_for(db, change, user_id):
             call = change.path.rpartition("/")[2]
             later = f", not before {change.not_before:%Y-%m-%d %H:%M} UTC" if change.not_before > now else ""
             words = (

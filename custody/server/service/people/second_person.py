@@ -5,12 +5,14 @@ who holds a role of the rule's name, confirms it; then the call is made in the n
 every check as of that moment. The rule itself is changed in the same way.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final, cast
 
 from pydantic import BaseModel
-from sqlalchemy import ScalarSelect, Select, distinct, func, select
+from sqlalchemy import ScalarSelect, Select, and_, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import changes as wire
@@ -26,6 +28,7 @@ from custody.schemas.users import (
     ChangeUserRoleRequest,
     CreateRoleRequest,
     CreateWorkspaceRequest,
+    PermissionName,
     RemovePermissionRequest,
 )
 from custody.schemas.vaults import UpdateVaultControlsRequest
@@ -53,6 +56,7 @@ from custody.server.store.models import (
     Membership,
     PendingChange,
     Role,
+    RolePermission,
     SecondPersonRule,
     Vault,
     Workspace,
@@ -67,6 +71,14 @@ MAX_PENDING_EACH: Final = 10
 MAX_SHOWN: Final = 200
 # One who asks and one who confirms.
 FEWEST: Final = 2
+
+
+START_EVACUATION: Final = "/api/v1/start-evacuation"
+# What takes two whatever the organisation's rule is. Where it has none, another member of the workspace who
+# holds this permission confirms.
+ALWAYS: Final[Mapping[str, PermissionName]] = MappingProxyType(
+    {START_EVACUATION: PermissionName.MANAGE_WORKSPACE}
+)
 
 
 class SecondPerson:
@@ -145,9 +157,13 @@ class SecondPerson:
             )
 
     @staticmethod
-    def require_off(db: Session, organisation_id: int) -> None:
+    def require_off(db: Session, organisation_id: int, path: str) -> None:
         """Raises SecondPersonNeeded."""
         rule = db.get(SecondPersonRule, organisation_id)
+        if rule is None and path in ALWAYS:
+            raise SecondPersonNeeded(
+                f"Whatever the organisation's rule is, another member with {ALWAYS[path]} confirms it."
+            )
         if rule is not None:
             raise SecondPersonNeeded(
                 f"In this organisation a second person, in the role {rule.role_name}, confirms such a change."
@@ -163,7 +179,7 @@ class SecondPerson:
         Raises StateConflict (the rule is off, or too many wait).
         """
         rule = db.get(SecondPersonRule, access.organisation_id)
-        if rule is None:
+        if rule is None and path not in ALWAYS:
             raise StateConflict(f"No second person is needed here: call {path} directly.")
         body = request.model_dump(mode="json", by_alias=True, exclude_none=True)
         now = self._clock()
@@ -175,7 +191,8 @@ class SecondPerson:
             raise StateConflict(f"{MAX_PENDING_EACH} changes of yours wait already: decline some of them.")
         if len(waiting) >= MAX_PENDING:
             raise StateConflict(f"{MAX_PENDING} changes wait already: confirm or decline some of them.")
-        cooling = timedelta(hours=rule.cooling_off_hours if self._loosens(db, request) else 0)
+        is_cooled = rule is not None and self._loosens(db, request)
+        cooling = timedelta(hours=rule.cooling_off_hours if rule is not None and is_cooled else 0)
         change = PendingChange(
             id=new_id(self._random),
             organisation_id=access.organisation_id,
@@ -192,18 +209,17 @@ class SecondPerson:
         db.add(change)
         db.flush()
         self._record(db, caller, access, "CHANGE_ASKED", _words(change), change)
-        confirm = (
-            select(Membership.user_id)
-            .join(Role, Role.id == Membership.role_id)
-            .where(Role.workspace_id == _first(access.organisation_id), Role.name == rule.role_name)
-        )
-        tell_waiting(db, confirm.where(Membership.user_id != caller.user_id), now)
+        tell_waiting(db, _confirmers(change, rule).where(Membership.user_id != caller.user_id), now)
         return self._shown(db, change)
 
     def listed(self, db: Session, caller: Caller, access: WorkspaceAccess) -> list[wire.Change]:
         """The organisation's, the newest first, for whoever may confirm; for anybody else their own."""
         query = select(PendingChange).where(PendingChange.organisation_id == access.organisation_id)
-        if not self._may_confirm(db, caller, access):
+        if db.get(SecondPersonRule, access.organisation_id) is None:
+            own = [path for path, permission in ALWAYS.items() if permission in access.permissions]
+            in_workspace = PendingChange.workspace_id == access.workspace_id, PendingChange.path.in_(own)
+            query = query.where(or_(PendingChange.asked_by == caller.user_id, and_(*in_workspace)))
+        elif not _holds_role(db, caller, access.organisation_id):
             query = query.where(PendingChange.asked_by == caller.user_id)
         query = query.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
         return [self._shown(db, change) for change in db.scalars(query)]
@@ -217,9 +233,10 @@ class SecondPerson:
         still cooling off).
         """
         change = self._decidable(db, access, change_id)
-        if not self._may_confirm(db, caller, access):
+        if not _may_confirm(db, caller, access, change):
             raise PermissionDenied(
-                "Your role in the organisation's first workspace is not the one that confirms."
+                "Your role in the organisation's first workspace is not the one that confirms; without a "
+                "rule, your role in the change's workspace lacks the permission."
             )
         if change.asked_by == caller.user_id:
             raise PermissionDenied("You asked for it: another member confirms it.")
@@ -247,7 +264,7 @@ class SecondPerson:
     ) -> wire.Change:
         """Raises NotFound, PermissionDenied, StateConflict."""
         change = self._decidable(db, access, request.change_id)
-        if change.asked_by != caller.user_id and not self._may_confirm(db, caller, access):
+        if change.asked_by != caller.user_id and not _may_confirm(db, caller, access, change):
             raise PermissionDenied("Whoever asked for it declines it, or whoever may confirm it.")
         return self._decided(
             db, caller, change, ChangeStatus.DECLINED, "CHANGE_DECLINED", request.reason or None
@@ -283,13 +300,6 @@ class SecondPerson:
         place = place_of(db, change.workspace_id)
         self._record(db, caller, place, action, f"{_words(change)}, {who}", change)
         return self._shown(db, change)
-
-    @staticmethod
-    def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess) -> bool:
-        """By their role in the first workspace: who makes another one names its roles alone."""
-        rule = db.get(SecondPersonRule, access.organisation_id)
-        role = role_in_first(db, access.organisation_id, caller.user_id)
-        return rule is not None and role is not None and role.name == rule.role_name
 
     def _waiting(self, db: Session, organisation_id: int) -> list[PendingChange]:
         query = select(PendingChange).where(
@@ -399,6 +409,38 @@ def _first(organisation_id: int) -> "ScalarSelect[int]":
     """The workspace that the organisation was founded with. Each later one is its maker's alone at first."""
     query = select(func.min(Workspace.id)).where(Workspace.organisation_id == organisation_id)
     return query.scalar_subquery()
+
+
+def _holds_role(db: Session, caller: Caller, organisation_id: int) -> bool:
+    """By their role in the first workspace: who makes another one names its roles alone."""
+    rule = db.get(SecondPersonRule, organisation_id)
+    role = role_in_first(db, organisation_id, caller.user_id)
+    return rule is not None and role is not None and role.name == rule.role_name
+
+
+def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess, change: PendingChange) -> bool:
+    if db.get(SecondPersonRule, access.organisation_id) is not None:
+        return _holds_role(db, caller, access.organisation_id)
+    return change.workspace_id == access.workspace_id and ALWAYS.get(change.path) in access.permissions
+
+
+def _confirmers(change: PendingChange, rule: SecondPersonRule | None) -> Select[int]:
+    """The members who may confirm it, its asker among them."""
+    members = select(Membership.user_id).join(Role, Role.id == Membership.role_id)
+    if rule is not None:
+        return members.where(Role.workspace_id == _first(change.organisation_id), Role.name == rule.role_name)
+    holds = RolePermission.permission == ALWAYS[change.path].value
+    return members.join(RolePermission, RolePermission.role_id == Role.id).where(
+        Role.workspace_id == change.workspace_id, holds
+    )
+
+
+def waits_for(db: Session, change: PendingChange, user_id: int) -> bool:
+    """Whether the change waits for the user."""
+    rule = db.get(SecondPersonRule, change.organisation_id)
+    if rule is None and change.path not in ALWAYS:
+        return False
+    return db.scalar(_confirmers(change, rule).where(Membership.user_id == user_id).limit(1)) is not None
 
 
 def role_in_first(db: Session, organisation_id: int, user_id: int) -> Role | None:

@@ -4,13 +4,13 @@ than those who propose.
 Checked where a proposal is stored, and again where it is approved: what changed since then counts.
 """
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import MakerMayNotApprove, NotInAddressBook, VaultFrozen
 from custody.server.service.stored_vaults import vault_in
-from custody.server.store.models import AddressBookEntry, Proposal, Vault, WatchedScript
+from custody.server.store.models import AddressBookEntry, EvacuatedVault, Proposal, Vault, WatchedScript
 from multisig import Network, Psbt, encode_address
 from multisig.tokens import Call, Function, token_of_script
 
@@ -37,7 +37,7 @@ def require_thawed(vault: Vault) -> None:
 
 def require_listed(db: Session, vault: Vault, psbt: bytes) -> None:
     """What leaves a vault that is bound to the address book goes to an entry of it, as the bytes that
-    are signed have it. The vault itself needs none.
+    are signed have it. The vault itself needs none, nor the vault that two people said it is evacuated to.
 
     Raises NotInAddressBook, which names the addresses.
     """
@@ -50,10 +50,11 @@ def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> No
     if not vault.only_address_book:
         return
     network = Network(vault.chain)
+    replacements = select(EvacuatedVault.replacement_id).where(EvacuatedVault.vault_id == vault.id)
     own = select(WatchedScript.script_pubkey).where(
         WatchedScript.chain == vault.chain,
         WatchedScript.script_pubkey.in_(scripts),
-        WatchedScript.vault_id == vault.id,
+        or_(WatchedScript.vault_id == vault.id, WatchedScript.vault_id.in_(replacements)),
     )
     scripts = scripts - set(db.scalars(own))
     addresses = {encode_address(script, network) or f"script {script.hex()}" for script in scripts}

@@ -161,7 +161,8 @@ class Replacing:
         movement = Movement(terms.movement, terms.proposed_at, original.family_id)
         if terms.counts_for_role:
             self._limits.require_role(db, caller, access, movement)
-        self._limits.require_vault(db, vault, movement)
+        if terms.evacuation_id is None:
+            self._limits.require_vault(db, vault, movement)
         self._require_token_limits(db, caller, access, vault, terms)
         return terms
 
@@ -279,6 +280,7 @@ class Replacing:
             # A version that takes everything back mints nothing: its fee counts for its maker, as for any
             # self-spend.
             counts_for_role=request.cancel or original.counts_for_role,
+            evacuation_id=None if request.cancel else original.evacuation_id,
         )
 
 

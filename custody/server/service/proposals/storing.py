@@ -44,6 +44,7 @@ class Terms:
     op_return_hex: str | None = None
     contract_ids: tuple[str, ...] = ()
     counts_for_role: bool = True
+    evacuation_id: str | None = None
 
 
 def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
@@ -75,6 +76,7 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
         movement_sats=terms.movement,
         counts_for_role=terms.counts_for_role,
         replaces_id=terms.replaces_id,
+        evacuation_id=terms.evacuation_id,
         expires_at=terms.proposed_at + PROPOSAL_LIFETIME,
         created_at=terms.proposed_at,
         updated_at=terms.proposed_at,

@@ -13,6 +13,7 @@ from custody.server.store.models.bookkeeping import (
     WebhookEvent,
 )
 from custody.server.store.models.changes import PendingChange, SecondPersonRule
+from custody.server.store.models.evacuations import EvacuatedVault, Evacuation
 from custody.server.store.models.incidents import AdvisoryPublisher, StoredAdvisory
 from custody.server.store.models.movements import Movement
 from custody.server.store.models.people import (
@@ -83,6 +84,8 @@ __all__ = [
     "ContractCall",
     "Credential",
     "Decision",
+    "EvacuatedVault",
+    "Evacuation",
     "IdempotencyRecord",
     "Invitation",
     "Job",

@@ -110,6 +110,8 @@ class Proposal(Base):
     trouble_since: Mapped[datetime | None]
     replaces_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
     replaced_by_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
+    # A sweep that two people decided: it counts for no role, and no limit stops it.
+    evacuation_id: Mapped[str | None] = mapped_column(ForeignKey("evacuations.id"))
     # Cancelled after signatures were released: its coins stay locked (ADR 15).
     keeps_coins: Mapped[bool] = mapped_column(default=False)
     # Signatures by lost keys: the platform counts them no more, but they stay valid.

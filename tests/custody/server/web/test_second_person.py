@@ -86,6 +86,7 @@ class TestRule:
             "add-whitelist-address", "rename-whitelist-address", "remove-whitelist-address",
             "create-webhook", "update-webhook", "delete-webhook", "update-second-person-rule",
             "create-service-account", "update-service-account", "revoke-key",
+            "start-evacuation",
         }  # fmt: skip
         for answer in (
             alice.post("/api/v1/add-whitelist-address", {"workspace_id": 1, "name": "x", "address": SHOP}),

@@ -819,6 +819,54 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_profiles_receive_script"), ["receive_script"], unique=False)
 
     op.create_table(
+        "evacuations",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("started_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("started_by_name", sa.String(), nullable=False),
+        sa.Column("plan_hash", sa.String(), nullable=False),
+        sa.Column("priority", sa.String(), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["started_by"], ["users.id"], name=op.f("fk_evacuations_started_by_users")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_evacuations_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_evacuations")),
+    )
+    with op.batch_alter_table("evacuations", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_evacuations_workspace_id"), ["workspace_id"], unique=False)
+
+    op.create_table(
+        "evacuated_vaults",
+        sa.Column("evacuation_id", sa.String(), nullable=False),
+        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("place", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("signers", sa.JSON(), nullable=False),
+        sa.Column("key_ids", sa.JSON(), nullable=False),
+        sa.Column("replacement_id", sa.String(), nullable=True),
+        sa.Column("reason", sa.String(), nullable=True),
+        sa.Column("replaced_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("proposed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint(
+            "state IN ('PLANNED', 'REPLACED', 'PROPOSED', 'LEFT')", name=op.f("ck_evacuated_vaults_state")
+        ),
+        sa.ForeignKeyConstraint(
+            ["evacuation_id"], ["evacuations.id"], name=op.f("fk_evacuated_vaults_evacuation_id_evacuations")
+        ),
+        sa.ForeignKeyConstraint(
+            ["replacement_id"], ["vaults.id"], name=op.f("fk_evacuated_vaults_replacement_id_vaults")
+        ),
+        sa.ForeignKeyConstraint(
+            ["vault_id"], ["vaults.id"], name=op.f("fk_evacuated_vaults_vault_id_vaults")
+        ),
+        sa.PrimaryKeyConstraint("evacuation_id", "vault_id", name=op.f("pk_evacuated_vaults")),
+    )
+    with op.batch_alter_table("evacuated_vaults", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_evacuated_vaults_vault_id"), ["vault_id"], unique=False)
+
+    op.create_table(
         "proposals",
         sa.Column("id", sa.String(), nullable=False),
         sa.Column("family_id", sa.String(), nullable=False),
@@ -855,6 +903,7 @@ def upgrade() -> None:
         sa.Column("trouble_since", sa.DateTime(timezone=True), nullable=True),
         sa.Column("replaces_id", sa.String(), nullable=True),
         sa.Column("replaced_by_id", sa.String(), nullable=True),
+        sa.Column("evacuation_id", sa.String(), nullable=True),
         sa.Column("keeps_coins", sa.Boolean(), nullable=False),
         sa.Column(
             "withdrawn_signatures", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
@@ -865,6 +914,9 @@ def upgrade() -> None:
         sa.CheckConstraint("fee_sats >= 0", name=op.f("ck_proposals_fee")),
         sa.CheckConstraint("movement_sats >= 0", name=op.f("ck_proposals_movement")),
         sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_proposals_created_by_users")),
+        sa.ForeignKeyConstraint(
+            ["evacuation_id"], ["evacuations.id"], name=op.f("fk_proposals_evacuation_id_evacuations")
+        ),
         sa.ForeignKeyConstraint(
             ["profile_key_id"], ["keys.id"], name=op.f("fk_proposals_profile_key_id_keys")
         ),

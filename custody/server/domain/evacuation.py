@@ -1,0 +1,157 @@
+"""Evacuations: who signs a replacement vault, in which order vaults are moved, and how far each one is."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+from custody.schemas.evacuations import EvacuationStage
+from custody.schemas.proposals import ProposalStatus
+from custody.server.domain.errors import StateConflict
+from multisig.canonical_json import canonical_json
+
+
+class State(StrEnum):
+    PLANNED = "PLANNED"
+    # Its replacement is there.
+    REPLACED = "REPLACED"
+    # Every coin that can be swept is in a proposal; that one's own status says the rest.
+    PROPOSED = "PROPOSED"
+    # Something refuses; `reason` says what.
+    LEFT = "LEFT"
+
+
+class Event(StrEnum):
+    REPLACEMENT_MADE = "replacement-made"
+    SWEEP_MADE = "sweep-made"
+    NOTHING_MORE = "nothing-more"
+    REFUSED = "refused"
+    # A member asks for another sweep: coins came later, or the reason is gone.
+    AGAIN = "again"
+
+
+TRANSITIONS: dict[tuple[State, Event], State] = {
+    (State.PLANNED, Event.REPLACEMENT_MADE): State.REPLACED,
+    (State.PLANNED, Event.REFUSED): State.LEFT,
+    # One transaction takes so many coins: there may be more.
+    (State.REPLACED, Event.SWEEP_MADE): State.REPLACED,
+    (State.REPLACED, Event.NOTHING_MORE): State.PROPOSED,
+    (State.REPLACED, Event.REFUSED): State.LEFT,
+    (State.PROPOSED, Event.AGAIN): State.REPLACED,
+    (State.LEFT, Event.AGAIN): State.REPLACED,
+}
+
+# How far the sweeps of a vault are, by the one that is least far. What is not here has ended.
+STAGES: tuple[tuple[EvacuationStage, frozenset[ProposalStatus]], ...] = (
+    ("awaiting-approval", frozenset({ProposalStatus.PENDING})),
+    ("signed", frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})),
+    ("broadcast", frozenset({ProposalStatus.BROADCASTING})),
+    ("confirmed", frozenset({ProposalStatus.CONFIRMED})),
+)
+
+
+def next_state(state: State, event: Event) -> State:
+    """Raises StateConflict."""
+    try:
+        return TRANSITIONS[state, event]
+    except KeyError:
+        raise StateConflict(f"A vault that is {state} takes no event {event}.") from None
+
+
+def stage_of(state: State, sweeps: Collection[ProposalStatus]) -> EvacuationStage:
+    """What is shown of a vault. ``sweeps``: the statuses of its sweeps, each version's."""
+    if state is not State.PROPOSED:
+        return {State.PLANNED: "planned", State.REPLACED: "replaced", State.LEFT: "left"}[state]  # type: ignore[return-value]
+    return next((stage for stage, statuses in STAGES if statuses & set(sweeps)), "ended")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A signer of the exposed vault."""
+
+    user_id: int
+    key_id: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A member who may approve payments, with an active key that is not exposed. ``accounts``: how many
+    vaults the key can still join.
+    """
+
+    user_id: int
+    key_id: str
+    accounts: int
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A signer of the replacement. ``instead_of``: whose place it was, where that is another member."""
+
+    user_id: int
+    key_id: str
+    instead_of: int | None = None
+
+
+def reseat(
+    places: Sequence[Place],
+    candidates: Mapping[int, Candidate],
+    substitutes: Mapping[str, int],
+    taken: Counter[str],
+) -> tuple[Seat, ...] | str:
+    """The replacement's signers in the same order, or why there are none.
+
+    A member stays where they have a key that is not exposed. Else the one whom ``substitutes`` names for the
+    exposed key takes the place, else the first other candidate. ``taken``: by key, the accounts that earlier
+    vaults of the plan use; this one's are added.
+    """
+
+    def has_room(user_id: int) -> bool:
+        found = candidates.get(user_id)
+        return found is not None and taken[found.key_id] < found.accounts
+
+    staying = {place.user_id for place in places if has_room(place.user_id)}
+    seated: list[Seat] = []
+    for place in places:
+        chosen: int | None = place.user_id
+        if chosen not in staying:
+            held = staying | {seat.user_id for seat in seated}
+            wanted = [substitutes[place.key_id]] if place.key_id in substitutes else sorted(candidates)
+            chosen = next((each for each in wanted if each not in held and has_room(each)), None)
+        if chosen is None:
+            return _why_not(place, candidates, substitutes)
+        other = None if chosen == place.user_id else place.user_id
+        seated.append(Seat(chosen, candidates[chosen].key_id, other))
+    taken.update(seat.key_id for seat in seated)
+    return tuple(seated)
+
+
+def _why_not(place: Place, candidates: Mapping[int, Candidate], substitutes: Mapping[str, int]) -> str:
+    if place.key_id in substitutes:
+        return (
+            f"User {substitutes[place.key_id]} cannot take the place of user {place.user_id}: they sign the "
+            "vault already, may not approve, or have no key with an unused account that is not exposed."
+        )
+    if place.user_id in candidates:
+        return (
+            f"Every vault account that user {place.user_id} has registered is used, and no other member can "
+            "take the place: more are registered with `signerd register`."
+        )
+    return (
+        f"User {place.user_id} has no key that is not exposed, and no other member who may approve has one "
+        "with an unused account: register another device."
+    )
+
+
+def urgency(m: int, exposed: int, amount: int, vault_id: str) -> tuple[int, int, str]:
+    """The order: what the exposed keys alone can spend first, then by how many more they need; then the
+    largest amount.
+    """
+    return max(0, m - exposed), -amount, vault_id
+
+
+def hash_of(decided: Any) -> str:
+    """What two people say yes to. Amounts and fees are none of it: they move with the chain."""
+    return sha256(b"evacuation-v1" + canonical_json(decided)).hexdigest()

@@ -1,0 +1,209 @@
+"""Moves one vault of an evacuation on: its replacement is made, then what it holds is proposed as a sweep.
+
+Each step is one transaction with the row's new state: a process that dies in between leaves what another one
+goes on from. Signers approve each sweep on their devices, as any other.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, cast
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.common import ApiNetwork, Priority
+from custody.schemas.proposals import CancelPsbtRequest
+from custody.schemas.vaults import CreateWalletRequest
+from custody.server.domain.audit import Category
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
+from custody.server.domain.errors import (
+    ChainUnavailable,
+    CustodyError,
+    DatabaseUnavailable,
+    Dust,
+    InsufficientFunds,
+    LockedFunds,
+    OutcomeUnknown,
+    PolicyUnavailable,
+    StateConflict,
+)
+from custody.server.domain.evacuation import Event, State, next_state
+from custody.server.domain.limits import in_btc
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.backends import Market
+from custody.server.service.incidents.evacuation_plan import Open, open_in
+from custody.server.service.jobs.outbox import Done, Finish, Task
+from custody.server.service.limits.limits import PolicyStore
+from custody.server.service.proposals.bounds import vault_to_spend
+from custody.server.service.proposals.coins import lock_coins
+from custody.server.service.proposals.drafting import Drafter
+from custody.server.service.proposals.ending import MANAGERS, Cancelling
+from custody.server.service.proposals.payments import Intent, Payment
+from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
+from custody.server.service.requests.changes import Changes
+from custody.server.service.stored_vaults import address_script
+from custody.server.service.system import place_of
+from custody.server.service.vaults import Vaults
+from custody.server.store import Store
+from custody.server.store.models import EvacuatedVault, Evacuation, Proposal, Vault
+from multisig import Sats, TxOut
+
+# The job is done again: nothing is wrong with the vault.
+PASSING: Final = (ChainUnavailable, DatabaseUnavailable, OutcomeUnknown, PolicyUnavailable)
+
+
+class Evacuating:
+    """The handler of those jobs."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        random: RandomBytes,
+        audit: AuditLog,
+        changes: Changes,
+        market: Market,
+        drafter: Drafter,
+        vaults: Vaults,
+        policies: PolicyStore,
+        cancelling: Cancelling,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._changes = changes
+        self._market = market
+        self._drafter = drafter
+        self._vaults = vaults
+        self._policies = policies
+        self._cancelling = cancelling
+        self._steps: Mapping[State, Callable[[Session, Caller, WorkspaceAccess, EvacuatedVault], Event]] = {
+            State.PLANNED: self._replace,
+            State.REPLACED: self._sweep,
+        }
+
+    def __call__(self, task: Task) -> Finish:
+        """Raises what passes by itself."""
+        evacuation_id, _, vault_id = task.subject.partition(":")
+        key = evacuation_id, vault_id
+        try:
+            while self._step(key, task.trace_id or ""):
+                pass
+        except PASSING:
+            raise
+        except CustodyError as error:
+            self._leave(key, task.trace_id or "", error)
+        return lambda _db: Done()
+
+    def _step(self, key: tuple[str, str], trace_id: str) -> bool:
+        """False where there is nothing to do."""
+        with self._store.write() as db:
+            row = db.get_one(EvacuatedVault, key, with_for_update=True)
+            step = self._steps.get(State(row.state))
+            if step is None:
+                return False
+            caller, access = _maker(db, row, trace_id)
+            row.state = next_state(State(row.state), step(db, caller, access, row)).value
+            db.flush()
+            self._changes.moved(db, access.workspace_id)
+            return True
+
+    def _leave(self, key: tuple[str, str], trace_id: str, error: CustodyError) -> None:
+        """Its step was rolled back."""
+        with self._store.write() as db:
+            row = db.get_one(EvacuatedVault, key, with_for_update=True)
+            if State(row.state) not in self._steps:
+                return
+            row.state, row.reason = next_state(State(row.state), Event.REFUSED).value, error.detail
+            db.flush()
+            caller, access = _maker(db, row, trace_id)
+            what = f"evacuation {row.evacuation_id}, vault {row.vault_id}: {error.code}"
+            self._audit.record(db, caller, Category.VAULTS, "EVACUATION_LEFT", what, access=access)
+            self._changes.moved(db, access.workspace_id)
+
+    def _replace(self, db: Session, caller: Caller, access: WorkspaceAccess, row: EvacuatedVault) -> Event:
+        """The same threshold, limits and controls. Raises StateConflict (another key than planned)."""
+        old = db.get_one(Vault, row.vault_id)
+        policy = self._policies.of_vaults(db, [old.id])[old.id]
+        request = CreateWalletRequest(
+            workspace_id=access.workspace_id,
+            name=row.name,
+            network=cast("ApiNetwork", old.network),
+            m=old.m,
+            signers=row.signers,
+            transaction_limit=in_btc(policy.limit),
+            cycle_period=policy.cycle.period,
+            cycle_day=policy.cycle.day,
+        )
+        made = self._vaults.create(db, caller, access, request)
+        if [signer.key_id for signer in made.signers] != row.key_ids:
+            raise StateConflict("A signer of the replacement has another key by now: make a new plan.")
+        replacement = db.get_one(Vault, made.id)
+        replacement.only_address_book = old.only_address_book
+        replacement.maker_may_approve = old.maker_may_approve
+        self._policies.replace_of_vault(db, made.id, policy)
+        row.replacement_id, row.replaced_at = made.id, self._clock()
+        return Event.REPLACEMENT_MADE
+
+    def _sweep(self, db: Session, caller: Caller, access: WorkspaceAccess, row: EvacuatedVault) -> Event:
+        """All that one transaction takes, to the replacement's first address, which its signers saw on their devices when
+        they pinned it. No limit is asked: two people said yes to this move and to no other.
+
+        Raises VaultFrozen, LockedFunds, InsufficientFunds, Dust, Invalid, ChainUnavailable.
+        """  # noqa: E501
+        old = vault_to_spend(db, access, row.vault_id)
+        replacement = db.get_one(Vault, row.replacement_id)
+        evacuation = db.get_one(Evacuation, row.evacuation_id)
+        self._cancel_unsigned(db, caller, access, old)
+        quote = self._market.quote(old.chain)
+        payment = Payment(replacement.address, TxOut(Sats(0), address_script(replacement)))
+        rate, now = quote.rates[cast("Priority", evacuation.priority)], self._clock()
+        try:
+            intent, draft = self._drafter.sweep(
+                db, old, Intent((payment,), sweeps=True), rate, quote, distinct=True
+            )
+        except (InsufficientFunds, LockedFunds, Dust):
+            if not _has_sweep(db, row):
+                raise
+            row.proposed_at = row.proposed_at or now
+            return Event.NOTHING_MORE
+        proposal_id = new_id(self._random)
+        lock_coins(db, old.chain, [utxo.outpoint for utxo in draft.utxos], proposal_id)
+        terms = Terms(
+            proposal_id,
+            proposal_id,
+            caller.user_id,
+            f"Evacuation: everything in {old.name} goes to {replacement.name}. Pin that vault first.",
+            Sats(intent.total + draft.selection.fee),
+            now,
+            recipients=(replacement.address,),
+            amounts=(int(intent.total),),
+            counts_for_role=False,
+            evacuation_id=row.evacuation_id,
+        )
+        proposal = store_proposal(db, old, draft, terms)
+        what = f"{terms.movement} sat with the fee, evacuation {row.evacuation_id}, tx {draft.txid}"
+        record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
+        return Event.SWEEP_MADE
+
+    def _cancel_unsigned(self, db: Session, caller: Caller, access: WorkspaceAccess, old: Vault) -> None:
+        """Proposals that hold coins and whose signatures nobody has: but the sweeps."""
+        for psbt_id in open_in(db, [old.id]).get(old.id, Open()).cancels:
+            if db.get_one(Proposal, psbt_id).evacuation_id is None:
+                reason = "The vault is evacuated."
+                request = CancelPsbtRequest(psbt_id=psbt_id, workspace_id=access.workspace_id, reason=reason)
+                self._cancelling.cancel(db, caller, access, request)
+
+
+def _maker(db: Session, row: EvacuatedVault, trace_id: str) -> tuple[Caller, WorkspaceAccess]:
+    """In whose name it is done, with the one permission that two people's yes stands for."""
+    evacuation = db.get_one(Evacuation, row.evacuation_id)
+    caller = Caller(evacuation.started_by, 0, evacuation.started_by_name, trace_id)
+    return caller, replace(place_of(db, evacuation.workspace_id), permissions=MANAGERS)
+
+
+def _has_sweep(db: Session, row: EvacuatedVault) -> bool:
+    ours = Proposal.vault_id == row.vault_id, Proposal.evacuation_id == row.evacuation_id
+    return bool(db.scalar(select(func.count()).select_from(Proposal).where(*ours)))

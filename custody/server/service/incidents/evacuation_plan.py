@@ -1,0 +1,338 @@
+"""The plan of an evacuation: what is decided about each exposed vault, and beside it what would move now.
+
+Everything here only reads.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import evacuations as wire
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.users import PermissionName
+from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.domain.errors import Invalid
+from custody.server.domain.evacuation import Candidate, Place, Seat, State, hash_of, reseat, urgency
+from custody.server.domain.limits import in_btc
+from custody.server.service.backends import Quote
+from custody.server.service.keys.quorums import able_to_move
+from custody.server.service.proposals.coins import VaultCoins, kept_for_tokens
+from custody.server.service.proposals.drafting import Drafter, plan_of
+from custody.server.service.proposals.ending import released_signatures
+from custody.server.service.proposals.payments import Intent, Payment
+from custody.server.service.proposals.records import rate_text
+from custody.server.service.stored_vaults import Balance, balances_of, policy_of
+from custody.server.store.models import (
+    EvacuatedVault,
+    Key,
+    KeyAccount,
+    Membership,
+    Proposal,
+    RolePermission,
+    User,
+    Vault,
+    VaultSigner,
+)
+from multisig import CHANGE, FeeRate, Sats, TxOut
+
+# "Savings (new)" is a name too.
+LONGEST_BASE = 80
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What is decided about one exposed vault. ``seats`` is empty where it is not moved, which ``cannot``
+    explains.
+    """
+
+    vault: Vault
+    exposed: int
+    name: str
+    seats: tuple[Seat, ...]
+    cannot: str | None
+
+
+@dataclass(frozen=True)
+class Decided:
+    """In the order in which they are moved. ``further``: exposed vaults that are not in it."""
+
+    vaults: tuple[Planned, ...]
+    further: int
+    plan_hash: str
+
+
+def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest) -> Decided:
+    """The same rows give the same plan. Raises Invalid (a key that is nobody's here, or in no vault)."""
+    exposed = frozenset(request.exposed_keys)
+    _require_known(db, access, exposed)
+    places = _places(db, access, exposed)
+    if not places:
+        raise Invalid.at("/exposed_keys", "None of these keys stands in a vault of this workspace.")
+    balances = balances_of(db, [vault.id for vault in places])
+
+    def place_in_order(vault: Vault) -> tuple[int, int, str]:
+        held = balances.get(vault.id, Balance())
+        return urgency(
+            vault.m, _exposed_in(places[vault], exposed), held.confirmed + held.unconfirmed, vault.id
+        )
+
+    ordered = sorted(places, key=place_in_order)
+    chosen = ordered[: wire.MAX_EVACUATED]
+    ids = [vault.id for vault in chosen]
+    able, moved = able_to_move(db, ids), _moved_before(db, ids)
+    candidates = _candidates(db, access, exposed)
+    names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
+    taken: Counter[str] = Counter()
+    planned = []
+    for vault in chosen:
+        left, count = able.get(vault.id, 0), _exposed_in(places[vault], exposed)
+        seats: tuple[Seat, ...] | str
+        if vault.id in moved:
+            seats = moved[vault.id]
+        elif left < vault.m:
+            seats = (
+                f"Only {left} of the {vault.m} signers that it takes can still sign: the keys of the others "
+                "are lost, or their holders may not approve."
+            )
+        else:
+            seats = reseat(places[vault], candidates, request.substitutes, taken)
+        if isinstance(seats, str):
+            planned.append(Planned(vault, count, vault.name, (), seats))
+        else:
+            planned.append(Planned(vault, count, _free_name(vault.name, names), seats, None))
+    return Decided(tuple(planned), len(ordered) - len(chosen), _hash(access, request, planned))
+
+
+def _hash(access: WorkspaceAccess, request: wire.EvacuationRequest, planned: Sequence[Planned]) -> str:
+    vaults = [
+        {
+            "vault": each.vault.id,
+            "name": each.name,
+            "m": each.vault.m,
+            "signers": [[seat.user_id, seat.key_id] for seat in each.seats],
+        }
+        for each in sorted(planned, key=lambda each: each.vault.id)
+    ]
+    return hash_of({"workspace": access.workspace_id, "priority": request.priority, "vaults": vaults})
+
+
+def _exposed_in(places: Iterable[Place], exposed: Collection[str]) -> int:
+    return sum(place.key_id in exposed for place in places)
+
+
+def _require_known(db: Session, access: WorkspaceAccess, exposed: frozenset[str]) -> None:
+    """Raises Invalid: a key that was mistyped must not pass for one that is in no vault."""
+    members = select(Membership.user_id).where(Membership.workspace_id == access.workspace_id)
+    signing = (
+        select(VaultSigner.key_id)
+        .join(Vault, Vault.id == VaultSigner.vault_id)
+        .where(Vault.workspace_id == access.workspace_id)
+    )
+    known = select(Key.id).where(Key.id.in_(exposed), or_(Key.user_id.in_(members), Key.id.in_(signing)))
+    if unknown := exposed - set(db.scalars(known)):
+        raise Invalid.at("/exposed_keys", f"No member of this workspace has the key {min(unknown)}.")
+
+
+def _places(db: Session, access: WorkspaceAccess, exposed: Collection[str]) -> dict[Vault, list[Place]]:
+    of_exposed = select(VaultSigner.vault_id).where(VaultSigner.key_id.in_(exposed))
+    query = (
+        select(Vault, VaultSigner.user_id, VaultSigner.key_id)
+        .join(VaultSigner, VaultSigner.vault_id == Vault.id)
+        .where(Vault.workspace_id == access.workspace_id, Vault.id.in_(of_exposed))
+        .order_by(Vault.id, VaultSigner.key_index)
+    )
+    found: dict[Vault, list[Place]] = defaultdict(list)
+    for vault, user_id, key_id in db.execute(query):
+        found[vault].append(Place(user_id, key_id))
+    return found
+
+
+def _candidates(db: Session, access: WorkspaceAccess, exposed: Collection[str]) -> Mapping[int, Candidate]:
+    query = (
+        select(Membership.user_id, Key.id, func.count(KeyAccount.id))
+        .join(RolePermission, RolePermission.role_id == Membership.role_id)
+        .join(Key, Key.user_id == Membership.user_id)
+        .join(KeyAccount, KeyAccount.key_id == Key.id)
+        .where(
+            Membership.workspace_id == access.workspace_id,
+            RolePermission.permission == PermissionName.PAYMENT_APPROVE.value,
+            Key.network == access.network,
+            Key.status == "active",
+            KeyAccount.vault_id.is_(None),
+        )
+        .group_by(Membership.user_id, Key.id)
+    )
+    found = (Candidate(*row) for row in db.execute(query))
+    return {each.user_id: each for each in found if each.key_id not in exposed}
+
+
+def _moved_before(db: Session, vault_ids: Sequence[str]) -> Mapping[str, str]:
+    """Why those are not moved again that have, or are about to get, a replacement. By vault."""
+    query = select(EvacuatedVault).where(
+        EvacuatedVault.vault_id.in_(vault_ids),
+        or_(EvacuatedVault.replacement_id.is_not(None), EvacuatedVault.state == State.PLANNED.value),
+    )
+    return {
+        row.vault_id: f"The evacuation {row.evacuation_id} moves it to {row.name}: sweep it again there."
+        for row in db.scalars(query)
+    }
+
+
+def _free_name(name: str, names: set[str]) -> str:
+    base, number = f"{name[:LONGEST_BASE].rstrip()} (new", 1
+    while (found := f"{base})" if number == 1 else f"{base} {number})") in names:
+        number += 1
+    names.add(found)
+    return found
+
+
+# --- beside it, as of now -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Money:
+    amount: int
+    fee: int
+    further: int
+    held: int
+    waiting: int
+    small: int
+    kept: int
+
+
+@dataclass(frozen=True)
+class Open:
+    """What is not over in a vault: ``cancels`` have no signature out, ``holds`` keep their coins,
+    ``forwards`` pay it.
+    """
+
+    cancels: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    forwards: tuple[str, ...] = ()
+
+
+def shown(
+    db: Session,
+    decided: Decided,
+    drafter: Drafter,
+    rate: FeeRate,
+    quote: Quote,
+    request: wire.EvacuationRequest,
+) -> wire.EvacuationPlan:
+    people = {seat.user_id for each in decided.vaults for seat in each.seats}
+    names = names_of(db, people)
+    is_open = open_in(db, [each.vault.id for each in decided.vaults])
+    vaults = [
+        _planned(
+            each, _money(db, each.vault, drafter, rate, quote), is_open.get(each.vault.id, Open()), names
+        )
+        for each in decided.vaults
+    ]
+    return wire.EvacuationPlan(
+        plan_hash=decided.plan_hash,
+        fee_rate=rate_text(rate),
+        priority=request.priority,
+        vaults=vaults,
+        further_vaults=decided.further,
+    )
+
+
+def names_of(db: Session, user_ids: Collection[int]) -> Mapping[int, str]:
+    query = select(User.id, User.first_name, User.surname).where(User.id.in_(user_ids))
+    named = {user_id: " ".join(filter(None, (first, last))) for user_id, first, last in db.execute(query)}
+    return {user_id: name or f"member {user_id}" for user_id, name in named.items()}
+
+
+def open_in(db: Session, vault_ids: Sequence[str]) -> Mapping[str, Open]:
+    """By vault, of those in which something is open."""
+    before_a_block = [Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING]
+    query = (
+        select(Proposal)
+        .where(
+            Proposal.vault_id.in_(vault_ids),
+            or_(Proposal.status.in_([status.value for status in before_a_block]), Proposal.keeps_coins),
+        )
+        .order_by(Proposal.created_at, Proposal.id)
+    )
+    found: dict[str, Open] = {}
+    for proposal in db.scalars(query):
+        known = found.get(proposal.vault_id, Open())
+        if proposal.profile_key_id is not None:
+            known = Open(known.cancels, known.holds, (*known.forwards, proposal.id))
+        elif proposal.status == Status.PENDING.value and not released_signatures(db, proposal):
+            known = Open((*known.cancels, proposal.id), known.holds, known.forwards)
+        else:
+            known = Open(known.cancels, (*known.holds, proposal.id), known.forwards)
+        found[proposal.vault_id] = known
+    return found
+
+
+def _money(db: Session, vault: Vault, drafter: Drafter, rate: FeeRate, quote: Quote) -> _Money:
+    # Another address of the vault stands for the replacement's, which is as long.
+    policy = policy_of(vault)
+    intent = Intent((Payment("", TxOut(Sats(0), policy.script_pubkey(CHANGE, 0))),), sweeps=True)
+    plan = plan_of(policy, intent, rate)
+    kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
+    coins = drafter.largest_that_fit(db, vault, intent, plan, quote, kept)
+    tally = VaultCoins(vault.id, quote.tip.height).tally(db, plan)
+    kept_sats, held = 0 if kept is None else kept.amount, sum(coin.amount for coin in coins)
+    fee = plan.fee(len(coins), with_change=False) if coins else Sats(0)
+    return _Money(
+        amount=max(0, held - fee),
+        fee=min(fee, held),
+        further=max(0, tally.free - kept_sats - held),
+        held=tally.held,
+        waiting=tally.waiting,
+        small=tally.small,
+        kept=kept_sats,
+    )
+
+
+def _planned(each: Planned, money: _Money, is_open: Open, names: Mapping[int, str]) -> wire.PlannedVault:
+    signers = [
+        wire.EvacuationSigner(
+            user_id=str(seat.user_id),
+            name=names[seat.user_id],
+            key_id=seat.key_id,
+            instead_of_user_id=None if seat.instead_of is None else str(seat.instead_of),
+        )
+        for seat in each.seats
+    ]
+    return wire.PlannedVault(
+        vault_id=each.vault.id,
+        vault_name=each.vault.name,
+        m=each.vault.m,
+        n=each.vault.n,
+        exposed=each.exposed,
+        replacement_name=each.name,
+        signers=signers,
+        cannot=each.cannot,
+        **{f"{name}_sats": value for name, value in vars(money).items()},
+        cancels=list(is_open.cancels),
+        holds=list(is_open.holds),
+        forwards=list(is_open.forwards),
+        notes=_notes(each.vault, money, is_open),
+    )
+
+
+def _notes(vault: Vault, money: _Money, is_open: Open) -> list[str]:
+    def btc(sats: int) -> str:
+        return f"{in_btc(sats)} BTC"
+
+    cancels, holds, forwards = (len(ids) for ids in (is_open.cancels, is_open.holds, is_open.forwards))
+    said = (
+        (vault.frozen_at, "The vault is frozen: two members unfreeze it before it is swept."),
+        (not money.amount, "There is nothing to sweep now."),
+        (money.further, f"{btc(money.further)} more than one transaction takes: more sweeps follow."),
+        (money.held, f"{btc(money.held)} are held by proposals."),
+        (cancels, f"{cancels} proposals without a signature are cancelled first."),
+        (holds, f"{holds} proposals keep their coins: they have signatures, or are on their way."),
+        (money.waiting, f"{btc(money.waiting)} are in no block yet: sweep again after it."),
+        (money.small, f"{btc(money.small)} are in coins below their own fee."),
+        (money.kept, f"{btc(money.kept)} stay for its tokens: hand those over, then send the coin."),
+        (forwards, f"{forwards} forwards pay its old address: sweep again after them."),
+    )
+    return [words for holds_now, words in said if holds_now]

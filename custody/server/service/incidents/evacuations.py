@@ -1,0 +1,252 @@
+"""Evacuations: the plan, its start by two people, how far each vault is, and sweeping again.
+
+What is decided is recorded with a job for each vault; `evacuating` acts on it.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final, cast
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas import evacuations as wire
+from custody.schemas.changes import ChangeStatus
+from custody.schemas.common import Priority
+from custody.schemas.proposals import ProposalStatus
+from custody.server.domain.audit import Category
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
+from custody.server.domain.errors import NotFound, StateConflict
+from custody.server.domain.evacuation import Event, State, next_state, stage_of
+from custody.server.domain.lifecycle import ENDED
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.backends import Market
+from custody.server.service.incidents.evacuation_plan import decide, shown
+from custody.server.service.jobs.outbox import enqueue, enqueue_new
+from custody.server.service.people.second_person import START_EVACUATION
+from custody.server.service.proposals.drafting import Drafter
+from custody.server.service.requests.changes import Changes
+from custody.server.service.stored_vaults import Balance, balances_of, policy_of
+from custody.server.store.models import EvacuatedVault, Evacuation, PendingChange, Proposal, Vault
+
+# The kind of job that moves one vault on. Its subject is the evacuation's id and the vault's.
+EVACUATE: Final = "evacuate"
+MAX_SHOWN: Final = 20
+
+
+def subject_of(row: EvacuatedVault) -> str:
+    return f"{row.evacuation_id}:{row.vault_id}"
+
+
+class Evacuations:
+    def __init__(
+        self,
+        clock: Clock,
+        random: RandomBytes,
+        audit: AuditLog,
+        changes: Changes,
+        market: Market,
+        drafter: Drafter,
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._changes = changes
+        self._market = market
+        self._drafter = drafter
+
+    def plan(
+        self, db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest
+    ) -> wire.EvacuationPlan:
+        """It only reads. Raises Invalid, ChainUnavailable."""
+        quote = self._market.quote(access.chain)
+        rate = quote.rates[request.priority]
+        return shown(db, decide(db, access, request), self._drafter, rate, quote, request)
+
+    def start(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.StartEvacuationRequest
+    ) -> wire.Evacuation:
+        """After a second person's yes. Records what is decided, and a job for each vault.
+
+        Raises Invalid; StateConflict (the plan is another one by now).
+        """
+        decided = decide(db, access, request)
+        if decided.plan_hash != request.plan_hash:
+            raise StateConflict(
+                f"The plan is {decided.plan_hash[:8]} by now, and not {request.plan_hash[:8]}: a key, a "
+                "vault or a member changed. Look at the new plan and start that one."
+            )
+        now = self._clock()
+        made = Evacuation(
+            id=new_id(self._random),
+            workspace_id=access.workspace_id,
+            started_by=caller.user_id,
+            started_by_name=caller.name,
+            plan_hash=decided.plan_hash,
+            priority=request.priority,
+            started_at=now,
+        )
+        rows = [
+            EvacuatedVault(
+                evacuation_id=made.id,
+                vault_id=each.vault.id,
+                place=place,
+                state=(State.PLANNED if each.cannot is None else State.LEFT).value,
+                name=each.name,
+                signers=[seat.user_id for seat in each.seats],
+                key_ids=[seat.key_id for seat in each.seats],
+                reason=each.cannot,
+            )
+            for place, each in enumerate(decided.vaults)
+        ]
+        db.add(made)
+        db.flush()
+        db.add_all(rows)
+        enqueue_new(db, EVACUATE, [subject_of(row) for row in rows if row.state == State.PLANNED.value], now)
+        what = f"evacuation {made.id}, {len(rows)} vaults, plan {made.plan_hash}"
+        self._record(db, caller, access, "EVACUATION_STARTED", what)
+        return self._shown(db, [made])[0]
+
+    def listed(
+        self, db: Session, access: WorkspaceAccess, evacuation_id: str | None
+    ) -> list[wire.Evacuation]:
+        """The workspace's, the newest first. Raises NotFound."""
+        if evacuation_id is not None:
+            return self._shown(db, [_evacuation(db, access, evacuation_id)])
+        query = select(Evacuation).where(Evacuation.workspace_id == access.workspace_id)
+        query = query.order_by(Evacuation.started_at.desc(), Evacuation.id).limit(MAX_SHOWN)
+        return self._shown(db, list(db.scalars(query)))
+
+    def sweep_again(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SweepAgainRequest
+    ) -> wire.Evacuation:
+        """What is in no proposal, to the same replacement: the two people's yes covers it. Raises NotFound,
+        StateConflict.
+        """
+        found = _evacuation(db, access, request.evacuation_id)
+        row = db.get(EvacuatedVault, (found.id, request.vault_id), with_for_update=True)
+        if row is None:
+            raise NotFound("There is no such vault in this evacuation.")
+        if row.replacement_id is None:
+            raise StateConflict("It has no replacement: make a new plan for it.")
+        row.state, row.reason = next_state(State(row.state), Event.AGAIN).value, None
+        enqueue(db, EVACUATE, subject_of(row), self._clock())
+        self._record(
+            db, caller, access, "EVACUATION_SWEPT_AGAIN", f"evacuation {found.id}, vault {row.vault_id}"
+        )
+        return self._shown(db, [found])[0]
+
+    def _record(self, db: Session, caller: Caller, access: WorkspaceAccess, action: str, what: str) -> None:
+        db.flush()
+        self._audit.record(db, caller, Category.VAULTS, action, what, access=access)
+        self._changes.moved(db, access.workspace_id)
+
+    def _shown(self, db: Session, evacuations: Sequence[Evacuation]) -> list[wire.Evacuation]:
+        query = select(EvacuatedVault).where(
+            EvacuatedVault.evacuation_id.in_([each.id for each in evacuations])
+        )
+        rows: dict[str, list[EvacuatedVault]] = defaultdict(list)
+        for row in db.scalars(query.order_by(EvacuatedVault.place)):
+            rows[row.evacuation_id].append(row)
+        return [_report(db, each, rows[each.id]) for each in evacuations]
+
+
+def _evacuation(db: Session, access: WorkspaceAccess, evacuation_id: str) -> Evacuation:
+    found = db.get(Evacuation, evacuation_id)
+    if found is None or found.workspace_id != access.workspace_id:
+        raise NotFound("There is no such evacuation in this workspace.")
+    return found
+
+
+def _report(db: Session, evacuation: Evacuation, rows: Sequence[EvacuatedVault]) -> wire.Evacuation:
+    ids = [row.vault_id for row in rows]
+    wanted = {*ids, *(row.replacement_id for row in rows if row.replacement_id is not None)}
+    vaults = {vault.id: vault for vault in db.scalars(select(Vault).where(Vault.id.in_(wanted)))}
+    balances = balances_of(db, ids)
+    swept = _sweeps(db, evacuation)
+    shown_rows = [
+        _shown_row(row, vaults, balances.get(row.vault_id, Balance()), swept[row.vault_id]) for row in rows
+    ]
+    moved = [(row, each) for row, each in zip(rows, shown_rows, strict=True) if each.stage != "left"]
+    change = _change_of(db, evacuation)
+    last_seen = [
+        sweep.updated_at if each.stage == "confirmed" else None
+        for row, each in moved
+        for sweep in swept[row.vault_id]
+    ]
+    return wire.Evacuation(
+        evacuation_id=evacuation.id,
+        workspace_id=evacuation.workspace_id,
+        plan_hash=evacuation.plan_hash,
+        priority=cast("Priority", evacuation.priority),
+        started_by=str(evacuation.started_by),
+        started_by_name=evacuation.started_by_name,
+        confirmed_by_name=None if change is None else change.decided_by_name,
+        asked_at=None if change is None else change.asked_at,
+        started_at=evacuation.started_at,
+        replaced_at=_last([row.replaced_at for row, _ in moved]),
+        proposed_at=_last([row.proposed_at for row, _ in moved]),
+        confirmed_at=_last(last_seen),
+        vaults=shown_rows,
+    )
+
+
+def _last(moments: Sequence[datetime | None]) -> datetime | None:
+    """None until each of them is known."""
+    known = [moment for moment in moments if moment is not None]
+    return max(known) if known and len(known) == len(moments) else None
+
+
+def _sweeps(db: Session, evacuation: Evacuation) -> Mapping[str, list[Proposal]]:
+    """By vault, each version of each sweep, the oldest first."""
+    found: dict[str, list[Proposal]] = defaultdict(list)
+    ours = Proposal.workspace_id == evacuation.workspace_id, Proposal.evacuation_id == evacuation.id
+    for proposal in db.scalars(select(Proposal).where(*ours).order_by(Proposal.created_at, Proposal.id)):
+        found[proposal.vault_id].append(proposal)
+    return found
+
+
+def _shown_row(
+    row: EvacuatedVault, vaults: Mapping[str, Vault], balance: Balance, sweeps: Sequence[Proposal]
+) -> wire.EvacuatedVault:
+    replacement = None if row.replacement_id is None else vaults[row.replacement_id]
+    left = balance.confirmed + balance.unconfirmed - balance.locked
+    living = [
+        sweep
+        for sweep in sweeps
+        if ProposalStatus(sweep.status) not in ENDED | {ProposalStatus.REPLACED}
+        and sweep.replaced_by_id is None
+    ]
+    state = State(row.state)
+    can = state in {State.PROPOSED, State.LEFT} and replacement is not None
+    return wire.EvacuatedVault(
+        vault_id=row.vault_id,
+        vault_name=vaults[row.vault_id].name,
+        stage=stage_of(state, [ProposalStatus(sweep.status) for sweep in sweeps]),
+        reason=row.reason,
+        replacement_id=row.replacement_id,
+        replacement_name=row.name,
+        replacement_address=None if replacement is None else replacement.address,
+        verification_code=None if replacement is None else policy_of(replacement).verification_code,
+        psbt_ids=[sweep.id for sweep in sweeps],
+        swept_sats=sum(sweep.movement_sats - sweep.fee_sats for sweep in living),
+        fee_sats=sum(sweep.fee_sats for sweep in living),
+        left_sats=left,
+        may_sweep_again=can and left > 0,
+        replaced_at=row.replaced_at,
+        proposed_at=row.proposed_at,
+    )
+
+
+def _change_of(db: Session, evacuation: Evacuation) -> PendingChange | None:
+    """What the second person confirmed."""
+    query = select(PendingChange).where(
+        PendingChange.workspace_id == evacuation.workspace_id,
+        PendingChange.path == START_EVACUATION,
+        PendingChange.status == ChangeStatus.APPLIED.value,
+    )
+    return next(
+        (each for each in db.scalars(query) if each.body.get("plan_hash") == evacuation.plan_hash), None
+    )

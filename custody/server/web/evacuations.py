@@ -1,0 +1,61 @@
+"""Evacuations: the plan, its start by two people, how far it is, and another sweep of what came later."""
+
+from custody.schemas.evacuations import (
+    Evacuation,
+    EvacuationPlan,
+    EvacuationRequest,
+    EvacuationsQuery,
+    StartEvacuationRequest,
+    SweepAgainRequest,
+)
+from custody.server.domain.errors import ChainUnavailable, NotFound, StateConflict
+from custody.server.service.people.second_person import START_EVACUATION
+from custody.server.web.endpoint import Call, Endpoint, Unit
+from custody.server.web.vaults import VAULT_MANAGERS, VAULT_VIEWERS
+
+
+def preview_evacuation(call: Call[EvacuationRequest]) -> EvacuationPlan:
+    """What an evacuation of every vault with one of these keys would do: the replacements, what is swept, and what cannot
+    be. It stores nothing.
+    """  # noqa: E501
+    return call.services.evacuations.plan(call.db, call.access, call.body)
+
+
+def start_evacuation(call: Call[StartEvacuationRequest]) -> Evacuation:
+    """Makes the replacements and proposes the sweeps of the plan that has this hash. A second person always confirms it:
+    by the organisation's rule, or where it has none another member with MANAGE_WORKSPACE. No limit and no address book
+    stops these sweeps; a freeze does. Signers approve each on their devices.
+    """  # noqa: E501
+    return call.services.evacuations.start(call.db, call.caller, call.access, call.body)
+
+
+def evacuations(call: Call[EvacuationsQuery]) -> list[Evacuation]:
+    """The workspace's evacuations, the newest first, with how far each vault is and when it got there."""
+    return call.services.evacuations.listed(call.db, call.access, call.body.evacuation_id)
+
+
+def sweep_again(call: Call[SweepAgainRequest]) -> Evacuation:
+    """Proposes what is at an evacuated vault and in no proposal, to its replacement: coins that came later, or what could
+    not be swept before.
+    """  # noqa: E501
+    return call.services.evacuations.sweep_again(call.db, call.caller, call.access, call.body)
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST", "/api/v1/preview-evacuation", preview_evacuation, EvacuationPlan, VAULT_MANAGERS, Unit.READ,
+        EvacuationRequest, refuses=(ChainUnavailable,),
+    ),
+    Endpoint(
+        "POST", START_EVACUATION, start_evacuation, Evacuation, VAULT_MANAGERS, Unit.WRITE,
+        StartEvacuationRequest, needs_second_person=True, refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "GET", "/api/v1/evacuations", evacuations, list[Evacuation], VAULT_VIEWERS, Unit.READ,
+        EvacuationsQuery, refuses=(NotFound,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/sweep-again", sweep_again, Evacuation, VAULT_MANAGERS, Unit.WRITE, SweepAgainRequest,
+        refuses=(NotFound, StateConflict),
+    ),
+)  # fmt: skip
