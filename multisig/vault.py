@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, Self
 
 from multisig.address import encode_address
-from multisig.descriptor import SortedMulti
+from multisig.descriptor import SortedMulti, with_checksum
 from multisig.errors import InvalidDescriptor, InvalidKey, InvalidPath, MultisigError, WrongNetwork
 from multisig.hashes import sha256
 from multisig.keys import HARDENED, DerivationPath, Fingerprint, KeyOrigin, OriginKey
@@ -99,6 +99,13 @@ class Vault(ByMember):
     def descriptor(self) -> str:
         """Canonical text with checksum; the cosigners stand in the order they were given."""
         return str(SortedMulti(self.threshold, self.cosigners))
+
+    def chain_descriptor(self, chain: int) -> str:
+        """Of the receiving or of the change addresses alone, with checksum: Core before 29 reads no
+        ``<0;1>`` (BIP-389).
+        """
+        keys = ",".join(f"{key}/{chain}/*" for key in self.cosigners)
+        return with_checksum(f"wsh(sortedmulti({self.threshold},{keys}))")
 
     @cached_property
     def verification_code(self) -> str:

@@ -13,6 +13,7 @@ from multisig import (
     KeyOrigin,
     MultisigError,
     Network,
+    Vault,
     checksum,
     encode_address,
     multisig_script,
@@ -22,7 +23,7 @@ from multisig import (
 )
 from multisig.descriptor import MAX_CHARACTERS, strip_checksum
 from multisig.keys import HARDENED
-from multisig.vault import account_of, multisig_account_path
+from multisig.vault import CHANGE, RECEIVE, account_of, multisig_account_path
 from signerd.client import DaemonClient
 from signerd.errors import DaemonFailed
 from signerd.hwi.codes import Code, HwiError
@@ -54,9 +55,15 @@ def master_xpub(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[s
     return {"xpub": _account_key(daemon, chosen, PROFILE, args.account).xpub}
 
 
-def descriptors(chosen: Chosen, args: Namespace) -> dict[str, list[str]]:
-    """Of the registered account alone: what another one received, signerd would not sign for."""
+def descriptors(daemon: DaemonClient, chosen: Chosen, args: Namespace) -> dict[str, list[str]]:
+    """Of the pinned vault that ``--vault`` names; else of the registered account: what another one received,
+    signerd would not sign for.
+    """
     chosen.require_registered()
+    if args.vault is not None:
+        vault = _vault(daemon, Network(chosen.accounts.network), args.vault)
+        receive, internal = map(vault.chain_descriptor, (RECEIVE, CHANGE))
+        return {"receive": [receive], "internal": [internal]}
     key = chosen.key(PROFILE, args.account)
     if key is None:
         raise HwiError(
@@ -65,6 +72,18 @@ def descriptors(chosen: Chosen, args: Namespace) -> dict[str, list[str]]:
             Code.UNAVAILABLE_ACTION,
         )
     return {"receive": [_descriptor(chosen, key, 0)], "internal": [_descriptor(chosen, key, 1)]}
+
+
+def _vault(daemon: DaemonClient, network: Network, named: str) -> Vault:
+    """By its name, its id or its verification code, whole. Raises HwiError."""
+    found = [one for one in daemon.vaults() if named in {one.name, one.vault_id, one.verification_code}]
+    pinned = [one for one in found if one.pinned]
+    if len(pinned) != 1:
+        why = "several vaults that are pinned here bear" if pinned else "no vault that is pinned here bears"
+        hint = "`signerd vaults` shows each one's verification code, which --vault takes as well"
+        raise HwiError(f"{why} the name '{named}': {hint}", Code.BAD_ARGUMENT)
+    assert pinned[0].descriptor is not None, "a pinned vault is whole"
+    return Vault.from_descriptor(pinned[0].descriptor, network)
 
 
 def require_native(address_type: str) -> None:

@@ -142,6 +142,7 @@ def _add_options(parser: Parser) -> None:
     add("--version", action=_Version, nargs=0)
     add("--state", type=Path, default=None, metavar="DIR", help="The daemon's state folder.")
     add("--wait", type=int, default=WAIT_SECONDS, metavar="SECONDS", help="For the person, when signing.")
+    add("--vault", default=None, help="A pinned vault, whose descriptors getdescriptors gives: for Core.")
 
 
 def _add_reading(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -292,6 +293,6 @@ def _of_keys(args: Namespace, daemon: "DaemonClient", chosen: Any) -> Any:
         case "getmasterxpub":
             return keys.master_xpub(daemon, chosen, args)
         case "getdescriptors":
-            return keys.descriptors(chosen, args)
+            return keys.descriptors(daemon, chosen, args)
         case command:
             raise AssertionError(f"no answer for {command}")

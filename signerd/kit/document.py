@@ -20,7 +20,6 @@ from markupsafe import Markup
 from firmware_bridge import BridgeError
 from firmware_bridge.airgap import Content, EnrolmentForm, bbqr, draw, enrolment_text
 from multisig import CHANGE, RECEIVE, Network, OriginKey, Vault
-from multisig.descriptor import with_checksum
 from signerd.core.states import network_words
 from signerd.core.text import plain
 from signerd.core.values import Pin
@@ -133,18 +132,12 @@ def _coded(text: str, content: str) -> Coded:
     return Coded(text, Markup(drawn[drawn.index("<svg") :]))  # noqa: S704
 
 
-def chain_descriptor(vault: Vault, chain: int) -> str:
-    """The receiving or the change descriptor alone, with its checksum: Core before 29 reads no ``<0;1>``."""
-    keys = ",".join(f"{key}/{chain}/*" for key in vault.cosigners)
-    return with_checksum(f"wsh(sortedmulti({vault.threshold},{keys}))")
-
-
 def core_lines(vault: Vault) -> dict[str, str]:
     """What is typed at a shell beside a running Bitcoin Core, by its step."""
     cli = f"bitcoin-cli -chain={CHAINS[vault.network][0]}"
     wanted = [
         {
-            "desc": chain_descriptor(vault, chain),
+            "desc": vault.chain_descriptor(chain),
             "active": True,
             "internal": chain == CHANGE,
             "range": [0, RANGE],
@@ -158,7 +151,7 @@ def core_lines(vault: Vault) -> dict[str, str]:
         "import": f"{cli} -rpcwallet={WALLET} importdescriptors {shlex.quote(json.dumps(wanted))}",
         "check": (
             f"{cli} -rpcwallet={WALLET} deriveaddresses "
-            f"{shlex.quote(chain_descriptor(vault, RECEIVE))} '[0,0]'"
+            f"{shlex.quote(vault.chain_descriptor(RECEIVE))} '[0,0]'"
         ),
         "balance": f"{cli} -rpcwallet={WALLET} getbalance",
         "draft": f"{cli} -rpcwallet={WALLET} sendall '[\"ADDRESS\"]' null unset RATE '{{\"psbt\":true}}'",

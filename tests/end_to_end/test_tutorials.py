@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.bitcoind import free_port
 from tests.support.cluster import until
-from tests.support.pages import DOCS
+from tests.support.pages import DOCS, shell_lines
 
 TRIAL, PAYMENT = DOCS / "operate" / "trial.md", DOCS / "build" / "tutorial-payment.md"
 DEVICE = DOCS / "build" / "tutorial-device.md"
@@ -44,14 +44,6 @@ TYPED = {
 SECONDS = 120
 
 
-def lines(page: Path) -> Iterator[str]:
-    """Of each block for a shell, in order; a line that goes on is one."""
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    text = re.sub(r"^```(?:python|html)\n.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    for fenced, indented in re.findall(r"^```\n(.*?)^```$|^ {4}(\S[^\n]*)$", text, re.MULTILINE | re.DOTALL):
-        yield from filter(None, (fenced or indented).splitlines())
-
-
 def code(page: Path) -> str:
     (found,) = re.findall(
         r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
@@ -74,7 +66,7 @@ class Reader:
         self.said: dict[str, Path] = {}
 
     def follows(self, page: Path) -> None:
-        for line in lines(page):
+        for line in shell_lines(page):
             if not line.startswith(PREPARED):
                 self.types(self.filled_in(line))
 
@@ -179,7 +171,7 @@ def test_the_trial_pays_and_a_program_pays_after_it(reader: Reader) -> None:
 
 def test_a_device_is_found_and_signs(reader: Reader) -> None:
     (reader.folder / "device.py").write_text(code(DEVICE))
-    told = [reader.types(line) for line in lines(DEVICE) if not line.startswith(PREPARED)]
+    told = [reader.types(line) for line in shell_lines(DEVICE) if not line.startswith(PREPARED)]
     assert re.search(r"Coldcard .* ready [0-9a-f]{8}\n", told[-1])
     for words in ("its key for vaults: [", "shown, and the same here: bcrt1q", "signed, and verified: "):
         assert words in told[-1]

@@ -47,6 +47,14 @@ def command_lines(path: Path) -> Iterator[str]:
             yield bare
 
 
+def shell_lines(path: Path) -> Iterator[str]:
+    """Of each block for a shell, in order, whoever's the program is; a line that goes on is one."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    text = re.sub(r"^```(?:python|html)\n.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for fenced, indented in re.findall(r"^```\n(.*?)^```$|^ {4}(\S[^\n]*)$", text, re.MULTILINE | re.DOTALL):
+        yield from filter(None, (fenced or indented).splitlines())
+
+
 def _slug(heading: str) -> str:
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading).replace("`", "")
     ascii_only = normalize("NFKD", plain).encode("ascii", "ignore").decode()

@@ -1,10 +1,12 @@
-"""``check.py SITE``: the site loads nothing from elsewhere, and every link and anchor in it is there."""
+"""``check.py SITE``: each page says its version and loads nothing from elsewhere, and its links are there."""
 
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+VERSION = re.compile(r"Version [0-9]\S*\. The tests of this version")
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
 
 
@@ -14,7 +16,9 @@ class Page(HTMLParser):
         self.ids: set[str] = set()
         self.links: list[str] = []
         self.loaded: list[str] = []
-        self.feed(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        self.says_version = VERSION.search(text) is not None
+        self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
@@ -32,6 +36,8 @@ def faults(site: Path) -> list[str]:
     found = []
     for path, page in pages.items():
         here = path.relative_to(site.resolve())
+        if not page.says_version:
+            found.append(f"{here} does not say the version that it was tested with")
         found += [f"{here} loads {url} from elsewhere" for url in page.loaded if _elsewhere(url)]
         for link in page.links + [url for url in page.loaded if not _elsewhere(url)]:
             url = urlsplit(link)

@@ -26,9 +26,15 @@ def quiet() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The platform's folder, as its operator has it."""
+    return tmp_path_factory.mktemp("platform")
+
+
+@pytest.fixture(scope="module")
+def desk(state: Path) -> Iterator[Desk]:
     """A vault of three signers with a deposit. Shared by a module's tests."""
-    with open_desk(tmp_path_factory.mktemp("platform")) as opened:
+    with open_desk(state) as opened:
         opened.deposit(1_000_000, 2_000_000)
         yield opened
 

@@ -14,7 +14,7 @@ from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.proposals import Advice, ProposalStatus
 from custody.terminal import Exit
 from multisig import Network, encode_address
-from tests.support.custody import CAFE, SHOP, Desk
+from tests.support.custody import CAFE, SHOP, Desk, ok
 from tests.support.platform import PASSWORD
 from tests.support.sdk import sdk
 from tests.support.wallets import foreign_script
@@ -187,6 +187,73 @@ def test_a_mistake_is_told_in_words(admin, service, words, status, sentence):
     assert sentence in told.stderr
     for word in ("pydantic", "Traceback", "body.", "input_value", "regular expression", "pattern", "openapi"):
         assert word not in told.stderr
+
+
+def test_a_fee_bump_and_a_cancel_are_asked_for_and_answered_as_the_page_on_replacing_says(desk):
+    page = GUIDE.with_name("replacing.md").read_text(encoding="utf-8")
+    bump, cancelled = map(json.loads, re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    desk.deposit(1_000_000)
+    psbt_id = ok(desk.propose(100_000))["psbt_id"]
+    asked = {**bump, "wallet_id": desk.vault["id"], "replaces_psbt_id": psbt_id}
+    newer = ok(desk.admin.post("/api/v1/create-psbt", asked))["psbt_id"]
+    assert desk.proposal(newer)["replaces_psbt_id"] == psbt_id
+    other = ok(desk.propose(100_000))["psbt_id"]
+    desk.approve("alice", other)
+    answer = ok(desk.admin.post("/api/v1/cancel-psbt", {"psbt_id": other, "workspace_id": 1}))
+    words = cancelled.pop("detail").removesuffix("…")
+    assert answer.pop("detail").startswith(words)
+    assert answer == {**cancelled, "psbt_id": other}
+
+
+RUNBOOKS = GUIDE.with_name("incidents.md").read_text(encoding="utf-8")
+# What the commands of each answer.
+WHOLE = "Every audit chain is whole."
+STEPS = {
+    "Incidents": ("custody 0.",),
+    "A session or a secret leaked": (
+        "4   carol@example.org",
+        "The vault 'Treasury' is frozen.",
+        "vaults.vault_frozen",
+        "(Payroll) is revoked.",
+        *("A new totp secret.", "A new webhook secret.", "A new checkpoint secret."),
+        "of user 4 is revoked: lost.",
+    ),
+    "The administrator is lost": (
+        "eve@example.org is user 5, Administrator",
+        "bob@example.org signs in with mailed codes now",
+    ),
+    "A payment is stuck": ("Status:  pending",),
+    "The disk is full": (WHOLE,),
+    "The audit log is not whole": (WHOLE,),
+}
+
+
+def commands_of(runbook: str) -> list[str]:
+    """In a block or within a sentence."""
+    section = RUNBOOKS.partition(f"# {runbook}\n")[2].partition("\n## ")[0]
+    found = re.findall(r"^ {4,}(custody .+)$|`(custody [^`]+)`", section, re.MULTILINE)
+    return [" ".join((block or inline).split()) for block, inline in found]
+
+
+def test_the_steps_of_the_runbooks_do_what_they_say(desk, state, service, proposed, monkeypatch):
+    """docs/operate/incidents.md: a member's commands, and those of an operator beside the database."""
+    monkeypatch.setenv("CUSTODY_STATE", str(state))
+    rights = ["--right", "VIEW_BALANCES", "--network", "192.0.2.0/24", "--days", "9"]
+    made = service("service-account", "make", "Payroll", *rights, answers="y\n")
+    assert made.exit_code == Exit.OK, made.output
+    (key,) = ok(desk.signers["carol"].get("/api/v1/keys"))
+    known = {"NAME": "Payroll", "Cold reserve": "Treasury", "ada@example.org": "bob@example.org"}
+    for runbook, told in STEPS.items():
+        said = ""
+        for _custody, *words in map(shlex.split, commands_of(runbook)):
+            if words == ["approve-status"]:
+                continue  # named in a table, without its argument
+            known["ID"] = proposed if words[0] == "approve-status" else key["ID"]
+            answers = f"{PASSWORD}\n" if "add-member" in words else "y\n"
+            done = service(*(known.get(word, word) for word in words), answers=answers)
+            assert done.exit_code == Exit.OK, (words, done.output)
+            said += done.stdout
+        assert [words for words in told if words not in said] == [], said
 
 
 def test_the_statuses_are_those_of_the_platform():

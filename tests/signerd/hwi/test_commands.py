@@ -145,6 +145,15 @@ def test_getdescriptors_gives_the_registered_account_and_leaves_the_other_types_
     no(hwi(*NAMED, "getdescriptors", "--account", "1"), Code.UNAVAILABLE_ACTION)
 
 
+def test_getdescriptors_of_a_named_vault_are_its_own_and_of_a_pinned_one_alone(hwi):
+    """So that Core's wallet holds the vault and nothing else (docs/sign/core.md)."""
+    wanted = {"receive": [VAULT.chain_descriptor(0)], "internal": [VAULT.chain_descriptor(1)]}
+    for named in ("Treasury", "vault-1", VAULT.verification_code):
+        assert hwi(*NAMED, "--vault", named, "getdescriptors").value == wanted
+    words = no(hwi(*NAMED, "--vault", "Treasure", "getdescriptors"), Code.BAD_ARGUMENT)
+    assert "no vault that is pinned here bears the name 'Treasure'" in words
+
+
 # --- addresses ----------------------------------------------------------------------------------------------
 
 
