@@ -28,8 +28,9 @@ from custody.schemas.faults import fault_place, fault_words
 from multisig.canonical_json import MAX_INTEGER, JsonError, JsonValue, canonical_json, parse_canonical
 from multisig.firmware import Span, Version, lines_of, numbers
 
-# As many as the list of known flaws that comes with the package may have.
-MAX_BYTES: Final = 200_000
+# Three times the list of known flaws that comes with the package; quoted, it is no longer than a body that
+# the platform takes.
+MAX_BYTES: Final = 60_000
 MAX_ADVISORIES: Final = 200
 # A rotation each year for a lifetime; the reader verifies each.
 MAX_KEYS: Final = 64
@@ -300,6 +301,47 @@ def _is_signed(key: str, signature: str, message: bytes) -> bool:
         return PublicKeyXOnly(bytes.fromhex(key)).verify(bytes.fromhex(signature), message)
     except ValueError:  # no point of the curve has this coordinate
         return False
+
+
+def public_key_of(secret: bytes) -> str:
+    """The x-only public key that a publisher's secret signs for, in hex. Raises ValueError."""
+    return PrivateKey(secret).public_key_xonly.format().hex()
+
+
+def publish(
+    draft: JsonValue,
+    secret: bytes,
+    aux: bytes,
+    *,
+    after: AdvisoryList | None = None,
+    former_secret: bytes | None = None,
+) -> AdvisoryList:
+    """Signs what a publisher wrote: ``issued``, ``expires`` and ``advisories``.
+
+    ``after``: the list before it, for the serial and the keys. ``former_secret``: the one that signed that
+    list, where ``secret`` takes its place. Raises MalformedAdvisories, UntrustedAdvisories.
+    """
+    if not isinstance(draft, dict) or draft.keys() != _WRITTEN:
+        raise MalformedAdvisories(f"A draft has exactly these fields: {', '.join(sorted(_WRITTEN))}.")
+    key = public_key_of(secret)
+    keys = [PublisherKey(epoch=1, key=key)] if after is None else list(after.keys)
+    if keys[-1].key != key:
+        if former_secret is None or public_key_of(former_secret) != keys[-1].key:
+            raise UntrustedAdvisories("Another key signed the list before: name it, and it hands over.")
+        last = PublisherKey(epoch=keys[-1].epoch + 1, key=key)
+        signature = sign(former_secret, last.message(keys[-1].key), aux)
+        keys.append(last.model_copy(update={"signature": signature}))
+    said: dict[str, JsonValue] = {
+        **draft,
+        "format": 1,
+        "serial": 1 if after is None else after.serial + 1,
+        "keys": [each.model_dump() for each in keys],
+        "signature": "0" * 128,
+    }
+    return read_list(canonical_json(said)).signed(secret, aux)
+
+
+_WRITTEN: Final = frozenset({"issued", "expires", "advisories"})
 
 
 # --- believing it -------------------------------------------------------------------------------------------

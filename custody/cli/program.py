@@ -8,6 +8,7 @@ from typing import NoReturn
 import click
 
 from custody.cli import (
+    advisories,
     amending,
     auditing,
     changes,
@@ -110,6 +111,7 @@ for command in (
     service_accounts.service_account,
     mail.mail_command,
     explain.explain_command,
+    advisories.advisory,
 ):
     app.add_command(command)
 

@@ -1,5 +1,6 @@
 """All calls of the platform, as two clients: one that waits and one that awaits."""
 
+from custody.client.advisories import AdvisoryCalls
 from custody.client.changes import ChangeCalls
 from custody.client.connection import AwaitingConnection, WaitingConnection
 from custody.client.evacuations import EvacuationCalls
@@ -41,6 +42,7 @@ class Api(
     ServiceAccountCalls,
     HistoryCalls,
     EvacuationCalls,
+    AdvisoryCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 

@@ -96,6 +96,8 @@ class EventKind(StrEnum):
     MEMBER_REMOVED = "member.removed"
     # Of a signer of one of the workspace's vaults.
     KEY_REVOKED = "key.revoked"
+    # A publisher's signed advisory is new, or says something else, and exposes vaults of the workspace.
+    VAULTS_EXPOSED = "vaults.exposed"
 
 
 class WebhookEvent(Shape):

@@ -24,6 +24,7 @@ from custody.server.service.backends import Market, Reachability
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
 from custody.server.service.history.rates_file import RatesFile
+from custody.server.service.incidents.advisories import Advisories
 from custody.server.service.incidents.evacuating import Evacuating
 from custody.server.service.incidents.evacuations import EVACUATE, Evacuations
 from custody.server.service.keys.keys import Keys
@@ -258,6 +259,7 @@ def _wire(
         workspaces=Workspaces(clock, audit, people),
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
         profiles=Profiles(),
+        advisories=Advisories(clock, audit, settings.trusted_publishers),
         revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
         changes=changes,
         following=Following(store, changes),

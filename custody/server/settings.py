@@ -83,6 +83,9 @@ class Settings(BaseSettings):
     webhook_allow: str = ""
     webhook_ca_file: Path | None = None
 
+    # Whose signed advisories are taken: publishers' keys (x-only, in hex) with commas between them.
+    advisory_keys: Annotated[str, Field(pattern=r"^([0-9a-f]{64}(,[0-9a-f]{64})*)?$")] = ""
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -105,6 +108,10 @@ class Settings(BaseSettings):
     @property
     def webhook_hosts(self) -> frozenset[str]:
         return frozenset(host.strip().lower() for host in self.webhook_allow.split(",") if host.strip())
+
+    @property
+    def trusted_publishers(self) -> frozenset[str]:
+        return frozenset(filter(None, self.advisory_keys.split(",")))
 
     @property
     def chains(self) -> "tuple[ChainSource, ...]":

@@ -37,6 +37,7 @@ class Category(StrEnum):
     WEBHOOKS = "WEBHOOKS"
     AUDIT = "AUDIT"
     JOBS = "JOBS"
+    ADVISORIES = "ADVISORIES"
 
 
 def chain_of(org_uid: str, workspace_uid: str) -> str:

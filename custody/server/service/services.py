@@ -9,6 +9,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
 from custody.server.service.history.coins import CoinList
 from custody.server.service.history.movements import History
+from custody.server.service.incidents.advisories import Advisories
 from custody.server.service.incidents.evacuations import Evacuations
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
@@ -98,6 +99,7 @@ class Services:
     workspaces: Workspaces
     keys: Keys
     profiles: Profiles
+    advisories: Advisories
     revocation: KeyRevocation
     changes: Changes
     following: Following

@@ -33,6 +33,7 @@ from custody.server.domain.errors import (
 )
 from custody.server.domain.service_accounts import is_secret
 from custody.server.web import (
+    advisories,
     asset_tokens,
     auth,
     changes,
@@ -66,6 +67,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *service_accounts.ENDPOINTS,
     *history.ENDPOINTS,
     *evacuations.ENDPOINTS,
+    *advisories.ENDPOINTS,
 )
 
 # A longer token is none of ours: refuse it before it is hashed.

@@ -60,14 +60,12 @@ def exposures(db: Session, organisation_id: int, advisory: Advisory) -> list[Exp
         .where(Workspace.organisation_id == organisation_id)
         .order_by(Vault.id, VaultSigner.key_index)
     )
-    if advisory.drill:
-        places = places.where(Vault.network != "mainnet")
     exposed: dict[Vault, tuple[ExposedKey, ...]] = {}
     for vault, signers in groupby(db.execute(places), key=lambda row: row[0]):
         keys = tuple(
             ExposedKey(key.id, key.user_id, concern)
             for _, key in signers
-            if (concern := advisory.concern(facts_of(key))) is not Concern.NOT
+            if (concern := concern_of(advisory, key)) is not Concern.NOT
         )
         if keys:
             exposed[vault] = keys
@@ -89,8 +87,12 @@ def _exposure(vault: Vault, keys: tuple[ExposedKey, ...], balance: Balance) -> E
     )
 
 
-def facts_of(key: Key) -> KeyFacts:
-    return KeyFacts(key.maker, key.model, key.firmware, key.made_on, f"{key.created_at:%Y-%m-%d}")
+def concern_of(advisory: Advisory, key: Key) -> Concern:
+    """A drill concerns no key of mainnet, and by that none of its vaults."""
+    if advisory.drill and key.network == "mainnet":
+        return Concern.NOT
+    made_by = f"{key.created_at:%Y-%m-%d}"
+    return advisory.concern(KeyFacts(key.maker, key.model, key.firmware, key.made_on, made_by))
 
 
 def advisory_of(db: Session, advisory_id: int) -> Advisory:

@@ -53,9 +53,7 @@ def require_quorums(db: Session, user_id: int | None, short: Sequence[Vault]) ->
     """
     if not short:
         return
-    seen = (
-        _workspaces_seen_by(db, user_id) if user_id is not None else {vault.workspace_id for vault in short}
-    )
+    seen = workspaces_seen_by(db, user_id) if user_id is not None else {vault.workspace_id for vault in short}
     names = [repr(vault.name) for vault in short if vault.workspace_id in seen]
     others = len(short) - len(names)
     if others:
@@ -73,7 +71,7 @@ def _left_short(db: Session, lost: ColumnElement[bool], can_sign: ColumnElement[
     ]
 
 
-def _workspaces_seen_by(db: Session, user_id: int) -> set[int]:
+def workspaces_seen_by(db: Session, user_id: int) -> set[int]:
     query = (
         select(Membership.workspace_id)
         .join(RolePermission, RolePermission.role_id == Membership.role_id)

@@ -30,6 +30,7 @@ from tests.support.accounts import (
     sign_in,
     validate,
 )
+from tests.support.advisories import Publisher, entry
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.evacuations import add_accounts, again, key_of, staff, start
 from tests.support.onboarding import REQUEST
@@ -162,6 +163,12 @@ def unfreeze_vault(story: Story) -> httpx.Response:
     ok(story.here("unfreeze-vault", vault_id=story.desk.vault["id"]))
     body = {"workspace_id": 1, "vault_id": story.desk.vault["id"]}
     return story.desk.signers["carol"].post("/api/v1/unfreeze-vault", body)
+
+
+def take_advisories(story: Story) -> httpx.Response:
+    publisher = Publisher()
+    story.world.platform.services.advisories._trusted = {publisher.root}
+    return story.here("take-advisories", list=publisher.list(1, entry()).line.decode())
 
 
 def onboarding_requests_review(story: Story) -> httpx.Response:
@@ -362,6 +369,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "POST /api/v1/freeze-vault": lambda story: story.here("freeze-vault", vault_id=story.desk.vault["id"]),
     "POST /api/v1/unfreeze-vault": unfreeze_vault,
+    "POST /api/v1/take-advisories": take_advisories,
     "POST /api/v1/add-whitelist-address": lambda story: story.keep(
         "address", story.here("add-whitelist-address", name="Shop", address=SHOP)
     ),

@@ -1,0 +1,220 @@
+"""Taking a publisher's signed list, whoever brings it; telling those whose keys it concerns."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from sqlalchemy import bindparam, or_, select
+from sqlalchemy.orm import Session
+
+from custody.advisories import (
+    AdvisoriesRefused,
+    Advisory,
+    AdvisoryList,
+    Concern,
+    Held,
+    OlderAdvisories,
+    believe,
+    moment_of,
+    read_list,
+)
+from custody.schemas import advisories as wire
+from custody.server.domain.audit import Category
+from custody.server.domain.credentials import Caller, WorkspaceAccess
+from custody.server.domain.errors import Invalid, StateConflict
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.incidents.exposure import Exposure, advisory_of, concern_of, exposures
+from custody.server.service.keys.quorums import workspaces_seen_by
+from custody.server.service.mail.jobs import Template, queue_mail
+from custody.server.service.system import OPERATOR, PLATFORM, place_of
+from custody.server.store.models import AdvisoryPublisher, Key, StoredAdvisory, User, Vault, VaultSigner
+from multisig import Network
+
+
+class Advisories:
+    """``trusted``: the keys of publishers that the operator has set, x-only in hex."""
+
+    def __init__(self, clock: Clock, audit: AuditLog, trusted: Collection[str]) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._trusted = trusted
+
+    def take(self, db: Session, caller: Caller, data: bytes) -> wire.AdvisoryPublisher:
+        """The newest list of its publisher. One that is held already changes nothing.
+
+        Raises Invalid (malformed, or no trusted key leads to its signature), StateConflict (older than what
+        is held, or over).
+        """
+        before = {row.root: row for row in db.scalars(select(AdvisoryPublisher))}
+        try:
+            told, held = believe(data, self._trusted, map(_held, before.values()), self._clock())
+        except OlderAdvisories as error:
+            raise StateConflict(str(error)) from None
+        except AdvisoriesRefused as error:
+            raise Invalid.at("/list", str(error), "bad-advisories") from None
+        known = before.get(held.root)
+        if known is not None and known.digest == held.digest:
+            return _shape(db, known, self._clock())
+        row = db.merge(
+            AdvisoryPublisher(
+                **vars(held),
+                line=told.line,
+                taken_at=self._clock(),
+                taken_by=None if caller is OPERATOR else caller.user_id,
+            )
+        )
+        db.flush()
+        news = self._store(db, held.root, told)
+        names = ", ".join(entry.id for entry in news) or "nothing new"
+        what = f"publisher {held.root}, serial {told.serial}, epoch {held.epoch}: {names}"
+        self._audit.record(db, caller, Category.ADVISORIES, "ADVISORIES_TAKEN", what)
+        self._tell(db, news, held.root)
+        return _shape(db, row, self._clock())
+
+    def listed(self, db: Session) -> list[wire.AdvisoryPublisher]:
+        """The newest list of each publisher that is trusted now."""
+        query = select(AdvisoryPublisher).order_by(AdvisoryPublisher.taken_at, AdvisoryPublisher.root)
+        return [_shape(db, row, self._clock()) for row in db.scalars(query) if row.root in self._trusted]
+
+    def exposed(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, advisory_id: int
+    ) -> list[wire.VaultExposure]:
+        """Of the organisation's vaults those in workspaces whose vaults the caller sees. Raises NotFound."""
+        seen = workspaces_seen_by(db, caller.user_id)
+        found = exposures(db, access.organisation_id, advisory_of(db, advisory_id))
+        return [_exposure(each) for each in found if each.workspace_id in seen]
+
+    def _store(self, db: Session, root: str, told: AdvisoryList) -> list[Advisory]:
+        """Those that are new, or say something else than before."""
+        rows = {row.name: row for row in db.scalars(_OF_PUBLISHER, {"root": root})}
+        now, news = self._clock(), []
+        for entry in told.advisories:
+            body = entry.model_dump(by_alias=True)
+            row = rows.pop(entry.id, None)
+            if row is not None and row.body == body and row.withdrawn_at is None:
+                continue
+            news.append(entry)
+            if row is None:
+                row = StoredAdvisory(root=root, name=entry.id)
+                db.add(row)
+            row.serial, row.body, row.taken_at, row.withdrawn_at = told.serial, body, now, None
+        for row in rows.values():
+            row.withdrawn_at = row.withdrawn_at or now
+        db.flush()
+        return news
+
+    def _tell(self, db: Session, news: Sequence[Advisory], publisher: str) -> None:
+        """Each workspace with an exposed vault, in its log and by its webhooks; each holder of an exposed key
+        by mail.
+        """
+        places = [*db.execute(_PLACES)] if news else []
+        for advisory in news:
+            vaults: dict[int, set[str]] = {}
+            keys: dict[str, tuple[Key, str, Concern]] = {}
+            for key, email, vault_id, workspace_id in places:
+                concern = concern_of(advisory, key)
+                if concern is Concern.NOT:
+                    continue
+                keys[key.id] = key, email, concern
+                if vault_id is not None:
+                    vaults.setdefault(workspace_id, set()).add(vault_id)
+            for workspace_id, ids in vaults.items():
+                told = {
+                    "advisory": advisory.id,
+                    "severity": advisory.severity,
+                    "is_drill": advisory.drill,
+                    "vault_ids": sorted(ids),
+                }
+                what = f"advisory {advisory.id} of publisher {publisher}: vault {', '.join(sorted(ids))}"
+                place = place_of(db, workspace_id)
+                self._audit.record(
+                    db, PLATFORM, Category.ADVISORIES, "VAULTS_EXPOSED", what, access=place, told=told
+                )
+            for key, email, concern in keys.values():
+                values = _mailed(advisory, key, concern, publisher)
+                queue_mail(db, Template.ADVISORY, email, values, now=self._clock())
+
+
+# Keys that may still sign: active ones, and those with a place in a vault, which never changes.
+_PLACES = (
+    select(Key, User.email, VaultSigner.vault_id, Vault.workspace_id)
+    .join(User, User.id == Key.user_id)
+    .outerjoin(VaultSigner, VaultSigner.key_id == Key.id)
+    .outerjoin(Vault, Vault.id == VaultSigner.vault_id)
+    .where(or_(Key.status == "active", VaultSigner.vault_id.is_not(None)))
+    .order_by(Vault.workspace_id, Key.id)
+)
+_OF_PUBLISHER = select(StoredAdvisory).where(StoredAdvisory.root == bindparam("root"))
+_IN_FORCE = _OF_PUBLISHER.where(StoredAdvisory.withdrawn_at.is_(None)).order_by(StoredAdvisory.id)
+
+
+def _held(row: AdvisoryPublisher) -> Held:
+    return Held(row.root, row.key, row.epoch, row.serial, row.digest)
+
+
+def _mailed(advisory: Advisory, key: Key, concern: Concern, publisher: str) -> dict[str, str]:
+    device = (
+        " ".join(filter(None, (key.maker, key.model, key.firmware))) or "a device of which nothing is known"
+    )
+    certainty = "It is exposed." if concern is Concern.EXPOSED else "Too little is known to call it safe."
+    return {
+        "kind": "This is a drill" if advisory.drill else "Advisory",
+        "name": advisory.id,
+        "text": advisory.text,
+        "advice": advisory.advice,
+        "network": key.network,
+        "device": device,
+        "certainty": certainty,
+        "publisher": publisher,
+    }
+
+
+def _shape(db: Session, row: AdvisoryPublisher, now: datetime) -> wire.AdvisoryPublisher:
+    told = read_list(row.line)
+    return wire.AdvisoryPublisher(
+        publisher=row.root,
+        epoch=row.epoch,
+        serial=row.serial,
+        issued=told.issued,
+        expires=told.expires,
+        is_over=moment_of(told.expires) <= now,
+        taken_at=row.taken_at,
+        advisories=[_shown(each) for each in db.scalars(_IN_FORCE, {"root": row.root})],
+        list=row.line.decode(),
+    )
+
+
+def _shown(row: StoredAdvisory) -> wire.ShownAdvisory:
+    body = Advisory.model_validate(row.body)
+    return wire.ShownAdvisory(
+        advisory_id=row.id,
+        name=body.id,
+        severity=body.severity,
+        text=body.text,
+        advice=body.advice,
+        sources=body.sources,
+        is_drill=body.drill,
+        taken_at=row.taken_at,
+    )
+
+
+def _exposure(found: Exposure) -> wire.VaultExposure:
+    return wire.VaultExposure(
+        vault_id=found.vault_id,
+        workspace_id=found.workspace_id,
+        name=found.name,
+        network="mainnet" if found.chain == Network.MAINNET else "testnet",
+        m=found.required,
+        n=found.total,
+        exposed_keys=found.exposed_keys,
+        keys_to_spare=found.keys_to_spare,
+        balance_sats=found.amount_sats,
+        keys=[
+            wire.ExposedKey(
+                key_id=key.key_id,
+                user_id=str(key.user_id),
+                concern="exposed" if key.concern is Concern.EXPOSED else "unknown",
+            )
+            for key in found.keys
+        ],
+    )
