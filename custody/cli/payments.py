@@ -197,17 +197,21 @@ def _summary(source: "Vault", payments: "Sequence[Payment]", description: str | 
 def _payment(
     sats: int, whom: str, chain: str, book: "Sequence[WhitelistAddress]", *, unseen: bool
 ) -> Payment:
-    """An address means itself, whatever bears it as a name. Raises Stop."""
+    """An address means itself, also in groups, whatever bears it as a name. Raises Stop."""
+    from custody.recipients import typed_address
     from multisig import InvalidAddress, Network, WrongNetwork, decode_address
 
+    address = typed_address(whom)
+    if address is None:
+        return _from_book(sats, whom, book, unseen=unseen)
     try:
-        decode_address(whom, Network(chain))
+        decode_address(address, Network(chain))
     except WrongNetwork as error:
         fail(f"'{whom}' cannot be paid here: {error}", f"The vault is on {chain}.", Exit.NOT_DECIDED)
-    except InvalidAddress:
-        return _from_book(sats, whom, book, unseen=unseen)
-    label = next((one.name for one in book if one.address == whom), "")
-    return Payment(sats, whom, label)
+    except InvalidAddress as error:
+        fail(f"'{whom}' is no address: {error}", "Give the address alone, without a link.", Exit.NOT_DECIDED)
+    label = next((one.name for one in book if one.address == address), "")
+    return Payment(sats, address, label)
 
 
 def _from_book(sats: int, whom: str, book: "Sequence[WhitelistAddress]", *, unseen: bool) -> Payment:

@@ -12,20 +12,34 @@ from custody.server.web.routes import ENDPOINTS
 from tests.support.console import Visitor
 
 _POSTS = {row.path: row for row in ENDPOINTS if row.method == "POST"}
+_READERS = "one|every|ticked|query|query_sats|query_day|number|whole|place_in_list"
+_FIELD = re.compile(rf"""\b(?:{_READERS})\(\s*(?:visit, )?"(\w+)\"""")
 _CALL = re.compile(r"""visit\.post\(\s*"([^"]+)\"""")
 
 
 def calls_of(row: Row) -> list[Endpoint]:
     """Those that the row's handler makes, or the functions of its module that it names."""
+    found = [path for source in _sources(row.page) for path in _CALL.findall(source)]
+    paths = (path if path.startswith("/") else f"/api/v1/{path}" for path in found)
+    return [_POSTS[path] for path in paths if path in _POSTS]
+
+
+def fields_of(row: Row) -> set[str]:
+    """What the row reads of a form or of the address, by name."""
+    pages = (page for page in (row.page, row.review, row.again) if page is not None)
+    return {name for page in pages for source in _sources(page) for name in _FIELD.findall(source)}
+
+
+def _sources(start: Callable) -> Iterator[str]:
+    """The code of a function, and of those of the console that it names."""
     seen: set[Callable] = set()
-    found: list[str] = []
-    waiting: list[Callable] = [row.page]
+    waiting: list[Callable] = [start]
     while waiting:
         function = waiting.pop()
         if function in seen:
             continue
         seen.add(function)
-        found += _CALL.findall(inspect.getsource(function))
+        yield inspect.getsource(function)
         named = inspect.unwrap(function).__code__.co_names
         module = inspect.getmodule(function)
         waiting += [
@@ -33,8 +47,6 @@ def calls_of(row: Row) -> list[Endpoint]:
             for each in (getattr(module, name, None) for name in named)
             if inspect.isfunction(each) and each.__module__.startswith("custody.server.console")
         ]
-    paths = (path if path.startswith("/") else f"/api/v1/{path}" for path in found)
-    return [_POSTS[path] for path in paths if path in _POSTS]
 
 
 def row_of(method: str, path: str) -> Row | None:

@@ -4,7 +4,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
+from playwright.sync_api import Page
+
+from tests.support.browser import REBOUND
+
+# Another port is another origin of the same site.
+NAMES = ("127.0.0.1", "localhost", REBOUND)
+# What came of an attempt that got nothing.
+NOTHING = frozenset({"refused", "opaque", "sent"})
 _PAGE = (
     b"<!doctype html><meta charset='utf-8'><title>Another site</title>"
     b"<link rel='icon' href='data:,'><body></body>"
@@ -54,3 +63,11 @@ def another_site() -> Iterator[Elsewhere]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def attempts_of(page: Page, beside: str, *given: object) -> dict[str, str]:
+    """What came of each attempt of the ``hostile.js`` beside that file, by its name."""
+    scripts = [Path(__file__).with_name("hostile.js"), Path(beside).with_name("hostile.js")]
+    script = "\n".join(each.read_text() for each in scripts)
+    found: dict[str, str] = page.evaluate(f"given => {{ {script}; return attack(...given) }}", list(given))
+    return found

@@ -43,14 +43,14 @@ class Copies:
         self._prepare = cache(self._make)
 
     @contextmanager
-    def desk(self, story: Story, state: Path, url: str) -> Iterator[Desk]:
+    def desk(self, story: Story, state: Path, url: str, **settings: object) -> Iterator[Desk]:
         """The same desk over a copy of its database, which replaces the one at ``url``. Everybody is still
-        signed in: the clock stands where it stood.
+        signed in: the clock stands where it stood. ``settings``: of the platform, from now on.
         """
         prepared = self._prepare(make_url(url).get_backend_name(), story)
         self._replace(url, prepared.database)
         shutil.copytree(prepared.state, state)
-        with reopen(prepared, state, url) as desk:
+        with reopen(prepared, state, url, **settings) as desk:
             yield desk
 
     def _replace(self, url: str, template: str | None) -> None:
@@ -76,10 +76,10 @@ class Copies:
 
 
 @contextmanager
-def reopen(prepared: Prepared, state: Path, url: str) -> Iterator[Desk]:
+def reopen(prepared: Prepared, state: Path, url: str, **settings: object) -> Iterator[Desk]:
     """``state`` and the database at ``url`` are copies already."""
     known = prepared.desk
-    with open_world(state, database_url=url, broadcast_wait_seconds=0) as world:
+    with open_world(state, database_url=url, broadcast_wait_seconds=0, **settings) as world:
         world.clock.now = known.world.clock.now
         chain = world.platform.background.open_chain()
         try:

@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
+from custody.recipients import typed_address
 from custody.schemas.address_book import WhitelistAddress
 from custody.schemas.common import Priority
 from custody.schemas.errors import ErrorCode
@@ -21,7 +22,6 @@ from custody.server.console.proposals import PROPOSERS, labels_of, vault_of
 from custody.server.console.roles import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.visit import Visit
-from custody.server.domain.address_book import typed_address
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
 from custody.server.domain.intent import parse_recipient
 from multisig import MultisigError, parse_btc

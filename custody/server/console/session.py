@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.server.domain.credentials import Caller
-from custody.server.domain.errors import PermissionDenied, TokenExpired, Unauthenticated
+from custody.server.domain.errors import PermissionDenied, StateConflict, TokenExpired, Unauthenticated
 from custody.server.service.services import Services
 from custody.server.service.sign_in.sessions import Tokens
 from custody.server.web.auth import is_secure
@@ -26,6 +26,10 @@ IDLE: Final = timedelta(hours=12)
 # Twice a token, and its sid: longer is not ours.
 _MAX_COOKIE: Final = 600
 _SAID_SECONDS: Final = 60
+
+
+class FormOfAnotherSession(StateConflict):
+    hint = "Look at it, and send it again."
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,8 @@ def authenticate(services: Services, request: Request, held: Held) -> tuple[Call
         return services.sessions.authenticate(renewed.access, trace_id), renewed
 
 
-def require_own_form(request: Request, held: Held | None, form_token: str) -> None:
-    """Raises PermissionDenied for a form that another site sent; Unauthenticated for one of an earlier
-    session.
-    """
+def require_own_site(request: Request) -> None:
+    """Raises PermissionDenied for a form that another site sent."""
     own = f"{'https' if is_secure(request) else 'http'}://{request.headers.get('host', '')}"
     sent_by, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     # A page that tells no referrer has the origin "null" in its own forms: then the browser has to say which
@@ -82,8 +84,12 @@ def require_own_form(request: Request, held: Held | None, form_token: str) -> No
     is_own = origin == own if sent_by is None else sent_by == "same-origin" and origin in {None, own, "null"}
     if not is_own:
         raise PermissionDenied("The form was sent by another site, or by a browser that does not say which.")
-    if held is not None and not hmac.compare_digest(held.form_token, form_token):
-        raise Unauthenticated("The form is of an earlier session.")
+
+
+def require_own_form(held: Held, form_token: str) -> None:
+    """Raises FormOfAnotherSession."""
+    if not hmac.compare_digest(held.form_token.encode(), form_token.encode()):
+        raise FormOfAnotherSession("This form is of an earlier session. Nothing was done.")
 
 
 def forget(request: Request, response: Response) -> None:

@@ -12,7 +12,7 @@ from custody.schemas.auth import (
 from custody.server.console import session
 from custody.server.console.table import SIGN_IN, Row, own_path
 from custody.server.console.visit import Visit, shaped
-from custody.server.domain.errors import Invalid
+from custody.server.domain.errors import Invalid, Unauthenticated
 from custody.server.service.sign_in.passkeys import Assertion
 from custody.server.service.sign_in.signin import CodeAwaited, SignedIn
 from custody.server.web.endpoint import address_of
@@ -20,14 +20,20 @@ from custody.server.web.problems import trace_id_of
 
 # As the owner's list of sessions shows it.
 DEVICE = "Console"
+_INVITATIONS = ("/invitations/", "/console/invitations/")
 
 
 def sign_in_page(visit: Visit) -> Response:
-    return visit.page("sign_in.html", target=_target(visit))
+    target = _target(visit)
+    return visit.page("sign_in.html", target=target, is_invited=target.startswith(_INVITATIONS))
 
 
 def sign_in(visit: Visit) -> Response:
     _admit(visit)
+    return _sign_in(visit)
+
+
+def _sign_in(visit: Visit) -> Response:
     taken = shaped(
         LoginRequest, email=visit.form.one("email"), password=visit.form.one("password"), device=DEVICE
     )
@@ -86,9 +92,14 @@ def register(visit: Visit) -> Response:
         surname=form.one("surname") or None,
     )
     visit.services.account.accounts.register(taken, trace_id_of(visit.request))
-    return visit.go(
-        f"{SIGN_IN}?next={_target(visit)}", "A mail tells you what comes next. If it is ready, sign in."
-    )
+    try:
+        return _sign_in(visit)
+    except Unauthenticated:
+        # The address has an account, or none may be made: the mail says which. Who
+        # registered learns no more here than by signing in.
+        return visit.go(
+            f"{SIGN_IN}?next={_target(visit)}", "A mail to this address says how it goes on. Then sign in."
+        )
 
 
 def forgotten_page(visit: Visit) -> Response:

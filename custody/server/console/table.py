@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import anyio.to_thread
 from starlette.convertors import IntegerConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -26,6 +27,7 @@ from custody.server.domain.errors import (
     SecondPersonNeeded,
     StateConflict,
     TokenExpired,
+    TooMuch,
     Unauthenticated,
 )
 from custody.server.service.sign_in.passkeys import Assertion
@@ -142,7 +144,7 @@ def _lead(row: Row, request: Request, form: Fields) -> Response:
     visit = Visit(request, services, form, held=held)
     try:
         if row.method == "POST":
-            session.require_own_form(request, None if row.is_open else held, form.one("form_token"))
+            session.require_own_site(request)
         if not row.is_open:
             if held is None:
                 return _to_sign_in(request)
@@ -172,6 +174,8 @@ def _answer(row: Row, visit: Visit) -> Response:
     if row.method == "GET":
         return row.page(visit)
     try:
+        if not row.is_open and visit.held is not None:
+            session.require_own_form(visit.held, visit.form.one("form_token"))
         if visit.form.ticked("back") and row.again is not None:
             return row.again(visit)
         waiting = _before(row, visit)
@@ -292,7 +296,12 @@ async def on_custody_error(request: Request, error: Exception) -> Response:
     return await anyio.to_thread.run_sync(problem_page, visit, error)
 
 
-async def on_http_error(request: Request, _error: Exception) -> Response:
-    """No row has this path, or not this method."""
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """No row has this path, or not this method; or more was sent than the platform reads."""
+    assert isinstance(error, HTTPException)
     visit = Visit(request, services_of(request))
-    return await anyio.to_thread.run_sync(problem_page, visit, NotFound("There is no such page."))
+    is_too_much = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    told = (
+        TooMuch("This is more than the console reads.") if is_too_much else NotFound("There is no such page.")
+    )
+    return await anyio.to_thread.run_sync(problem_page, visit, told)

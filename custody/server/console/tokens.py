@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from custody.pages.figures import address
 from custody.pages.rendering import Live
+from custody.recipients import typed_address
 from custody.schemas.address_book import WhitelistAddress
 from custody.schemas.asset_tokens import (
     CallStatus,
@@ -23,7 +24,6 @@ from custody.server.console.typed import raw_units, whole
 from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id
 from custody.server.console.visit import Visit
 from custody.server.console.words import token_units
-from custody.server.domain.address_book import typed_address
 from custody.server.domain.errors import Invalid
 from multisig.tokens import MAX_DECIMALS, Function
 

@@ -2,8 +2,8 @@
 
 import unicodedata
 
+from custody.recipients import seen, typed_address
 from custody.server.domain.errors import Fault, Invalid, StateConflict, WrongNetworkAddress
-from custody.server.domain.intent import SCHEME
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address, encode_address
 
 # Those whom a large company pays. More are a directory, and belong elsewhere.
@@ -38,30 +38,6 @@ def canonical_address(text: str, network: Network) -> str:
     return canonical
 
 
-def typed_address(text: str) -> str | None:
-    """What is an address of any network or a ``bitcoin:`` link (BIP-21), without its gaps; None for a name.
-
-    Invisible marks and other forms of one letter do not make it a name (as in `name_key`), nor does a
-    bech32 address in mixed case, which is none (BIP-173) and yet reads as one.
-    """
-    plain = "".join(_seen(unicodedata.normalize("NFKC", text)).split())
-    if plain.lower().startswith(SCHEME):
-        return plain
-    return (
-        plain if any(_decodes(each, chain) for each in (plain, plain.lower()) for chain in Network) else None
-    )
-
-
-def _decodes(text: str, chain: Network) -> bool:
-    try:
-        decode_address(text, chain)
-    except WrongNetwork:
-        return True
-    except InvalidAddress:
-        return False
-    return True
-
-
 def require_name(name: str) -> None:
     """Raises NameReadsAsAddress: a payer who types that address must not pay another one by its name."""
     if typed_address(name) is not None:
@@ -76,8 +52,4 @@ def name_key(name: str) -> str:
     ever whole.
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return " ".join(_seen(plain).split())
-
-
-def _seen(text: str) -> str:
-    return "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
+    return " ".join(seen(plain).split())

@@ -11,7 +11,7 @@ CustodyError
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing (TokenCoinUnconfirmed) ·
 │   PsbtDiffers · SignatureInvalid · WalletAddressMismatch · IdempotencyKeyReused
 └── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable (Outdated) · OutcomeUnknown ·
-    MailUnavailable · MailRefused
+    MailUnavailable · MailRefused · TooMuch
 
 The web layer maps every leaf to its HTTP status, in one table.
 """
@@ -195,6 +195,11 @@ class NotPaused(CustodyError):
 class IdempotencyInProgress(CustodyError):
     code = ErrorCode.IDEMPOTENCY_IN_PROGRESS
     hint = "The same request is being worked on; ask again in a moment."
+
+
+class TooMuch(CustodyError):
+    code = ErrorCode.BODY_TOO_LARGE
+    hint = "Send less at a time."
 
 
 class Invalid(CustodyError):

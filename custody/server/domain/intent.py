@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote
 
+from custody.recipients import SCHEME
 from custody.server.domain.errors import Invalid
 from multisig.errors import MultisigError
 from multisig.script import MAX_OP_RETURN_BYTES
 from multisig.tokens import is_token_payload
 from multisig.units import Sats, parse_btc
-
-SCHEME = "bitcoin:"
 
 
 @dataclass(frozen=True)

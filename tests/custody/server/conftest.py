@@ -93,9 +93,17 @@ def beginning(request: pytest.FixtureRequest) -> Story:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, database: str, copies: Copies, beginning: Story) -> Iterator[Desk]:
+def public_url() -> str | None:
+    """What mails lead to. A module whose tests follow their links says it here."""
+    return None
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, database: str, copies: Copies, beginning: Story, public_url: str | None
+) -> Iterator[Desk]:
     """Over either database, copied from one at which the same has happened once."""
-    with copies.desk(beginning, tmp_path / "state", database) as opened:
+    with copies.desk(beginning, tmp_path / "state", database, public_url=public_url) as opened:
         yield opened
 
 

@@ -4,20 +4,13 @@ change nothing, ask nothing.
 What they try is in ``hostile.js``, by name; each answers whether it got through.
 """
 
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import expect
 
 from signerd.core.states import State
 from tests.support.browser import REBOUND
-from tests.support.elsewhere_pages import another_site
+from tests.support.elsewhere_pages import NAMES, NOTHING, another_site, attempts_of
 from tests.support.ported import exchange, read_answer
-
-SCRIPT = (Path(__file__).parent / "hostile.js").read_text()
-# Another port is another origin of the same site.
-NAMES = ("127.0.0.1", "localhost", REBOUND)
-NOTHING = {"refused", "opaque", "sent"}
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +35,7 @@ def known(desk) -> tuple[object, ...]:
 def attack(page, desk, target=None):
     """By the name of each attempt: what came of it. The digest that an approval needs is given away."""
     digest = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1").digest
-    return page.evaluate(
-        f"([target, digest]) => {{ {SCRIPT}; return attack(target, digest) }}",
-        [target or desk.origin, digest],
-    )
+    return attempts_of(page, __file__, target or desk.origin, digest)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -19,6 +19,9 @@
   };
   body.addEventListener("htmx:beforeRequest", () => { loading += 1; });
   body.addEventListener("htmx:afterRequest", () => setTimeout(settled, SETTLED_MS));
+  // Where the sections are a row that scrolls, the one that is open is in sight.
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
   const pause = () => new Promise((done) => setTimeout(done, AGAIN_MS));
 
   // A wait of the workspace's changes, over and over, as long as the page has parts that follow them.

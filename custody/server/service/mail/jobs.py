@@ -120,8 +120,8 @@ TEXTS: Mapping[Template, Text] = {
     ),
     Template.WELCOME: Text(
         "Your custody account",
-        "Your account is ready, and belongs to no organisation yet. To join one, have an administrator "
-        "invite this address;\nto found one, send a request for it.\n",
+        "Your account is ready, and belongs to no organisation yet. If you were invited, follow the link of "
+        "that mail.\nElse have an administrator invite this address, or send a request to found one.\n",
     ),
     Template.ALREADY_REGISTERED: Text(
         "You already have an account",

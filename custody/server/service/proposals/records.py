@@ -54,13 +54,6 @@ class Signer(NamedTuple):
     is_lost: bool = False
 
 
-class Person(NamedTuple):
-    """``name`` is None where they gave none. A signer's e-mail address is for who manages the members."""
-
-    name: str | None
-    email: str
-
-
 class Reader(NamedTuple):
     """Whom a record is for. ``may_approve``: their role in its workspace carries PAYMENT_APPROVE."""
 
@@ -109,7 +102,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
     rivals = _rivals(db, proposals)
     signers_of = {proposal.id: _signers_of(proposal, vault_signers) for proposal in proposals}
     people = {signer.user_id for signers in signers_of.values() for signer in signers}
-    known = _people(db, people | {proposal.created_by for proposal in proposals})
+    names = names_of(db, people | {proposal.created_by for proposal in proposals})
     records = []
     for proposal in proposals:
         signers, counted = signers_of[proposal.id], counts[proposal.id]
@@ -119,13 +112,13 @@ def proposal_records(db: Session, proposals: Sequence[Proposal], reader: Reader)
                 proposal,
                 proposal.psbt if with_signatures else _unsigned(proposal.psbt),
                 [
-                    _signer(signer, decisions[proposal.id].get(signer.key_id), known[signer.user_id].name)
+                    _signer(signer, decisions[proposal.id].get(signer.key_id), names.get(signer.user_id))
                     for signer in signers
                 ],
                 counted.least,
                 vaults[proposal.vault_id],
                 of_tokens.get(proposal.id, NO_TOKEN),
-                known[proposal.created_by].name or known[proposal.created_by].email,
+                names.get(proposal.created_by),
                 _trouble(proposal, rivals),
             )
         )
@@ -184,7 +177,7 @@ _VAULT_SIGNERS = (
     .order_by(VaultSigner.vault_id, VaultSigner.key_index)
 )
 _DECISIONS = select(Decision).where(Decision.proposal_id.in_(_IDS))
-_NAMES = select(User.id, User.first_name, User.surname, User.email).where(User.id.in_(_IDS))
+_NAMES = select(User.id, User.first_name, User.surname).where(User.id.in_(_IDS))
 _VAULTS = (
     select(Vault.id, Vault.name, func.max(ChainBlock.height))
     .outerjoin(ChainBlock, ChainBlock.chain == Vault.chain)
@@ -219,17 +212,13 @@ def _vaults(db: Session, vault_ids: Iterable[str]) -> dict[str, VaultSeen]:
     return {vault_id: VaultSeen(name, height or 0) for vault_id, name, height in found}
 
 
-def _people(db: Session, user_ids: Iterable[int]) -> dict[int, Person]:
-    found = db.execute(_NAMES, {"ids": list(user_ids)})
-    return {
-        user_id: Person(" ".join(part for part in (first, surname) if part) or None, email)
-        for user_id, first, surname, email in found
-    }
-
-
 def names_of(db: Session, user_ids: Iterable[int]) -> dict[int, str]:
-    """Who made a proposal, as the others know them: the name, else the e-mail address."""
-    return {user_id: each.name or each.email for user_id, each in _people(db, user_ids).items()}
+    """As people call themselves; who gave no name is left out. E-mail addresses are for who manages the
+    members.
+    """
+    found = db.execute(_NAMES, {"ids": list(user_ids)})
+    named = {user_id: " ".join(part for part in parts if part) for user_id, *parts in found}
+    return {user_id: name for user_id, name in named.items() if name}
 
 
 def _signer(signer: Signer, decision: Decision | None, name: str | None) -> wire.ProposalSigner:

@@ -6,10 +6,27 @@ from sqlalchemy import String, cast, update
 
 from custody.pages.headers import HEADERS
 from custody.server.console.application import ROOT, ROWS
-from custody.server.store.models import Organisation, Role, User, Vault, Workspace
+from custody.server.store.models import (
+    AddressBookEntry,
+    AuditEvent,
+    Decision,
+    OnboardingRequest,
+    Organisation,
+    PendingChange,
+    Proposal,
+    Role,
+    ServiceAccount,
+    SignInSession,
+    User,
+    Vault,
+    Webhook,
+    WebhookDelivery,
+    Workspace,
+)
 from tests.support.console import Forms
 from tests.support.console_rows import row_of, walk
 from tests.support.custody import SHOP, ok
+from tests.support.onboarding import REQUEST
 from tests.support.paged import Markup
 
 # Nothing that a person types may run, close a tag, or turn the reading direction.
@@ -17,34 +34,71 @@ HOSTILE = "<script>alert(1)</script>\"'>\u202egpj.exe"
 _TYPED = re.compile(r'value="[^"]*"|<textarea.*?</textarea>', re.DOTALL)
 
 
+# What members, programs and strangers write, and somebody else is shown.
+TEXTS = (
+    (Role, "description"), (Workspace, "description"), (User, "first_name"), (User, "surname"),
+    (SignInSession, "device"), (SignInSession, "location"), (Proposal, "description"),
+    (Proposal, "failure_reason"), (Decision, "reason"), (AddressBookEntry, "name"),
+    (Webhook, "disabled_reason"), (WebhookDelivery, "error"), (ServiceAccount, "name"),
+    (ServiceAccount, "last_used_from"), (PendingChange, "asked_by_name"), (PendingChange, "reason"),
+    (AuditEvent, "description"), (AuditEvent, "user_name"), (OnboardingRequest, "org_name"),
+    (OnboardingRequest, "messaging_handle"),
+)  # fmt: skip
+
+
 def poison(desk):
     with desk.world.platform.services.store.write() as db:
         for model in (Organisation, Role, Workspace, Vault):
             # Names of roles differ within a workspace.
             db.execute(update(model).values(name=HOSTILE + cast(model.id, String)))
-        db.execute(update(User).values(first_name=HOSTILE, surname=HOSTILE))
-        db.execute(update(Role).values(description=HOSTILE))
-        db.execute(update(Workspace).values(description=HOSTILE))
+        for model, column in TEXTS:
+            assert db.execute(update(model).values({column: HOSTILE})).rowcount, model
 
 
-def test_every_page_is_whole_headed_and_lets_no_name_act(desk, browse):
+def fill(desk):
+    """Something of each kind that the pages show."""
     here = {"workspace_id": desk.workspace_id}
-    ok(desk.admin.post("/api/v1/add-whitelist-address", {**here, "name": "Shop", "address": SHOP}))
-    hook = {**here, "url": "https://hooks.example.org/x", "kinds": ["*"]}
-    ok(desk.admin.post("/api/v1/create-webhook", hook))
-    program = {"name": "P", "rights": ["VIEW_LOGS"], "networks": ["192.0.2.1"]}
-    ok(
-        desk.admin.post(
-            "/api/v1/create-service-account", {**here, **program, "expires_at": "2026-06-30T00:00:00Z"}
-        )
-    )
-    desk.deposit(50_000_000)
+
+    def does(call, user=desk.admin, /, **body):
+        return ok(user.post(f"/api/v1/{call}", {**here, **body}))
+
+    does("add-whitelist-address", name="Shop", address=SHOP)
+    hook = does("create-webhook", url="https://hooks.example.org/x", kinds=["*"])
+    does("test-webhook", webhook_id=hook["webhook_id"])
+    program = {
+        "name": "P",
+        "rights": ["VIEW_LOGS"],
+        "networks": ["192.0.2.1"],
+        "expires_at": "2026-06-30T00:00:00Z",
+    }
+    does("create-service-account", **program)
+    ok(desk.admin.post("/api/v1/onboarding-requests", REQUEST))
+    desk.deposit(50_000_000, 40_000_000)
+    desk.decline("alice", ok(desk.propose(10_000))["psbt_id"])
+    does("cancel-psbt", psbt_id=ok(desk.propose(10_000))["psbt_id"], reason="Twice")
+    roles = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", **here))
+    (role_id,) = [role["RoleId"] for role in roles if role["Name"] == "Administrator"]
+    does("change-user-role", user_uuid=desk.user_ids["alice"], role_id=role_id)
+    does("update-second-person-rule", is_on=True, role_name="Administrator", cooling_off_hours=0)
+    role = {
+        **here,
+        "name": "R",
+        "description": "",
+        "permissions": [],
+        "transaction_limit": "0",
+        "cycle_period": "M",
+    }
+    change = does("request-change", path="/api/v1/create-role", body={**role, "cycle_day": 1})
+    does("decline-change", desk.signers["alice"], change_id=change["change_id"], reason="No")
+
+
+def test_p80_every_page_is_whole_headed_and_lets_no_text_act(desk, browse):
+    fill(desk)
     poison(desk)
     person, faults, seen = browse("admin"), [], 0
     for start in (f"{ROOT}/w/{desk.workspace_id}/", f"{ROOT}/account", f"{ROOT}/onboarding", f"{ROOT}/"):
         for path in walk(person, start):
-            if row_of("GET", path.partition("?")[0]) is None:
-                continue
+            assert row_of("GET", path.partition("?")[0]) is not None, path
             seen += 1
             faults += [f"{path}: {fault}" for fault in judge(person)]
     assert faults == []
@@ -66,10 +120,6 @@ def test_a_number_of_thousands_of_digits_ends_in_a_page(desk, browse):
             answer = http.get(ROOT + path)
             if answer.status_code not in {404, 422} or "<h1>" not in answer.text:
                 wrong.append(f"{row.path} answers {answer.status_code}")
-        for name in ("after", "before", "cursor", "page", "vault", "seen"):
-            answer = http.get(f"{ROOT}{_PARAMETER.sub('1', inner)}?{name}={NINES}")
-            if answer.status_code >= 500:
-                wrong.append(f"{row.path} answers {answer.status_code} to {name}")
     assert wrong == []
     assert http.get(f"{ROOT}{here}/tokens?after={NINES}").status_code == 422
     for digits in (18, 30):

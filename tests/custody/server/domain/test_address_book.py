@@ -2,7 +2,8 @@
 
 import pytest
 
-from custody.server.domain.address_book import canonical_address, name_key, typed_address
+from custody.recipients import typed_address
+from custody.server.domain.address_book import canonical_address, name_key
 from custody.server.domain.errors import Invalid, WrongNetworkAddress
 from multisig import Network, encode_address
 from tests.support.wallets import foreign_script

@@ -136,7 +136,7 @@ class TestRights:
         first, other = (ok(each.post("/api/v1/create-psbt", body, **key)) for each in (desk.admin, bot))
         assert first["psbt_id"] != other["psbt_id"]
         assert ok(bot.post("/api/v1/create-psbt", body, **key)) == other
-        assert desk.proposal(other["psbt_id"])["created_by_name"] == "admin@example.org"
+        assert [desk.proposal(each["psbt_id"])["created_by"] for each in (first, other)] == ["1", "1"]
 
 
 class TestSecondPerson:

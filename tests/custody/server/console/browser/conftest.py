@@ -66,7 +66,13 @@ class Window:
         with httpx.Client(base_url=self.origin) as http:
             Visitor(http).sign_in(f"{person}@example.org")
             return [
-                {"name": one.name, "value": one.value, "url": self.origin, "httpOnly": True}
+                {
+                    "name": one.name,
+                    "value": one.value,
+                    "url": self.origin,
+                    "httpOnly": one.has_nonstandard_attr("HttpOnly"),
+                    "sameSite": (one.get_nonstandard_attr("SameSite") or "none").capitalize(),
+                }
                 for one in http.cookies.jar
             ]
 

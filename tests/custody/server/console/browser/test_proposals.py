@@ -1,21 +1,95 @@
 """A payment in a browser: typed, looked at, proposed, and followed to its confirmation while others sign."""
 
-from playwright.sync_api import Page, expect
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
-from tests.support.custody import CAFE, SHOP, ok
+import pytest
+from anyio.from_thread import start_blocking_portal
+from playwright.sync_api import Page, Route, expect
+
+from device_simulators.conformance.rigs import make_rig, short_folder
+from firmware_bridge import Family
+from signerd.core.states import State
+from tests.support.custody import CAFE, SHOP, Desk, ok
+from tests.support.daemons import approve, until_state
+from tests.support.platform import PASSWORD
+from tests.support.real_signer import pin, register, signer
 from tests.support.replacing import finished, made
+
+URL = "https://custody.example.org"
 
 
 def heading(page: Page, words: str) -> None:
     expect(page.get_by_role("heading", level=1, name=words)).to_be_visible()
 
 
-def test_a_payment_from_the_overview_to_its_confirmation(window):
+@pytest.fixture
+def public_url():
+    return URL
+
+
+@contextmanager
+def signers_of(desk: Desk) -> Iterator[Callable[[str], None]]:
+    """Two signers' machines, each with a device behind real HWI; what makes the next one approve."""
+    with short_folder() as name, start_blocking_portal() as portal, ExitStack() as stack:
+        machines = []
+        for who, family in (("alice", Family.TREZOR), ("bob", Family.LEDGER)):
+            rig = make_rig(family, Path(name), seed=desk.devices[who])
+            machine = signer(desk, who, rig, Path(name))
+            machines.append(stack.enter_context(portal.wrap_async_context_manager(machine)))
+            portal.call(register, machines[-1])
+            portal.call(pin, machines[-1], desk.vault["id"])
+
+        def approve_next(psbt_id: str) -> None:
+            machine = machines.pop(0)
+            portal.call(until_state, machine, psbt_id, State.WAITING_PERSON)
+            portal.call(approve, machine, psbt_id)
+            portal.call(until_state, machine, psbt_id, State.SUBMITTED, State.BROADCAST)
+
+        yield approve_next
+
+
+def invited(desk: Desk, email: str) -> str:
+    """The path of the link in the mail that invites a treasurer."""
+    here = {"workspace_id": desk.workspace_id}
+    role = {"name": "Treasurer", "description": "", "permissions": ["MANAGE_WORKSPACE", "VIEW_BALANCES"]}
+    limit = {"transaction_limit": "1", "cycle_period": "M", "cycle_day": 1}
+    made = ok(desk.admin.post("/api/v1/create-role", {**here, **role, **limit}))
+    place = {"workspace_context": desk.workspace_id, "org_id": 1, "role_id": made["RoleId"]}
+    ok(desk.admin.post("/api/v1/invite-to-workspace", {**place, "invited_email": email}))
+    desk.world.deliver_mail()
+    (path,) = re.findall(rf"{URL}(\S+)", desk.world.mail.sent[-1].text)
+    return path
+
+
+def joins(window, email: str) -> Page:
+    """From the mail to the workspace: an account, the code of a second mail, and the invitation."""
+    page = window.page(invited(window.desk, email), person=None)
+    window.judge(page, "sign-in-invited")
+    page.get_by_role("link", name="Register first").click()
+    heading(page, "Register")
+    for label, text in (("E-mail address", email), ("First name", "Tess"), ("Password", PASSWORD)):
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_label("Password, once more").fill(PASSWORD)
+    page.get_by_role("button", name="Register").click()
+    heading(page, "Your code")
+    page.get_by_label("Code").fill(window.desk.world.mail.newest_code())
+    page.get_by_role("button", name="Sign in").click()
+    heading(page, "You are invited")
+    window.judge(page, "invitation")
+    page.get_by_role("button", name="Accept").click()
+    heading(page, "Main")
+    return page
+
+
+def test_from_the_mail_of_an_invitation_to_a_confirmed_payment(window):
     desk = window.desk
     desk.deposit(1_000_000, 700_000)
     book = {"workspace_id": desk.workspace_id, "name": "Cafe", "address": CAFE}
     ok(desk.admin.post("/api/v1/add-whitelist-address", book))
-    page = window.page(f"{window.here}/")
+    page = joins(window, "tess@example.org")
     page.get_by_role("link", name="New payment").click()
     heading(page, "New payment")
     window.judge(page, "payment-new")
@@ -37,9 +111,10 @@ def test_a_payment_from_the_overview_to_its_confirmation(window):
     heading(page, "Invoice 7")
     window.judge(page, "payment-pending")
     psbt_id = page.url.rpartition("/")[2]
-    desk.approve("alice", psbt_id)
-    expect(page.get_by_text("1 of 2, waits for")).to_be_visible()
-    desk.approve("bob", psbt_id)
+    with signers_of(desk) as approve_next:
+        approve_next(psbt_id)
+        expect(page.get_by_text("1 of 2, waits for")).to_be_visible()
+        approve_next(psbt_id)
     desk.settle()
     expect(page.get_by_role("heading", name="On its way")).to_be_visible()
     desk.mine(6)
@@ -52,8 +127,17 @@ def test_the_list_follows_and_a_signer_is_told_where_to_decide(window):
     desk.deposit(1_000_000, 700_000)
     page = window.page(f"{window.here}/proposals", person="alice")
     expect(page.get_by_text("No proposal is here.")).to_be_visible()
-    psbt_id = made(desk.propose(50_000, description="Rent"))
-    page.get_by_role("link", name="Rent").wait_for()
+    # What happens while the part is loaded is not missed: the page asks for it once more.
+    held: list[Route] = []
+    page.route("**/parts/proposals*", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/changed*"), page.expect_request("**/parts/proposals*"):
+        psbt_id = made(desk.propose(50_000, description="Rent"))
+    as_it_was = held[0].fetch()
+    # The next wait begins once the page has heard of the second one.
+    with page.expect_request("**/changed*"):
+        made(desk.propose(60_000, description="Light"))
+    held[0].fulfill(response=as_it_was)
+    page.get_by_role("link", name="Light").wait_for()
     window.judge(page, "proposals")
     page.get_by_role("link", name="Rent").click()
     expect(page.get_by_text(f"signerd approve {psbt_id[:8]}")).to_be_visible()
