@@ -33,13 +33,13 @@ def sats_words(sats: int) -> str:
     return f"{MINUS if sats < 0 else ''}{abs(sats):,} {'sat' if abs(sats) == 1 else 'sats'}"
 
 
-def amount(sats: int) -> Markup:
-    """Both units, so that neither can be mistaken for the other."""
+def amount(sats: int, *, is_change: bool = False) -> Markup:
+    """Both units, so that neither can be mistaken for the other. ``is_change``: what came has its sign, too."""
     whole, groups = btc_groups(sats)
     decimals = Markup("").join(Markup("<span>{}</span>").format(group) for group in groups)
     return Markup(
         '<span class="amount"><span class="btc">{}.{} BTC</span> <span class="sats">{}</span></span>'
-    ).format(whole, decimals, sats_words(sats))
+    ).format(f"+{whole}" if is_change and sats > 0 else whole, decimals, sats_words(sats))
 
 
 def grouped(text: str, size: int = ADDRESS_GROUP) -> tuple[str, ...]:
@@ -110,5 +110,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "moment": moment,
         "count": count,
         "sentence": sentence,
+        "plain": plain,
     }
 )

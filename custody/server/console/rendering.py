@@ -84,7 +84,6 @@ TEMPLATES = Templates(
         "limit_bar": Limit,
         "member_words": member_words,
         "token_units": token_units,
-        "plain": plain,
         "advice_words": lambda advice: ADVICE_WORDS[advice],
         "short": lambda text: plain(text)[:SHORT_ID],
     },
