@@ -34,7 +34,7 @@ def sats_words(sats: int) -> str:
 
 
 def amount(sats: int, *, is_change: bool = False) -> Markup:
-    """Both units, so that neither can be mistaken for the other. ``is_change``: what came has its sign, too."""
+    """Both units, so that neither can be mistaken for the other. ``is_change``: what came has a sign."""
     whole, groups = btc_groups(sats)
     decimals = Markup("").join(Markup("<span>{}</span>").format(group) for group in groups)
     return Markup(
