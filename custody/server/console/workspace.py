@@ -4,11 +4,14 @@ from starlette.responses import Response
 
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
+from custody.server.domain.errors import PermissionDenied
 
 NETWORKS = (("mainnet", "Bitcoin"), ("testnet", "a test network, whose coins are worth nothing"))
 
 
 def workspace(visit: Visit) -> Response:
+    if not visit.here.may("MANAGE_WORKSPACE"):
+        raise PermissionDenied("Only those who manage the workspace change it.")
     return visit.page("workspace/workspace.html", here="workspace", networks=NETWORKS)
 
 
