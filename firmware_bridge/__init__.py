@@ -11,13 +11,7 @@ elsewhere.
 """
 
 from firmware_bridge.advisories import Advisory, has_anti_exfil, known_flaws
-from firmware_bridge.advisories.firmware import (
-    DataScreen,
-    ProofSigning,
-    data_screen,
-    proof_signing,
-    why_no_proof,
-)
+from firmware_bridge.advisories.firmware import DataScreen, data_screen
 from firmware_bridge.blocking import BlockingBridge
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.conversation import Ask, OnProgress
@@ -85,7 +79,6 @@ __all__ = [
     "NotEnrolled",
     "OnProgress",
     "Progress",
-    "ProofSigning",
     "Question",
     "RefusedByPerson",
     "Registration",
@@ -101,6 +94,4 @@ __all__ = [
     "data_screen",
     "has_anti_exfil",
     "known_flaws",
-    "proof_signing",
-    "why_no_proof",
 ]

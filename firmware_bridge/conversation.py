@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from firmware_bridge import calls, protocol, sanitised_psbt
-from firmware_bridge.advisories.firmware import why_no_proof
 from firmware_bridge.enrolment import Registration, Registrations
 from firmware_bridge.errors import (
     BadDeviceSignature,
@@ -31,7 +30,7 @@ from firmware_bridge.protocol import TAKEN, Question
 from firmware_bridge.record import Answered, Record
 from firmware_bridge.roster import Roster
 from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault, signer_progress
-from multisig.bip322 import is_proof
+from multisig.bip322 import is_proof, why_no_proof
 
 OnProgress = Callable[[Progress], None]
 # Answers a device's question; None if the person does it on the device, or gives up.

@@ -111,6 +111,28 @@ def payment_screens(family: Family, network: Network, payment: Payment) -> tuple
     return (tuple(figure for screen in (before, *outputs, *back, last) for figure in screen),)
 
 
+@dataclass(frozen=True)
+class Proof:
+    """A message (BIP-322), the address that signs it, as devices write it, and what its coins hold."""
+
+    message: str
+    address: str
+    sats: int
+
+
+def proof_screens(family: Family, network: Network, proof: Proof) -> tuple[Screen, ...]:
+    """Of a maker whose devices sign such messages; of others nothing."""
+    match family:
+        case Family.COLDCARD:
+            coins = (Figure("Amount", _amount(STYLES[family], network, proof.sats)),) if proof.sats else ()
+            return ((Figure("Message", proof.message), *coins, Figure("Address", proof.address)),)
+        case Family.LEDGER:
+            nothing = _amount(STYLES[family], network, 0)
+            return ((Figure("Amount", nothing), Figure("To", "OP_RETURN"), Figure("Network fee", nothing)),)
+        case _:
+            return ()
+
+
 def _sums(style: Style, network: Network, payment: Payment) -> dict[str, Figure]:
     told = {
         "Sent in all": payment.paid,

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
 # As `custody.schemas.proposals.ProposalStatus`, without loading it; a test compares them.
 OPEN: Final = ("pending", "signed", "broadcasting", "stalled")
-ENDED: Final = ("confirmed", "rejected", "cancelled", "expired", "invalidated", "failed", "replaced")
+ENDED: Final = (
+    "confirmed",
+    "rejected",
+    "cancelled",
+    "expired",
+    "invalidated",
+    "failed",
+    "replaced",
+    "proven",
+)
 PAGE: Final = 200
 MOST_PAGES: Final = 25
 

@@ -33,6 +33,7 @@ from custody.schemas.limits import (
     UpdateVaultRequest,
     VaultLimits,
 )
+from custody.schemas.proofs import CreateProofRequest, ProofFile, ProofQuery
 from custody.schemas.proposals import (
     CancelPsbtRequest,
     CancelPsbtResponse,
@@ -182,6 +183,17 @@ class ProposalCalls:
     @staticmethod
     def create_psbt(body: CreatePsbtRequest, *, idempotency_key: str | None = None) -> Sent:
         return Sent(body, key=idempotency_key)
+
+    @row("POST", "/api/v1/create-proof", CreatePsbtResponse)
+    @staticmethod
+    def create_proof(body: CreateProofRequest, *, idempotency_key: str | None = None) -> Sent:
+        """A message for the vault's signers to sign. It moves nothing."""
+        return Sent(body, key=idempotency_key)
+
+    @row("GET", "/api/v1/proof", ProofFile, repeatable=True)
+    @staticmethod
+    def proof(query: ProofQuery) -> Sent:
+        return Sent(query=query.model_dump(mode="json"))
 
     @row("POST", "/api/v1/preview-psbt", PsbtPreview, repeatable=True)
     @staticmethod

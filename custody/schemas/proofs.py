@@ -1,10 +1,23 @@
 """Proofs of control as files: what a vault signed, for whoever checks it without the platform (BIP-322)."""
 
+import re
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StrictBool, StringConstraints, model_validator
 
-from custody.schemas.common import MAX_PSBT_BASE64, Count, Few, Label, Prose, Request, Sats
+from custody.schemas.common import (
+    MAX_INT64,
+    MAX_PSBT_BASE64,
+    Count,
+    Few,
+    IntId,
+    Label,
+    Prose,
+    Request,
+    Sats,
+    Shape,
+    TextId,
+)
 from custody.schemas.proposals import OutpointText
 
 FORMAT: Final = "bip322-proof-v1"
@@ -14,14 +27,14 @@ SignatureText = Annotated[str, StringConstraints(min_length=3, max_length=MAX_PS
 BlockHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class SignedFor(Request):
+class SignedFor(Shape):
     """One address, and its signature of the message in BIP-322's text form."""
 
     address: Label
     signature: SignatureText
 
 
-class CoinOfProof(Request):
+class CoinOfProof(Shape):
     """A coin that the file speaks of. It is the file's claim until a signature or the chain says the same."""
 
     outpoint: OutpointText
@@ -29,7 +42,7 @@ class CoinOfProof(Request):
     address: Label
 
 
-class ProofFile(Request):
+class ProofFile(Shape):
     """A message, the addresses that signed it, and the coins that it speaks of, as they were at a block.
 
     ``height`` and ``block_hash`` are null where it speaks of no coins.
@@ -56,3 +69,37 @@ class ProofFile(Request):
         if self.coins and self.height is None:
             raise ValueError("height: coins are spoken of as they were at a block")
         return self
+
+
+# With the words about the block a device still shows it whole (multisig.bip322, MAX_SHOWN_CHARACTERS).
+MAX_MESSAGE: Final = 230
+AT_BLOCK: Final = " (block {height}, {hash})"
+_AT_BLOCK: Final = re.compile(r" \(block ([0-9]{1,9}), ([0-9a-f]{64})\)\Z", re.ASCII)
+
+
+def block_named(message: str) -> tuple[int, str] | None:
+    """Height and hash of the block that a message names as ``create-proof`` writes it: it was not signed
+    before that block was known.
+    """
+    found = _AT_BLOCK.search(message)
+    return None if found is None else (int(found[1]), found[2])
+
+
+class CreateProofRequest(Request):
+    """``POST /api/v1/create-proof``. ``message``: one line of printable ASCII; the last block's height and hash are added to it, so
+    that the proof is no older than that. ``address``: of the vault, which signs; its first one where none is given.
+    ``with_coins``: every confirmed coin of the vault is named and signed for.
+    """  # noqa: E501
+
+    workspace_id: IntId
+    vault_id: TextId
+    message: Annotated[str, StringConstraints(strip_whitespace=True, min_length=2, max_length=MAX_MESSAGE)]
+    address: Annotated[str, StringConstraints(min_length=1, max_length=90)] | None = None
+    with_coins: StrictBool = False
+
+
+class ProofQuery(Request):
+    """``GET /api/v1/proof``."""
+
+    workspace_id: Annotated[int, Field(ge=1, le=MAX_INT64)]
+    psbt_id: TextId

@@ -51,6 +51,8 @@ class ProposalStatus(StrEnum):
     INVALIDATED = "INVALIDATED"
     FAILED = "FAILED"
     REPLACED = "REPLACED"
+    # A proof: its signature is complete. It never goes to the network.
+    PROVEN = "PROVEN"
 
 
 class TxType(StrEnum):
@@ -58,6 +60,7 @@ class TxType(StrEnum):
     FORWARD = "forward"
     DEPLOY = "deploy"
     CALL = "call"
+    PROOF = "proof"
 
 
 class CreatePsbtRequest(Request):

@@ -54,6 +54,7 @@ class EventKind(StrEnum):
     PROPOSAL_EXPIRED = "proposal.expired"
     PROPOSAL_INVALIDATED = "proposal.invalidated"
     PROPOSAL_FAILED = "proposal.failed"
+    PROPOSAL_PROVEN = "proposal.proven"
 
     # What comes to a vault otherwise than by a proposal of its own.
     DEPOSIT_SEEN = "deposit.seen"

@@ -65,6 +65,7 @@ from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.maximum import MaximumSend
 from custody.server.service.proposals.previewing import Previewing
 from custody.server.service.proposals.proposals import Proposals
+from custody.server.service.proposals.proving import Proving
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes
@@ -282,6 +283,7 @@ def _wire(
         cancelling=cancelling,
         evacuations=Evacuations(clock, random, audit, changes, background.market, drafter),
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
+        proving=Proving(clock, random, audit, changes, background.market),
         signing=Signing(clock, audit, lifecycle),
         resubmitting=Resubmitting(clock, audit),
         token_creating=TokenCreating(

@@ -7,7 +7,7 @@ if the host verifies it, over our drivers with HWI 3.2.0.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from firmware_bridge.model import Device, Family
 from multisig.firmware import MAIN, Version
@@ -108,124 +108,8 @@ DATA_SCREENS: Final[tuple[DataScreen, ...]] = (
 )
 
 
-@dataclass(frozen=True)
-class ProofSigning:
-    """What the models whose name begins with ``model`` do, from firmware ``since`` to ``until`` (a Ledger's:
-    of its Bitcoin app), with the PSBT of a signed message (BIP-322).
-
-    ``control``: it signs for an address. ``funds``: for coins beside it, on a screen that a person may be
-    asked to approve. ``shows``: what its screen says, or why it does not sign.
-    """
-
-    family: Family
-    model: str
-    since: _Numbers
-    until: _Numbers
-    control: bool
-    funds: bool
-    shows: str
-    source: str
-
-
-_NO_EMPTY_DATA: Final = (
-    "it cannot make an output that is OP_RETURN and nothing more: it would sign another one"
-)
-
-# A device that no row tells of is not asked.
-PROOF_SIGNING: Final[tuple[ProofSigning, ...]] = (
-    ProofSigning(
-        Family.TREZOR,
-        "Trezor One",
-        (1, 8, 3),
-        (1, 14, 1),
-        control=False,
-        funds=False,
-        shows=_NO_EMPTY_DATA,
-        source="read: legacy/firmware/transaction.c, op_return_to_script_pubkey, which always pushes "
-        "(1.14.1)",
-    ),
-    ProofSigning(
-        Family.TREZOR,
-        "Trezor",
-        (2, 3, 0),
-        (2, 12, 4),
-        control=False,
-        funds=False,
-        shows=_NO_EMPTY_DATA,
-        source="read: core/src/apps/bitcoin/scripts.py, output_script_paytoopreturn, which always pushes "
-        "(2026-08-21)",
-    ),
-    ProofSigning(
-        Family.COLDCARD,
-        "Coldcard",
-        (5, 4, 4),
-        (5, 4, 5),
-        control=False,
-        funds=False,
-        shows="it takes no transaction of version 0",
-        source="read: shared/psbt.py, validate: txn too short, bad txn version (5.4.5)",
-    ),
-    ProofSigning(
-        Family.COLDCARD,
-        "Coldcard",
-        (5, 5, 0),
-        (5, 5, 0),
-        control=False,
-        funds=False,
-        shows="it wants the message typed or read on the device itself, and says nothing of it over USB",
-        source="read: shared/auth.py, por322_msg_verify (5.5.0)",
-    ),
-    ProofSigning(
-        Family.COLDCARD,
-        "Coldcard",
-        (5, 5, 1),
-        (5, 6, 1),
-        control=True,
-        funds=True,
-        shows="the whole message, the address, and the sum of the coins",
-        source="read: shared/psbt.py, validate_bip322_input0; shared/auth.py (5.5.1, 5.6.0, 5.6.1)",
-    ),
-    # Coins beside the address would all be shown as a fee. Nobody learns to say yes to that.
-    ProofSigning(
-        Family.LEDGER,
-        "Ledger",
-        (2, 1, 3),
-        (2, 4, 6),
-        control=True,
-        funds=False,
-        shows="a payment of 0 to OP_RETURN with a fee of 0, and not the message",
-        source="read: src/common/script.c, format_opscript_script: a naked OP_RETURN is signed for BIP-322; "
-        "src/handler/sign_psbt.c, display_transaction (2.1.3, 2.2.0, 2.3.0, 2.4.0, 2.4.6)",
-    ),
-)
-
-
-def proof_signing(family: Family, model: str, firmware: str | None) -> ProofSigning | None:
-    """None if it is not known for this model and version."""
-    return _row(PROOF_SIGNING, family, model, firmware)
-
-
-def why_no_proof(family: Family, model: str, firmware: str | None, *, coins: int) -> str:
-    """Why this device signs no message for an address and so many coins, in words; empty where it does."""
-    known = proof_signing(family, model, firmware)
-    if known is None:
-        return "it is not known whether it signs messages of a vault (BIP-322), so it is not asked"
-    if not known.control:
-        return known.shows
-    if coins and not known.funds:
-        return "its screen would show all of the coins as a fee: prove the addresses alone"
-    return ""
-
-
 def data_screen(family: Family, model: str, firmware: str | None) -> DataScreen | None:
     """None if it is not known for this model and version."""
-    return _row(DATA_SCREENS, family, model, firmware)
-
-
-_Row = TypeVar("_Row", DataScreen, ProofSigning)
-
-
-def _row(rows: tuple[_Row, ...], family: Family, model: str, firmware: str | None) -> _Row | None:
     found = _VERSION.fullmatch(firmware or "")
     if found is None:
         return None
@@ -233,7 +117,7 @@ def _row(rows: tuple[_Row, ...], family: Family, model: str, firmware: str | Non
     return next(
         (
             row
-            for row in rows
+            for row in DATA_SCREENS
             if row.family is family and model.startswith(row.model) and row.since <= version <= row.until
         ),
         None,

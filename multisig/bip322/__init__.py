@@ -4,9 +4,10 @@ The signature spends, in a transaction that can never be mined, the only output 
 message and does not exist. What proves funds spends coins beside it.
 """
 
+from multisig.bip322.devices import PROOF_SIGNING, ProofSigning, may_sign_proof, why_no_proof
 from multisig.bip322.encoding import ProofSignature, Variant
 from multisig.bip322.inspecting import inspect_proof
-from multisig.bip322.making import build_proof, finalise_proof, is_proof
+from multisig.bip322.making import MAX_COINS, build_proof, finalise_proof, is_proof
 from multisig.bip322.transactions import (
     MAX_MESSAGE_BYTES,
     MAX_SHOWN_CHARACTERS,
@@ -18,11 +19,14 @@ from multisig.bip322.transactions import (
 from multisig.bip322.verifying import Consensus, NamedCoin, State, Verdict, verify_message
 
 __all__ = [
+    "MAX_COINS",
     "MAX_MESSAGE_BYTES",
     "MAX_SHOWN_CHARACTERS",
+    "PROOF_SIGNING",
     "Consensus",
     "NamedCoin",
     "ProofSignature",
+    "ProofSigning",
     "State",
     "Variant",
     "Verdict",
@@ -30,9 +34,11 @@ __all__ = [
     "finalise_proof",
     "inspect_proof",
     "is_proof",
+    "may_sign_proof",
     "require_showable",
     "signed_message_hash",
     "to_sign",
     "to_spend",
     "verify_message",
+    "why_no_proof",
 ]

@@ -21,6 +21,7 @@ from signerd.core.values import Record, ReviewContext, Snapshot, Unfollowed
 ENDS = {
     ProposalStatus.BROADCASTING: Move.WENT_OUT,
     ProposalStatus.CONFIRMED: Move.CONFIRM,
+    ProposalStatus.PROVEN: Move.CONFIRM,
     ProposalStatus.EXPIRED: Move.EXPIRE,
     ProposalStatus.REPLACED: Move.SUPERSEDE,
     ProposalStatus.REJECTED: Move.WITHDRAW,
@@ -176,7 +177,8 @@ def is_settled(record: Record) -> bool:
     if record.snapshot.brought is not None:
         return record.state in BROUGHT_ENDS
     if record.state is State.CONFIRMED:
-        return record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
+        is_proven = record.snapshot.status is ProposalStatus.PROVEN
+        return is_proven or record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
     ended = record.state in (State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)
     # A signature that is out, or may be, may confirm whatever was said before.
     return ended and record.signature is None and record.exported is None
@@ -190,6 +192,8 @@ def identity_of(psbt: bytes) -> str:
         return "unreadable:" + hashlib.sha256(psbt).hexdigest()
 
 
+# Moves no money of the vault, whoever signs it.
+NOT_OF_OTHERS = frozenset({TxType.FORWARD, TxType.PROOF})
 # The threshold was met, whatever number of signatures is told.
 COMPLETED = frozenset(
     {
@@ -206,7 +210,7 @@ def unfollowed_of(snapshot: Snapshot) -> Unfollowed | None:
     cannot be read.
     """
     signed = snapshot.collected > 0 or snapshot.status in COMPLETED
-    if not signed or snapshot.kind is TxType.FORWARD:
+    if not signed or snapshot.kind in NOT_OF_OTHERS:
         return None
     try:
         tx = Psbt.parse(snapshot.psbt).tx
@@ -218,4 +222,4 @@ def unfollowed_of(snapshot: Snapshot) -> Unfollowed | None:
 
 def may_yet_be_signed(snapshot: Snapshot) -> bool:
     """Whether to look at it again: it is pending, and does not await this signer or is not recorded yet."""
-    return snapshot.status is ProposalStatus.PENDING and snapshot.kind is not TxType.FORWARD
+    return snapshot.status is ProposalStatus.PENDING and snapshot.kind not in NOT_OF_OTHERS

@@ -4,10 +4,11 @@ import hashlib
 from dataclasses import dataclass
 
 from multisig import FeeLimits, Inspection, MultisigError, Psbt, Severity, inspect
+from multisig.bip322 import inspect_proof
 from multisig.tokens import Bytecode, Deploy, Payload, bytecode_hash
 from signerd.core.checks.case import InspectedCase, Outcome, Verdict, refuse, warn
 from signerd.core.checks.rules import judge
-from signerd.core.checks.table import READABLE, Stage, case_of, lower, run
+from signerd.core.checks.table import PROOFS, READABLE, Stage, case_of, kind_of, lower, run
 from signerd.core.checks.tokens import ListedAddress, listed_at_first, token_of_payload
 from signerd.core.signing import signing_of
 from signerd.core.text import canonical, plain, said
@@ -66,7 +67,10 @@ def review(snapshot: Snapshot, around: ReviewContext) -> Review:
     if signing is None or any(v.outcome is Outcome.REFUSE for v in verdicts):
         return _sealed(snapshot, around, None, verdicts)
     assert around.pin is not None or snapshot.is_of_profile, "a vault that is not pinned is refused above"
-    inspection = inspect(psbt, signing.policy, network=around.network, limits=HARD_LIMITS)
+    if kind_of(snapshot, psbt) in PROOFS:
+        inspection = inspect_proof(psbt, signing.policy, network=around.network)
+    else:
+        inspection = inspect(psbt, signing.policy, network=around.network, limits=HARD_LIMITS)
     inspected = InspectedCase(snapshot, psbt, around, around.pin, inspection, signing)
     verdicts += (*run(Stage.INSPECTION, inspected), *_findings(inspection))
     verdicts += (*run(Stage.AFTER, inspected), *judge(inspected))

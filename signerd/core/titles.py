@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from custody.schemas.proposals import TxType
 from multisig import Inspection, Network
+from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, format_units
 from signerd.core.checks.case import Outcome
 from signerd.core.review import Review
@@ -47,11 +48,20 @@ def title_of(found: Review, labels: Labels) -> str:
     inspection = found.inspection
     if inspection is None:
         return NOT_JUDGED
+    if inspection.proof is not None:
+        return _proof(inspection.proof)
     replaced = _replaced(found)
     if replaced is not None and not inspection.payments and not inspection.op_returns:
         return f"Take {replaced} back: {_back(inspection)} return"
     what = "; ".join(_what(found, inspection, labels))
     return what if replaced is None else f"{what}, at a higher fee than {replaced}"
+
+
+def _proof(proof: ProofOfControl) -> str:
+    what = short_address(proof.address)
+    if proof.coins:
+        what = f"{len(proof.coins)} coins with {btc(int(proof.total))}, and {what}"
+    return f"Sign a message to prove control of {what}; it pays nobody"
 
 
 def paid_in_short(sats: int | None) -> str:

@@ -178,12 +178,15 @@ class Screen:
     """``name``: the model, as the person knows it. ``whole``: data of up to so many bytes is shown whole;
     None: not known.
 
-    ``first``: of longer data so many bytes are shown.
+    ``first``: of longer data so many bytes are shown. ``no_proof``, ``no_funds``: why it signs no message of
+    a vault (BIP-322), and none that names coins; empty where it does.
     """
 
     name: str
     whole: int | None
     first: int = 0
+    no_proof: str = ""
+    no_funds: str = ""
 
     def shown(self, size: int) -> int:
         """How many of so many bytes the person sees; of what is not known none."""

@@ -154,6 +154,11 @@ class Pin:
     own_key: OriginKey
 
 
+# What a message's transaction pays (`multisig.bip322`): 0 to OP_RETURN. A payment of just this burns all of
+# its coins, and is refused.
+NOTHING_PAID = frozenset({(b"\x6a", 0)})
+
+
 @dataclass(frozen=True)
 class Neighbour:
     """Another proposal that spends the same coins, pays the same, or is the one that a proposal says it
@@ -183,12 +188,19 @@ class Neighbour:
         that it has confirmed already, is the platform's word; and an attacker who wants to be paid twice
         would say just that (S6).
         """
+        if self.is_proof:
+            return False
         return self.signed or self.exported or self.state in DECIDED_YES or self.state in AT_THE_DEVICE
 
     @property
     def is_open(self) -> bool:
         """No signature of ours is out, but the person may still be asked for it."""
-        return not self.may_confirm and self.state in OPEN_STATES
+        return not self.is_proof and not self.may_confirm and self.state in OPEN_STATES
+
+    @property
+    def is_proof(self) -> bool:
+        """A message (BIP-322): signed or not, it can never be mined."""
+        return self.payments == NOTHING_PAID
 
 
 # What a row of an unfollowed proposal takes in the journal with its index: of the proposal, an output or a

@@ -27,6 +27,7 @@ from firmware_bridge import (
 )
 from firmware_bridge.enrolment import fitting_name
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
+from multisig.bip322 import why_no_proof
 from signerd.core import events
 from signerd.core.events import SignOnDevice
 from signerd.core.screens import on_screen
@@ -325,10 +326,16 @@ def _ours(policy: Policy, place: Place) -> str:
 
 
 def screen_of(device: Device) -> Screen:
-    """What its screen shows of a token's data, as far as that is known of its model and firmware."""
+    """What its screen shows of a token's data, and which messages it signs, as far as that is known of its
+    model and firmware.
+    """
     name = plain(" ".join(filter(None, (device.model, device.firmware))))
     known = data_screen(device.family, device.model, device.firmware)
-    return Screen(name, None) if known is None else Screen(name, known.whole, known.first)
+    whole, first = (None, 0) if known is None else (known.whole, known.first)
+    no_proof, no_funds = (
+        why_no_proof(device.family, device.model, device.firmware, coins=coins) for coins in (0, 1)
+    )
+    return Screen(name, whole, first, no_proof, no_funds)
 
 
 def _require_ready(device: Device) -> Device:

@@ -1,8 +1,9 @@
 """What the signer's device shows of a proposal, screen by screen, to be compared with it."""
 
 from firmware_bridge import Device
-from firmware_bridge.screens import Output, Payment, Screen, payment_screens
-from multisig import Inspection
+from firmware_bridge.screens import Output, Payment, Proof, Screen, payment_screens, proof_screens
+from multisig import Inspection, Network
+from multisig.inspection import ProofOfControl
 from signerd.core.screens import address_on_screen
 from signerd.core.text import plain
 from signerd.daemon.devices import screen_of
@@ -11,8 +12,15 @@ from signerd.shapes import FigureView, ScreenView
 
 def device_screens(device: Device, inspection: Inspection) -> tuple[ScreenView, ...]:
     """Empty where the screens of the device's maker are not known."""
+    if inspection.proof is not None:
+        return tuple(_view(screen) for screen in _of_proof(device, inspection.network, inspection.proof))
     found = payment_screens(device.family, inspection.network, _as_told(device, inspection))
     return tuple(_view(screen) for screen in found)
+
+
+def _of_proof(device: Device, network: Network, proof: ProofOfControl) -> tuple[Screen, ...]:
+    address = address_on_screen(proof.address, network)
+    return proof_screens(device.family, network, Proof(proof.message, address, int(proof.total)))
 
 
 def _view(screen: Screen) -> ScreenView:

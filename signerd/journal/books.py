@@ -49,11 +49,16 @@ class ScreenBook:
 def screen_note(fingerprint: Fingerprint, screen: Screen) -> Note:
     """``whole`` is -1 where it is not known: facts are text and whole numbers."""
     whole = -1 if screen.whole is None else screen.whole
-    return Note(KIND, str(fingerprint), {"first": screen.first, "model": screen.name, "whole": whole})
+    facts = {"first": screen.first, "model": screen.name, "whole": whole}
+    # As journals had it before, of a device that signs all messages.
+    reasons = {"no_funds": screen.no_funds, "no_proof": screen.no_proof}
+    return Note(KIND, str(fingerprint), facts | {name: why for name, why in reasons.items() if why})
 
 
 def _screen(facts: Mapping[str, Any]) -> Screen:
-    return Screen(facts["model"], None if facts["whole"] < 0 else facts["whole"], facts["first"])
+    whole = None if facts["whole"] < 0 else facts["whole"]
+    no_proof, no_funds = facts.get("no_proof", ""), facts.get("no_funds", "")
+    return Screen(facts["model"], whole, facts["first"], no_proof, no_funds)
 
 
 class PlaceBook:

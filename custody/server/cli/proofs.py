@@ -34,7 +34,7 @@ class Checked:
 
 
 @click.command("verify-proof")
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--chain",
     metavar="KIND:URL",

@@ -26,7 +26,7 @@ _STEPS: Final = (
     ("Signers approve", frozenset({ProposalStatus.PENDING})),
     ("Signed, and sent", frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})),
     ("Waits for a block", frozenset({ProposalStatus.BROADCASTING})),
-    ("Confirmed", frozenset({ProposalStatus.CONFIRMED})),
+    ("Confirmed", frozenset({ProposalStatus.CONFIRMED, ProposalStatus.PROVEN})),
 )
 
 

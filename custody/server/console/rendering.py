@@ -39,6 +39,7 @@ STATUS_WORDS: Mapping[ProposalStatus, str] = MappingProxyType(
         ProposalStatus.INVALIDATED: "no longer possible",
         ProposalStatus.FAILED: "failed",
         ProposalStatus.REPLACED: "replaced",
+        ProposalStatus.PROVEN: "proof complete",
     }
 )
 ADVICE_WORDS: Mapping[Advice, str] = MappingProxyType(

@@ -15,6 +15,8 @@ class Event(StrEnum):
 
     THRESHOLD_MET = "threshold-met"
     THRESHOLD_LOST = "threshold-lost"
+    # The same of a proof, which never goes to the network.
+    PROVEN = "proven"
     CANCEL = "cancel"
     EXPIRE = "expire"
     # The mempool (or a block) has our transaction.
@@ -38,6 +40,7 @@ class Event(StrEnum):
 
 TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.PENDING, Event.THRESHOLD_MET): Status.SIGNED,
+    (Status.PENDING, Event.PROVEN): Status.PROVEN,
     (Status.PENDING, Event.THRESHOLD_LOST): Status.REJECTED,
     (Status.PENDING, Event.CANCEL): Status.CANCELLED,
     (Status.PENDING, Event.EXPIRE): Status.EXPIRED,
@@ -87,7 +90,15 @@ TO_BROADCAST = frozenset({Status.SIGNED, Status.STALLED})
 TO_FINISH = frozenset({Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.CONFIRMED})
 # The threshold was met: the final transaction exists, whatever became of it.
 FINALISED = frozenset(
-    {Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.CONFIRMED, Status.REPLACED, Status.FAILED}
+    {
+        Status.PROVEN,
+        Status.SIGNED,
+        Status.STALLED,
+        Status.BROADCASTING,
+        Status.CONFIRMED,
+        Status.REPLACED,
+        Status.FAILED,
+    }
 )
 
 

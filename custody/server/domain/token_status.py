@@ -83,7 +83,8 @@ _BY_INDEX: Final[Mapping[Mined, CallStatus]] = MappingProxyType(
 TABLE: Final[Mapping[tuple[Proposal, Mined], CallStatus]] = MappingProxyType(
     {
         (status, mined): _BY_INDEX[mined] if status is Proposal.CONFIRMED else _BY_PROPOSAL[status]
-        for status in Proposal
+        # No token is made or called by a proof.
+        for status in set(Proposal) - {Proposal.PROVEN}
         for mined in Mined
     }
 )

@@ -35,6 +35,7 @@ from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.maximum import MaximumSend
 from custody.server.service.proposals.previewing import Previewing
 from custody.server.service.proposals.proposals import Proposals
+from custody.server.service.proposals.proving import Proving
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes
@@ -122,6 +123,7 @@ class Services:
     cancelling: Cancelling
     evacuations: Evacuations
     forwarding: Forwarding
+    proving: Proving
     signing: Signing
     resubmitting: Resubmitting
     token_creating: TokenCreating

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from custody.schemas.proofs import CreateProofRequest, ProofFile, ProofQuery
 from custody.schemas.proposals import (
     MAX_LONG_POLL_SECONDS,
     CancelPsbtRequest,
@@ -52,6 +53,7 @@ from custody.server.domain.errors import (
 from custody.server.service.proposals.accelerating import Child
 from custody.server.service.proposals.forwarding import ForwardDraft
 from custody.server.service.proposals.proposals import Filter, Page, Prepared, no_such_proposal
+from custody.server.service.proposals.proving import ProofDraft
 from custody.server.service.proposals.replacing import Version
 from custody.server.service.proposals.verifying import Sought, Verified, read_returned, verify_returned
 from custody.server.service.requests.changes import MAX_TRIES, Outdated, read_revision
@@ -198,6 +200,22 @@ def forward_to_vault(call: Call[ForwardToVaultRequest]) -> CreatePsbtResponse:
 
 def _draft_forward(call: Call[ForwardToVaultRequest]) -> ForwardDraft:
     return call.services.forwarding.draft(call.db, call.caller, call.access, call.body)
+
+
+def create_proof(call: Call[CreateProofRequest]) -> CreatePsbtResponse:
+    """Asks a vault's signers to sign a message (BIP-322) that proves control of an address, and of coins. It moves nothing, locks
+    nothing, and never reaches the network. They sign it through ``sign-psbt``.
+    """  # noqa: E501
+    return call.services.proving.create(call.db, call.caller, call.access, call.body, call.prepared)
+
+
+def _draft_proof(call: Call[CreateProofRequest]) -> ProofDraft:
+    return call.services.proving.draft(call.db, call.access, call.body)
+
+
+def proof(call: Call[ProofQuery]) -> ProofFile:
+    """The file of a proof that has enough signatures: ``custody verify-proof`` checks it without the platform."""  # noqa: E501
+    return call.services.proving.file(call.db, call.access, call.body.psbt_id)
 
 
 @dataclass(frozen=True)
@@ -366,5 +384,12 @@ ENDPOINTS = (
         frozenset({PermissionName.PAYMENT_INIT}), Unit.WRITE, ForwardToVaultRequest, creates=True,
         prepares=_draft_forward,
         refuses=(ChainUnavailable, Dust, InsufficientFunds, KeyIsRevoked, LockedFunds, WalletAddressMismatch),
+    ),
+    Endpoint(
+        "POST", "/api/v1/create-proof", create_proof, CreatePsbtResponse, PROPOSERS, Unit.WRITE,
+        CreateProofRequest, creates=True, prepares=_draft_proof, refuses=(ChainUnavailable, VaultFrozen),
+    ),
+    Endpoint(
+        "GET", "/api/v1/proof", proof, ProofFile, READERS, Unit.READ, ProofQuery, refuses=(StateConflict,),
     ),
 )  # fmt: skip

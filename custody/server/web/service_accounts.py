@@ -33,7 +33,8 @@ FOR_PROGRAMS: Final = frozenset(
         "token-history",
         "webhook-deliveries", "get-logs", "export-audit-logs",
         # Proposing, and taking back: what vaults' signers decide.
-        "create-psbt", "preview-psbt", "cancel-psbt", "create-token", "call-contract",
+        "create-psbt", "preview-psbt", "cancel-psbt", "create-proof", "proof", "create-token",
+        "call-contract",
         "contract-calls/resubmit", "add-to-contract-whitelist", "remove-from-contract-whitelist",
         # A delivery once more.
         "redeliver-webhook",

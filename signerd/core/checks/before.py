@@ -11,6 +11,7 @@ from custody.schemas.proposals import TxType
 from multisig import MultisigError, Vault
 from multisig.tokens import Call, Deploy
 from signerd.core.checks.case import Answer, Case, allow, refuse, warn
+from signerd.core.checks.proofs import agrees
 from signerd.core.claims import former_key_of, own_key_of, same_quorum
 from signerd.core.families import read_figures
 from signerd.core.keys import made_with_former
@@ -23,6 +24,7 @@ CHECKED_KINDS = {
     TxType.FORWARD: "It moves your own money into a vault.",
     TxType.DEPLOY: "It makes a token.",
     TxType.CALL: "It is a call of a token.",
+    TxType.PROOF: "It is a message for the vault to sign, and no payment.",
 }
 # What the transaction of such a proposal carries; a plain payment that carries any is refused by ``data``.
 _CARRIES = {TxType.DEPLOY: Deploy, TxType.CALL: Call}
@@ -33,6 +35,9 @@ def kind_known(case: Case) -> Answer:
     kind = case.snapshot.kind
     if kind not in CHECKED_KINDS:
         return refuse(f"This version cannot check a proposal of the kind '{kind}'.", kind=kind.value)
+    other = agrees(case, named=kind is TxType.PROOF)
+    if other is not None:
+        return other
     if kind in _CARRIES and case.snapshot.replaces is not None and takes_back(case.psbt):
         return _taken_back(case)
     if kind in _CARRIES and not isinstance(payload_of(case.psbt), _CARRIES[kind]):

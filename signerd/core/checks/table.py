@@ -13,7 +13,8 @@ from typing import Any
 
 from custody.schemas.proposals import TxType
 from multisig import Psbt
-from signerd.core.checks import before, locks, neighbours, payments, tokens
+from multisig.bip322 import is_proof
+from signerd.core.checks import before, locks, neighbours, payments, proofs, tokens
 from signerd.core.checks.case import Answer, Case, Outcome, Verdict, hold, warn
 from signerd.core.rules.values import RULE_NAMES
 from signerd.core.tokens import takes_back
@@ -37,8 +38,8 @@ class Stage(StrEnum):
 
 
 class Kind(Enum):
-    """What is judged: a proposal's payment, forward or token transaction, or an imported PSBT of a vault or a
-    profile.
+    """What is judged: a proposal's payment, forward, token transaction or message (BIP-322), or an imported
+    PSBT of a vault or a profile.
     """
 
     PAYMENT = auto()
@@ -46,15 +47,20 @@ class Kind(Enum):
     TOKEN = auto()
     IMPORTED = auto()
     IMPORTED_OF_PROFILE = auto()
+    PROOF = auto()
+    IMPORTED_PROOF = auto()
 
 
 ANY = frozenset(Kind)
-IMPORTS = frozenset({Kind.IMPORTED, Kind.IMPORTED_OF_PROFILE})
+# A message moves nothing: what compares and bounds payments has nothing to look at.
+PROOFS = frozenset({Kind.PROOF, Kind.IMPORTED_PROOF})
+MOVES = ANY - PROOFS
+IMPORTS = frozenset({Kind.IMPORTED, Kind.IMPORTED_OF_PROFILE, Kind.IMPORTED_PROOF})
 PROPOSALS = ANY - IMPORTS
 OF_VAULT = ANY - {Kind.IMPORTED_OF_PROFILE}
 # A token's transaction makes no payment: its data is compared, and the recorded recipients change nothing.
-COINS = ANY - {Kind.TOKEN}
-RECORDED = PROPOSALS - {Kind.TOKEN}
+COINS = MOVES - {Kind.TOKEN}
+RECORDED = PROPOSALS - {Kind.TOKEN, Kind.PROOF}
 TOKENS = frozenset({Kind.TOKEN})
 FORWARDS = frozenset({Kind.FORWARD})
 OF_PROFILE = frozenset({Kind.IMPORTED_OF_PROFILE})
@@ -151,6 +157,12 @@ _ROWS = (
     Check("non-standard-version", (), INSPECTION, "Nodes relay this transaction version."),
     Check("locked-by-time", ("S24",), INSPECTION, "It is not locked until a time."),
     Check("locked-by-age", ("S30",), INSPECTION, "No coin must reach an age first."),
+    Check("not-a-proof", (), INSPECTION, "A message's transaction is the one that stands for it."),
+    Check("message-not-showable", (), INSPECTION, "A device can show the whole message."),
+    Check("proof", (), AFTER, "The message, and what of the vault it speaks for, are proven.",
+          of=PROOFS, run=proofs.proves),
+    Check("proof-on-device", (), AFTER, "The device that has our key signs such messages.",
+          of=PROOFS, run=proofs.signable),
     Check("transaction-id", ("S12", "S24"), AFTER, "The platform speaks of this transaction.",
           of=PROPOSALS, run=payments.transaction_id),
     Check("recipients", ("S12", "S13"), AFTER, "Exactly the recorded recipients are paid.",
@@ -174,22 +186,22 @@ _ROWS = (
     Check("token-not-on-screen", ("S28",), AFTER, "The device shows what the call gives, and to whom.",
           of=TOKENS, run=tokens.token_on_screen),
     Check("fee-recorded", ("S12",), AFTER, "The fee is the recorded one.",
-          lowered=HOLD, of=PROPOSALS, run=payments.fee_matches),
+          lowered=HOLD, of=PROPOSALS - PROOFS, run=payments.fee_matches),
     Check("fee-total", ("S7",), AFTER, "The fee is within the configured limit.",
-          run=payments.total_fee_limit),
+          of=MOVES, run=payments.total_fee_limit),
     Check("fee-rate", ("S7",), AFTER, "The fee rate is within the configured limit.",
-          run=payments.fee_rate_limit),
+          of=MOVES, run=payments.fee_rate_limit),
     Check("fee-share", ("S7",), AFTER, "The fee is within the configured share of what is moved.",
-          lowered=HOLD, run=payments.fee_share_limit),
+          lowered=HOLD, of=MOVES, run=payments.fee_share_limit),
     Check("locktime", ("S30",), AFTER, "It need not wait long before it can be mined.",
-          lowered=WARN, run=locks.locktime),
+          lowered=WARN, of=MOVES, run=locks.locktime),
     Check("change-index", ("S29",), AFTER, "What comes back goes where a restored wallet finds it.",
           of=COINS, run=payments.change_index),
     Check("replacement", ("S11",), AFTER,
           "A declared replacement only raises the fee, or takes everything back.",
-          of=PROPOSALS, run=neighbours.replacement),
+          of=PROPOSALS - PROOFS, run=neighbours.replacement),
     Check("conflict", ("S25",), AFTER, "No other proposal spends the same coins.",
-          lowered=WARN, run=neighbours.conflicting),
+          lowered=WARN, of=MOVES, run=neighbours.conflicting),
     Check("paid-twice", ("S6", "S26"), AFTER,
           "No signed transaction makes the same payment from other coins.",
           of=COINS, run=neighbours.paid_twice),
@@ -197,7 +209,7 @@ _ROWS = (
           "No signed transaction makes the same call or deployment from other coins.",
           of=TOKENS, run=tokens.token_twice),
     Check("signed-by-others", ("S27",), AFTER, "Others have not signed the same payment from other coins.",
-          run=neighbours.signed_by_others),
+          of=MOVES, run=neighbours.signed_by_others),
     Check("forward-destination", ("S12",), AFTER, "A forward goes into the pinned vault only.",
           of=FORWARDS, run=payments.into_vault),
     Check("lowered", (), Stage.SETTINGS, "Names the checks that the configuration lowers."),
@@ -222,6 +234,10 @@ READABLE, LOWERED = "psbt-readable", "lowered"
 
 
 def kind_of(snapshot: Snapshot, psbt: Psbt) -> Kind:
+    if snapshot.brought is not None and is_proof(psbt):
+        return Kind.IMPORTED_PROOF
+    if snapshot.kind is TxType.PROOF:
+        return Kind.PROOF
     if snapshot.brought is not None:
         return Kind.IMPORTED_OF_PROFILE if snapshot.is_of_profile else Kind.IMPORTED
     if snapshot.kind is TxType.FORWARD:

@@ -40,6 +40,8 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/max-send": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/workspace-contracts": {MANAGE_WORKSPACE, PAYMENT_APPROVE, VIEW_BALANCES},
     "POST /api/v1/preview-psbt": {MANAGE_WORKSPACE},
+    "POST /api/v1/create-proof": {MANAGE_WORKSPACE},
+    "GET /api/v1/proof": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-history": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-coins": WHO_PAYS_OR_LOOKS,
     "POST /api/v1/update-vault-controls": {MANAGE_WORKSPACE},
@@ -85,7 +87,7 @@ PROGRAMS = {
     "get-tokens", "contract", "contracts", "workspace-contracts", "contract-calls",
     "vault-history", "vault-coins", "token-history", "webhook-deliveries", "get-logs",
     "export-audit-logs", "create-psbt", "preview-psbt", "cancel-psbt", "create-token",
-    "call-contract",
+    "call-contract", "create-proof", "proof",
     "contract-calls/resubmit", "add-to-contract-whitelist", "remove-from-contract-whitelist",
     "redeliver-webhook",
 }  # fmt: skip

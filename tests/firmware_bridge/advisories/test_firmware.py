@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import Family, data_screen, why_no_proof
-from firmware_bridge.advisories.firmware import DATA_SCREENS, PROOF_SIGNING
+from firmware_bridge import Family, data_screen
+from firmware_bridge.advisories.firmware import DATA_SCREENS
+from multisig.bip322 import PROOF_SIGNING, may_sign_proof, why_no_proof
 from multisig.tokens import MAX_PAYLOAD_BYTES
 
 
@@ -72,6 +73,28 @@ def test_no_two_rows_are_about_one_device_and_each_has_its_source():
 def test_p95_only_what_is_known_to_sign_a_message_is_asked(family, model, firmware, address, coins):
     assert (why_no_proof(family, model, firmware, coins=0) == "") is address
     assert (why_no_proof(family, model, firmware, coins=2) == "") is coins
+    for number in (0, 2):
+        may = may_sign_proof(family, model, firmware, coins=number)
+        assert may or why_no_proof(family, model, firmware, coins=number)
+
+
+def test_p95_a_device_may_have_newer_firmware_than_when_it_was_registered():
+    assert may_sign_proof(Family.COLDCARD, "Coldcard Mk4", "5.4.5", coins=2)
+    assert may_sign_proof(Family.COLDCARD, "Coldcard Mk4", None, coins=2)
+    assert not may_sign_proof(Family.COLDCARD, "Coldcard Mk4", "5.6.2", coins=0)
+    assert not may_sign_proof(Family.LEDGER, "Ledger Nano S", "2.1.2", coins=1)
+    assert not may_sign_proof(Family.TREZOR, "Trezor One", "1.14.1", coins=0)
+
+
+PROOFS = (Path(__file__).parents[3] / "docs" / "operate" / "proofs.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("row", PROOF_SIGNING, ids=lambda row: f"{row.model} {row.since}")
+def test_the_guide_for_auditors_says_of_each_model_what_the_data_says(row):
+    since, until = (".".join(map(str, version)) for version in (row.since, row.until))
+    answers = " | ".join("yes" if does else "no" for does in (row.control, row.funds))
+    app = "app " if row.maker == Family.LEDGER else ""
+    assert f"| {row.model} | {app}{since} to {until} | {answers} | {row.shows} |" in PROOFS
 
 
 def test_each_row_about_messages_has_its_source():

@@ -13,10 +13,18 @@ from sqlalchemy.orm import Session
 from custody.schemas import proposals as wire
 from custody.schemas.keys import RevokedReason
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.proposals import TxType
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
-from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied, StateConflict
+from custody.server.domain.errors import (
+    KeyIsRevoked,
+    NotASigner,
+    NotFound,
+    PermissionDenied,
+    SignatureInvalid,
+    StateConflict,
+)
 from custody.server.domain.keys import may_move_on
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
@@ -114,6 +122,8 @@ class Signing:
         require_live_key(db, signer)
         if signer.proposal.psbt != verified.base:
             raise Outdated("Somebody else signed meanwhile.")
+        if signer.proposal.tx_type == TxType.PROOF.value and not verified.progress.is_complete:
+            raise SignatureInvalid("A proof is signed for all of its coins, or not at all.")
         return self._approve(db, caller, access, signer, verified)
 
     def _approve(
@@ -141,11 +151,14 @@ class Signing:
     def _finalise(
         self, db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal, final: Transaction
     ) -> None:
-        """The proposal is SIGNED, and due for broadcast."""
+        """The proposal is SIGNED, and due for broadcast; a proof is PROVEN, and never sent."""
         assert final.txid == proposal.txid_expected, "segwit inputs leave the txid alone"
         proposal.final_tx = final.serialize()
-        self._lifecycle.apply(db, proposal, Event.THRESHOLD_MET)
-        enqueue(db, BROADCAST, proposal.id, self._clock())
+        if proposal.tx_type == TxType.PROOF.value:
+            self._lifecycle.apply(db, proposal, Event.PROVEN)
+        else:
+            self._lifecycle.apply(db, proposal, Event.THRESHOLD_MET)
+            enqueue(db, BROADCAST, proposal.id, self._clock())
         what = f"proposal {proposal.id}, tx {final.txid}"
         self._audit.record(db, caller, Category.SIGNING, "PROPOSAL_FINALISED", what, access=access)
 
@@ -163,7 +176,10 @@ class Signing:
     def _keep(self, db: Session, signer: Signer, verified: Verified) -> None:
         signer.proposal.psbt = verified.signed
         place = {"proposal_id": signer.proposal.id, "key_id": signer.key_id, "received_at": self._clock()}
-        db.execute(insert(Signature), [{**place, **vars(signature)} for signature in verified.new])
+        # Of a proof the message's input alone is stored (`proving`); all of its signatures are in its PSBT.
+        is_proof = signer.proposal.tx_type == TxType.PROOF.value
+        new = [one for one in verified.new if not is_proof or not one.input_index]
+        db.execute(insert(Signature), [{**place, **vars(signature)} for signature in new])
         self._decide(db, signer, "approve", is_complete=verified.progress.is_complete, reason=None)
         self._lifecycle.touch(db, signer.proposal)
 

@@ -8,7 +8,7 @@ through the consensus engine.
 from dataclasses import dataclass
 
 from custody.schemas import proposals as wire
-from custody.server.chain.engine import verify_transaction
+from custody.server.chain.engine import InvalidSpend, consensus, verify_transaction
 from custody.server.domain.errors import Invalid, NotASigner, PsbtDiffers, SignatureInvalid
 from multisig import (
     BadSignature,
@@ -25,6 +25,7 @@ from multisig import (
     Transaction,
     TxOut,
 )
+from multisig.bip322 import State, finalise_proof, is_proof, verify_message
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,17 @@ def final_transaction(signed: ProvenSpend) -> Transaction:
     """
     transaction = signed.finalise()
     verify_transaction(transaction, _spent_outputs(signed.psbt))
+    if is_proof(signed.psbt):
+        _require_proven(signed)
     return transaction
+
+
+def _require_proven(signed: ProvenSpend) -> None:
+    """As anybody will judge it who is shown it. Raises InvalidSpend."""
+    message, challenge = (signed.psbt.signed_message or b"").decode(), _spent_outputs(signed.psbt)[0]
+    verdict = verify_message(message, challenge.script_pubkey, str(finalise_proof(signed)), consensus)
+    if verdict.state is not State.VALID:
+        raise InvalidSpend(f"the proof is {verdict.state}: {verdict.reason}")
 
 
 def _spent_outputs(psbt: Psbt) -> list[TxOut]:

@@ -183,6 +183,10 @@ def create_psbt(story: Story) -> httpx.Response:
     return story.keep("proposal", story.desk.propose(20_000))
 
 
+def create_proof(story: Story) -> httpx.Response:
+    return story.here("create-proof", vault_id=story.desk.vault["id"], message="Asked for by the auditors")
+
+
 def forward_to_vault(story: Story) -> httpx.Response:
     grant(story.desk, "Signer", "PAYMENT_INIT")
     pay_profile(story.desk, "alice", 100_000)
@@ -385,6 +389,7 @@ EXAMPLES: dict[str, Example] = {
     "POST /api/v1/onboarding-requests/{uid}/review": onboarding_requests_review,
     "POST /api/v1/create-psbt": create_psbt,
     "POST /api/v1/forward-to-vault": forward_to_vault,
+    "POST /api/v1/create-proof": create_proof,
     "POST /api/v1/create-token": create_token,
     "POST /api/v1/call-contract": call_contract,
     "POST /api/v1/add-to-contract-whitelist": add_to_contract_whitelist,

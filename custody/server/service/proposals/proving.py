@@ -1,0 +1,233 @@
+"""Proofs of control (BIP-322): a message that a vault signs, as a proposal that moves nothing.
+
+It locks no coin and counts against no limit. The only input that is stored of it is the one that does not
+exist, so that nothing which follows the chain ever meets it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proofs import (
+    AT_BLOCK,
+    CoinOfProof,
+    CreateProofRequest,
+    ProofFile,
+    SignedFor,
+    block_named,
+)
+from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
+from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
+from custody.server.domain.errors import Invalid, NotFound, StateConflict
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.selection import PROPOSAL_LIFETIME
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.backends import Market
+from custody.server.service.mail.waiting import tell_waiting
+from custody.server.service.proposals.bounds import vault_to_spend
+from custody.server.service.proposals.coins import Utxo, coins_to_spend, utxo_of
+from custody.server.service.proposals.storing import record_proposal, store_with_inputs
+from custody.server.service.requests.changes import Changes
+from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
+from custody.server.store.models import ChainCoin, Key, Proposal, Vault, VaultSigner, WatchedScript
+from multisig import (
+    RECEIVE,
+    Built,
+    MultisigError,
+    Network,
+    ProvenSpend,
+    Psbt,
+    Sats,
+    decode_address,
+    encode_address,
+)
+from multisig.bip322 import MAX_COINS, build_proof, finalise_proof, may_sign_proof
+
+
+@dataclass(frozen=True)
+class ProofDraft:
+    """``first``: the input that stands for the message."""
+
+    built: Built
+    first: Utxo
+    coins: int
+
+
+class Proving:
+    def __init__(
+        self, clock: Clock, random: RandomBytes, audit: AuditLog, changes: Changes, market: Market
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._changes = changes
+        self._market = market
+
+    def draft(self, db: Session, access: WorkspaceAccess, request: CreateProofRequest) -> ProofDraft:
+        """The PSBT of the message. It only reads. Raises NotFound (vault), VaultFrozen, Invalid,
+        ChainUnavailable.
+        """
+        vault = vault_to_spend(db, access, request.vault_id)
+        branch, index = _place(db, vault, request.address)
+        tip = self._market.quote(vault.chain).tip
+        message = request.message + AT_BLOCK.format(height=tip.height, hash=tip.hash)
+        coins = _coins(db, vault) if request.with_coins else []
+        _require_quorum(db, vault, coins=len(coins))
+        try:
+            built = build_proof(
+                policy_of(vault), message, branch, index, coins_to_spend(db, vault.chain, coins)
+            )
+        except MultisigError as error:
+            raise Invalid.at("/message", str(error), error.code) from error
+        outpoint = built.psbt.inputs[0].outpoint
+        first = Utxo(outpoint.txid, outpoint.vout, Sats(0), None, branch, index)
+        return ProofDraft(built, first, len(coins))
+
+    def create(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: CreateProofRequest,
+        draft: ProofDraft,
+    ) -> CreatePsbtResponse:
+        """Asks the vault's signers. Raises NotFound (vault), VaultFrozen; Outdated for the same message at
+        the same block.
+        """
+        vault, now = vault_to_spend(db, access, request.vault_id), self._clock()
+        proposal_id = new_id(self._random)
+        proposal = Proposal(
+            id=proposal_id,
+            family_id=proposal_id,
+            workspace_id=vault.workspace_id,
+            vault_id=vault.id,
+            tx_type=TxType.PROOF.value,
+            status=ProposalStatus.PENDING.value,
+            created_by=caller.user_id,
+            description=request.message,
+            psbt=draft.built.raw,
+            txid_expected=draft.built.psbt.tx.txid,
+            recipients=[],
+            amounts_sats=[],
+            fee_sats=0,
+            fee_rate_sat_per_kvb=0,
+            contract_ids=[],
+            m=vault.m,
+            n=vault.n,
+            movement_sats=0,
+            counts_for_role=False,
+            expires_at=now + PROPOSAL_LIFETIME,
+            created_at=now,
+            updated_at=now,
+        )
+        store_with_inputs(db, proposal, [draft.first])
+        tell_waiting(db, select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id), now)
+        said = f"a proof that moves nothing, {draft.coins} coins, tx {proposal.txid_expected}"
+        record_proposal(db, self._audit, self._changes, caller, access, proposal, said)
+        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
+
+    def file(self, db: Session, access: WorkspaceAccess, proposal_id: str) -> ProofFile:
+        """Of a proof that its signers have completed. Raises NotFound, StateConflict."""
+        proposal = db.get(Proposal, proposal_id)
+        if (
+            proposal is None
+            or proposal.workspace_id != access.workspace_id
+            or TxType(proposal.tx_type) is not TxType.PROOF
+        ):
+            raise NotFound("There is no such proof in this workspace.")
+        if ProposalStatus(proposal.status) is not ProposalStatus.PROVEN:
+            raise StateConflict(f"The proof is {proposal.status}: it has not enough signatures.")
+        return proof_file(Psbt.parse(proposal.psbt), db.get_one(Vault, proposal.vault_id))
+
+
+def proof_file(psbt: Psbt, vault: Vault) -> ProofFile:
+    """Of a PSBT with enough signatures. Raises NotFinalisable."""
+    policy, network = policy_of(vault), Network(vault.chain)
+    signature = finalise_proof(ProvenSpend(psbt, policy))
+    message = (psbt.signed_message or b"").decode()
+    height, block_hash = block_named(message) or (None, None)
+    challenge, *coins = [_coin(psbt, index, network) for index in range(len(psbt.inputs))]
+    return ProofFile(
+        network=network.value,
+        message=message,
+        signatures=[SignedFor(address=challenge.address, signature=str(signature))],
+        height=height,
+        block_hash=block_hash,
+        coins=coins,
+    )
+
+
+def _coin(psbt: Psbt, index: int, network: Network) -> CoinOfProof:
+    item = psbt.inputs[index]
+    assert item.witness_utxo is not None, "a PSBT of ours states every coin"
+    address = encode_address(item.witness_utxo.script_pubkey, network)
+    assert address is not None, "P2WSH has an address on every network"
+    return CoinOfProof(outpoint=str(item.outpoint), amount_sats=item.witness_utxo.amount, address=address)
+
+
+def _require_quorum(db: Session, vault: Vault, *, coins: int) -> None:
+    """Before anybody is asked: can the devices that were named at the registration sign it, as far as their
+    makers' firmware is known? A key of which nothing was said may be on any device.
+
+    Raises Invalid.
+    """
+    keys = db.execute(_DEVICES, {"vault_id": vault.id}).all()
+    unable = [
+        model or maker
+        for maker, model, firmware in keys
+        if maker is not None and not may_sign_proof(maker, model or "", firmware, coins=coins)
+    ]
+    if len(keys) - len(unable) < vault.m:
+        what = "for its coins" if coins else "at all"
+        sentence = (
+            f"{vault.m} of the vault's {len(keys)} keys have to sign, and these devices sign no such message "
+            f"{what}: {', '.join(sorted(unable))}. docs/operate/proofs.md lists those that do."
+        )
+        raise Invalid.at("/vault_id", sentence, "no-quorum")
+
+
+def _place(db: Session, vault: Vault, address: str | None) -> tuple[int, int]:
+    if address is None:
+        return RECEIVE, ADDRESS_INDEX
+    try:
+        script = decode_address(address, Network(vault.chain))
+    except MultisigError as error:
+        raise Invalid.at("/address", str(error), error.code) from error
+    found = db.execute(_PLACE, {"chain": vault.chain, "script": script, "vault_id": vault.id}).one_or_none()
+    if found is None:
+        raise Invalid.at("/address", "This is no address of the vault that it has given out.", "not-ours")
+    branch, index = found
+    return branch, index
+
+
+def _coins(db: Session, vault: Vault) -> Sequence[Utxo]:
+    """Every confirmed coin. Raises Invalid where there are none, or more than a proof names."""
+    found = db.scalars(_COINS, {"vault_id": vault.id}).all()
+    if not 1 <= len(found) <= MAX_COINS:
+        sentence = f"A proof names 1 to {MAX_COINS} confirmed coins; the vault has {len(found) or 'none'}."
+        raise Invalid.at("/with_coins", sentence, "coins")
+    return [utxo_of(coin) for coin in found]
+
+
+_DEVICES = (
+    select(Key.maker, Key.model, Key.firmware)
+    .join(VaultSigner, VaultSigner.key_id == Key.id)
+    .where(VaultSigner.vault_id == bindparam("vault_id"))
+)
+_PLACE = select(WatchedScript.branch, WatchedScript.address_index).where(
+    WatchedScript.chain == bindparam("chain"),
+    WatchedScript.script_pubkey == bindparam("script"),
+    WatchedScript.vault_id == bindparam("vault_id"),
+)
+_COINS = (
+    select(ChainCoin)
+    .where(
+        ChainCoin.vault_id == bindparam("vault_id"),
+        ChainCoin.spent_by.is_(None),
+        ChainCoin.height.is_not(None),
+    )
+    .order_by(ChainCoin.txid, ChainCoin.vout)
+    .limit(MAX_COINS + 1)
+)
