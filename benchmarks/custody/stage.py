@@ -101,7 +101,7 @@ def moving_on(desk: Desk, vault_ids: Sequence[str]) -> None:
         first = db.query(ChainCoin).first()
         assert first is not None
         values = {column.name: getattr(first, column.name) for column in ChainCoin.__table__.columns}
-        gone = {"branch": CHANGE, "address_index": 2**31, "spent_by": "dd" * 32}
+        gone = {"branch": CHANGE, "address_index": 2**31, "spent_by": "dd" * 32, "spent_height": 1}
         rows = [values | gone | {"txid": each * 2, "vault_id": each} for each in vault_ids]
         db.execute(insert(ChainCoin), rows)
 

@@ -2,7 +2,7 @@
 
 import re
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
@@ -64,12 +64,15 @@ class LogFilter(Request):
 
 
 class LogsQuery(LogFilter):
-    """``GET /api/v1/get-logs``. ``cursor`` is the last answer's ``next_cursor``, and takes the place of ``page``."""  # noqa: E501
+    """``GET /api/v1/get-logs``. ``cursor`` is the last answer's ``next_cursor``, and takes the place of ``page``: in a long log
+    a page by its number reads all those before it.
+    """  # noqa: E501
 
     workspace_uid: QueryId
     page: Annotated[int, Field(ge=1, le=MAX_PAGE)] = 1
     page_size: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)] = PAGE_SIZE
     cursor: CursorText | None = None
+    order: Literal["oldest", "newest"] = "oldest"
 
     @model_validator(mode="after")
     def _one_place(self) -> "LogsQuery":
@@ -103,10 +106,10 @@ class AuditLogEntry(Shape):
 
 
 class LogsPage(Shape):
-    """Oldest first, so that rows appended meanwhile move nothing. ``total`` counts all pages.
+    """Oldest first, so that rows appended meanwhile move nothing, unless ``order`` says otherwise. ``total`` counts all pages.
 
     ``next_cursor`` is null on the last page.
-    """
+    """  # noqa: E501
 
     logs: Many[AuditLogEntry]
     page: Count

@@ -16,26 +16,20 @@ CATEGORIES = {category: category.value.replace("_", " ").capitalize() for catego
 
 
 def audit(visit: Visit) -> Response:
-    wanted = _wanted(visit, visit.query)
-    total = _page(visit, wanted, 1, 1).total
-    last = max(1, -(-total // PAGE))
-    text = visit.query("page")
-    number = min(int(text), last) if text.isascii() and text.isdecimal() and 0 < len(text) < 8 else last
-    number = max(number, 1)
-    rows = _page(visit, wanted, number, PAGE).logs
+    wanted, before = _wanted(visit, visit.query), visit.place_in_list("before")
+    cursor = {} if before is None else {"cursor": str(before)}
+    page: LogsPage = visit.get("get-logs", **wanted, **cursor, order="newest", page_size=PAGE)
     return visit.page(
         "audit/audit.html",
         here="audit",
-        rows=rows[::-1],
-        total=total,
-        page=number,
-        last=last,
+        page=page,
+        is_first=before is None,
         category=visit.query("category"),
         from_day=visit.query("from_day"),
         to_day=visit.query("to_day"),
         categories=CATEGORIES,
         filters={name: str(value) for name, value in wanted.items() if name not in _IDS},
-        is_chained=None if len(wanted) > len(_IDS) else _follow_one_another(rows),
+        is_chained=None if len(wanted) > len(_IDS) else _follow_one_another(page.logs),
     )
 
 
@@ -50,14 +44,11 @@ def _wanted(visit: Visit, read: object) -> dict[str, Any]:
     return {**ids, **{name: value for name, value in given.items() if value}}
 
 
-def _page(visit: Visit, wanted: dict[str, Any], number: int, size: int) -> LogsPage:
-    found: LogsPage = visit.get("get-logs", **wanted, page=number, page_size=size)
-    return found
-
-
 def _follow_one_another(rows: list[AuditLogEntry]) -> bool:
-    """Whether each row names the hash of the one before. `custody audit verify` reads the whole chain."""
-    return all(after.prev_hash == before.event_hash for before, after in pairwise(rows))
+    """Whether each row names the hash of the one before, the newest first. `custody audit verify` reads the
+    whole chain.
+    """
+    return all(after.prev_hash == before.event_hash for after, before in pairwise(rows))
 
 
 def export(visit: Visit) -> Response:

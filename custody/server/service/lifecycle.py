@@ -16,6 +16,7 @@ from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import ENDED, Event, next_status
 from custody.server.domain.ports import Clock
 from custody.server.service.requests.changes import Changes
+from custody.server.service.stored_vaults import note_held
 from custody.server.service.webhook_events import WebhookEvents, tell_status, tell_token
 from custody.server.store.models import CoinLock, Proposal, ProposalInput, Vault
 
@@ -181,3 +182,4 @@ def _lock_if_free(db: Session, chain: str, coin: Coin, family_id: str) -> None:
     if db.get(CoinLock, (chain, txid, vout), populate_existing=True) is None:
         db.add(CoinLock(chain=chain, txid=txid, vout=vout, family_id=family_id))
         db.flush()
+        note_held(db, chain, [txid])

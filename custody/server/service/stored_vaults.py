@@ -6,12 +6,22 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sqlalchemy import and_, bindparam, case, func, insert, select
+from sqlalchemy import BindParameter, and_, bindparam, case, func, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import NotFound
-from custody.server.store.models import ChainCoin, CoinLock, Vault, WatchedScript, table_of
+from custody.server.store.models import (
+    HELD,
+    MOVING,
+    ChainCoin,
+    CoinLock,
+    Movement,
+    Vault,
+    WatchedScript,
+    table_of,
+)
+from custody.server.store.store import chunks
 from multisig import CHANGE, RECEIVE, Network
 from multisig import Vault as Policy
 
@@ -110,14 +120,28 @@ class Balance:
 
 
 def balances_of(db: Session, vault_ids: Iterable[str]) -> dict[str, Balance]:
-    """By vault id; of each vault that has a coin."""
-    query = (
-        select(ChainCoin.vault_id, *_SUMS)
-        .outerjoin(CoinLock, _IS_LOCK_OF_COIN)
-        .where(ChainCoin.vault_id.in_(list(vault_ids)), ChainCoin.spent_by.is_(None))
-        .group_by(ChainCoin.vault_id)
-    )
-    return {vault_id: Balance(*map(int, sums)) for vault_id, *sums in db.execute(query)}
+    """By vault id. No sum is of all coins: the last movement tells what is confirmed, and those on their way
+    and those that are held have indexes of their own.
+    """
+    ids = {"ids": list(vault_ids)}
+    came: dict[str, int] = {}
+    confirmed = {vault_id: int(balance or 0) for vault_id, balance in db.execute(_LAST, ids)}
+    for vault_id, coming, leaving in db.execute(_MOVING, ids):
+        came[vault_id] = int(coming)
+        confirmed[vault_id] -= int(leaving)
+    held = {vault_id: int(sats) for vault_id, sats in db.execute(_HELD, ids)}
+    return {
+        vault_id: Balance(sats, came.get(vault_id, 0), held.get(vault_id, 0))
+        for vault_id, sats in confirmed.items()
+    }
+
+
+def note_held(db: Session, chain: str, txids: Iterable[str]) -> None:
+    """What the locks on coins of these transactions hold of a vault: after one was made, or its coin has
+    changed.
+    """
+    for some in chunks(set(txids)):
+        db.execute(_NOTE_HELD, {"of_chain": chain, "txids": some})
 
 
 def balance_outside_vaults(db: Session, chain: str, scripts: Collection[bytes]) -> Balance:
@@ -136,6 +160,42 @@ def balance_outside_vaults(db: Session, chain: str, scripts: Collection[bytes]) 
     return Balance(*map(int, db.execute(query).one()))
 
 
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+_LAST = select(
+    Vault.id,
+    select(Movement.balance_sats)
+    .where(Movement.vault_id == Vault.id, Movement.height.is_not(None))
+    .order_by(Movement.height.desc(), Movement.place.desc())
+    .limit(1)
+    .scalar_subquery(),
+).where(Vault.id.in_(_IDS))
+_MOVING = (
+    select(
+        ChainCoin.vault_id,
+        func.sum(case((ChainCoin.spent_by.is_(None), ChainCoin.amount_sats), else_=0)),
+        func.sum(case((ChainCoin.height.is_not(None), ChainCoin.amount_sats), else_=0)),
+    )
+    .where(ChainCoin.vault_id.in_(_IDS), text(MOVING))
+    .group_by(ChainCoin.vault_id)
+)
+_HELD = (
+    select(CoinLock.vault_id, func.sum(CoinLock.held_sats))
+    .where(CoinLock.vault_id.in_(_IDS), text(HELD))
+    .group_by(CoinLock.vault_id)
+)
+_LOCKS = table_of(CoinLock)
+_COIN = select(ChainCoin).where(
+    ChainCoin.chain == _LOCKS.c.chain, ChainCoin.txid == _LOCKS.c.txid, ChainCoin.vout == _LOCKS.c.vout
+)
+_UNSPENT = _COIN.where(ChainCoin.spent_by.is_(None))
+_NOTE_HELD = (
+    update(_LOCKS)
+    .where(_LOCKS.c.chain == bindparam("of_chain"), _LOCKS.c.txid.in_(bindparam("txids", expanding=True)))
+    .values(
+        vault_id=_COIN.with_only_columns(ChainCoin.vault_id).scalar_subquery(),
+        held_sats=func.coalesce(_UNSPENT.with_only_columns(ChainCoin.amount_sats).scalar_subquery(), 0),
+    )
+)
 _IS_LOCK_OF_COIN = and_(
     CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
 )

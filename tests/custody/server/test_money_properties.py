@@ -379,6 +379,7 @@ class Money(RuleBasedStateMachine):
         (vault,) = self.desk.wallets()
         assert vault["confirmed_sats"] == sum(found.amount for found in unspent if found.height is not None)
         assert vault["unconfirmed_sats"] == sum(found.amount for found in unspent if found.height is None)
+        assert vault["locked_sats"] == sum(found.amount for found in unspent if found.outpoint in locked)
         require_truth(self.desk, limit=100)
 
     def _check_limits(self) -> None:

@@ -39,19 +39,21 @@ class Logs:
     def page(
         self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.LogsQuery
     ) -> wire.LogsPage:
-        """The oldest first. Raises NotOrgMember, NotFound, Invalid (a category that there is not)."""
-        conditions = _conditions(db, caller, access, query)
-        total = _count(db, conditions)
-        after = None if query.cursor is None else AuditEvent.position > int(query.cursor)
+        """Raises NotOrgMember, NotFound, Invalid (a category that there is not)."""
+        wanted = conditions = _conditions(db, caller, access, query)
+        is_newest = query.order == "newest"
+        if query.cursor is not None:
+            last = int(query.cursor)
+            wanted += (AuditEvent.position < last if is_newest else AuditEvent.position > last,)
         offset = (query.page - 1) * query.page_size
-        wanted = conditions if after is None else (*conditions, after)
-        rows = list(chained_rows(db, *wanted, limit=query.page_size + 1, offset=offset))
+        asked = query.page_size + 1
+        rows = list(chained_rows(db, *wanted, limit=asked, offset=offset, newest_first=is_newest))
         shown = rows[: query.page_size]
         return wire.LogsPage(
             logs=[_entry(chained) for chained in shown],
             page=query.page,
             page_size=query.page_size,
-            total=total,
+            total=_count(db, conditions),
             next_cursor=str(shown[-1].row.position) if len(rows) > len(shown) else None,
         )
 

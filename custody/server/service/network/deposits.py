@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from custody.server.chain.backend import FoundOutput
 from custody.server.domain.ports import Clock
 from custody.server.service.network.snapshot import Snapshot
-from custody.server.service.stored_vaults import watch_vault
+from custody.server.service.stored_vaults import note_held, watch_vault
 from custody.server.service.webhook_events import Deposits
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
 from custody.server.store.store import chunks
@@ -55,6 +55,11 @@ class Coins:
             touched.update(_spender(coin))
             self._take_back(db, coin, snapshot.fork)
         db.flush()
+        note_held(
+            db,
+            self.chain,
+            {*(found.outpoint.txid for found in news), *(coin.txid for coin in stale.values())},
+        )
         self._forget(db, {coin.txid for coin in stale.values()})
         self._advance(db, places.values())
         return touched

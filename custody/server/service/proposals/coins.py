@@ -40,7 +40,7 @@ from custody.server.domain.selection import (
     input_cost,
 )
 from custody.server.service.requests.changes import Outdated
-from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script
+from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script, note_held
 from custody.server.store.models import (
     ChainCoin,
     ChainTransaction,
@@ -322,6 +322,7 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
     if rows:
         with duplicates_refused(LockedFunds("Another proposal took one of the coins at the same moment.")):
             db.execute(insert(CoinLock), rows)
+        note_held(db, chain, (outpoint.txid for outpoint in outpoints))
 
 
 def coins_to_spend(db: Session, chain: str, chosen: Sequence[Utxo]) -> list[CoinToSpend]:

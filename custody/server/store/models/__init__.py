@@ -38,6 +38,7 @@ from custody.server.store.models.people import (
     Workspace,
 )
 from custody.server.store.models.proposals import (
+    HELD,
     UNUSUAL,
     CoinLock,
     Decision,
@@ -55,6 +56,7 @@ from custody.server.store.models.tokens import (
     TokenTransaction,
 )
 from custody.server.store.models.vaults import (
+    MOVING,
     ChainBlock,
     ChainCoin,
     ChainTransaction,
@@ -68,6 +70,8 @@ from custody.server.store.models.vaults import (
 )
 
 __all__ = [
+    "HELD",
+    "MOVING",
     "UNUSUAL",
     "AccessToken",
     "AddressBookEntry",

@@ -26,7 +26,12 @@ class AuditEvent(Base):
     """
 
     __tablename__ = "audit_events"
-    __table_args__ = (UniqueConstraint("chain_id", "position"), Index(None, "chain_id", "timestamp"))
+    __table_args__ = (
+        UniqueConstraint("chain_id", "position"),
+        Index(None, "chain_id", "timestamp"),
+        # The rows about one thing, in their order, and how many there are.
+        Index("ix_audit_events_by_category", "chain_id", "category", "position", "timestamp"),
+    )
 
     event_uid: Mapped[str] = mapped_column(primary_key=True)
     chain_id: Mapped[str]

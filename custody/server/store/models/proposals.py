@@ -13,6 +13,9 @@ UNUSUAL = (
     "(replaces_id IS NOT NULL OR status IN ('CANCELLED', 'EXPIRED', 'FAILED', 'INVALIDATED', 'REJECTED'))"
 )
 
+# In these very words as well.
+HELD = "held_sats > 0"
+
 
 class Proposal(Base):
     """``family_id`` is the id of the first proposal of a family (itself and its fee bumps).
@@ -137,14 +140,29 @@ class ProposalInput(Base):
 
 
 class CoinLock(Base):
-    """One coin, one family: the primary key refuses a second proposal over the same coin (P16)."""
+    """One coin, one family: the primary key refuses a second proposal over the same coin (P16).
+
+    ``vault_id`` and ``held_sats`` follow from the coin (`stored_vaults.note_held`): what is locked of a vault
+    is a sum of one index. ``held_sats`` is 0 while the coin is spent or gone.
+    """
 
     __tablename__ = "coin_locks"
+    __table_args__ = (
+        Index(
+            "ix_coin_locks_held",
+            "vault_id",
+            "held_sats",
+            sqlite_where=text(HELD),
+            postgresql_where=text(HELD),
+        ),
+    )
 
     chain: Mapped[str] = mapped_column(primary_key=True)
     txid: Mapped[str] = mapped_column(primary_key=True)
     vout: Mapped[int] = mapped_column(primary_key=True)
     family_id: Mapped[str] = mapped_column(index=True)
+    vault_id: Mapped[str | None] = mapped_column(ForeignKey("vaults.id"))
+    held_sats: Mapped[int] = mapped_column(default=0)
 
 
 class Decision(Base):

@@ -11,6 +11,9 @@ from custody.server.store.models.base import Base
 
 _ACTIVE = text("status = 'active'")
 _TAKEN = text("vault_id IS NOT NULL")
+# A coin that is in no block, or whose spending is in none: a query has to say it in these very words to use
+# the index.
+MOVING = "(spent_height IS NULL AND (height IS NULL OR spent_by IS NOT NULL))"
 
 
 class Key(Base):
@@ -253,6 +256,16 @@ Index(
     ChainCoin.height,
     sqlite_where=text("spent_by IS NULL"),
     postgresql_where=text("spent_by IS NULL"),
+)
+# What the mempool adds to a vault's balance, and takes from it.
+Index(
+    "ix_chain_coins_moving",
+    ChainCoin.vault_id,
+    ChainCoin.height,
+    ChainCoin.spent_by,
+    ChainCoin.amount_sats,
+    sqlite_where=text(MOVING),
+    postgresql_where=text(MOVING),
 )
 # The used change addresses of a vault.
 Index(

@@ -55,6 +55,9 @@ def upgrade() -> None:
             ["chain_id", "timestamp"],
             unique=False,
         )
+        batch_op.create_index(
+            "ix_audit_events_by_category", ["chain_id", "category", "position", "timestamp"], unique=False
+        )
 
     op.create_table(
         "audit_heads",
@@ -78,17 +81,6 @@ def upgrade() -> None:
         sa.Column("raw", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("chain", "txid", name=op.f("pk_chain_transactions")),
     )
-    op.create_table(
-        "coin_locks",
-        sa.Column("chain", sa.String(), nullable=False),
-        sa.Column("txid", sa.String(), nullable=False),
-        sa.Column("vout", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("family_id", sa.String(), nullable=False),
-        sa.PrimaryKeyConstraint("chain", "txid", "vout", name=op.f("pk_coin_locks")),
-    )
-    with op.batch_alter_table("coin_locks", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_coin_locks_family_id"), ["family_id"], unique=False)
-
     op.create_table(
         "jobs",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -760,6 +752,13 @@ def upgrade() -> None:
         )
         batch_op.create_index("ix_chain_coins_height", ["chain", "height"], unique=False)
         batch_op.create_index(
+            "ix_chain_coins_moving",
+            ["vault_id", "height", "spent_by", "amount_sats"],
+            unique=False,
+            sqlite_where=sa.text("(spent_height IS NULL AND (height IS NULL OR spent_by IS NOT NULL))"),
+            postgresql_where=sa.text("(spent_height IS NULL AND (height IS NULL OR spent_by IS NOT NULL))"),
+        )
+        batch_op.create_index(
             "ix_chain_coins_profiles",
             ["chain", "script_pubkey"],
             unique=False,
@@ -780,6 +779,27 @@ def upgrade() -> None:
             unique=False,
             sqlite_where=sa.text("spent_by IS NULL"),
             postgresql_where=sa.text("spent_by IS NULL"),
+        )
+
+    op.create_table(
+        "coin_locks",
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("txid", sa.String(), nullable=False),
+        sa.Column("vout", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("family_id", sa.String(), nullable=False),
+        sa.Column("vault_id", sa.String(), nullable=True),
+        sa.Column("held_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_coin_locks_vault_id_vaults")),
+        sa.PrimaryKeyConstraint("chain", "txid", "vout", name=op.f("pk_coin_locks")),
+    )
+    with op.batch_alter_table("coin_locks", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_coin_locks_family_id"), ["family_id"], unique=False)
+        batch_op.create_index(
+            "ix_coin_locks_held",
+            ["vault_id", "held_sats"],
+            unique=False,
+            sqlite_where=sa.text("held_sats > 0"),
+            postgresql_where=sa.text("held_sats > 0"),
         )
 
     op.create_table(
