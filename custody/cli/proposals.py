@@ -33,7 +33,9 @@ PAGE: Final = 200
 MOST_PAGES: Final = 25
 
 
-def proposals_of(client: "Client", workspace_id: int, statuses: tuple[str, ...]) -> "Iterator[Proposal]":
+def proposals_of(
+    client: "Client", workspace_id: int, statuses: tuple[str, ...], search: str | None = None
+) -> "Iterator[Proposal]":
     """Those of these statuses, the oldest first, up to MOST_PAGES pages of each."""
     from custody.schemas.proposals import ProposalStatus
 
@@ -41,13 +43,13 @@ def proposals_of(client: "Client", workspace_id: int, statuses: tuple[str, ...])
         after = None
         for _ in range(MOST_PAGES):
             status = ProposalStatus(name.upper())
-            page = client.proposals(workspace_id, status=status, after=after, limit=PAGE).items
-            yield from page
-            if len(page) < PAGE:
+            page = client.proposals(workspace_id, status=status, after=after, limit=PAGE, search=search)
+            yield from page.items
+            after = page.following
+            if after is None:
                 break
-            after = page[-1].psbt_id
         else:
-            aside(f"There are more that are {name}: only the first {PAGE * MOST_PAGES:,} were read.")
+            aside(f"There are more that are {name}: the first {MOST_PAGES} pages were read.")
 
 
 def title_of(proposal: "Proposal") -> str:
@@ -69,16 +71,23 @@ _ADVICE: Final = {
 @pass_desk
 @click.option("--all", "ended", is_flag=True, help="Also those that have come to an end.")
 @click.option("--status", type=click.Choice((*OPEN, *ENDED)), help="Only those.")
+@click.option(
+    "--search",
+    metavar="WORDS",
+    help="Only those with each word: of the title, a recipient's name, an amount, the begin of an id.",
+)
 @workspace_option
 @json_option
 def proposals_command(
-    desk: Desk, ended: bool, status: str | None, workspace: str | None, as_json: bool
+    desk: Desk, ended: bool, status: str | None, search: str | None, workspace: str | None, as_json: bool
 ) -> None:
     """List the proposals of the workspace that are under way."""
     statuses = (status,) if status else (*OPEN, *ENDED) if ended else OPEN
     with desk.client() as client:
         place = place_of(client, workspace)
-        found = sorted(proposals_of(client, place.workspace_id, statuses), key=lambda one: one.created_at)
+        found = sorted(
+            proposals_of(client, place.workspace_id, statuses, search), key=lambda one: one.created_at
+        )
         names = {one.id: one.name for one in client.list_wallets(place.workspace_id)} if found else {}
     if as_json:
         answer(found)

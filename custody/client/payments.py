@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TypedDict, Unpack
 
+import httpx
 from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Sent, call, read, row
@@ -66,16 +67,20 @@ _PROPOSALS = TypeAdapter(Few[Proposal], config=LATER)
 
 @dataclass(frozen=True)
 class ProposalList:
-    """``not_modified``: the platform says that nothing changed since ``etag``; ``items`` is then empty."""
+    """``not_modified``: the platform says that nothing changed since ``etag``; ``items`` is then empty.
+    ``following``: after which id the list goes on.
+    """
 
     items: tuple[Proposal, ...]
     etag: str | None
     not_modified: bool = False
+    following: str | None = None
 
 
 class ProposalFilters(TypedDict, total=False):
-    """``awaiting_me``: those alone that await the caller's decision; ``after``: the id of a page's last
-    proposal.
+    """``awaiting_me``: those alone that await the caller's decision; ``after``: the ``following`` of the page
+    before. ``search``: words that each has, in its title or the names of whom it pays, as the beginning of an
+    address or an id, or as an amount.
     """
 
     status: ProposalStatus | None
@@ -83,6 +88,7 @@ class ProposalFilters(TypedDict, total=False):
     after: str | None
     limit: int | None
     vault_id: str | None
+    search: str | None
     newest_first: bool
     etag: str | None
     wait_seconds: int | None
@@ -223,7 +229,9 @@ class ProposalCalls:
         if reply.status == HTTPStatus.NOT_MODIFIED:
             return ProposalList((), etag, not_modified=True)
         items = read(reply, _PROPOSALS)
-        return ProposalList(tuple(items), etag)
+        links = httpx.Response(reply.status, headers=reply.headers).links
+        following = httpx.URL(links["next"]["url"]).params.get("after") if "next" in links else None
+        return ProposalList(tuple(items), etag, following=following)
 
     @row("POST", "/api/v1/sign-psbt", SignPsbtResponse, repeatable=True)
     @staticmethod
@@ -331,6 +339,7 @@ def proposals_request(core: Core, workspace_id: int, **filters: Unpack[ProposalF
         "awaiting": "me" if filters.get("awaiting_me") else None,
         "after": filters.get("after"),
         "vault_id": filters.get("vault_id"),
+        "search": filters.get("search"),
         "order": "newest" if filters.get("newest_first") else None,
         "limit": filters.get("limit"),
     }

@@ -16,11 +16,14 @@ from custody.schemas.common import (
     Shape,
     Timestamp,
 )
-from custody.schemas.queries import QueryId, WorkspaceQuery
+from custody.schemas.queries import QueryId, SearchText, WorkspaceQuery
 
 MAX_PAGE = 500
+# As many as a payment has recipients.
+MAX_NAMED = 100
 # Longer than any address (BIP-173: 90 characters), so that the refusal can say what is wrong with it.
-AddressText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+MAX_ADDRESS = 200
+AddressText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ADDRESS)]
 
 
 class WhitelistAddress(Shape):
@@ -38,12 +41,12 @@ class WhitelistAddress(Shape):
 
 class AddressBookQuery(WorkspaceQuery):
     """``GET /api/v1/get-whitelist-addresses``: all of them, or a page; ``after`` is the last ``uid`` seen. ``search``: what
-    the name has in it, or how the address begins.
+    the name has in it, or how the address begins. ``names`` and ``addresses``: those that have one of them.
     """  # noqa: E501
 
-    search: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)] | None = (
-        None
-    )
+    search: SearchText | None = None
+    names: Annotated[list[AddressText], Field(max_length=MAX_NAMED)] | None = None
+    addresses: Annotated[list[AddressText], Field(max_length=MAX_NAMED)] | None = None
     after: QueryId | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] | None = None
 

@@ -4,7 +4,7 @@ them.
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from custody.schemas.common import (
     MAX_INT64,
@@ -15,6 +15,7 @@ from custody.schemas.common import (
 from custody.schemas.proposals import ProposalStatus
 
 QueryId = Annotated[int, Field(ge=1, le=MAX_INT64)]
+SearchText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 
 
 class WorkspaceQuery(Request):
@@ -33,7 +34,10 @@ MAX_PROPOSALS = 500
 
 class PsbtQuery(Request):
     """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last unless ``order`` says otherwise; ``after`` is the
-    last id seen. ``awaiting``: those that the caller has to decide. ``vault_id``: those of that vault.
+    last id seen. ``awaiting``: those that the caller has to decide. ``vault_id``: those of that vault. ``search``: those that
+    have each of its words in their title or in the address book's name of whom they pay, as the beginning of an address,
+    a txid or an id, or as an amount in BTC or satoshis. A search looks at some thousand proposals at a time: with ``Link``
+    it goes on from there, whether it found any.
     """  # noqa: E501
 
     psbt_id: TextId | None = None
@@ -43,6 +47,7 @@ class PsbtQuery(Request):
     vault_id: TextId | None = None
     order: Literal["oldest", "newest"] = "oldest"
     after: TextId | None = None
+    search: SearchText | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_PROPOSALS)] = 100
 
     @model_validator(mode="after")

@@ -1,11 +1,13 @@
 """The address book: in pages, searched, and one entry at a time; a file of it goes out."""
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Literal
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from custody.pages.headers import HEADERS
-from custody.schemas.address_book import WhitelistAddress
+from custody.schemas.address_book import MAX_ADDRESS, MAX_NAMED, MAX_PAGE, WhitelistAddress
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound
@@ -42,6 +44,18 @@ def entries(visit: Visit, **query: Any) -> list[WhitelistAddress]:
     given = {name: value for name, value in query.items() if value is not None}
     found: list[WhitelistAddress] = visit.get("get-whitelist-addresses", workspace_id=visit.here.id, **given)
     return found
+
+
+def entries_of(
+    visit: Visit, which: Literal["names", "addresses"], values: Sequence[str]
+) -> list[WhitelistAddress]:
+    """Those that have one of them. What is too long is in no book."""
+    asked = list(dict.fromkeys(value for value in values if 0 < len(value) <= MAX_ADDRESS))
+    return [
+        entry
+        for start in range(0, len(asked), MAX_NAMED)
+        for entry in entries(visit, **{which: asked[start : start + MAX_NAMED]})
+    ]
 
 
 def entry_page(visit: Visit) -> Response:
@@ -109,13 +123,27 @@ def remove(visit: Visit) -> Response:
 
 
 def export(visit: Visit) -> Response:
-    """All of it, as a spreadsheet may open it, and as the import reads it."""
-    lines = csv_lines(COLUMNS, ((neutralise(each.name), each.address) for each in entries(visit)))
+    """All of it, as a spreadsheet may open it, and as the import reads it. The first page is read before the
+    answer begins, so that a refusal is a page.
+    """
+    pages = _pages(visit)
+    rows = ((neutralise(each.name), each.address) for page in chain([next(pages)], pages) for each in page)
     headers = {
         **HEADERS,
         "Content-Disposition": f'attachment; filename="address-book-{visit.here.id}.csv"',
     }
-    return Response("".join(lines), headers=headers, media_type="text/csv; charset=utf-8")
+    return StreamingResponse(csv_lines(COLUMNS, rows), headers=headers, media_type="text/csv; charset=utf-8")
+
+
+def _pages(visit: Visit) -> Iterator[list[WhitelistAddress]]:
+    """As they are sent: no more than one is in memory."""
+    after = None
+    while True:
+        page = entries(visit, limit=MAX_PAGE, after=after)
+        yield page
+        if len(page) < MAX_PAGE:
+            return
+        after = page[-1].uid
 
 
 _HERE = "/w/{workspace_id:int}/addresses"

@@ -1,6 +1,6 @@
 """The workspace's proposals, and one of them: where its money goes, who approved, what it waits for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -10,13 +10,14 @@ from starlette.responses import Response
 from custody.pages.rendering import Live
 from custody.schemas.proposals import Proposal, ProposalStatus, TxType
 from custody.schemas.vaults import Vault
+from custody.server.console.addresses import entries_of
 from custody.server.console.money import money_of
 from custody.server.console.table import Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound
 
 PAGE: Final = 50
-FILTERS: Final = ("status", "awaiting", "vault", "after")
+FILTERS: Final = ("search", "status", "awaiting", "vault", "after")
 # Who may read the address book, and who may propose.
 BOOK_READERS = ("PAYMENT_INIT", "MANAGE_WORKSPACE")
 PROPOSERS = ("MANAGE_WORKSPACE",)
@@ -54,7 +55,7 @@ def stages_of(proposal: Proposal) -> tuple[Stage, ...]:
 
 
 def listing(visit: Visit) -> Response:
-    wanted = {name: visit.query(name) for name in FILTERS if visit.query(name)}
+    wanted = {name: text for name in FILTERS if (text := visit.query(name).strip())}
     return visit.page(
         "proposals/list.html",
         here="proposals",
@@ -66,7 +67,7 @@ def listing(visit: Visit) -> Response:
 
 
 def listing_part(visit: Visit) -> Response:
-    wanted = {name: visit.query(name) for name in FILTERS if visit.query(name)}
+    wanted = {name: text for name in FILTERS if (text := visit.query(name).strip())}
     return visit.part(_listed(visit, wanted), **_page_of(visit, wanted))
 
 
@@ -77,20 +78,18 @@ def _listed(visit: Visit, wanted: Mapping[str, str]) -> Live:
 
 def _page_of(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
     asked: dict[str, Any] = {
+        "search": wanted.get("search"),
         "status": wanted.get("status"),
         "awaiting": "me" if "awaiting" in wanted else None,
         "vault_id": wanted.get("vault"),
         "after": wanted.get("after"),
     }
     given = {name: value for name, value in asked.items() if value is not None}
-    found: list[Proposal] = visit.get(
-        "psbt", workspace_id=visit.here.id, order="newest", limit=PAGE + 1, **given
-    )
-    shown, rest = found[:PAGE], found[PAGE:]
-    following = urlencode({**wanted, "after": shown[-1].psbt_id}) if rest else ""
+    found, after = visit.get_page("psbt", workspace_id=visit.here.id, order="newest", limit=PAGE, **given)
     kept = {name: value for name, value in wanted.items() if name != "after"}
     newest = urlencode(kept) if "after" in wanted else None
-    return {"proposals": shown, "following": following, "newest": newest}
+    following = urlencode({**kept, "after": after}) if after else ""
+    return {"proposals": found, "following": following, "newest": newest, "searched": "search" in wanted}
 
 
 # --- one ----------------------------------------------------------------------------------------------------
@@ -127,14 +126,11 @@ def vault_of(visit: Visit, vault_id: str) -> Vault:
     return found[0]
 
 
-def labels_of(visit: Visit) -> dict[str, str]:
-    """The address book's names by address, for those who may read it."""
-    if not visit.here.may(*BOOK_READERS):
+def labels_of(visit: Visit, addresses: Sequence[str]) -> dict[str, str]:
+    """The address book's names of these, by address, for those who may read it."""
+    if not addresses or not visit.here.may(*BOOK_READERS):
         return {}
-    return {
-        entry.address: entry.name
-        for entry in visit.get("get-whitelist-addresses", workspace_id=visit.here.id)
-    }
+    return {entry.address: entry.name for entry in entries_of(visit, "addresses", addresses)}
 
 
 def _standing_part(visit: Visit, proposal: Proposal) -> Live:
@@ -144,7 +140,11 @@ def _standing_part(visit: Visit, proposal: Proposal) -> Live:
 
 def _money(visit: Visit, proposal: Proposal) -> dict[str, Any]:
     vault = vault_of(visit, proposal.vault_id)
-    return {"money": money_of(proposal.psbt_base64, vault, labels_of(visit), proposal.tx_type)}
+    return {
+        "money": money_of(
+            proposal.psbt_base64, vault, labels_of(visit, proposal.recipients), proposal.tx_type
+        )
+    }
 
 
 def _standing(visit: Visit, proposal: Proposal) -> dict[str, Any]:

@@ -10,23 +10,24 @@ from typing import Any, Final, get_args
 from starlette.responses import Response
 
 from custody.recipients import typed_address
-from custody.schemas.address_book import WhitelistAddress
 from custody.schemas.common import Priority
 from custody.schemas.errors import ErrorCode
 from custody.schemas.history import CoinState
 from custody.schemas.limits import MyLimits
 from custody.schemas.proposals import MAX_COINS, MAX_RECIPIENTS, PsbtPreview
 from custody.schemas.vaults import Vault
+from custody.server.console.addresses import entries, entries_of
 from custody.server.console.money import Money, money_of
 from custody.server.console.proposals import PROPOSERS, labels_of, vault_of
 from custody.server.console.roles import sats_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.visit import Visit
+from custody.server.domain.address_book import name_key
 from custody.server.domain.errors import CustodyError, Fault, Invalid, PermissionDenied, StateConflict
 from custody.server.domain.intent import parse_recipient
 from multisig import MultisigError, parse_btc
 
-# Of the address book, offered while a person types. All of its names are understood.
+# Of the address book, the first ones, offered while a person types. All of its names are understood.
 OFFERED: Final = 200
 MORE_ROWS: Final = 3
 # Of the vaults to pay from. Every vault's own page leads here, too.
@@ -79,7 +80,7 @@ def form_page(visit: Visit) -> Response:
         vault=chosen,
         rows=_rows(visit),
         most_recipients=MAX_RECIPIENTS,
-        book=_book(visit)[:OFFERED],
+        book=sorted(entries(visit, limit=OFFERED), key=lambda entry: entry.name.casefold()),
         **({} if chosen is None else _means(visit, chosen)),
     )
 
@@ -122,19 +123,15 @@ def _limits(mine: MyLimits, vault: Vault) -> Sequence[tuple[str, int]]:
     return of_role, ("The vault's limit for one payment", sats_of(own.limit))
 
 
-def _book(visit: Visit) -> list[WhitelistAddress]:
-    entries = visit.get("get-whitelist-addresses", workspace_id=visit.here.id)
-    return sorted(entries, key=lambda entry: entry.name.casefold())
-
-
 # --- what was typed, as the API takes it --------------------------------------------------------------------
 
 
 def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
     """The body of `create-psbt`. Raises Invalid beside the field."""
     form, rows = visit.form, typed_rows(visit)
-    names = {entry.name.casefold(): entry.address for entry in _book(visit)}
-    recipients = [_recipient(row.recipient, names) for row in rows]
+    names = [row.recipient for row in rows if row.recipient and typed_address(row.recipient) is None]
+    known = {name_key(each.name): each.address for each in entries_of(visit, "names", names)}
+    recipients = [_recipient(row.recipient, known) for row in rows]
     body: dict[str, Any] = {
         "workspace_id": visit.here.id,
         "wallet_id": vault.id,
@@ -156,7 +153,7 @@ def asked(visit: Visit, vault: Vault) -> dict[str, Any]:
 
 def _recipient(text: str, names: Mapping[str, str]) -> str:
     """An address or a link stays one, whatever bears it as a name."""
-    return typed_address(text) or names.get(text.casefold(), text)
+    return typed_address(text) or names.get(name_key(text), text)
 
 
 def _sats(visit: Visit, number: int, row: Pays) -> int:
@@ -224,7 +221,7 @@ def review(visit: Visit) -> Review:
         "Review the payment",
         (("Description", with_fields["description"] or "none"),),
         "Propose it",
-        money=money_of(shown.psbt_base64, vault, labels_of(visit)),
+        money=money_of(shown.psbt_base64, vault, labels_of(visit, shown.recipients)),
         taken_from=vault.name,
         amounts=(
             ("Network fee", shown.fee_sats),

@@ -92,7 +92,7 @@ def review(visit: Visit) -> Review:
         change.title,
         (("Rate", f"{proposal.fee_rate} sat/vB before, {shown.fee_rate} sat/vB now"),),
         change.action,
-        money=money_of(shown.psbt_base64, vault, labels_of(visit)),
+        money=money_of(shown.psbt_base64, vault, labels_of(visit, shown.recipients)),
         taken_from=vault.name,
         amounts=(
             ("Fee before", proposal.fee_sats),

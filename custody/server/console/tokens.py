@@ -18,6 +18,7 @@ from custody.schemas.asset_tokens import (
     WorkspaceWhitelist,
 )
 from custody.schemas.vaults import Vault
+from custody.server.console.addresses import entries_of
 from custody.server.console.table import Review, Row, require_as_shown, shown_mark
 from custody.server.console.token_picture import draw_states
 from custody.server.console.typed import raw_units, whole
@@ -199,12 +200,14 @@ def _listed(visit: Visit) -> list[WhitelistAddress]:
     lines = [line.strip() for line in visit.form.one("listed").splitlines() if line.strip()]
     if not lines:
         return []
-    book: list[WhitelistAddress] = visit.get("get-whitelist-addresses", workspace_id=visit.here.id)
-    by_name = {entry.name: entry for entry in book}
-    by_address = {entry.address: entry for entry in book}
+    typed = {line: typed_address(line) for line in lines}
+    names = [line for line, address in typed.items() if address is None]
+    by_name = {entry.name: entry for entry in entries_of(visit, "names", names)}
+    addresses = [address for address in typed.values() if address is not None]
+    by_address = {entry.address: entry for entry in entries_of(visit, "addresses", addresses)}
     found: dict[int, WhitelistAddress] = {}
     for line in lines:
-        address = typed_address(line)
+        address = typed[line]
         entry = by_name.get(line) if address is None else by_address.get(address)
         if entry is None:
             raise Invalid.at("/listed", f"The address book has no {line[:100]}: enter it there first.")

@@ -7,7 +7,7 @@ from functools import cached_property
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import anyio.from_thread
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -152,6 +152,13 @@ class Visit:
         """A reading endpoint's answer, by the last part of its path. Raises what it refuses with."""
         return self._call("GET", path, query)
 
+    def get_page(self, path: str, /, **query: Any) -> tuple[Any, str]:
+        """A list's answer, and after which of its ids it goes on (RFC 8288); empty at its end."""
+        response = self._response("GET", path, query)
+        answer = _ANSWERS["GET", _whole(path)].validate_json(bytes(response.body))
+        found = re.match("<([^>]*)>", response.headers.get("Link", ""))
+        return answer, "" if found is None else parse_qs(urlsplit(found[1]).query)["after"][0]
+
     def post(
         self, path: str, /, *, ids: Mapping[str, int] = MappingProxyType({}), nth: int = 0, **body: Any
     ) -> Any:
@@ -176,6 +183,17 @@ class Visit:
         ids: Mapping[str, int] = MappingProxyType({}),
         nth: int = 0,
     ) -> Any:
+        response = self._response(method, path, given, ids, nth)
+        return _ANSWERS[method, _whole(path)].validate_json(bytes(response.body))
+
+    def _response(
+        self,
+        method: str,
+        path: str,
+        given: Mapping[str, Any],
+        ids: Mapping[str, int] = MappingProxyType({}),
+        nth: int = 0,
+    ) -> Response:
         runner = _RUNNERS[method, _whole(path)]
         endpoint = runner.endpoint
         self.services.rates.take(self.caller.counted_as, is_write=endpoint.is_write)
@@ -190,10 +208,9 @@ class Visit:
         )
         if runner.awaits:
             # The console's handlers run in threads, beside the event loop.
-            response = anyio.from_thread.run(runner.run_awaited, call)
-        else:
-            response = runner.run(call, self._key(nth) if endpoint.creates else None)
-        return _ANSWERS[method, _whole(path)].validate_json(bytes(response.body))
+            response: Response = anyio.from_thread.run(runner.run_awaited, call)
+            return response
+        return runner.run(call, self._key(nth) if endpoint.creates else None)
 
     def _key(self, nth: int) -> str | None:
         """The form's own: sent twice, it acts once. Raises Invalid for what no page of ours wrote."""

@@ -295,7 +295,13 @@ def _read(call: Call[PsbtQuery]) -> tuple[_Shown, _Seen]:
             access = call.enter(db, query.workspace_id)
             awaiting = call.caller.user_id if query.awaiting else None
             wanted = Filter(
-                query.status, awaiting, query.after, query.limit, query.vault_id, query.order == "newest"
+                query.status,
+                awaiting,
+                query.after,
+                query.limit,
+                query.vault_id,
+                query.order == "newest",
+                query.search,
             )
             call.note_receipt(db, query.workspace_id)
             return _shown_page(query, proposals.page(db, call.caller, access, wanted)), _seen(
@@ -328,8 +334,8 @@ def _shown_page(query: PsbtQuery, page: Page) -> _Shown:
     headers = {"X-Total-Count": str(page.total)}
     if not page.is_exact:
         headers["X-Total-Count-Is"] = "at-least"
-    if page.has_more:
-        values = query.model_dump(mode="json", exclude_none=True) | {"after": page.items[-1].psbt_id}
+    if page.following is not None:
+        values = query.model_dump(mode="json", exclude_none=True) | {"after": page.following}
         headers["Link"] = f'</api/v1/psbt?{urlencode(values)}>; rel="next"'
     return _Shown(_LIST.dump_json(page.items, by_alias=True), headers)
 

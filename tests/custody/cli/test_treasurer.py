@@ -95,7 +95,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
     assert keyring.secret is None
     (made,) = [one for one in admin.proposals(1).items if one.description == "Invoice of May"]
     assert (made.recipients, made.amounts_sats) == ([SHOP], [50_000])
-    assert len(COMMANDS) == 32
+    assert len(COMMANDS) == 33
 
 
 def test_nothing_is_sent_before_a_yes_and_what_is_asked_shows_the_address(desk, admin, service):

@@ -8,19 +8,12 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import history as wire
-from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.daily_rates import DailyRates
 from custody.server.service.proposals.records import names_of
+from custody.server.service.proposals.searching import may_read_book
 from custody.server.store.models import AddressBookEntry, ChainBlock, ChainCoin, Movement, Proposal, Vault
 from multisig import Network, encode_address
-
-# Who may read the address book (web/workspace.py).
-_BOOK_READERS = frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE})
-
-
-def may_read_book(access: WorkspaceAccess) -> bool:
-    return access.holds_any(_BOOK_READERS)
 
 
 def tip_height(db: Session, chain: str) -> int:

@@ -44,6 +44,12 @@ class AddressBook:
                 for text in {wanted.search, wanted.search.lower()}
             ]
             query = query.where(or_(in_name, *begins))
+        named = [
+            *([] if wanted.names is None else [AddressBookEntry.name_key.in_(map(name_key, wanted.names))]),
+            *([] if wanted.addresses is None else [AddressBookEntry.address.in_(wanted.addresses)]),
+        ]
+        if named:
+            query = query.where(or_(*named))
         return [_record(entry, access.network) for entry in db.scalars(query)]
 
     def add(

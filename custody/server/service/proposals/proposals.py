@@ -29,6 +29,7 @@ from custody.server.service.proposals.maximum import MaximumSend
 from custody.server.service.proposals.naming_coins import named_coins
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.records import Reader, proposal_records
+from custody.server.service.proposals.searching import search
 from custody.server.service.proposals.signing import APPROVER
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
 from custody.server.service.requests.changes import Changes
@@ -43,19 +44,19 @@ MAX_COUNTED = 1_000
 @dataclass(frozen=True)
 class Page:
     """A slice of a workspace's proposals. `total` counts what the filter matches without the
-    slice; where it is not `is_exact` there are more.
+    slice; where it is not `is_exact` there are more. `following`: after which id the list goes on.
     """
 
     items: list[wire.Proposal]
     total: int
     is_exact: bool
-    has_more: bool
+    following: str | None
 
 
 @dataclass(frozen=True)
 class Filter:
     """Which proposals to list. `awaiting`: a user whose decision they wait for; `after`: the last id seen;
-    `newest_first`: their order.
+    `newest_first`: their order; `search`: words that each has.
     """
 
     status: ProposalStatus | None
@@ -64,6 +65,7 @@ class Filter:
     limit: int
     vault_id: str | None = None
     newest_first: bool = False
+    search: str | None = None
 
 
 @dataclass(frozen=True)
@@ -257,20 +259,36 @@ class Proposals:
         return proposal_records(db, [proposal], _reader(caller, access))[0]
 
     def page(self, db: Session, caller: Caller, access: WorkspaceAccess, wanted: Filter) -> Page:
-        """Raises Invalid where `after` is no proposal of the workspace."""
-        query = _matching(access, wanted)
-        counted = query.with_only_columns(Proposal.id).limit(MAX_COUNTED + 1).subquery()
-        total = db.scalar(select(func.count()).select_from(counted)) or 0
+        """Raises Invalid where `after` is no proposal of the workspace, or the search has too many words."""
+        matching = query = _matching(access, wanted)
         place = tuple_(Proposal.created_at, Proposal.id)
         if wanted.after is not None:
             seen = _position(db, access, wanted.after)
             query = query.where(place < seen if wanted.newest_first else place > seen)
         order = (Proposal.created_at, Proposal.id)
         query = query.order_by(*(each.desc() if wanted.newest_first else each for each in order))
-        query = query.limit(wanted.limit + 1)
-        found: Sequence[Proposal] = db.scalars(query).all()
+        if wanted.search is not None:
+            return _searched(db, caller, access, wanted, query)
+        counted = matching.with_only_columns(Proposal.id).limit(MAX_COUNTED + 1).subquery()
+        total = db.scalar(select(func.count()).select_from(counted)) or 0
+        found: Sequence[Proposal] = db.scalars(query.limit(wanted.limit + 1)).all()
         items = proposal_records(db, found[: wanted.limit], _reader(caller, access))
-        return Page(items, min(total, MAX_COUNTED), total <= MAX_COUNTED, has_more=len(found) > wanted.limit)
+        following = items[-1].psbt_id if len(found) > wanted.limit else None
+        return Page(items, min(total, MAX_COUNTED), total <= MAX_COUNTED, following)
+
+
+def _searched(
+    db: Session, caller: Caller, access: WorkspaceAccess, wanted: Filter, query: Select[Proposal]
+) -> Page:
+    assert wanted.search is not None, "a list without a search is counted"
+    ids, following = search(
+        db, access, query, wanted.search, wanted.limit + 1, newest_first=wanted.newest_first
+    )
+    if len(ids) > wanted.limit:
+        following = ids[wanted.limit - 1]
+    found = db.scalars(query.where(Proposal.id.in_(ids[: wanted.limit]))).all()
+    items = proposal_records(db, found, _reader(caller, access))
+    return Page(items, len(items), wanted.after is None and following is None, following)
 
 
 def _reader(caller: Caller, access: WorkspaceAccess) -> Reader:

@@ -304,6 +304,9 @@ def test_the_list_filters_and_pages(desk, browse, here, monkeypatch):
     assert [f"Number {n}" in person.words for n in range(3)] == [False, True, True]
     person.open(f"{here}?after={ids[1]}")
     assert "Number 0" in person.words
+    found = person.open(f"{here}?search=number+2")
+    assert [f"Number {n}" in found.words for n in range(3)] == [False, False, True]
+    assert "No proposal has all these words." in person.open(f"{here}?search=nothing").words
     desk.approve("alice", ids[2])
     assert "Number 2" not in person.open(f"{here}?awaiting=me").words
     assert "No proposal is here." in person.open(f"{here}?status=CONFIRMED").words

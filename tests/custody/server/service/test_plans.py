@@ -12,8 +12,11 @@ import pytest
 from sqlalchemy import event, insert, select, text
 
 from custody.schemas.history import VaultCoinsQuery, VaultHistoryQuery
+from custody.schemas.logs import LogsQuery
 from custody.schemas.proposals import ProposalStatus
+from custody.schemas.users import PermissionName
 from custody.schemas.vaults import VaultsQuery
+from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
@@ -39,6 +42,8 @@ from custody.server.service.tokens.records import holding_vault
 from custody.server.service.tokens.waiting import simulation_of
 from custody.server.store.models import (
     UNUSUAL,
+    AddressBookEntry,
+    AuditEvent,
     Contract,
     ContractCall,
     Proposal,
@@ -69,6 +74,8 @@ GROWING = (
     "token_transactions",
     "movements",
     "token_effects",
+    "audit_events",
+    "address_book",
 )
 # All of these are few.
 PARTIAL = {"ix_proposals_kept"}
@@ -122,6 +129,17 @@ def a_past(desk: Desk) -> None:
             insert(StoredMovement),
             [values | {"txid": f"{n:064x}", "height": n if n % 9 else None, "place": 0} for n in range(800)],
         )
+        row = db.scalars(select(AuditEvent).where(AuditEvent.chain_id == "workspace:1")).first()
+        values = {column.name: getattr(row, column.name) for column in AuditEvent.__table__.columns}
+        kinds = [each.value for each in Category]
+        at = [(1_000 + n, kinds[n % len(kinds)]) for n in range(800)]
+        more = [{"event_uid": f"{n:032x}", "position": n, "category": kind} for n, kind in at]
+        db.execute(insert(AuditEvent), [values | each for each in more])
+        entries = [
+            {"name": f"Shop {n}", "name_key": f"shop {n}", "address": f"address {n}"} for n in range(800)
+        ]
+        owner = {"workspace_id": vault.workspace_id, "created_by": 1, "created_at": START}
+        db.execute(insert(AddressBookEntry), [owner | each for each in entries])
         signed = db.scalars(select(Signature)).first()
         values = {column.name: getattr(signed, column.name) for column in Signature.__table__.columns}
         db.execute(
@@ -223,6 +241,25 @@ def listing(status=None, *, awaiting=False):
     return read
 
 
+def searching(db, desk):
+    permissions = frozenset({PermissionName.MANAGE_WORKSPACE})
+    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, permissions)
+    caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
+    wanted = Filter(None, None, None, 50, newest_first=True, search="acme 0.5")
+    page = desk.world.platform.services.proposals.page(db, caller, access, wanted)
+    assert (page.items, page.following) == ([], None)
+
+
+def auditing(db, desk):
+    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
+    caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
+    place = {"org_uid": 1, "workspace_uid": desk.workspace_id, "order": "newest", "page_size": 2}
+    logs = desk.world.platform.services.logs
+    for category in ({}, {"category": "VAULTS"}):
+        page = logs.page(db, caller, access, LogsQuery(**place, **category))
+        logs.page(db, caller, access, LogsQuery(**place, **category, cursor=page.next_cursor))
+
+
 def looking_back(db, desk):
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
     history = desk.world.platform.services.history
@@ -318,7 +355,13 @@ def watching(db, desk):
             ["ix_movements_in_order", "ix_movements_of_kind", "ix_movements_pending"],
             id="a history",
         ),
-        pytest.param(records, [], id="vaults"),
+        pytest.param(
+            records,
+            ["ix_movements_in_order", "ix_chain_coins_moving", "ix_coin_locks_held"],
+            id="vaults",
+        ),
+        pytest.param(searching, ["ix_proposals_by_age"], id="a search"),
+        pytest.param(auditing, ["ix_audit_events_by_category"], id="the audit log"),
         pytest.param(
             watching,
             [

@@ -11,6 +11,7 @@ import pytest
 
 from custody.server.chain.embedded import mining
 from custody.server.domain.errors import LockedFunds
+from custody.server.service.proposals import searching
 from custody.server.service.proposals.coins import lock_coins
 from multisig import Network, OutPoint, Psbt, Sats, TxOut, decode_address, inspect, parse_op_return
 from tests.support.custody import CAFE, SHOP, ok, refused
@@ -217,6 +218,31 @@ class TestReading:
         assert ids(rest) == order[2:]
         assert "Link" not in rest.headers
         assert (ids(list_them(status="PENDING")), ids(list_them(status="CONFIRMED"))) == (order, [])
+
+    def test_a_search_finds_by_title_name_address_id_and_amount(self, funded, monkeypatch):
+        entry = {"workspace_id": 1, "name": "Acme Ltd.", "address": SHOP}
+        ok(funded.admin.post("/api/v1/add-whitelist-address", entry))
+        rent = made(funded.propose(50_000, description="Rent of März 100%"))
+        funded.world.clock.advance(seconds=1)
+        wages = made(funded.propose(7_000, recipients=[CAFE], description="Wages"))
+        txid = funded.proposal(wages)["txid_expected"]
+        by_word = {
+            "rent": [rent], "RENT 100%": [rent], "rent acme": [rent], "wages acme": [], "ltd": [rent],
+            SHOP[:20].upper(): [rent], CAFE: [wages], txid[:9]: [wages], rent[:12].upper(): [rent],
+            "0.0005": [rent], "50000 rent": [rent], "5000": [], "7000": [wages], "%": [rent],
+            '"': [], "_": [],
+        }  # fmt: skip
+        find = partial(funded.admin.get, "/api/v1/psbt", workspace_id=1)
+        assert {words: ids(find(search=words)) for words in by_word} == by_word
+        assert ids(find(search="e", order="newest")) == [wages, rent]
+        assert ids(funded.signers["alice"].get("/api/v1/psbt", workspace_id=1, search="acme")) == []
+        refused(find(search="a b c d e f g h i"), 422, "VALIDATION")
+        # Each page looks at one: an answer without any goes on after it.
+        monkeypatch.setattr(searching, "WINDOW", 1)
+        first = find(search="wages")
+        assert (ids(first), first.headers["X-Total-Count-Is"]) == ([], "at-least")
+        assert f"after={rent}" in first.headers["Link"]
+        assert ids(find(search="wages", after=rent)) == [wages]
 
     def test_what_awaits_me_is_what_i_have_not_decided(self, funded):
         ids = {ok(funded.propose(1_000 + number))["psbt_id"] for number in range(2)}

@@ -1,0 +1,103 @@
+"""Proposals by the words that people look for them with: what one is for, whom it pays, how much, its ids.
+
+A search looks at so many proposals at a time, the next in the list's order; it goes on from there.
+"""
+
+import contextlib
+from typing import Final
+
+from sqlalchemy import ColumnElement, FromClause, Select, String, cast, exists, func, or_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.users import PermissionName
+from custody.server.domain.address_book import name_key
+from custody.server.domain.credentials import WorkspaceAccess
+from custody.server.domain.errors import Invalid
+from custody.server.store.models import AddressBookEntry, Proposal
+from multisig import parse_btc
+from multisig.errors import InvalidAmount
+
+WINDOW: Final = 5_000
+MAX_WORDS: Final = 8
+# Shorter ones begin too many ids.
+LEAST_OF_ID: Final = 4
+# Who may read the address book (web/workspace.py).
+_BOOK_READERS = frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE})
+
+
+def may_read_book(access: WorkspaceAccess) -> bool:
+    return access.holds_any(_BOOK_READERS)
+
+
+def search(
+    db: Session,
+    access: WorkspaceAccess,
+    query: Select[Proposal],
+    text: str,
+    count: int,
+    *,
+    newest_first: bool,
+) -> tuple[list[str], str | None]:
+    """Of a query in the list's order: the ids of the first ``count`` that have every word, and the last that
+    was looked at where the window ended before the list did. Raises Invalid.
+    """
+    words = text.split()
+    if len(words) > MAX_WORDS:
+        raise Invalid.at("/search", f"A search has at most {MAX_WORDS} words.")
+    window = query.with_only_columns(*_COLUMNS).limit(WINDOW).subquery()
+    ours = None
+    if may_read_book(access):
+        ours = AddressBookEntry.workspace_id == access.workspace_id
+    is_sqlite = db.get_bind().dialect.name == "sqlite"
+    matching = select(window.c.id).where(*(_has(window, word, ours, is_sqlite=is_sqlite) for word in words))
+    order = (window.c.created_at, window.c.id)
+    matching = matching.order_by(*(each.desc() for each in order) if newest_first else order)
+    found = list(db.scalars(matching.limit(count)))
+    if len(found) == count:
+        return found, None
+    return found, db.scalar(query.with_only_columns(Proposal.id).offset(WINDOW - 1).limit(1))
+
+
+_COLUMNS = (
+    Proposal.id,
+    Proposal.created_at,
+    Proposal.description,
+    Proposal.recipients,
+    Proposal.amounts_sats,
+    Proposal.txid_expected,
+)
+
+
+def _has(
+    window: FromClause, word: str, ours: ColumnElement[bool] | None, *, is_sqlite: bool
+) -> ColumnElement[bool]:
+    """Whether the title has the word, or a name in the address book of whom it pays; or an address, the
+    transaction or the proposal begins with it, or it is an amount that is paid.
+    """
+    each = func.json_each if is_sqlite else func.json_array_elements_text
+    recipients = cast(window.c.recipients, String)
+    found = [
+        func.lower(window.c.description).contains(word.lower(), autoescape=True),
+        # Bech32 may be written in capitals (BIP-173), and is stored in small letters.
+        *(recipients.contains(f'"{text}', autoescape=True) for text in {word, word.lower()}),
+    ]
+    if ours is not None:
+        is_named = AddressBookEntry.name_key.contains(name_key(word), autoescape=True)
+        recipient = each(window.c.recipients).table_valued("value").c.value
+        pays = select(recipient).where(recipient == AddressBookEntry.address)
+        found.append(exists(pays.where(ours, is_named)))
+    if amounts := _amounts(word):
+        amount = cast(each(window.c.amounts_sats).table_valued("value").c.value, String)
+        found.append(exists(select(amount).where(amount.in_(amounts))))
+    if len(word) >= LEAST_OF_ID:
+        ids = (window.c.id, window.c.txid_expected)
+        found += [each.startswith(word.lower(), autoescape=True) for each in ids]
+    return or_(*found)
+
+
+def _amounts(word: str) -> list[str]:
+    """In satoshis, of a word that may be so many bitcoin or so many satoshis."""
+    found = {word} if word.isascii() and word.isdecimal() else set()
+    with contextlib.suppress(InvalidAmount):
+        found.add(str(int(parse_btc(word))))
+    return sorted(found)
