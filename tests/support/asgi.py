@@ -19,7 +19,8 @@ class _Transport(httpx.BaseTransport):
         body = request.read()
         sent = httpx.Request(request.method, request.url, headers=request.headers, content=body)
         response = await self._inner.handle_async_request(sent)
-        content = await response.aread()
+        # As it was sent: the client unpacks it.
+        content = b"".join([part async for part in response.aiter_raw()])
         return httpx.Response(response.status_code, headers=response.headers, content=content)
 
 

@@ -211,6 +211,22 @@ def violations(page: Page, *, rules: list[str] | None = None) -> list[str]:
     ]
 
 
+# How far what stood on a page has moved under a reader who did nothing: the Layout Instability API's sum.
+FOLLOW_SHIFTS = """
+window.shifted = 0;
+new PerformanceObserver((seen) => {
+  for (const each of seen.getEntries()) if (!each.hadRecentInput) window.shifted += each.value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
+MOST_SHIFTED = 0.01
+
+
+def shifts(page: Page) -> list[str]:
+    """What `FOLLOW_SHIFTS`, run before the page's own scripts, has seen since the page was opened."""
+    moved = page.evaluate("window.shifted")
+    return [f"its layout has shifted by {moved:.3f}"] if moved > MOST_SHIFTED else []
+
+
 def judge(page: Page, name: str) -> list[str]:
     """What is wrong with the page at both widths, light and dark; colours are all that the dark changes."""
     found = []

@@ -4,7 +4,12 @@ import hashlib
 import re
 from pathlib import Path
 
+from starlette.applications import Starlette
+from starlette.routing import Route
+
 from custody.pages import assets
+from custody.server import console
+from tests.support.asgi import asgi_client
 
 ADR = Path(__file__).parents[3] / "docs" / "adr" / "0020-the-page.md"
 
@@ -13,3 +18,24 @@ def test_htmx_is_the_file_that_the_decision_names():
     (said,) = re.findall(r"`([0-9a-f]{64})`", ADR.read_text())
     content = (Path(assets.__file__).parent / "static" / "htmx.min.js").read_bytes()
     assert hashlib.sha256(content).hexdigest() == said
+
+
+def test_a_file_comes_packed_to_who_takes_it_and_once():
+    folder = Path(console.__file__).parent / "static"
+    files = assets.Assets(folder, ("console.js",))
+    app = Starlette(
+        routes=[Route("/{name}", lambda asked: files.answer(asked, asked.path_params["name"], {}))]
+    )
+    sent = 0
+    with asgi_client(app) as http:
+        for name in files.types:
+            packed = http.get(name)
+            plain = http.get(name, headers={"Accept-Encoding": "br, gzip;q=0"})
+            assert plain.content == packed.content
+            assert plain.headers["etag"] != packed.headers["etag"]
+            assert int(plain.headers["content-length"]) == len(plain.content)
+            again = http.get(name, headers={"If-None-Match": packed.headers["etag"]})
+            assert (again.status_code, again.content) == (304, b"")
+            sent += int(packed.headers["content-length"])
+    # With a page of fifty proposals, under 100 kB at first.
+    assert sent < 30_000

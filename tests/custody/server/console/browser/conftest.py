@@ -9,7 +9,16 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import PATIENCE_MS, WIDE, Complaints, browser, chromium, judge
+from tests.support.browser import (
+    FOLLOW_SHIFTS,
+    PATIENCE_MS,
+    WIDE,
+    Complaints,
+    browser,
+    chromium,
+    judge,
+    shifts,
+)
 from tests.support.console import Visitor, served_app
 from tests.support.custody import Desk
 
@@ -41,6 +50,7 @@ class Window:
         context = self.browser.new_context(**{**usual, **options})
         self._open.callback(context.close)
         context.set_default_timeout(PATIENCE_MS)
+        context.add_init_script(FOLLOW_SHIFTS)
         if person is not None:
             context.add_cookies(self._seat(person))
         watched = Complaints(self.origin)
@@ -51,7 +61,10 @@ class Window:
         return page
 
     def judge(self, page: Page, name: str) -> None:
-        """Notes what axe finds and what is too wide, at both widths, light and dark, and draws the page."""
+        """Notes what has shifted since the page was opened, what axe finds and what is too wide, at both
+        widths, light and dark, and draws it.
+        """
+        self.faults += [f"console-{name}: {words}" for words in shifts(page)]
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         self.faults += judge(page, f"console-{name}")
         page.set_viewport_size(WIDE)
