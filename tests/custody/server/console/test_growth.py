@@ -1,0 +1,52 @@
+"""A page asks the database as often, however many rows there are."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import event
+
+from tests.support.asgi import asgi_client
+from tests.support.console import Visitor
+from tests.support.crowd import Crowd, Size
+
+# More than a page of each, and more than two. Of vaults a form offers up to a hundred, each looked at.
+PAGES = (Size(60, 60, 12, 60, 60, 60, 30, 30), Size(140, 130, 12, 140, 140, 140, 60, 60))
+# Files: all of it is sent.
+FILES = (".csv", "/export")
+
+
+@contextmanager
+def counted(store) -> Iterator[list[str]]:
+    seen: list[str] = []
+    engines = (store._database.reading, store._database.writing)
+
+    def note(_connection, _cursor, statement, _parameters, _context, _many):
+        seen.append(statement)
+
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", note)
+
+
+def test_no_page_takes_more_of_the_database_where_there_are_more_rows(desk):
+    store, crowd, found = desk.world.platform.services.store, Crowd.of(desk), []
+    with asgi_client(desk.world.platform.asgi) as http:
+        Visitor(http).sign_in("admin@example.org")
+        for size in PAGES:
+            crowd.grow(size)
+            asked: dict[str, int] = {}
+            for label, path in crowd.pages("/w/{workspace_id}/proposals?search=acme").items():
+                http.get(path)
+                with counted(store) as seen:
+                    answer = http.get(path)
+                if answer.status_code == 200 and not label.endswith(FILES):
+                    asked[label] = len(seen)
+            found.append(asked)
+    few, many = found
+    assert {label: (few[label], more) for label, more in many.items() if more > few[label]} == {}
+    assert len(many) > 40
+    assert max(many.values()) < 120, many
