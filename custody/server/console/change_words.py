@@ -130,6 +130,9 @@ def _words(field: str, value: Any, names: Mapping[str, Namer]) -> str:
     if field in _RECORDS:
         named = names[field](value) if field in names else f"number {value}"
         return named or f"{_RECORDS[field]} that is not there any more"
+    if isinstance(value, dict):
+        # By exposed key, the member who takes its place.
+        return "; ".join(f"{key}: member {member}" for key, member in value.items()) or "nobody is named"
     if isinstance(value, list):
         return "; ".join(_words(field, each, names) for each in value) or "none"
     return _plain_words(field, value)

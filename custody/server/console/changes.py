@@ -9,11 +9,13 @@ from starlette.responses import Response
 from custody.schemas.changes import Change, SecondPersonRule
 from custody.server.console.addresses import entry_of
 from custody.server.console.change_words import Namer, facts_of, names_nothing, title_of
+from custody.server.console.evacuations import plan_facts
 from custody.server.console.members import colleagues, name_of
 from custody.server.console.table import Review, Row
 from custody.server.console.vaults import fingerprints, names_of, vault_by_id
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound, StateConflict
+from custody.server.service.people.second_person import START_EVACUATION
 
 # Of those that are decided.
 SHOWN = 20
@@ -151,6 +153,8 @@ def review_confirmation(visit: Visit) -> Review:
         *said,
         ("Asked for by", change.asked_by_name),
     )
+    if change.path == START_EVACUATION and change.workspace_id == visit.here.id:
+        facts = (*facts, *plan_facts(visit, change.body))
     return Review(
         "Confirm this change?", facts, "Confirm", "It counts at once, in the name of whoever asked."
     )

@@ -43,7 +43,7 @@ def sweep_again(call: Call[SweepAgainRequest]) -> Evacuation:
 
 ENDPOINTS = (
     Endpoint(
-        "POST", "/api/v1/preview-evacuation", preview_evacuation, EvacuationPlan, VAULT_MANAGERS, Unit.READ,
+        "POST", "/api/v1/preview-evacuation", preview_evacuation, EvacuationPlan, VAULT_VIEWERS, Unit.READ,
         EvacuationRequest, refuses=(ChainUnavailable,),
     ),
     Endpoint(

@@ -45,7 +45,7 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/vault-history": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-coins": WHO_PAYS_OR_LOOKS,
     "POST /api/v1/update-vault-controls": {MANAGE_WORKSPACE},
-    "POST /api/v1/preview-evacuation": {MANAGE_WORKSPACE},
+    "POST /api/v1/preview-evacuation": WHO_SEES_VAULTS,
     "POST /api/v1/start-evacuation": {MANAGE_WORKSPACE},
     "GET /api/v1/evacuations": WHO_SEES_VAULTS,
     "POST /api/v1/sweep-again": {MANAGE_WORKSPACE},
