@@ -18,6 +18,7 @@ from custody.private_files import folder_fault
 from custody.receipts import Doubt, NoReceipts, Receipts, Silence
 from firmware_bridge import Bridge, Deadlines, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.presence.holders import Turn, no_turns, turns_in
+from signerd.account.advisories import Advisories
 from signerd.account.config import Config, rules_of
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
@@ -235,6 +236,7 @@ def _wire(
         lambda: datetime.fromtimestamp(outside.now(), UTC),
         troubles,
         outside.sleep,
+        advisories=Advisories(journal, config.advisory_keys, troubles),
     )
     imported = ImportedPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep, config.labels)
 

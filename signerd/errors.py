@@ -8,6 +8,7 @@
     │                        AnswerRefused · NotCaughtUp
     ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
     │                        AddressDiffers
+    ├── AdvisoriesNotTaken
     ├── RegistrationError    NoRegisteredKey · RegistrationStale
     ├── DeviceError          NoSuchDevice · DeviceUnready · DeviceFailed · AddressNotShown
     │                        NoSuchQuestion · NothingUnlocked
@@ -110,6 +111,16 @@ class NotCaughtUp(DecisionError):
     default_hint = (
         "signerd reads the platform's list as soon as it is signed in and reaches it; then approve again. "
         "`signerd status` says how far it is."
+    )
+
+
+class AdvisoriesNotTaken(SignerdError):
+    """A list of advisories that is malformed, older than what is held, or by no publisher that is trusted."""
+
+    code = "advisories-not-taken"
+    default_hint = (
+        "Set the publisher's key in advisory_keys of config.toml where it is missing; else get the list "
+        "again from the publisher."
     )
 
 

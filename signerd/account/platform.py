@@ -15,6 +15,7 @@ from custody.client import ApiError, BadAnswer, Unreachable
 from custody.client import SignedOut as ClientSignedOut
 from custody.client.payments import proposals_request
 from custody.client.signing import SigningClient
+from custody.schemas.advisories import AdvisoryPublisher
 from custody.schemas.asset_tokens import ContractCall, TokenBalance
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
@@ -295,6 +296,12 @@ class Platform:
     async def keys(self) -> list[Key]:
         """Those that can be read: one of a kind that this version does not know is left out."""
         return list((await self._listed("/api/v1/keys", {}, "ID", Key, _same)).items)
+
+    @translated
+    async def advisories(self) -> list[AdvisoryPublisher]:
+        """The newest list of each publisher that the platform trusts. One that cannot be read is left out."""
+        found = await self._listed("/api/v1/advisories", {}, "publisher", AdvisoryPublisher, _same)
+        return list(found.items)
 
     @translated
     async def key_challenge(self, body: KeyChallengeRequest) -> KeyChallenge:

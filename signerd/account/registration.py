@@ -11,6 +11,7 @@ and six times an hour: the list has no tag and rarely changes.
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,6 +27,7 @@ from custody.schemas.keys import (
     Key,
     KeyChallenge,
     KeyChallengeRequest,
+    KeyDevice,
     KeyProof,
     ProfileKey,
     RegisterKeyRequest,
@@ -42,6 +44,7 @@ from multisig import (
     profile_account_path,
     recover_message_key,
 )
+from signerd.account.advisories import Advisories
 from signerd.account.platform import Platform, Sink
 from signerd.core.audit import Note
 from signerd.core.events import REGISTRATION, Effect
@@ -152,6 +155,7 @@ async def register(
     platform: Registrar,
     sign_text: SignText,
     journal: Journal,
+    device: KeyDevice,
 ) -> tuple[Key, tuple[Effect, ...]]:
     """Prove possession on the device and register what was offered; what follows for the proposals that wait.
 
@@ -162,7 +166,14 @@ async def register(
     text = await ask_challenge(offer, digest, user_id, platform)
     signature = await sign_text(text, offer.proof_path)
     return await register_proven(
-        offer, text, signature, label=label, replace=replace, platform=platform, journal=journal
+        offer,
+        text,
+        signature,
+        label=label,
+        replace=replace,
+        platform=platform,
+        journal=journal,
+        device=device,
     )
 
 
@@ -188,12 +199,15 @@ async def register_proven(
     replace: bool,
     platform: Registrar,
     journal: Journal,
+    device: KeyDevice,
 ) -> tuple[Key, tuple[Effect, ...]]:
     """Register what was offered, by the device's signature of the challenge. Raises what the platform
     raises.
     """
     proof = KeyProof(challenge=text, signature=base64.b64encode(signature).decode())
-    request = RegisterKeyRequest(**dict(_request(offer)), label=label, replace=replace, proof=proof)
+    request = RegisterKeyRequest(
+        **dict(_request(offer)), label=label, replace=replace, proof=proof, device=device
+    )
     try:
         key = await platform.register_key(request, f"register-{hashlib.sha256(signature).hexdigest()}")
     except PlatformRefused as error:
@@ -201,6 +215,7 @@ async def register_proven(
     facts = {
         "fingerprint": str(offer.base.origin.fingerprint),
         "keys": [str(own.key) for own in offer.own_keys()],
+        "device": device.model_dump(mode="json", exclude_none=True),
     }
     return key, journal.add_own_keys(offer.own_keys(), key.id, Note("registered", key.id, facts))
 
@@ -277,6 +292,8 @@ class KeyWatch:
     troubles: Troubles
     sleep: Sleep = asyncio.sleep
     every: float = KEYS_EVERY_SECONDS
+    # Read with the keys where the person trusts a publisher.
+    advisories: Advisories | None = None
     reads: int = field(default=0, init=False)
     _listed: tuple[Key, ...] = field(default=(), init=False)
 
@@ -306,6 +323,9 @@ class KeyWatch:
         network = self.journal.network.api_name
         self._listed = tuple(key for key in await self.platform.keys() if key.net == network)
         self.reads += 1
+        if self.advisories is not None and self.advisories.trusted:
+            with contextlib.suppress(PlatformRefused):  # An older platform has no advisories.
+                self.sink.perform(self.advisories.hear(await self.platform.advisories()))
         key_id, base = self.journal.keys.platform_key_id(), self._base()
         if key_id is None or base is None:
             self.troubles.stand(KEYS, {})

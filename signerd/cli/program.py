@@ -10,6 +10,7 @@ import click
 
 from signerd.cli import (
     account,
+    advisories,
     airgap,
     apps,
     backup,
@@ -112,6 +113,7 @@ for group in (
     apps.apps,
     daemon.audit,
     rules.rules,
+    advisories.advisory,
     devices.device,
     debug.debug,
     service.service,

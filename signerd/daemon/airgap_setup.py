@@ -7,8 +7,9 @@ the person said yes to.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
-from custody.schemas.keys import Key
+from custody.schemas.keys import Key, KeyDevice
 from multisig import MultisigError
 from signerd.account.platform import Platform
 from signerd.account.registration import Offer, ask_challenge, register_proven, require_challenge
@@ -34,6 +35,7 @@ class AirgapSetup:
     account: Account
     platform: Platform
     label: str
+    made_on: date | None
     taken: Callable[[Offer, Key, tuple[Effect, ...]], Registered]
 
     async def preview(self, exports: Sequence[str]) -> RegistrationPreview:
@@ -77,6 +79,7 @@ class AirgapSetup:
             replace=replace,
             platform=self.platform,
             journal=self.journal,
+            device=KeyDevice(made_on=self.made_on),
         )
         return self.taken(offer, key, effects)
 

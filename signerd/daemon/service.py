@@ -14,10 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from pydantic import ValidationError
+
 from custody._version import __version__
-from custody.schemas.keys import Key
+from custody.schemas.keys import Key, KeyDevice
 from firmware_bridge import Device, DeviceState, Progress
 from multisig import DerivationPath, OriginKey
+from signerd.account.advisories import Advisories
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
@@ -54,7 +57,7 @@ from signerd.daemon.proposal_views import (
 from signerd.daemon.reports import ChainReader, Metrics, Settings, SingleFlight, notes_of
 from signerd.daemon.runner import Runner
 from signerd.daemon.vaults import Addresses, Holdings, Pinning
-from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
+from signerd.daemon.views import advisory_view, device_view, pin_preview, preview_view, vault_view
 from signerd.endpoint import PageAddress
 from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError, UnknownProposal
 from signerd.feed import Feed, Troubles
@@ -69,6 +72,7 @@ from signerd.shapes import (
     ProposalView,
     Registered,
     RegistrationPreview,
+    SignedAdvisory,
     SignedIn,
     Status,
     VaultView,
@@ -157,6 +161,7 @@ class Daemon:
         pinned, now = bool(self.journal.pins()), self.journal.now()
         notes = (
             *notes_of(self.config, self.account, self.follower, self.journal, self.troubles),
+            *self.advisories.notes(),
             *reminders(self.state, self.config.backup, now, pinned=pinned),
         )
         return Status(
@@ -326,7 +331,7 @@ class Daemon:
         """
         if not self.account.signed_in.is_set():
             raise SignedOut("nobody is signed in to the platform")
-        _device, offer = await self._offer(device_id)
+        device, offer = await self._offer(device_id)
         person = await self.platform.user()
 
         async def sign_text(text: str, path: DerivationPath) -> bytes:
@@ -342,8 +347,18 @@ class Daemon:
             platform=self.platform,
             sign_text=sign_text,
             journal=self.journal,
+            device=self._said_of_itself(device),
         )
         return self._registered(offer, key, effects)
+
+    def _said_of_itself(self, device: Device) -> KeyDevice:
+        """What does not have the form that the platform takes is not known."""
+        said = {"maker": str(device.family), "model": device.model, "firmware": device.firmware}
+        known = {"made_on": self.config.key_made_on}
+        for name, value in said.items():
+            with contextlib.suppress(ValidationError):
+                known[name] = getattr(KeyDevice.model_validate({name: value}), name)
+        return KeyDevice.model_validate(known)
 
     def _registered(self, offer: Offer, key: Key, effects: tuple[Effect, ...]) -> Registered:
         self.runner.perform(effects)
@@ -411,8 +426,23 @@ class Daemon:
         return vault_view(seen, self.journal.network)
 
     @property
+    def advisories(self) -> Advisories:
+        return Advisories(self.journal, self.config.advisory_keys, self.troubles)
+
+    async def take_advisories(self, data: bytes) -> tuple[SignedAdvisory, ...]:
+        """Raises AdvisoriesNotTaken."""
+        self.runner.perform(self.advisories.take(data))
+        return await self.list_advisories()
+
+    async def list_advisories(self) -> tuple[SignedAdvisory, ...]:
+        return tuple(map(advisory_view, self.advisories.in_force()))
+
+    @property
     def airgap_setup(self) -> AirgapSetup:
-        return AirgapSetup(self.journal, self.account, self.platform, self.config.label, self._registered)
+        config = self.config
+        return AirgapSetup(
+            self.journal, self.account, self.platform, config.label, config.key_made_on, self._registered
+        )
 
     @property
     def airgap(self) -> Airgap:

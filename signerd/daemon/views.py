@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
 from multisig import RECEIVE, Network, OriginKey, Vault
+from signerd.account.advisories import Concerned
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
@@ -22,6 +23,7 @@ from signerd.shapes import (
     KeyView,
     PinPreview,
     RegistrationPreview,
+    SignedAdvisory,
     VaultView,
 )
 
@@ -215,3 +217,21 @@ def audit_report(entries: Sequence[Entry]) -> AuditReport:
     at, fault = (None, None) if found is None else found
     head = entries[-1].digest if entries else GENESIS
     return AuditReport(entries=len(entries), head=head.hex(), at=at, fault=fault)
+
+
+def advisory_view(found: Concerned) -> SignedAdvisory:
+    told = found.advisory
+    return SignedAdvisory(
+        name=told.id,
+        publisher=found.publisher,
+        serial=found.serial,
+        is_over=found.is_over,
+        is_drill=told.drill,
+        severity=told.severity,
+        text=told.text,
+        advice=told.advice,
+        sources=tuple(told.sources),
+        concern=found.concern.value,
+        devices=found.devices,
+        sentence=found.sentence,
+    )

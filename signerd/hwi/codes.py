@@ -121,6 +121,7 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.AnswerMissing: Code.MISSING_ARGUMENTS,
         # What other commands than HWI's are told.
         e.NotCaughtUp: Code.UNAVAILABLE_ACTION,
+        e.AdvisoriesNotTaken: Code.UNAVAILABLE_ACTION,
         e.NotOnThisSystem: Code.UNKNOWN_ERROR,
         e.NeedsRoot: Code.UNKNOWN_ERROR,
         e.SystemToolFailed: Code.UNKNOWN_ERROR,

@@ -19,6 +19,7 @@ from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.values import Limits, Record
 from signerd.errors import JournalUnwritable
 from signerd.journal import rows
+from signerd.journal.advisories import AdvisoryBook
 from signerd.journal.apps import AppBook, ImportedBook
 from signerd.journal.books import PlaceBook, ScreenBook, SpendingBook, TokenBook, UnfollowedBook
 from signerd.journal.keys import KeyBook, VaultBook
@@ -97,6 +98,7 @@ class Chain:
         self._screens = ScreenBook(self._db)
         self._vaults = VaultBook(self._db, network)
         self.keys = KeyBook(self._db, network)
+        self.advisories = AdvisoryBook(self._db)
         self.apps = AppBook(self._db, self.noted)
         self.imported = ImportedBook(self._db)
         self.tokens = TokenBook(self._db)

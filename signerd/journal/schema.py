@@ -285,6 +285,24 @@ BEGIN SELECT RAISE(ABORT, 'what was exported is never deleted'); END;
 CREATE INDEX audit_of_exports ON audit (subject) WHERE kind = 'exported';
 """
 
+# The newest list of each publisher of advisories. An older one is never taken again, whatever asks for it.
+_TWELFTH = """
+CREATE TABLE advisories (
+  root TEXT PRIMARY KEY,
+  key TEXT NOT NULL,
+  epoch INTEGER NOT NULL,
+  serial INTEGER NOT NULL,
+  digest TEXT NOT NULL,
+  line BLOB NOT NULL
+) STRICT;
+CREATE TRIGGER advisories_grow BEFORE UPDATE ON advisories
+WHEN NEW.serial <= OLD.serial OR NEW.epoch < OLD.epoch OR NEW.root IS NOT OLD.root
+BEGIN SELECT RAISE(ABORT, 'an older list of advisories is never taken'); END;
+CREATE TRIGGER advisories_remain BEFORE DELETE ON advisories
+BEGIN SELECT RAISE(ABORT, 'a list of advisories is never forgotten'); END;
+CREATE INDEX audit_of_registrations ON audit (sequence) WHERE kind = 'registered';
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _FIRST,
     _SECOND,
@@ -297,6 +315,7 @@ MIGRATIONS: tuple[str, ...] = (
     _NINTH,
     _TENTH,
     _ELEVENTH,
+    _TWELFTH,
 )
 
 

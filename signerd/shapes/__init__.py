@@ -34,9 +34,11 @@ if TYPE_CHECKING:
         SettingsChange,
         SettingsFile,
         SettingsView,
+        SignedAdvisory,
         SignedIn,
         SignInRequest,
         Status,
+        TakeAdvisoriesRequest,
     )
     from signerd.shapes.proposals import (
         AnswerRequest,
@@ -185,8 +187,10 @@ __all__ = [
     "SettingsView",
     "ShowAddressRequest",
     "SignInRequest",
+    "SignedAdvisory",
     "SignedIn",
     "Status",
+    "TakeAdvisoriesRequest",
     "TokenCallView",
     "TokenView",
     "TroubleView",

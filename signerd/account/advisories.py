@@ -1,0 +1,141 @@
+"""Signed advisories on this machine: taken from a file or the platform, believed by their signature alone,
+and held against the devices of the registered keys.
+
+What a device said of itself at its registration is in the journal's chain. What is not known counts as
+exposed (ADR 32).
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from custody.advisories import (
+    AdvisoriesRefused,
+    Advisory,
+    AdvisoryList,
+    Concern,
+    KeyFacts,
+    believe,
+    moment_of,
+    read_list,
+)
+from custody.schemas.advisories import AdvisoryPublisher
+from multisig import Network
+from signerd.core.audit import Note
+from signerd.core.events import Effect, Level, Notify
+from signerd.core.text import plain
+from signerd.errors import AdvisoriesNotTaken
+from signerd.feed import Troubles
+from signerd.journal import Journal
+
+SUBJECT = "advisories"
+
+
+@dataclass(frozen=True)
+class Concerned:
+    """An advisory in force. ``devices``: of this person, with the vaults that hold their keys, in words."""
+
+    publisher: str
+    serial: int
+    is_over: bool
+    advisory: Advisory
+    concern: Concern
+    devices: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What to tell the person where it concerns them."""
+        kind = "DRILL" if self.advisory.drill else "ADVISORY"
+        may = "" if self.concern is Concern.EXPOSED else "may "
+        whom = "; ".join(self.devices)
+        over = " The publisher's list is over: ask for a newer one." if self.is_over else ""
+        return (
+            f"{kind} {self.advisory.id} {may}concern{'' if may else 's'} {whom}. {self.advisory.text} "
+            f"What to do: {self.advisory.advice}{over}"
+        )
+
+
+@dataclass(frozen=True)
+class Advisories:
+    """``trusted``: the publishers' keys that the person has configured."""
+
+    journal: Journal
+    trusted: Collection[str]
+    troubles: Troubles
+
+    def take(self, data: bytes) -> tuple[Effect, ...]:
+        """A publisher's newest list, from wherever it came; what the person is told of it.
+
+        Raises AdvisoriesNotTaken: what was held stays.
+        """
+        book = self.journal.advisories
+        try:
+            told, held = believe(data, self.trusted, book.held(), self.journal.now())
+        except AdvisoriesRefused as error:
+            raise AdvisoriesNotTaken(str(error)) from None
+        if any(each.digest == held.digest for each in book.held()):
+            return ()
+        before = {(each.advisory.id, each.sentence) for each in self.in_force()}
+        facts = {"digest": held.digest, "epoch": held.epoch, "serial": held.serial}
+        with self.journal.noted("advisories", Note("advisories-taken", held.root, facts)):
+            book.write(held, told.line)
+        return tuple(
+            Notify(SUBJECT, Level.ALARM, each.sentence)
+            for each in self.in_force()
+            if each.concern is not Concern.NOT and (each.advisory.id, each.sentence) not in before
+        )
+
+    def hear(self, shown: Collection[AdvisoryPublisher]) -> tuple[Effect, ...]:
+        """What the platform shows. A list that is refused stands in the status as long as it is shown."""
+        effects: list[Effect] = []
+        refused: dict[str, str] = {}
+        for each in shown:
+            try:
+                effects += self.take(each.list.encode())
+            except AdvisoriesNotTaken as error:
+                who = plain(each.publisher)[:64]
+                refused[who] = f"The platform's advisories of the publisher {who} are not taken: {error}"
+        self.troubles.stand(SUBJECT, refused)
+        return tuple(effects)
+
+    def in_force(self) -> tuple[Concerned, ...]:
+        """All that trusted publishers have in force, in their order."""
+        return tuple(
+            self._concerned(root, told, each)
+            for root, line in self.journal.advisories.lines()
+            if root in self.trusted
+            for told in (read_list(line),)
+            for each in told.advisories
+        )
+
+    def notes(self) -> Iterator[str]:
+        """For the status: what concerns this person."""
+        return (each.sentence for each in self.in_force() if each.concern is not Concern.NOT)
+
+    def _concerned(self, root: str, told: AdvisoryList, advisory: Advisory) -> Concerned:
+        found, worst = [], Concern.NOT
+        known = self.journal.advisories.registrations()
+        for fingerprint, vaults in self._places().items():
+            facts = known.get(fingerprint) or KeyFacts(
+                None, None, None, None, f"{self.journal.now():%Y-%m-%d}"
+            )
+            concern = self._of(advisory, facts)
+            if concern is Concern.NOT:
+                continue
+            worst = concern if worst is not Concern.EXPOSED else worst
+            device = facts.model or facts.maker or "a device of which nothing is known"
+            where = f", in the vault {', '.join(vaults)}" if vaults else ""
+            found.append(f"your key {fingerprint} on {plain(device)}{where}")
+        is_over = moment_of(told.expires) <= self.journal.now()
+        return Concerned(root, told.serial, is_over, advisory, worst, tuple(found))
+
+    def _places(self) -> dict[str, list[str]]:
+        """By the device's master fingerprint: the pinned vaults that hold a key of it, in words."""
+        places: dict[str, list[str]] = {str(own.key.fingerprint): [] for own in self.journal.own_keys()}
+        for pin in self.journal.pins():
+            places.setdefault(str(pin.own_key.fingerprint), []).append(f"'{plain(pin.name)}'")
+        return places
+
+    def _of(self, advisory: Advisory, facts: KeyFacts) -> Concern:
+        if advisory.drill and self.journal.network is Network.MAINNET:
+            return Concern.NOT
+        return advisory.concern(facts)

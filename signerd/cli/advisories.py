@@ -1,0 +1,59 @@
+"""advisory add, advisory list: a publisher's signed list, and which of the person's keys it concerns."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from signerd.cli.desk import Desk, json_option, pass_desk
+from signerd.cli.terminal import answer, say
+
+if TYPE_CHECKING:
+    from signerd.shapes import SignedAdvisory
+
+
+@click.group()
+def advisory() -> None:
+    """Flaws of devices, as publishers that you trust sign them."""
+
+
+@advisory.command("add")
+@pass_desk
+@click.argument("file", type=click.Path(path_type=Path))
+@json_option
+def add(desk: Desk, file: Path, as_json: bool) -> None:
+    """Take a publisher's signed list. Its signature alone is believed."""
+    from signerd.errors import InvalidRequest
+    from signerd.shapes.calls import MAX_LIST_TEXT
+
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(MAX_LIST_TEXT + 1).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"{file} cannot be read: {error}", hint="Name the publisher's file.") from None
+    with desk.daemon() as daemon:
+        found = daemon.take_advisories(text)
+    _tell(found, as_json=as_json)
+
+
+@advisory.command("list")
+@pass_desk
+@json_option
+def list_(desk: Desk, as_json: bool) -> None:
+    """The advisories in force, and what they mean for you."""
+    with desk.daemon() as daemon:
+        found = daemon.advisories()
+    _tell(found, as_json=as_json)
+
+
+def _tell(found: "tuple[SignedAdvisory, ...]", *, as_json: bool) -> None:
+    if as_json:
+        answer(found)
+        return
+    if not found:
+        say("No advisory is in force.")
+    for each in found:
+        if each.concern == "not":
+            say(f"{each.name} concerns none of your keys. {each.text}")
+        else:
+            say(each.sentence)
