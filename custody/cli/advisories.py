@@ -82,6 +82,40 @@ def exposures_command(desk: Desk, given: str, workspace: str | None, as_json: bo
     table(("VAULT", "EXPOSED", "OF", "STILL NEEDED", "SATOSHIS", "NAME"), [_row(each) for each in found])
 
 
+@advisory.command("report")
+@pass_desk
+@click.argument("given", metavar="ADVISORY", help="Its name, or the beginning of it.")
+@click.option("--file", type=a_file, help="Write it to this file, too, as JSON.")
+@workspace_option
+@json_option
+def report_command(desk: Desk, given: str, file: Path | None, workspace: str | None, as_json: bool) -> None:
+    """How long each step took, from the advisory to the last sweep: of a drill or of the real thing."""
+    from custody.advisory_report import of_advisory, report, words
+
+    with desk.client() as client:
+        place = place_of(client, workspace)
+        meant = _meant(client, given)
+        exposed = client.exposures(place.workspace_id, meant.advisory_id)
+        found = of_advisory(meant, exposed, client.evacuations(place.workspace_id))
+    if not found:
+        fail("nothing was evacuated since this advisory came", "custody evacuate plan begins it.")
+    reports = [report(meant, each, exposed) for each in found]
+    if file is not None:
+        file.write_text(
+            json.dumps([each.model_dump(mode="json") for each in reports], indent=2) + "\n", encoding="utf-8"
+        )
+    if as_json:
+        answer(reports)
+        return
+    for each in reports:
+        kind, count = "Drill" if each.is_drill else "Incident", each.exposed_vaults
+        say(f"{kind} {each.advisory}, evacuation {each.evacuation_id[:8]}: {count} exposed vaults")
+        for step in each.steps:
+            say(f"  {words(step.seconds):>18}  {step.what}")
+        for name, reason in each.left.items():
+            say(f"  not swept: '{name}': {reason}")
+
+
 @advisory.command("new-key")
 @click.argument("secret_file", type=a_file)
 def new_key_command(secret_file: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_signed_list_is_believed_and_once_more():
 
 
 @given(st.integers(0, len(LINE) - 1), st.integers(1, 255))
-def test_no_changed_byte_passes(place, change):
+def test_p85_no_changed_byte_passes(place, change):
     forged = bytearray(LINE)
     forged[place] ^= change
     with pytest.raises(AdvisoriesRefused):
@@ -98,7 +98,7 @@ def test_an_entry_that_means_nothing_refuses_the_list(changed):
         read_list(canonical_json(said))
 
 
-def test_another_publishers_list_is_not_believed():
+def test_p85_another_publishers_list_is_not_believed():
     other = Publisher([THREE])
     with pytest.raises(UntrustedAdvisories, match="None of the keys"):
         taken(other.list(9, entry()).line)
@@ -109,7 +109,7 @@ def test_another_publishers_list_is_not_believed():
         taken(FIRST.list(9).signed(THREE, AUX).line)
 
 
-def test_serials_only_grow():
+def test_p86_serials_only_grow():
     _, held = taken(LINE)
     for older in (FIRST.list(2, entry()), FIRST.list(3)):
         with pytest.raises(OlderAdvisories, match="the serial"):
@@ -122,7 +122,7 @@ def test_what_is_over_is_not_taken():
         taken(LINE, now=datetime(2027, 2, 1, tzinfo=UTC))
 
 
-def test_a_key_hands_over_and_its_former_one_is_believed_no_more():
+def test_p86_a_key_hands_over_and_its_former_one_is_believed_no_more():
     _, before = taken(LINE)
     told, held = taken(ROTATED.list(4, entry()).line, before)
     assert (held.root, held.key, held.epoch) == (FIRST.root, public(TWO), 2)
@@ -211,7 +211,7 @@ OLD = [{"line": "", "from": None, "below": "5.6.0"}, {"line": "Q", "from": None,
         (affected(models=["Mk"], firmware=OLD), replace(KEY, firmware=None), "not"),
     ],
 )
-def test_what_is_not_known_is_never_called_safe(where, key, concern):
+def test_p87_what_is_not_known_is_never_called_safe(where, key, concern):
     assert Advisory.model_validate(entry("A-1", where)).concern(key) == concern
 
 
@@ -240,7 +240,7 @@ facts = st.sampled_from
            affected(made={"from": "2026-02-01", "before": "2026-02-20"})]),
     facts(["maker", "model", "firmware", "made_on"]),
 )  # fmt: skip
-def test_knowing_less_never_makes_a_key_safe(key, where, forgotten):
+def test_p87_knowing_less_never_makes_a_key_safe(key, where, forgotten):
     """Nor does it make one exposed for certain that was safe."""
     found = Advisory.model_validate(entry("A-1", where))
     if found.concern(key) is Concern.EXPOSED:

@@ -14,6 +14,7 @@ from custody.server.console import (
     account,
     address_import,
     addresses,
+    advisories,
     audit,
     changes,
     evacuations,
@@ -67,6 +68,7 @@ ROWS: tuple[Row, ...] = (
     *proposals.ROWS,
     *address_import.ROWS,
     *addresses.ROWS,
+    *advisories.ROWS,
 )
 ASSETS = Assets(STATIC, ("console.js",))
 

@@ -53,7 +53,7 @@ def test_those_that_the_exposed_keys_alone_move_come_first_then_the_largest(desk
     assert [each.keys_to_spare for each in found] == [0, 0, 0, 1]
 
 
-def test_a_drill_never_sees_a_vault_of_mainnet(desk):
+def test_p88_a_drill_never_sees_a_vault_of_mainnet(desk):
     assert len(exposed(desk, entry(drill=True))) == 1
     with desk.world.platform.services.store.write() as db:
         db.execute(update(Key).values(network="mainnet"))
