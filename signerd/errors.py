@@ -5,10 +5,9 @@
     SignerdError
     ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks
     │                        NeedsAcknowledgement · AlreadyProposed · TooManyBrought · NotExported
-    │                        AnswerRefused · NotCaughtUp
+    │                        AnswerRefused · NotCaughtUp · AdvisoriesNotTaken
     ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
     │                        AddressDiffers
-    ├── AdvisoriesNotTaken
     ├── RegistrationError    NoRegisteredKey · RegistrationStale
     ├── DeviceError          NoSuchDevice · DeviceUnready · DeviceFailed · AddressNotShown
     │                        NoSuchQuestion · NothingUnlocked
@@ -114,7 +113,7 @@ class NotCaughtUp(DecisionError):
     )
 
 
-class AdvisoriesNotTaken(SignerdError):
+class AdvisoriesNotTaken(DecisionError):
     """A list of advisories that is malformed, older than what is held, or by no publisher that is trusted."""
 
     code = "advisories-not-taken"

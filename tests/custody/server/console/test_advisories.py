@@ -24,7 +24,7 @@ def test_one_is_handed_in_and_shows_what_it_exposes(desk, browse):
     assert "Guessed <b>keys</b>" in admin.words
     (link,) = [a for a in admin.page.all("a") if a.words == "COLDCARD-2026-07"]
     admin.open(link.attributes["href"])
-    assert admin.rows == [["Treasury", "2 of 3, of which 2 sign", "no other key", "0.00000000 BTC 0 sat"]]
+    assert admin.rows == [["Treasury", "2 of 3, of which 2 sign", "no other key", "0.00000000 BTC 0 sats"]]
 
     signer = browse("alice").open(link.attributes["href"])
     assert signer.rows == admin.rows
