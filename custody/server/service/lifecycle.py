@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.proposals import TxType
 from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import ENDED, Event, next_status
 from custody.server.domain.ports import Clock
@@ -66,7 +67,11 @@ def has_ended(proposal: Proposal) -> bool:
 
 
 def holds_coins(proposal: Proposal) -> bool:
-    """Whether its coins are locked: it has not ended, or was cancelled with signatures handed out."""
+    """Whether its coins are locked: it has not ended, or was cancelled with signatures out. A proof has
+    none.
+    """
+    if proposal.tx_type == TxType.PROOF.value:
+        return False
     return proposal.keeps_coins or not has_ended(proposal)
 
 

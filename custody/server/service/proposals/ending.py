@@ -60,7 +60,7 @@ class Cancelling:
         request: CancelPsbtRequest,
     ) -> CancelPsbtResponse:
         out = released_signatures(db, proposal)
-        proposal.keeps_coins = out > 0 and not request.release_coins
+        proposal.keeps_coins = out > 0 and not request.release_coins and not _moves_nothing(proposal)
         proposal.failure_code = "cancelled"
         proposal.failure_reason = request.reason
         self._lifecycle.apply(db, proposal, Event.CANCEL)
@@ -145,7 +145,13 @@ def _answer(db: Session, proposal: Proposal) -> CancelPsbtResponse:
     )
 
 
+def _moves_nothing(proposal: Proposal) -> bool:
+    return TxType(proposal.tx_type) is TxType.PROOF
+
+
 def _in_words(proposal: Proposal, out: int) -> str:
+    if _moves_nothing(proposal):
+        return f"It held no coins. {out} of {proposal.m} signatures of the proof are out."
     if not out:
         return "No signature of it is out; its coins are free."
     said = (

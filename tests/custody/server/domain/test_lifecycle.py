@@ -18,6 +18,14 @@ from custody.server.domain.lifecycle import (
     threshold_lost,
 )
 
+# A proof that is complete is never sent, and nothing on the chain is about it.
+SENT = [status for status in Status if status is not Status.PROVEN]
+
+
+def test_p93_nothing_that_happens_on_the_chain_moves_a_complete_proof():
+    assert not any(status is Status.PROVEN for status, _event in TRANSITIONS)
+    assert not any(status is Status.PROVEN for status, _sight in EVENTS)
+
 
 @pytest.mark.parametrize(("status", "event"), list(product(Status, Event)))
 def test_what_the_table_names_happens_and_all_else_is_refused(status, event):
@@ -82,7 +90,7 @@ def test_what_a_cancelled_one_kept_is_released_and_it_stays_cancelled():
 
 def test_an_input_that_can_be_no_more_ends_whatever_waits_for_it():
     waiting = {status for status, event in TRANSITIONS if event is Event.INPUT_GONE}
-    assert waiting == set(Status) - ENDED - {Status.CONFIRMED}
+    assert waiting == set(SENT) - ENDED - {Status.CONFIRMED}
 
 
 @pytest.mark.parametrize(
@@ -107,17 +115,17 @@ def test_every_row_can_happen(status, sight):
     end_of(status, sight)
 
 
-@pytest.mark.parametrize("status", list(Status))
+@pytest.mark.parametrize("status", SENT)
 def test_whatever_is_in_a_block_is_confirmed(status):
     assert end_of(status, Observation.MINED) is Status.CONFIRMED
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.CONFIRMED])
+@pytest.mark.parametrize("status", [status for status in SENT if status is not Status.CONFIRMED])
 def test_whatever_is_in_the_mempool_is_on_its_way(status):
     assert end_of(status, Observation.IN_MEMPOOL) is Status.BROADCASTING
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status not in ENDED])
+@pytest.mark.parametrize("status", [status for status in SENT if status not in ENDED])
 def test_whoever_lost_a_coin_for_good_has_ended(status):
     assert end_of(status, Observation.COIN_SPENT) is Status.INVALIDATED
     assert end_of(status, Observation.INPUT_GONE) is Status.INVALIDATED

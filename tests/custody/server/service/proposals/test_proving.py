@@ -54,6 +54,7 @@ def test_p93_it_locks_no_coin_and_is_never_sent(desk):
     payment = ok(desk.propose(20_000))["psbt_id"]
     desk.sign_off(made)
     desk.settle()
+    assert {row.family_id for row in desk.rows(CoinLock)} == {payment}
     desk.sign_off(payment)
     desk.settle()
     desk.mine()
