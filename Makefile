@@ -9,10 +9,11 @@ TARGETS ?=
 # Hundreds of interpreters start in the tests: without a cache each compiles the project again, and each worker every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test lint types format bench fuzz fuzz-keep lock deb docs audit release clean
+.PHONY: help venv demo test web lint types format bench fuzz fuzz-keep lock deb docs audit release clean
 help:
 	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person; TOKENS=1: then a token)"
 	@echo "make test          the whole suite (HWI=/path/to/HWI: with another one than the locked)"
+	@echo "make web           the client for web pages, in web/dist; needs Node.js 20 and npm"
 	@echo "make lint          ruff, mypy, import contracts"
 	@echo "make types         mypy once more, for Windows and macOS"
 	@echo "make format        ruff's fixes and layout"
@@ -37,6 +38,14 @@ demo: venv
 
 test: venv
 	$(if $(HWI),PYTHONPATH=$(HWI)) $(BIN)/python -m pytest $(PYTEST_ARGS) $(TESTS)
+
+web: web/dist/index.js
+
+web/dist/index.js: web/node_modules/.package-lock.json web/tsconfig.json $(wildcard web/src/*.ts)
+	@cd web && npm run --silent build && touch dist/index.js
+
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+	@cd web && npm ci --silent --prefer-offline --ignore-scripts --no-audit --no-fund && touch node_modules/.package-lock.json
 
 lint: venv
 	$(BIN)/ruff check .
@@ -98,4 +107,4 @@ $(VENV)-release/.installed: $(VENV)/.installed lock/release.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-release $(VENV)-docs state dist site
+	rm -rf $(VENV) $(VENV)-release $(VENV)-docs state dist site web/dist web/node_modules

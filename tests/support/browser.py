@@ -22,7 +22,7 @@ from tests.support.served import Served
 
 CHROMIUM = Path("/usr/bin/chromium")
 # Set where a run without a browser must not look like one with it.
-REQUIRED = "SIGNERD_REQUIRE_CHROMIUM"
+REQUIRED = "SIGNERD_REQUIRE_BROWSERS"
 # A folder: every page is drawn into it.
 SCREENSHOTS = "SIGNERD_SCREENSHOTS"
 # A name that leads to this machine, as an attacker's does once it was bound anew (L1).
@@ -52,11 +52,11 @@ WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa"]
 
 
-def require_chromium() -> None:
+def require_browser(at: Path = CHROMIUM) -> None:
     """Skips, or fails where it is required."""
-    if CHROMIUM.exists():
+    if at.exists():
         return
-    words = f"no Chromium at {CHROMIUM}"
+    words = f"no browser at {at}"
     if os.environ.get(REQUIRED) == "1":
         pytest.fail(words)
     pytest.skip(words)
@@ -110,7 +110,7 @@ def launched() -> Iterator[Chromium]:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Chromium]:
-    require_chromium()
+    require_browser()
     with launched() as found:
         yield found
 

@@ -17,7 +17,7 @@ from device_simulators.errors import NoSuchPrompt
 from device_simulators.page import Desk, Screen, Stand
 from device_simulators.page.serve import MAX_BODY_BYTES, MAX_STREAMS, serving
 from device_simulators.panel import Happening, PanelEvent, Prompt
-from tests.support.browser import NARROW, WIDE, Complaints, draw, launched, require_chromium, violations
+from tests.support.browser import NARROW, WIDE, Complaints, draw, launched, require_browser, violations
 from tests.support.patience import PATIENCE
 
 PAYMENT = Screen(("Send 0.5 BTC", "to tb1q<b>payee</b>"), 7, no="Reject", yes="Sign")
@@ -187,7 +187,7 @@ def test_what_a_device_tells_as_json_is_what_stands_on_its_screen():
 
 
 def test_a_person_reads_the_screens_and_presses_the_buttons_by_the_keyboard(served):
-    require_chromium()
+    require_browser()
     with launched() as chromium, chromium.in_use() as browser:
         context = browser.new_context(viewport=WIDE)
         complaints = Complaints(served.url)

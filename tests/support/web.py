@@ -1,0 +1,46 @@
+"""The client for web pages (`web/`) as `make web` built it, and servers of pages that use it."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+WEB = Path(__file__).parents[2] / "web"
+# Set where a run without Node.js must not look like one with it.
+REQUIRED = "SIGNERD_REQUIRE_NODE"
+
+
+def require_client() -> Path:
+    """Where it was built. Skips, or fails where it is required."""
+    if shutil.which("node") and (WEB / "dist" / "index.js").exists():
+        return WEB / "dist"
+    words = "the web's client is not built: `make web` does it, with Node.js and npm"
+    if os.environ.get(REQUIRED) == "1":
+        pytest.fail(words)
+    pytest.skip(words)
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    """`python3 -m http.server`, without its log."""
+
+    def log_message(self, *_given: object) -> None:
+        pass
+
+
+@contextmanager
+def site(folder: Path) -> Iterator[str]:
+    """The origin at which the folder is served."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder)) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
