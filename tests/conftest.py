@@ -12,12 +12,13 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from tests.support.examples import BRIEFLY, examples
+
 HERE = Path(__file__).parent
 # Set for a second interpreter, after a first one tried everything. Tried again is what the language and its
 # library may do otherwise: the pure packages, the wire shapes, what is stored, the processes of the device
 # library; and the demo, which runs every program as a whole. Of a property a few examples: what it says of
 # our own arithmetic the first has tried.
-BRIEFLY = "CUSTODY_TEST_BRIEFLY"
 TRIED_AGAIN = (
     "multisig",
     "firmware_bridge",
@@ -36,7 +37,6 @@ NOT_AGAIN = (
     "firmware_bridge/test_worker.py",
     "firmware_bridge/test_idle.py",
 )
-FEW_EXAMPLES = 10
 # A single test of each takes from twenty seconds to two minutes: begun last, it would be waited for alone.
 # Several programs at once, and one alone, by turns.
 LONG = (
@@ -62,9 +62,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes is a matter of the machine, and of what else it does.
-settings.register_profile("any-machine", deadline=None)
-settings.register_profile("briefly", deadline=None, max_examples=FEW_EXAMPLES)
-settings.load_profile("briefly" if BRIEFLY in os.environ else "any-machine")
+settings.register_profile("any-machine", deadline=None, max_examples=examples(50))
+settings.load_profile("any-machine")
 
 
 def pytest_configure() -> None:

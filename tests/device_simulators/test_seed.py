@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from device_simulators.errors import InvalidSeed
 from device_simulators.seed import Seed
 from multisig import DerivationPath, Network
+from tests.support.examples import examples
 
 ABANDON = "abandon " * 11 + "about"
 HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
@@ -57,7 +58,7 @@ def test_private_and_public_derivation_agree():
     assert account.derive_public_key(0, 7) == seed.public_key(PATH)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.binary(min_size=32, max_size=32))
 def test_signatures_verify_are_deterministic_and_low_s(digest):
     seed = Seed.from_entropy(bytes(16))

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import gc
 import itertools
-import os
 from pathlib import Path
 
 import pytest
@@ -26,6 +25,7 @@ from device_simulators.panel import approve_all, ask_person
 from firmware_bridge import BridgeError, DeviceState, Family, RegistrationsInMemory
 from multisig import signer_progress
 from tests.support import wallets
+from tests.support.examples import examples
 
 VAULT = rigs.make_vault()
 SPEND = wallets.make_spend(VAULT)
@@ -169,8 +169,7 @@ async def play(family, steps):
 
 @pytest.mark.parametrize("family", [Family.TREZOR, Family.COLDCARD, Family.LEDGER])
 @settings(
-    max_examples=int(os.environ.get("INTERLEAVINGS", "20")),
-    deadline=None,
+    max_examples=examples(10),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -38,6 +38,7 @@ from multisig.bip322 import (
 )
 from multisig.bip322.rules import BrokenRule, operations_of
 from tests.support import vectors
+from tests.support.examples import examples
 from tests.support.proofs import MESSAGE, signed_proof, signed_psbt
 from tests.support.wallets import ALICE, BOB, MALLORY, fund, make_spend, make_vault, with_input
 
@@ -111,7 +112,7 @@ def test_less_than_the_quorum_is_no_proof():
 
 
 @pytest.mark.parametrize("coins", [[], COINS], ids=["control", "funds"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_no_byte_of_a_proof_can_be_another(coins, data):
     text = str(signed_proof(VAULT, coins))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from multisig import InvalidPsbt, MultisigError, Network, Psbt, PsbtLimits, PsbtTooLarge, Transaction, inspect
 from multisig.psbt.embit_reader import require_same_reading
 from multisig.wire import with_length
+from tests.support.examples import examples
 from tests.support.vectors import official
 from tests.support.wallets import ALICE, BOB, make_spend, make_vault, with_input
 
@@ -377,7 +378,7 @@ def judge(data: bytes) -> None:
     assert inspection.digest
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(st.lists(st.integers(0, len(RAW) * 8 - 1), min_size=1, max_size=4))
 def test_flipped_bits_raise_only_our_errors_s23(bits):
     data = bytearray(RAW)

@@ -31,6 +31,7 @@ from multisig import (
     verify_signatures,
 )
 from multisig.signatures import signing_inputs
+from tests.support.examples import examples
 from tests.support.wallets import (
     ALICE,
     BOB,
@@ -339,7 +340,7 @@ def test_a_forged_final_witness_is_refused(witness):
 
 
 @given(st.lists(st.sampled_from([s.sign(SPEND, inputs=[i]) for s in THREE for i in (0, 1)]), min_size=2))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_combine_commutes_and_repeats_change_nothing(parts):
     combined = combine(parts, VAULT)
     assert combine(parts[::-1], VAULT) == combined
@@ -390,7 +391,7 @@ def test_the_first_m_in_script_order_are_used_whoever_signed_first():
 
 
 @given(st.data())
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_finalise_takes_any_m_of_n_and_no_fewer(data):
     total = data.draw(st.integers(1, 15), label="n")
     threshold = data.draw(st.integers(1, total), label="m")

@@ -32,6 +32,7 @@ from multisig import (
 )
 from multisig.keys import HARDENED
 from multisig.vault import account_of
+from tests.support.examples import examples
 from tests.support.policies import profile, vault
 from tests.support.vectors import official, own
 
@@ -78,7 +79,7 @@ def test_bip388_multisig_policy(vector):
 
 
 @given(st.integers(RECEIVE, CHANGE), st.integers(0, MAX_INDEX))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_bip67_scripts_do_not_depend_on_the_order_of_cosigners(chain, index):
     scripts = {
         Vault(VAULT.network, 2, order).witness_script(chain, index) for order in permutations(VAULT.cosigners)
@@ -96,7 +97,7 @@ def test_the_descriptor_keeps_the_given_order():
 
 
 @given(st.integers(RECEIVE, CHANGE), st.integers(0, MAX_INDEX))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_scripts_addresses_and_origins_belong_together(chain, index):
     assert VAULT.script_pubkey(chain, index) == p2wsh(VAULT.witness_script(chain, index))
     for policy in POLICIES:

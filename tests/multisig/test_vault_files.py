@@ -24,6 +24,7 @@ from multisig import (
     vault_of_psbt,
 )
 from multisig.vault_files import MAX_FILE_CHARACTERS
+from tests.support.examples import examples
 from tests.support.vectors import official
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, Signer, make_spend, make_vault, with_input
 
@@ -78,7 +79,7 @@ def test_a_record_of_bare_keys_is_refused(vector):
         vault_of_file(vector["round_2_descriptor_record"], Network.MAINNET)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_every_record_of_ours_is_read_again(data):
     names = data.draw(st.lists(st.text("abcdef", min_size=1), min_size=1, max_size=5, unique=True))
@@ -160,7 +161,7 @@ def test_a_proposals_own_keys_and_scripts_give_its_vault():
     assert same(vault_of_psbt(make_spend(one_of_two), NETWORK), one_of_two)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(st.data())
 def test_every_vaults_psbt_gives_it_back(data):
     names = data.draw(st.lists(st.text("xyz", min_size=1), min_size=1, max_size=5, unique=True))

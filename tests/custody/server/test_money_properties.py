@@ -36,6 +36,7 @@ from multisig import (
     format_btc,
 )
 from tests.support.custody import SHOP, SIGNERS, Desk, ok, open_desk, refused, sign
+from tests.support.examples import examples
 from tests.support.history import require_truth
 from tests.support.wallets import foreign_script
 
@@ -506,9 +507,8 @@ def _sats(text: str) -> int:
 
 TestMoney = Money.TestCase
 TestMoney.settings = settings(
-    max_examples=12,
+    max_examples=examples(6),
     stateful_step_count=25,
-    deadline=None,
     # A life takes seconds: shrinking one takes minutes, so a developer does that by hand.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),

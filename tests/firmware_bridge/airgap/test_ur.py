@@ -21,6 +21,7 @@ from firmware_bridge.airgap.transfer import (
     Transfer,
     Unreadable,
 )
+from tests.support.examples import examples
 
 SERIES = list(islice(ur.split(bytes(range(200)), max_fragment=30), 40))
 OTHER = list(islice(ur.split(bytes(range(1, 201)), max_fragment=30), 40))
@@ -31,7 +32,6 @@ def part_text(*numbers, data=b"", name="crypto-psbt", sequence=None, tail=b""):
     return f"ur:{name}/{sequence or f'{numbers[0]}-{numbers[1]}'}/{ur.encode(body)}"
 
 
-@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=2_000), st.integers(10, 300), st.randoms(use_true_random=False))
 def test_round_trip_with_losses_and_repetitions_in_any_order(data, max_fragment, chance):
     wanted = -(-(len(data) + 5) // max_fragment)
@@ -45,7 +45,7 @@ def test_round_trip_with_losses_and_repetitions_in_any_order(data, max_fragment,
     assert assembler.result == Transfer(Content.PSBT, data)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(2, 60), st.integers(0, 2**32))
 def test_mixtures_alone_are_enough(fragments, seed):
     data = random.Random(seed).randbytes(fragments * 20)

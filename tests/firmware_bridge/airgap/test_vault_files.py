@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from coincurve import PrivateKey
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_simulators.coldcard.wallet import Wallet
@@ -328,7 +328,6 @@ def test_the_vault_s_name_is_the_wallet_s_name_on_a_coldcard(tmp_path, name, kno
 
 
 @given(st.text(max_size=80))
-@settings(deadline=None)
 def test_any_name_gives_a_file_that_a_coldcard_takes(name):
     for form in (EnrolmentForm.COLDCARD, EnrolmentForm.DESCRIPTOR):
         with TemporaryDirectory() as folder:

@@ -71,7 +71,7 @@ def messages_of(kind):
 @pytest.mark.parametrize("kind", ROOTS)
 def test_any_message_is_written_as_hwi_writes_it(kind):
     # A whole transaction takes its time to be made up, on a busy machine more than is allowed by default.
-    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(suppress_health_check=[HealthCheck.too_slow])
     @given(messages_of(kind))
     def check(message):
         assert CODEC.encode(message) == (kind.MESSAGE_WIRE_TYPE, by_hwi(message))

@@ -25,6 +25,7 @@ from signerd.errors import (
     WrongPairingCode,
 )
 from signerd.shapes import Pairing
+from tests.support.examples import examples
 from tests.support.pairing import World
 
 SITES = (None, "https://one.example", "https://two.example")
@@ -271,4 +272,4 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+TestLives.settings = settings(max_examples=examples(15), stateful_step_count=40)

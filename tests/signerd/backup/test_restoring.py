@@ -19,6 +19,7 @@ from signerd.core.states import State
 from signerd.errors import BackupUnreadable, FolderNotEmpty
 from signerd.journal import StateFolder
 from tests.support.backups import NOON, approve, backup_of, open_one, remembering, sign
+from tests.support.examples import examples
 from tests.support.forked import in_child
 from tests.support.payments import shop
 
@@ -77,7 +78,7 @@ def test_what_was_being_signed_is_not_signed_again_unasked(state, tmp_path):
         assert journal.decide("p-3", Restarted()).record.state is State.INTERRUPTED
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(["sign", "approve", "poll"]), st.integers(4, 9)), max_size=5))
 def test_whatever_was_done_is_remembered(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("round")

@@ -16,6 +16,7 @@ from signerd.core.claims import (
 )
 from signerd.core.values import OwnKey
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys
+from tests.support.examples import examples
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_vault
 
 HONEST = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0))
@@ -90,7 +91,7 @@ def test_equal_words_about_a_vault_are_one_change():
     assert fingerprint_of_change(turned, NETWORK) == fingerprint_of_change(HONEST, NETWORK)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(
     st.lists(st.sampled_from((ALICE, BOB, CAROL, MALLORY)), min_size=1, max_size=4, unique=True),
     st.integers(1, 4),
@@ -102,7 +103,7 @@ def test_s16_no_other_quorum_passes_in_silence(signers, threshold, account):
     assert bool(told) == (vault.verification_code != VAULT.verification_code)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.text(max_size=80))
 def test_s16_whatever_the_platform_sends_is_no_error(text):
     assert changes(make_pin(), replace(HONEST, descriptor=text))

@@ -18,6 +18,7 @@ from signerd.core.states import State
 from signerd.core.values import Imported, Record, ReviewContext
 from signerd.errors import DecisionError
 from tests.support.desk import review_context, signed_by, snapshot_of, spend
+from tests.support.examples import examples
 from tests.support.wallets import ALICE, BOB
 
 HONEST = snapshot_of(spend())
@@ -200,7 +201,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLife.settings = settings(max_examples=examples(20), stateful_step_count=40)
 
 
 class BroughtLife(Life):
@@ -228,4 +229,4 @@ class BroughtLife(Life):
 
 
 TestBroughtLife = BroughtLife.TestCase
-TestBroughtLife.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestBroughtLife.settings = settings(max_examples=examples(20), stateful_step_count=40)

@@ -24,6 +24,7 @@ from signerd.core.titles import (
     title_of,
 )
 from tests.support.desk import NETWORK, make_pin, review_context, snapshot_of
+from tests.support.examples import examples
 from tests.support.payments import SHOP, forward_of, forward_psbt, neighbour_of, shop, spend_of, with_profile
 from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
 from tests.support.wallets import foreign_script, pay
@@ -134,7 +135,7 @@ def test_a_label_is_told_once_and_only_of_whom_it_pays():
     assert labels_paid(found(shop((1,)), pin=None), ACME) == ()
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(description=st.text(), name=st.text(), number=st.text())
 def test_l8_nothing_that_the_platform_says_alone_gets_into_a_title_and_its_words_are_one_tame_line(
     description, name, number

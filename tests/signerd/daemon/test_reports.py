@@ -22,6 +22,7 @@ from signerd.errors import UnknownProposal
 from signerd.journal import Journal, StateFolder
 from signerd.loopback.metrics_text import exposition
 from tests.support.desk import NETWORK
+from tests.support.examples import examples
 from tests.support.served import make_outer, served_daemon
 
 
@@ -138,7 +139,7 @@ async def test_a_search_is_for_the_text_itself(journal, search, count):
     assert len(await pages(ChainReader(journal), newest_first=True, limit=13, search=search)) == count
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.text(max_size=20))
 def test_no_search_is_more_than_text(journal, search):
     found = journal.audit_page(search, 100, after=None, before=None)

@@ -18,6 +18,7 @@ from tests.signerd.loopback.test_routes import DEVICE, STATUS
 from tests.support.backups import remembering
 from tests.support.command import signerd
 from tests.support.desk import VAULT
+from tests.support.examples import examples
 
 PLANTED = {
     "xpub": str(VAULT.cosigners[0].xpub),
@@ -87,7 +88,7 @@ def state(tmp_path_factory):
     return folder
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @example(["a-----"])
 @given(st.lists(SECRETS | st.sampled_from(sorted(PLANTED.values())), min_size=1, max_size=4))
 def test_nothing_planted_is_in_it(state, texts):

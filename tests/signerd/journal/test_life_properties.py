@@ -28,6 +28,7 @@ from signerd.core.values import Limits, Record, Snapshot
 from signerd.errors import DecisionError
 from signerd.journal import Journal
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, signed_by, snapshot_of
+from tests.support.examples import examples
 from tests.support.wallets import ALICE, BOB, MALLORY, fund, make_vault, pay
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -329,5 +330,7 @@ def require_allowed_first(entries: Iterable[Entry], yes_to: Iterable[str]) -> No
 
 TestLife = Life.TestCase
 TestLife.settings = settings(
-    max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(15),
+    stateful_step_count=30,
+    suppress_health_check=[HealthCheck.too_slow],
 )

@@ -16,6 +16,7 @@ from multisig import Psbt
 from signerd.core.states import State
 from signerd.core.values import Imported, Snapshot
 from tests.signerd.journal.test_spending import NOON, Desk, paying
+from tests.support.examples import examples
 
 DAY_LIMIT, WEEK_LIMIT = 100_000, 250_000
 COINS = 3
@@ -107,7 +108,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow])
 @given(steps)
 def test_f_the_journal_refuses_exactly_what_the_model_refuses(taken: list[tuple[str, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

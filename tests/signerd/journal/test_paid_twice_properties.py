@@ -22,6 +22,7 @@ from signerd.errors import DecisionError
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import open_one, prepared
 from tests.support.desk import VAULT, signed_by, snapshot_of
+from tests.support.examples import examples
 from tests.support.payments import spend_of
 from tests.support.wallets import ALICE
 
@@ -293,7 +294,7 @@ def while_on_the_card(coins: frozenset[int], acknowledge: frozenset[str]) -> lis
     ]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(steps)
 # A cancel, which passes without a word, and the same payment from another coin, which does not.
 @example(while_at_the_device(frozenset([1]), 0, frozenset()))

@@ -24,6 +24,7 @@ from signerd.core.states import State
 from signerd.core.values import Limits, OwnKey, Pin
 from signerd.journal import Journal
 from tests.support.desk import NETWORK, own_keys, signed_by, snapshot_of
+from tests.support.examples import examples
 from tests.support.wallets import ALICE, fund, make_vault, pay
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -231,7 +232,9 @@ def _address(psbt: Psbt) -> str:
 
 
 SETTINGS = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(12),
+    stateful_step_count=25,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

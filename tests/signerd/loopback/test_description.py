@@ -97,7 +97,6 @@ def _asks(row: Route, mode: GenerationMode, callers: Callers, examples: int):
                 max_examples=examples,
                 derandomize=True,
                 database=None,
-                deadline=None,
                 suppress_health_check=list(HealthCheck),
             )(given(case=operation.as_strategy(generation_mode=mode))(inner))
         )

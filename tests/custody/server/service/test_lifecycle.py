@@ -22,6 +22,7 @@ from custody.server.service.limits.usage import usage_of_member, usage_of_vault
 from custody.server.service.requests.changes import Changes
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store.models import CoinLock, Proposal, ProposalInput, User
+from tests.support.examples import examples
 from tests.support.platform import START, Clock, plain_vault
 from tests.support.rows import a_proposal
 from tests.support.workspaces import found_workspace
@@ -177,7 +178,7 @@ def test_locks_reservation_and_links_are_exact_at_every_moment(place) -> None:
     clock = Clock(START)
     lifecycle = Lifecycle(clock, Changes(), WebhookEvents(clock, token_bytes))
 
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(STEPS, min_size=10, max_size=30))
     def live(steps: list[tuple]) -> None:
         with suppress(Undo), store.write() as db:

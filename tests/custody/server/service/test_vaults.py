@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from custody.server.domain.errors import Invalid, NotFound
 from multisig import RECEIVE, Network, Vault, multisig_account_path, vault_of_file
 from tests.support.custody import SIGNERS, Desk, ok, open_desk, refused
+from tests.support.examples import examples
 from tests.support.platform import register_key, seed
 
 FIELDS = {
@@ -250,7 +251,7 @@ def take(desk: Desk, number: int, what: str, who) -> None:
             assert register_key(user, desk.devices[who]).status_code in {200, 409}
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12))
 @given(steps)
 def test_no_two_vaults_share_a_key_or_an_address(taken: list) -> None:
     with tempfile.TemporaryDirectory() as folder, open_desk(Path(folder) / "state") as desk:

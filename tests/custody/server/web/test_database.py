@@ -9,6 +9,7 @@ from custody.server.store import Store
 from custody.server.web.endpoint import Endpoint
 from custody.server.web.routes import ENDPOINTS
 from tests.support.databases import kind_of, make_impatient
+from tests.support.examples import examples
 from tests.support.platform import PASSWORD, As, World, key_offer, seed
 
 ALICE = "alice@example.org"
@@ -58,7 +59,7 @@ def anybody(world: World, alice: As) -> World:
 
 
 @pytest.mark.parametrize("row", ENDPOINTS, ids=lambda row: row.path)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_request_makes_the_platform_fail(row: Endpoint, anybody: World, alice: As, data) -> None:
     """P21, P50: whatever the fields hold, the answer is one of ours."""

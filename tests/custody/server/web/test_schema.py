@@ -1,7 +1,7 @@
 """Every endpoint against the OpenAPI document that the platform serves: what it allows, and what it
 forbids (P21, P50), to an administrator, a signer, a member with one permission, and a program.
 
-``CUSTODY_SCHEMA_SEED=7 CUSTODY_SCHEMA_EXAMPLES=60`` asks for other requests than each run does.
+``CUSTODY_SCHEMA_SEED=7 TEST_EXAMPLES=8`` asks for other requests than each run does.
 """
 
 import logging
@@ -32,6 +32,7 @@ from custody.server.web.endpoint import Auth, Endpoint
 from custody.server.web.routes import ENDPOINTS
 from tests.support import service_accounts
 from tests.support.custody import Desk, ok, open_desk
+from tests.support.examples import examples
 
 CHECKS = [
     not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
@@ -63,7 +64,6 @@ EXPLAINED = {
 }  # fmt: skip
 SEED = int(os.environ.get("CUSTODY_SCHEMA_SEED", "1"))
 # For each row and mode. With a row's fields few, more say little.
-EXAMPLES = int(os.environ.get("CUSTODY_SCHEMA_EXAMPLES", "8"))
 ADMIN = "admin@example.org"
 ADMIN_ROLE = 1
 VIEWER = "viewer@example.org"
@@ -150,7 +150,7 @@ def test_every_endpoint_keeps_to_the_document(
 
     @seed(SEED)
     @settings(
-        max_examples=EXAMPLES, derandomize=SEED == 1, database=None, deadline=None,
+        max_examples=examples(8), derandomize=SEED == 1, database=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(

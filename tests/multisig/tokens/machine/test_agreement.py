@@ -1,11 +1,10 @@
 """The machine and the slow one of `independent` agree about every history,
 and about every history with reorganisations.
 
-`TOKEN_HISTORIES=20000 pytest …/test_agreement.py --hypothesis-seed=1` tries more of them than the gate does.
+`TEST_EXAMPLES=400 pytest …/test_agreement.py --hypothesis-seed=1` tries more of them than the gate does.
 """
 
 import hashlib
-import os
 import random
 from collections import Counter
 
@@ -25,9 +24,9 @@ from multisig.tokens.machine import (
 )
 from tests.multisig.tokens.machine import independent
 from tests.multisig.tokens.machine.histories import EVERY, HOLDERS, KNOWN, OPS, Story, Tape
+from tests.support.examples import examples
 
-HISTORIES = int(os.environ.get("TOKEN_HISTORIES", "150"))
-MANY = settings(max_examples=HISTORIES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 TAPES = st.binary(min_size=60, max_size=360)
 BLOCKS = 30
 

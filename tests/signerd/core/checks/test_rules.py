@@ -32,6 +32,7 @@ from signerd.core.states import State
 from signerd.core.values import Neighbour, ReviewContext
 from tests.signerd.core.rules.test_values import hours
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, read_rules, review_context, snapshot_of, spend
+from tests.support.examples import examples
 from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
 from tests.support.wallets import pay
 
@@ -184,7 +185,7 @@ worlds = st.fixed_dictionaries(
 snapshots = st.sampled_from([HONEST, replace(HONEST, fee=999), snapshot_of(spend(fee=18_182))])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(snapshots, rule_sets, rule_sets, worlds)
 def test_no_rule_turns_a_refusal_into_an_allow_or_takes_an_acknowledgement_away(
     snapshot: object, rules: list[Rule], more: list[Rule], world: dict[str, object]

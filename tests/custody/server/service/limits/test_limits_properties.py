@@ -27,6 +27,7 @@ from custody.server.store import Store, sqlite_url
 from custody.server.store.models import Organisation, Proposal, Role, User, Vault, Workspace
 from multisig import Sats, parse_btc
 from tests.support.databases import make_sqlite
+from tests.support.examples import examples
 from tests.support.platform import START, Clock, plain_vault
 from tests.support.rows import a_proposal
 
@@ -293,7 +294,7 @@ def take(model: Model, made: Bench, step: tuple) -> None:
 def test_the_platform_and_the_model_agree(tmp_path: Path) -> None:
     with place(tmp_path) as store:
 
-        @settings(max_examples=120, deadline=None)
+        @settings(max_examples=examples(40))
         @given(st.lists(STEPS, max_size=30))
         def live(steps: list[tuple]) -> None:
             model = Model()

@@ -24,6 +24,7 @@ from custody.server.store.models import ChainCoin, ChainTransaction, Proposal, P
 from multisig import Network, Transaction
 from tests.support.custody import ok, open_desk
 from tests.support.esplora import AT_ONCE, URL, Explorer, plain
+from tests.support.examples import examples
 
 KINDS = (
     "/blocks/tip/hash",
@@ -188,8 +189,7 @@ LIES = st.lists(
 
 
 @settings(
-    max_examples=30,
-    deadline=None,
+    max_examples=examples(12),
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -18,6 +18,7 @@ from custody.server.service.lifecycle import holds_coins
 from custody.server.store.models import CoinLock, Proposal, ProposalInput
 from multisig import Psbt, Transaction, finalise
 from tests.support.custody import SHOP, SIGNERS, Desk, open_desk, sign
+from tests.support.examples import examples
 from tests.support.replacing import accelerate, bump, cancel, forget_mempool, take_back
 
 ASK = {"bump": bump, "take back": take_back, "accelerate": accelerate}
@@ -184,7 +185,7 @@ def answered(response: httpx.Response) -> bool:
 def test_the_record_says_what_the_chain_shows(tmp_path_factory):
     numbers = count()
 
-    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(6), suppress_health_check=list(HealthCheck))
     @given(st.lists(STEPS, min_size=8, max_size=24))
     def live(steps: list[tuple]) -> None:
         folder = tmp_path_factory.mktemp(f"life{next(numbers)}")

@@ -32,6 +32,7 @@ from custody.server.service.people.workspaces import add_first_role, found_works
 from custody.server.store.models import Membership, Organisation, Workspace
 from custody.server.web.routes import ENDPOINTS
 from multisig import Network, Sats
+from tests.support.examples import examples
 from tests.support.platform import open_world
 
 NEEDS = {endpoint.path.rpartition("/")[2]: endpoint.permissions for endpoint in ENDPOINTS}
@@ -203,5 +204,5 @@ def held_by(staff: Staff, user_id: int) -> Permissions:
 
 TestWorkplace = Workplace.TestCase
 TestWorkplace.settings = settings(
-    max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(12), stateful_step_count=40, suppress_health_check=list(HealthCheck)
 )

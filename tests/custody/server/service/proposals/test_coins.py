@@ -21,6 +21,7 @@ from custody.server.service.proposals.drafting import choose_coins
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, Vault, WatchedScript
 from multisig import CHANGE, FeeRate, OutPoint, Psbt, Sats
 from tests.support.custody import ok, refused
+from tests.support.examples import examples
 from tests.support.flood import flood
 from tests.support.rows import a_proposal
 from tests.support.selection import select_coins
@@ -101,8 +102,7 @@ def few(monkeypatch):
 @pytest.mark.usefixtures("few")
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    max_examples=60,
-    deadline=None,
+    max_examples=examples(20),
 )
 # More of the largest than are offered at first, and as many as a transaction takes.
 @example([(70_000, TIP - 7, False, False)] * 6, 200_000, 1_000, 0)

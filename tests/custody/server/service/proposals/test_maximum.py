@@ -14,6 +14,7 @@ from custody.server.service.proposals import coins, drafting
 from custody.server.store.models import ChainCoin, CoinLock, Vault
 from multisig import Network, Psbt, Sats, decode_address, dust_threshold, format_btc
 from tests.support.custody import CAFE, SHOP, ok, refused
+from tests.support.examples import examples
 from tests.support.flood import flood
 from tests.support.replacing import cancel, made
 from tests.support.sdk import sdk
@@ -64,7 +65,7 @@ def split(amount: int, *to: str) -> list[int]:
     return [amount - sum(least), *least]
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=12, deadline=None)
+@settings(suppress_health_check=list(HealthCheck), max_examples=examples(12))
 @example([5_000_000, 3_000_000, 2_000_000], "2", 2_000_000, 1)
 @example([70_000] * 7, "1", RICH, 2)
 @example([70_000] * 3, "30", RICH, 1)

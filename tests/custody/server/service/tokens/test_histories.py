@@ -2,7 +2,6 @@
 by hash.
 """
 
-import os
 from itertools import count
 
 import pytest
@@ -18,14 +17,13 @@ from custody.server.service.tokens.indexer import Indexer
 from custody.server.store import Store
 from custody.server.store.models import Lease, TokenBlock, TokenCell, TokenEffect, TokenTransaction
 from tests.multisig.tokens.machine.histories import Tape
+from tests.support.examples import TIMES, examples
 from tests.support.forked import in_child
 from tests.support.platform import Clock
 from tests.support.platform_crash import Steps
 from tests.support.token_chains import CODES, Chain, Turning, is_ours
 from tests.support.token_desk import stored_tokens as stored
 
-# More by hand: CUSTODY_TOKEN_HISTORIES=2000.
-EXAMPLES = int(os.environ.get("CUSTODY_TOKEN_HISTORIES", "20"))
 TABLES = (TokenCell, TokenEffect, TokenTransaction, TokenBlock)
 
 
@@ -45,9 +43,8 @@ def plain(number: int) -> Tape:
 
 
 @settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize=EXAMPLES == 20,
+    max_examples=examples(10),
+    derandomize=TIMES == 1,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(tape=st.binary(min_size=60, max_size=600), batch=st.integers(1, 4))

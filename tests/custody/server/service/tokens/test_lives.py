@@ -18,6 +18,7 @@ from multisig.tokens.machine import GENESIS_STATE, TokenState, TokenTransaction,
 from multisig.tokens.payload import MAGIC
 from tests.custody.server.service.tokens.test_creating import contract
 from tests.support.custody import ok, open_desk
+from tests.support.examples import examples
 from tests.support.token_desk import BOB, EVE, TokenDesk
 
 WAITING = {"PENDING", "SIGNED", "BROADCASTING", "STALLED"}
@@ -117,7 +118,7 @@ class Life:
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(4), suppress_health_check=list(HealthCheck))
 def test_lives_of_a_token(seed: int) -> None:
     with TemporaryDirectory() as folder, open_desk(Path(folder)) as desk:
         Life(TokenDesk(desk), Random(seed)).run()
