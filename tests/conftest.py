@@ -16,22 +16,19 @@ from tests.support.examples import BRIEFLY, examples
 
 HERE = Path(__file__).parent
 # Set for a second interpreter, after a first one tried everything. Tried again is what the language and its
-# library may do otherwise: the pure packages, the wire shapes, what is stored, the processes of the device
-# library; and the demo, which runs every program as a whole. Of a property a few examples: what it says of
-# our own arithmetic the first has tried.
+# library may do otherwise: what is stored, the processes of the device library, the keyring and the clients;
+# and the demo, which runs every program as a whole.
 TRIED_AGAIN = (
-    "multisig",
     "firmware_bridge",
     "custody/server/store",
     "signerd/journal",
     "signerd/account",
     "end_to_end/test_demo.py",
 )
-# What devices do and what a file's bytes mean; and what waits for its clock.
+# What devices say and what a file's bytes mean; and what waits for its clock.
 NOT_AGAIN = (
-    "multisig/tokens/machine",
+    "firmware_bridge/advisories",
     "firmware_bridge/airgap",
-    "device_simulators",
     "firmware_bridge/test_endpoint_runs.py",
     "firmware_bridge/test_interleavings.py",
     "firmware_bridge/test_worker.py",

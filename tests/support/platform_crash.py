@@ -2,8 +2,9 @@
 and then everything is looked at.
 
 ``python -m tests.support.platform_crash FOLDER DATABASE STORY [FIRST STEP]`` kills once at every STEP-th step
-of the story that comes after FIRST, each time on a copy of the same beginning, and prints one JSON line for
-each kill. DATABASE is ``sqlite``, or the socket folder of a PostgreSQL server of the test's own.
+of each turn of the story from its FIRST on, or at a shorter turn's last, each time on a copy of the same
+beginning, and prints one JSON line for each kill. DATABASE is ``sqlite``, or the socket folder of a
+PostgreSQL server of the test's own.
 
 A step is a statement to the database, the moment before or after a COMMIT, or the moment before or after a
 question to the chain. The killed process is a forked child that ends by SIGKILL:
@@ -236,13 +237,10 @@ def main(root: Path, database: str, name: str, first: int = 1, stride: int = 1) 
     with ExitStack() as stack:
         server = None if database == "sqlite" else stack.enter_context(closing(Server(Path(database))))
         databases = Databases(root, server)
-        place = 0
         for which, count in enumerate(steps_of(story, databases)):
-            for step in range(1, count + 1):
-                place += 1
-                if place >= first and (place - first) % stride == 0:
-                    killed = kill_at(story, databases, which, step)
-                    print(json.dumps(killed), flush=True)  # noqa: T201 - a program
+            for step in range(min(first, count), count + 1, stride):
+                killed = kill_at(story, databases, which, step)
+                print(json.dumps(killed), flush=True)  # noqa: T201 - a program
 
 
 if __name__ == "__main__":

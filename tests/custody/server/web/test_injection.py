@@ -40,6 +40,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         opened.desk.world.platform.services.rates._writes._size = 10**6
         opened.desk.world.platform.services.rates._calls._size = 10**6
         yield opened
+        assert not verify(opened.desk.world.platform.services.store)
 
 
 @pytest.fixture
@@ -81,15 +82,15 @@ def test_every_field_of_every_endpoint(row: Endpoint, stage: Stage, logged: io.S
     path = row.path.format(**dict.fromkeys(row.path_ids, 1))
     body = sample(row, stage.known())
     count = 0
-    for name, field in row.takes.model_fields.items():
-        for text in HOSTILE:
+    for number, (name, field) in enumerate(row.takes.model_fields.items()):
+        # Each text reaches each endpoint, and a third of them each field.
+        for text in HOSTILE[number % 3 :: 3] if len(row.takes.model_fields) > 2 else HOSTILE:
             asked = body | {field.alias or name: text}
             answer = tester.get(path, **asked) if row.method == "GET" else tester.post(path, asked)
             is_inert(answer)
             count += 1
     assert [line["path"] for line in lines(logged)[begun:]] == [path] * count
     assert tables(stage.desk.world) == before
-    assert not verify(stage.desk.world.platform.services.store)
 
 
 def test_p44_no_address_that_is_sent_is_ever_fetched(stage: Stage) -> None:
