@@ -89,15 +89,18 @@ class DeclineChangeRequest(ChangeRequest):
 
 
 class Change(Shape):
-    """``network``: the workspace's. ``asked_by``, ``decided_by``: user ids. It is confirmed from
-    ``not_before`` until ``expires_at``.
+    """``network`` and ``workspace_name`` are the workspace's. ``names``: of the records in a waiting change's
+    body, by its field; what is not there any more is left out. ``asked_by``, ``decided_by``: user ids. It is
+    confirmed from ``not_before`` until ``expires_at``.
     """
 
     change_id: Label
     workspace_id: Int64
+    workspace_name: Label = ""
     network: ApiNetwork
     path: Label
     body: Body
+    names: dict[Label, Prose] = Field(default_factory=dict, max_length=16)
     status: ChangeStatus
     asked_by: Label
     asked_by_name: Label

@@ -1,6 +1,6 @@
 """What a pending change would do, in words: its title, and each thing that it names."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -103,38 +103,32 @@ UNSAID: Final = frozenset(
 )
 
 
-# What gives a record its name, by its number: None where there is no such record any more.
-Namer = Callable[[Any], str | None]
-
-
 def title_of(change: Change) -> str:
     return TITLES.get(change.path, "A change")
 
 
-def facts_of(change: Change, workspace: str, names: Mapping[str, Namer]) -> list[tuple[str, str]]:
-    """``workspace``: the change's, in words. ``names``: by field, of the records that can be read."""
+def facts_of(change: Change) -> list[tuple[str, str]]:
     said = [
-        (FIELDS.get(field, field.replace("_", " ")), _words(field, value, names))
+        (FIELDS.get(field, field.replace("_", " ")), _words(change, field, value))
         for field, value in change.body.items()
         if field not in UNSAID
     ]
-    return [("Workspace", workspace), *said]
+    return [("Workspace", f"{change.workspace_name}, on {change.network}"), *said]
 
 
-def names_nothing(change: Change, names: Mapping[str, Namer]) -> bool:
+def names_nothing(change: Change) -> bool:
     """Whether a record that it names is not there any more."""
-    return any(names[field](value) is None for field, value in change.body.items() if field in names)
+    return any(field in _RECORDS and field not in change.names for field in change.body)
 
 
-def _words(field: str, value: Any, names: Mapping[str, Namer]) -> str:
+def _words(change: Change, field: str, value: Any) -> str:
     if field in _RECORDS:
-        named = names[field](value) if field in names else f"number {value}"
-        return named or f"{_RECORDS[field]} that is not there any more"
+        return change.names.get(field, f"{_RECORDS[field]} that is not there any more")
     if isinstance(value, dict):
         # By exposed key, the member who takes its place.
         return "; ".join(f"{key}: member {member}" for key, member in value.items()) or "nobody is named"
     if isinstance(value, list):
-        return "; ".join(_words(field, each, names) for each in value) or "none"
+        return "; ".join(_words(change, field, each) for each in value) or "none"
     return _plain_words(field, value)
 
 

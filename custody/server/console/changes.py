@@ -1,18 +1,12 @@
 """The rule of the second person, and the changes that wait for one."""
 
-from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any
-
 from starlette.responses import Response
 
 from custody.schemas.changes import Change, SecondPersonRule
-from custody.server.console.addresses import entry_of
-from custody.server.console.change_words import Namer, facts_of, names_nothing, title_of
+from custody.server.console.change_words import facts_of, names_nothing, title_of
 from custody.server.console.evacuations import plan_facts
-from custody.server.console.members import colleagues, name_of
+from custody.server.console.members import name_of
 from custody.server.console.table import Review, Row
-from custody.server.console.vaults import fingerprints, names_of, vault_by_id
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.service.people.second_person import START_EVACUATION
@@ -24,106 +18,26 @@ SHOWN = 20
 def changes(visit: Visit) -> Response:
     every: list[Change] = visit.get("changes", workspace_id=visit.here.id)
     rule: SecondPersonRule = visit.get("second-person-rule", workspace_id=visit.here.id)
-    names = _names(visit)
     return visit.page(
         "changes/changes.html",
         here="changes",
         waiting=[each for each in every if each.status == "PENDING"],
         decided=[each for each in every if each.status != "PENDING"][:SHOWN],
         rule=rule,
-        setter=names["user_uuid"](rule.set_by) if rule.set_by and "user_uuid" in names else "",
+        setter=_setter(visit, rule),
         title_of=title_of,
-        facts_of=lambda change: facts_of(change, _workspace(visit, change), _of(visit, change, names)),
-        names_nothing=lambda change: names_nothing(change, _of(visit, change, names)),
+        facts_of=facts_of,
+        names_nothing=names_nothing,
         role_names=_role_names(visit),
     )
 
 
-def _workspace(visit: Visit, change: Change) -> str:
-    """The change's own, which need not be the one that the page is of."""
-    for entry in visit.here.organisation.workspaces.workspaces:
-        if entry.workspace_info.uid == change.workspace_id:
-            return f"{entry.workspace_info.name}, on {entry.workspace_info.net}"
-    return f"number {change.workspace_id}, on {change.network}: you are no member of it"
-
-
-def _of(visit: Visit, change: Change, names: Mapping[str, Namer]) -> Mapping[str, Namer]:
-    """Numbers of another workspace are other records: they stay numbers."""
-    if change.workspace_id != visit.here.id:
-        return {}
-    if change.path.endswith("/add-workspace-to-user"):
-        # No member yet, and perhaps of no workspace that the person may look into.
-        known = {each.uuid: name_of(each) for each in colleagues(visit)}
-        return {**names, "user_uuid": lambda number: known.get(number, f"number {number}")}
-    return names
-
-
-def _names(visit: Visit) -> dict[str, Namer]:
-    """What the person may read of the workspace's records, asked for where it is named; the rest keep their
-    numbers.
-    """
-    here = visit.here
-    found: dict[str, Namer] = {}
-    if here.may("MANAGE_USERS"):
-        found["user_uuid"] = _listed(visit, "get-users-from-workspace", "uuid", name_of)
-    if here.may("MANAGE_ROLE", "MANAGE_USERS", "MANAGE_WORKSPACE"):
-        roles = _listed(visit, "get-roles-and-perms-detailed", "role_id", lambda role: role.name)
-        found["role_id"] = found["role_uid"] = roles
-    if here.may("VIEW_BALANCES", "PAYMENT_INIT", "PAYMENT_APPROVE", "MANAGE_WORKSPACE"):
-        found["vault_id"], found["key_id"] = _vaults(visit), _keys(visit)
-    if here.may("PAYMENT_INIT", "MANAGE_WORKSPACE"):
-        found["uid"] = _entries(visit)
-    if here.may("MANAGE_WORKSPACE"):
-        found["webhook_id"] = _listed(visit, "webhooks", "webhook_id", lambda hook: hook.url)
-        programs = _listed(visit, "service-accounts", "service_account_id", lambda program: program.name)
-        found["service_account_id"] = programs
-    return found
-
-
-def _listed(visit: Visit, path: str, number: str, name: Callable[[Any], str]) -> Namer:
-    """Of a short list, which is asked for once."""
-
-    @cache
-    def known() -> dict[str, str]:
-        every = visit.get(path, workspace_id=visit.here.id)
-        return {str(getattr(each, number)): name(each) for each in every}
-
-    return lambda value: known().get(str(value))
-
-
-def _vaults(visit: Visit) -> Namer:
-    @cache
-    def named(vault_id: str) -> str | None:
-        try:
-            return vault_by_id(visit, vault_id).name
-        except NotFound:
-            return None
-
-    return named
-
-
-def _entries(visit: Visit) -> Namer:
-    @cache
-    def named(number: int) -> str | None:
-        found = entry_of(visit, number)
-        return None if found is None else f"{found.name}, {found.address}"
-
-    return named
-
-
-def _keys(visit: Visit) -> Namer:
-    """Of the signers of the workspace's vaults. A key is never deleted."""
-
-    @cache
-    def known() -> dict[str, str]:
-        found: dict[str, str] = {}
-        for vault in visit.get("list-wallets", workspace_id=visit.here.id):
-            names, prints = names_of(visit, vault), fingerprints(vault)
-            for each in vault.signers:
-                found[each.key_id] = f"of {names[each.user_id]}, fingerprint {prints[each.key_index]}"
-        return found
-
-    return lambda value: known().get(value, f"number {value}, which no vault of this workspace has")
+def _setter(visit: Visit, rule: SecondPersonRule) -> str:
+    """Who switched the rule on, for those who may see the members."""
+    if not rule.set_by or not visit.here.may("MANAGE_USERS"):
+        return ""
+    members = visit.get("get-users-from-workspace", workspace_id=visit.here.id)
+    return next((name_of(each) for each in members if str(each.uuid) == str(rule.set_by)), "")
 
 
 def _role_names(visit: Visit) -> list[str]:
@@ -143,10 +57,9 @@ def _change(visit: Visit) -> Change:
 
 def review_confirmation(visit: Visit) -> Review:
     change = _change(visit)
-    names = _of(visit, change, _names(visit))
-    if names_nothing(change, names):
+    if names_nothing(change):
         raise StateConflict("It names what is not there any more: decline it.")
-    workspace, *said = facts_of(change, _workspace(visit, change), names)
+    workspace, *said = facts_of(change)
     facts = (
         workspace,
         ("What would change", title_of(change)),

@@ -48,6 +48,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.mail.waiting import tell_waiting
+from custody.server.service.people.named import names_in
 from custody.server.service.people.service_accounts import widens
 from custody.server.service.people.staff import permissions_of
 from custody.server.service.system import PLATFORM, place_of
@@ -350,13 +351,16 @@ class SecondPerson:
         return isinstance(request, UpdateServiceAccountRequest) and widens(db, request)
 
     def _shown(self, db: Session, change: PendingChange) -> wire.Change:
+        place, status = place_of(db, change.workspace_id), self._status(change)
         return wire.Change(
             change_id=change.id,
             workspace_id=change.workspace_id,
-            network=cast("ApiNetwork", place_of(db, change.workspace_id).network),
+            workspace_name=db.get_one(Workspace, change.workspace_id).name,
+            network=cast("ApiNetwork", place.network),
             path=change.path,
             body=change.body,
-            status=self._status(change),
+            names=names_in(db, change) if status is ChangeStatus.PENDING else {},
+            status=status,
             asked_by=str(change.asked_by),
             asked_by_name=change.asked_by_name,
             asked_at=change.asked_at,

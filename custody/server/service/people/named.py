@@ -1,0 +1,75 @@
+"""What a change that waits for a second person is about, by name: for whoever decides, who need be no member
+of its workspace.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.server.store.models import (
+    AddressBookEntry,
+    Key,
+    Membership,
+    PendingChange,
+    Role,
+    ServiceAccount,
+    User,
+    Vault,
+    Webhook,
+    Workspace,
+)
+
+Namer = Callable[[Session, PendingChange, Any], str | None]
+
+
+def names_in(db: Session, change: PendingChange) -> dict[str, str]:
+    """By the field of its body. What is not there any more, or is another organisation's, has no name."""
+    found = {
+        field: _NAMERS[field](db, change, value) for field, value in change.body.items() if field in _NAMERS
+    }
+    return {field: name for field, name in found.items() if name is not None}
+
+
+def _of_workspace(model: Any, words: Callable[[Any], str]) -> Namer:
+    def named(db: Session, change: PendingChange, number: Any) -> str | None:
+        found = db.get(model, number)
+        return words(found) if found is not None and found.workspace_id == change.workspace_id else None
+
+    return named
+
+
+def _person(db: Session, change: PendingChange, number: Any) -> str | None:
+    """A member of any of the organisation's workspaces."""
+    inside = select(Membership.user_id).join(Workspace, Workspace.id == Membership.workspace_id)
+    query = select(User).where(
+        User.id == number, User.id.in_(inside.where(Workspace.organisation_id == change.organisation_id))
+    )
+    found = db.scalars(query).one_or_none()
+    if found is None:
+        return None
+    named = " ".join(part for part in (found.first_name, found.surname) if part)
+    return f"{named} ({found.email})" if named else found.email
+
+
+def _key(db: Session, change: PendingChange, number: Any) -> str | None:
+    found = db.get(Key, number)
+    owner = None if found is None else _person(db, change, found.user_id)
+    return None if found is None or owner is None else f"of {owner}, fingerprint {found.master_fingerprint}"
+
+
+_role = _of_workspace(Role, lambda role: role.name)
+_NAMERS: Final[Mapping[str, Namer]] = MappingProxyType(
+    {
+        "role_id": _role,
+        "role_uid": _role,
+        "user_uuid": _person,
+        "vault_id": _of_workspace(Vault, lambda vault: vault.name),
+        "uid": _of_workspace(AddressBookEntry, lambda entry: f"{entry.name}, {entry.address}"),
+        "webhook_id": _of_workspace(Webhook, lambda hook: hook.url),
+        "service_account_id": _of_workspace(ServiceAccount, lambda program: program.name),
+        "key_id": _key,
+    }
+)
