@@ -15,6 +15,7 @@ ABOUT = {
     "proposal": "Proposals",
     "deposit": "Deposits",
     "vault": "Vaults",
+    "vaults": "Vaults",
     "role": "Roles",
     "token": "Tokens",
     "call": "Calls of tokens",
