@@ -5,6 +5,7 @@ from custody.client.changes import ChangeCalls
 from custody.client.connection import AwaitingConnection, WaitingConnection
 from custody.client.evacuations import EvacuationCalls
 from custody.client.history import HistoryCalls
+from custody.client.identity import IdentityCalls
 from custody.client.payments import (
     AddressBookCalls,
     ForwardCalls,
@@ -43,6 +44,7 @@ class Api(
     HistoryCalls,
     EvacuationCalls,
     AdvisoryCalls,
+    IdentityCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""
 

@@ -47,6 +47,7 @@ from custody.server.service.operations.readiness import Readiness
 from custody.server.service.operations.regtest import Operator
 from custody.server.service.people.address_book import AddressBook
 from custody.server.service.people.granting import LimitGrants
+from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.invitations import Invitations
 from custody.server.service.people.members import Members
 from custody.server.service.people.onboarding import Onboarding
@@ -72,9 +73,10 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates
-from custody.server.service.secrets import Secrets, WebhookSecrets
-from custody.server.service.services import Services, SignInServices, wire_sign_in
+from custody.server.service.secrets import ClientSecrets, Secrets, WebhookSecrets
+from custody.server.service.services import Services, SignInServices, redirect_uri_of, wire_sign_in
 from custody.server.service.sign_in.accounts import Passwords
+from custody.server.service.sign_in.providers import Providers
 from custody.server.service.tokens.calling import Calling, Resubmitting
 from custody.server.service.tokens.creating import TokenCreating
 from custody.server.service.tokens.proposing import TokenDrafter, TokenProposals
@@ -150,6 +152,7 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
         Passwords(world.hasher),
         mailer,
         Secrets(settings.secrets_path, world.random),
+        Providers(world.clock, Sender(world.resolve, settings.identity_ca_file), settings.identity_hosts),
         may_anybody_register=settings.registration == "open",
         public_url=settings.public_url,
     )
@@ -265,8 +268,16 @@ def _wire(
         changes=changes,
         following=Following(store, changes),
         readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
-        invitations=Invitations(clock, random, audit, people, grants),
+        invitations=Invitations(clock, random, audit, grants),
         second_person=SecondPerson(clock, random, audit, world.policies),
+        identity_providers=IdentityProviders(
+            clock,
+            random,
+            audit,
+            ClientSecrets(Secrets(settings.secrets_path, random)),
+            redirect_uri_of(settings.public_url),
+            settings.identity_hosts,
+        ),
         service_accounts=ServiceAccounts(clock, random, audit),
         address_book=AddressBook(clock, audit),
         onboarding=Onboarding(clock, audit),

@@ -82,6 +82,9 @@ class Settings(BaseSettings):
     # make webhooks can then reach them.
     webhook_allow: str = ""
     webhook_ca_file: Path | None = None
+    # The same for identity providers: hosts inside that an organisation's owner may name, and an authority.
+    identity_allow: str = ""
+    identity_ca_file: Path | None = None
 
     # Whose signed advisories are taken: publishers' keys (x-only, in hex) with commas between them.
     advisory_keys: Annotated[str, Field(pattern=r"^([0-9a-f]{64}(,[0-9a-f]{64})*)?$")] = ""
@@ -107,7 +110,11 @@ class Settings(BaseSettings):
 
     @property
     def webhook_hosts(self) -> frozenset[str]:
-        return frozenset(host.strip().lower() for host in self.webhook_allow.split(",") if host.strip())
+        return _hosts(self.webhook_allow)
+
+    @property
+    def identity_hosts(self) -> frozenset[str]:
+        return _hosts(self.identity_allow)
 
     @property
     def trusted_publishers(self) -> frozenset[str]:
@@ -144,6 +151,10 @@ class Settings(BaseSettings):
     @property
     def mail_folder(self) -> Path:
         return self.state / "mail"
+
+
+def _hosts(text: str) -> frozenset[str]:
+    return frozenset(host.strip().lower() for host in text.split(",") if host.strip())
 
 
 def _chains_in_files() -> dict[str, str]:

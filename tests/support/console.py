@@ -166,9 +166,9 @@ class Visitor:
 
 
 @contextmanager
-def served_app(app: Any) -> Iterator[str]:
+def served_app(app: Any, listener: socket.socket | None = None) -> Iterator[str]:
     """The application on a socket of its own, for a real browser. Its address."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listener or socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
     )

@@ -9,7 +9,7 @@ from custody.server.cli.common import platform_at, refusals, state_option
 from custody.terminal import answer, say
 
 # As `custody.server.service.secrets.Purpose`, without loading it; a test compares them.
-PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook")
+PURPOSES = ("totp", "purchase-webhook", "checkpoint", "webhook", "identity-provider")
 
 
 @click.command("reset-two-factor")
@@ -43,8 +43,9 @@ def reset_two_factor_command(email: str, state: Path, as_json: bool) -> None:
 def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool) -> None:
     """Make a new secret of the platform's own, while servers run.
 
-    Older ones go on reading what was made with them, until --finish. Secrets of authenticators and webhooks
-    are encrypted anew at once, and the old one is dropped. Interrupted, it is safe to run again.
+    Older ones go on reading what was made with them, until --finish. Secrets of authenticators, webhooks and
+    identity providers are encrypted anew at once, and the old one is dropped. Interrupted, it is safe to run
+    again.
     """
     from custody.server.service.secrets import Purpose
 
@@ -55,7 +56,12 @@ def rotate_secret_command(purpose: str, state: Path, finish: bool, as_json: bool
     if as_json:
         answer(done)
         return
-    what = {Purpose.TOTP: "accounts", Purpose.WEBHOOK: "webhooks"}.get(secret)
+    sealed_of = {
+        Purpose.TOTP: "accounts",
+        Purpose.WEBHOOK: "webhooks",
+        Purpose.IDENTITY_PROVIDER: "identity providers",
+    }
+    what = sealed_of.get(secret)
     sealed = f" {done.reencrypted} {what} were encrypted anew." if what else ""
     said = "No new" if finish else "A new"
     say(f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}.")

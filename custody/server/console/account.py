@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from custody.schemas.common import Name
 from custody.schemas.queries import QueryId
+from custody.server.console.identity import providers
 from custody.server.console.table import Row
 from custody.server.console.visit import Visit, shaped
 from custody.server.domain.errors import Invalid
@@ -30,6 +31,7 @@ def account(visit: Visit) -> Response:
         mails=visit.get("mail-settings"),
         keys=visit.get("keys"),
         passkeys=_passkeys(visit),
+        providers=providers(visit),
     )
 
 

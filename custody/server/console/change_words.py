@@ -39,6 +39,8 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
             "update-service-account": "Change a program's account",
             "update-second-person-rule": "Change the rule of the second person",
             "start-evacuation": "Evacuate exposed vaults",
+            "update-identity-provider": "Set the organisation's identity provider",
+            "remove-identity-provider": "Remove the organisation's identity provider",
         }.items()
     }
 )
@@ -76,6 +78,9 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "key_id": "Key",
         "reason": "Why",
         "cooling_off_hours": "Hours of cooling off",
+        "issuer": "Issuer",
+        "client_id": "Client",
+        "is_required": "Members have to use it",
         "network": "Network",
         "force": "Even where a vault keeps too few signers",
         "exposed_keys": "Exposed keys",

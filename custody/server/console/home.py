@@ -21,9 +21,8 @@ def workspaces(visit: Visit) -> Response:
         for organisation in visit.user.organisations_info.organisations
         for entry in organisation.workspaces.workspaces
     ]
-    return visit.page(
-        "home/workspaces.html", here="home", places=places, invitations=visit.get("get-invites-pending")
-    )
+    invitations = [] if visit.caller.bound_to is not None else visit.get("get-invites-pending")
+    return visit.page("home/workspaces.html", here="home", places=places, invitations=invitations)
 
 
 def invitation_page(visit: Visit) -> Response:

@@ -106,5 +106,6 @@ TEMPLATES.environment.globals["sections"] = (
     ("Programs", "programs", ("MANAGE_USERS", "MANAGE_WORKSPACE")),
     ("Webhooks", "webhooks", ("MANAGE_WORKSPACE",)),
     ("Audit log", "audit", ("VIEW_LOGS",)),
+    ("Identity provider", "identity", ("MANAGE_USERS",)),
     ("Workspace", "workspace", ("MANAGE_WORKSPACE",)),
 )

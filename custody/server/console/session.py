@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import quote, unquote
 
 from starlette.requests import Request
@@ -115,14 +115,30 @@ def said(request: Request) -> tuple[str, Callable[[Response], None]]:
     return words, clear
 
 
-def _set(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
+def hold(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
+    """A cookie that comes with a link of another site, too: an identity provider's that leads back."""
+    _set(request, response, name, value, seconds, "lax")
+
+
+def held(request: Request, name: str) -> str:
+    return request.cookies.get(_name(name, request), "")[:_MAX_COOKIE]
+
+
+def _set(
+    request: Request,
+    response: Response,
+    name: str,
+    value: str,
+    seconds: int,
+    same_site: Literal["lax", "strict"] = "strict",
+) -> None:
     response.set_cookie(
         _name(name, request),
         value,
         max_age=seconds,
         path="/",
         httponly=True,
-        samesite="strict",
+        samesite=same_site,
         secure=is_secure(request),
     )
 

@@ -24,12 +24,18 @@ _INVITATIONS = ("/invitations/", "/console/invitations/")
 
 
 def sign_in_page(visit: Visit) -> Response:
-    target = _target(visit)
-    return visit.page("sign_in.html", target=target, is_invited=target.startswith(_INVITATIONS))
+    """With the organisation's identity provider where its code is given, or was used last in this browser."""
+    target, provider_id = target_of(visit), visit.query("organisation") or visit.form.one("organisation")
+    provider_id = provider_id or session.held(visit.request, "organisation")
+    issuer = visit.services.account.identity.issuer(provider_id) if provider_id else None
+    is_invited = target.startswith(_INVITATIONS)
+    return visit.page(
+        "sign_in.html", target=target, is_invited=is_invited, provider_id=provider_id, issuer=issuer
+    )
 
 
 def sign_in(visit: Visit) -> Response:
-    _admit(visit)
+    admit(visit)
     return _sign_in(visit)
 
 
@@ -50,11 +56,11 @@ def code_page(visit: Visit) -> Response:
 
 
 def _code_page(visit: Visit, method: str, token: str, passkey: str) -> Response:
-    return visit.page("code.html", target=_target(visit), method=method, token=token, passkey=passkey)
+    return visit.page("code.html", target=target_of(visit), method=method, token=token, passkey=passkey)
 
 
 def code(visit: Visit) -> Response:
-    _admit(visit)
+    admit(visit)
     signin, form, trace_id = visit.services.signin, visit.form, trace_id_of(visit.request)
     if assertion := form.one("assertion"):
         return _signed_in(visit, signin.validate_code(form.one("token"), Assertion(assertion), trace_id))
@@ -63,7 +69,7 @@ def code(visit: Visit) -> Response:
 
 
 def _signed_in(visit: Visit, result: SignedIn) -> Response:
-    response = visit.go(_target(visit))
+    response = visit.go(target_of(visit))
     session.Held.of(result.tokens).keep(visit.request, response)
     return response
 
@@ -77,11 +83,11 @@ def sign_out(visit: Visit) -> Response:
 
 
 def register_page(visit: Visit) -> Response:
-    return visit.page("register.html", target=_target(visit))
+    return visit.page("register.html", target=target_of(visit))
 
 
 def register(visit: Visit) -> Response:
-    _admit(visit)
+    admit(visit)
     form = visit.form
     _same_twice(visit, "password")
     taken = shaped(
@@ -98,7 +104,7 @@ def register(visit: Visit) -> Response:
         # The address has an account, or none may be made: the mail says which. Who
         # registered learns no more here than by signing in.
         return visit.go(
-            f"{SIGN_IN}?next={_target(visit)}", "A mail to this address says how it goes on. Then sign in."
+            f"{SIGN_IN}?next={target_of(visit)}", "A mail to this address says how it goes on. Then sign in."
         )
 
 
@@ -107,7 +113,7 @@ def forgotten_page(visit: Visit) -> Response:
 
 
 def forgotten(visit: Visit) -> Response:
-    _admit(visit)
+    admit(visit)
     taken = shaped(PasswordResetRequest, email=visit.form.one("email"))
     visit.services.account.password_changes.request_reset(taken.email, trace_id_of(visit.request))
     return visit.go(
@@ -120,7 +126,7 @@ def reset_page(visit: Visit) -> Response:
 
 
 def reset(visit: Visit) -> Response:
-    _admit(visit)
+    admit(visit)
     form = visit.form
     _same_twice(visit, "new_password")
     taken = shaped(
@@ -142,11 +148,11 @@ def _same_twice(visit: Visit, name: str) -> None:
         raise Invalid.at("/again", "The two passwords differ.")
 
 
-def _admit(visit: Visit) -> None:
+def admit(visit: Visit) -> None:
     visit.services.signin.admit(address_of(visit.request))
 
 
-def _target(visit: Visit) -> str:
+def target_of(visit: Visit) -> str:
     return own_path(visit.form.one("next") or visit.query("next"))
 
 

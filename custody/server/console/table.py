@@ -24,6 +24,7 @@ from custody.server.domain.errors import (
     CustodyError,
     Invalid,
     NotFound,
+    PermissionDenied,
     SecondPersonNeeded,
     StateConflict,
     TokenExpired,
@@ -40,7 +41,7 @@ MAX_FIELDS: Final = 400
 # Where a sign-in leads to: a page of ours and none elsewhere.
 _OWN_PATH = re.compile(r"/(console|invitations)(/[A-Za-z0-9_-]+)*/?(\?[A-Za-z0-9_=&.:-]*)?")
 # Not of the form itself: who sent it, and what the last page asked beside it.
-SECRETS: Final = frozenset({"password", "new_password", "again"})
+SECRETS: Final = frozenset({"password", "new_password", "again", "client_secret"})
 FRAME_FIELDS: Final = frozenset(
     {
         "form_token",
@@ -153,11 +154,24 @@ def _lead(row: Row, request: Request, form: Fields) -> Response:
         return _to_sign_in(request)
     except CustodyError as error:
         return problem_page(visit, error)
+    try:
+        _require_for_bound(row, visit)
+    except PermissionDenied as error:
+        return problem_page(visit, error)
     response = _answered(row, visit)
     # Whatever the answer is: the tokens that came are used up.
     if visit.held is not None and visit.held is not held:
         visit.held.keep(request, response)
     return response
+
+
+def _require_for_bound(row: Row, visit: Visit) -> None:
+    """Raises PermissionDenied where an identity provider signed the person in, and the page is about more
+    than its organisation: the account itself.
+    """
+    is_bound = visit.maybe_caller is not None and visit.caller.bound_to is not None
+    if is_bound and not row.path.startswith("/w/{workspace_id:int}/") and row.path not in {"/", "/sign-out"}:
+        raise PermissionDenied("For this, sign in with your own password: an identity provider does not do.")
 
 
 def _answered(row: Row, visit: Visit) -> Response:

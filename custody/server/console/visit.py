@@ -25,6 +25,7 @@ from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
 from custody.server.service.services import Services
 from custody.server.web.endpoint import Call
+from custody.server.web.identity import FOR_UNLINKED, let_in
 from custody.server.web.problems import STATUS, trace_id_of
 from custody.server.web.routes import ENDPOINTS
 from custody.server.web.runner import Runner
@@ -203,7 +204,7 @@ class Visit:
             request=self.request,
             body=None if endpoint.takes is None else _taken(runner, given),
             trace_id=trace_id_of(self.request),
-            maybe_caller=self.caller,
+            maybe_caller=let_in(self.caller, endpoint.path, FOR_UNLINKED),
             ids=ids,
         )
         if runner.awaits:
@@ -249,6 +250,7 @@ class Visit:
         signed_in = self.maybe_caller is not None
         return {
             "user": self.user if signed_in else None,
+            "is_bound": signed_in and self.caller.bound_to is not None,
             "place": self.place if signed_in else None,
             "path": self.request.url.path,
             "here": self.section,

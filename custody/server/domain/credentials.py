@@ -17,6 +17,10 @@ from custody.server.domain.ports import RandomBytes
 
 ACCESS_LIFETIME = timedelta(minutes=15)
 REFRESH_LIFETIME = timedelta(days=30)
+# Of an identity provider: whoever may not sign in there any more is out on the same day.
+BOUND_LIFETIME = timedelta(hours=12)
+# The browser is at the provider's form, perhaps with a second factor there.
+IDENTITY_FLOW_LIFETIME = timedelta(minutes=10)
 
 # Six digits, five minutes, five tries (RFC 4226, section 7.3 asks for a low bound), mailed or of an
 # authenticator.
@@ -170,7 +174,10 @@ class ServiceCaller:
 class Caller:
     """A signed-in person. ``trace_id`` ties log, error and audit entry of one request together.
 
-    ``service``: the program that acts in the person's name; such a call has no session.
+    ``service``: the program that acts in the person's name; such a call has no session. ``bound_to``: the
+    organisation whose identity provider signed the person in; of others there is nothing for them.
+    ``needs_no_provider``: a password does for the call, where an organisation asks its members for its
+    provider.
     """
 
     user_id: int
@@ -178,6 +185,8 @@ class Caller:
     name: str
     trace_id: str
     service: ServiceCaller | None = None
+    bound_to: int | None = None
+    needs_no_provider: bool = False
 
     @property
     def counted_as(self) -> int:

@@ -289,6 +289,18 @@ class MailRefused(CustodyError):
     hint = "Ask the platform's operator: the mail server takes nothing for this address."
 
 
+class ProviderUnavailable(CustodyError):
+    code = ErrorCode.BACKEND_UNAVAILABLE
+    hint = "Try again later, or sign in with your own password. Tell an owner of the organisation."
+
+
+class IdentityRefused(CustodyError):
+    """A sign-in through an identity provider, or a link with one, that is not made."""
+
+    code = ErrorCode.PERMISSION_DENIED
+    hint = "Begin again, or sign in with your own password."
+
+
 class DatabaseUnavailable(CustodyError):
     code = ErrorCode.BACKEND_UNAVAILABLE
     hint = "Nothing was changed. Try again later."

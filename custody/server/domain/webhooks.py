@@ -211,13 +211,12 @@ class WebhookUrl:
 def read_url(text: str, allowed: Collection[str] = ()) -> WebhookUrl:
     """``allowed``: hosts that the operator lets webhooks call, in small letters. Raises BadUrl."""
     if len(text) > MAX_URL:
-        raise BadUrl(f"A webhook's URL has at most {MAX_URL} characters.")
+        raise BadUrl(f"The URL has at most {MAX_URL} characters.")
     found = _URL.fullmatch(text)
     if found is None:
         raise BadUrl(
-            "A webhook's URL is https://, a host's name, perhaps a port, and a path: no user, password or "
-            "fragment, and "
-            "other characters percent-encoded."
+            "The URL is https://, a host's name, perhaps a port, and a path: no user, password or fragment, "
+            "and other characters percent-encoded."
         )
     host = found["host"].lower()
     is_allowed = host in allowed
@@ -233,7 +232,7 @@ def _port(text: str | None, *, is_allowed: bool) -> int:
     port = HTTPS_PORT if text is None else int(text)
     lowest = 1 if is_allowed else FIRST_FREE_PORT
     if port != HTTPS_PORT and not lowest <= port <= MAX_PORT:
-        raise BadUrl(f"A webhook's port is {HTTPS_PORT}, or one from {FIRST_FREE_PORT} to {MAX_PORT}.")
+        raise BadUrl(f"The URL's port is {HTTPS_PORT}, or one from {FIRST_FREE_PORT} to {MAX_PORT}.")
     return port
 
 

@@ -22,7 +22,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.ports import RandomBytes
-from custody.server.store.models import Credential, Webhook
+from custody.server.store.models import Credential, IdentityProvider, Webhook
 
 log = structlog.get_logger()
 
@@ -36,6 +36,7 @@ class Purpose(StrEnum):
     PURCHASE_WEBHOOK = "purchase-webhook"  # what the purchase provider signs with
     CHECKPOINT = "checkpoint"  # signs the audit log's checkpoints
     WEBHOOK = "webhook"  # encrypts the secrets that sign what webhooks are told
+    IDENTITY_PROVIDER = "identity-provider"  # encrypts what we prove ourselves to identity providers with
 
 
 class _Stored(BaseModel):
@@ -166,6 +167,34 @@ class TotpSecrets:
         for credential in db.scalars(select(Credential).where(stored)):
             credential.totp_secret = _reencrypted(cipher, credential.totp_secret)
             credential.totp_pending = _reencrypted(cipher, credential.totp_pending)
+            count += 1
+        return count
+
+
+class ClientSecrets:
+    """What the platform proves itself to identity providers with. As for `TotpSecrets`, seal inside the
+    transaction that stores.
+    """
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+
+    def seal(self, secret: str) -> bytes:
+        return self._secrets.cipher(Purpose.IDENTITY_PROVIDER).encrypt(secret.encode())
+
+    def open(self, sealed: bytes) -> str | None:
+        """None where no secret of the platform decrypts it: an owner enters it again."""
+        with suppress(InvalidToken):
+            return self._secrets.cipher(Purpose.IDENTITY_PROVIDER).decrypt(sealed).decode()
+        log.error("a provider's secret cannot be read: is this the file of secrets it was stored with?")
+        return None
+
+    def reencrypt(self, db: Session) -> int:
+        """Re-encrypts everything stored with the newest secret. Returns how many there were."""
+        cipher, count = self._secrets.cipher(Purpose.IDENTITY_PROVIDER), 0
+        stored = select(IdentityProvider).where(IdentityProvider.sealed_secret.is_not(None))
+        for provider in db.scalars(stored):
+            provider.sealed_secret = _reencrypted(cipher, provider.sealed_secret)
             count += 1
         return count
 

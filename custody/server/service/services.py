@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WINDOW
 from custody.server.domain.ports import Clock, RandomBytes
@@ -19,6 +20,7 @@ from custody.server.service.mail.jobs import Maker, Template
 from custody.server.service.mail.mailer import Mailer
 from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.address_book import AddressBook
+from custody.server.service.people.identity_providers import IdentityProviders
 from custody.server.service.people.invitations import Invitations
 from custody.server.service.people.members import Members
 from custody.server.service.people.onboarding import Onboarding
@@ -42,11 +44,13 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import AttemptLimit, Rates
-from custody.server.service.secrets import Secrets, TotpSecrets, WebhookSecrets
+from custody.server.service.secrets import ClientSecrets, Secrets, TotpSecrets
 from custody.server.service.sign_in.accounts import Accounts, Passwords
+from custody.server.service.sign_in.identity import CALLBACK, IdentitySignIn
 from custody.server.service.sign_in.passkey_enrolment import PasskeyEnrolment
 from custody.server.service.sign_in.passkeys import Passkeys
 from custody.server.service.sign_in.passwords import Guesses, PasswordChanges, PasswordCheck
+from custody.server.service.sign_in.providers import Providers
 from custody.server.service.sign_in.rotation import Rotation
 from custody.server.service.sign_in.second_factor import Authenticators, TwoFactor
 from custody.server.service.sign_in.service_accounts import ServiceSignIn
@@ -73,6 +77,7 @@ class SignInServices:
     passkeys: Passkeys
     passkey_enrolment: PasskeyEnrolment
     step_up: StepUp
+    identity: IdentitySignIn
     rotation: Rotation
 
     @property
@@ -106,6 +111,7 @@ class Services:
     following: Following
     readiness: Readiness
     second_person: SecondPerson
+    identity_providers: IdentityProviders
     service_accounts: ServiceAccounts
     invitations: Invitations
     address_book: AddressBook
@@ -143,14 +149,14 @@ def wire_sign_in(
     passwords: Passwords,
     mailer: Mailer,
     secrets: Secrets,
+    providers: Providers,
     *,
     may_anybody_register: bool = True,
     public_url: str | None = None,
 ) -> SignInServices:
     failures = AttemptLimit(store, clock, "password", limit=LOGIN_FAILURES, window=LOGIN_FAILURES_WINDOW)
     check, guesses = PasswordCheck(store, passwords, failures), Guesses(store, clock)
-    totp_secrets = TotpSecrets(secrets)
-    authenticators = Authenticators(store, clock, random, audit, check, totp_secrets)
+    authenticators = Authenticators(store, clock, random, audit, check, TotpSecrets(secrets))
     passkeys = Passkeys(clock, public_url)
     challenges = Challenges(store, clock, random, mailer, authenticators, passkeys)
     step_up = StepUp(store, clock, audit, check, challenges)
@@ -167,5 +173,23 @@ def wire_sign_in(
         passkeys=passkeys,
         passkey_enrolment=PasskeyEnrolment(store, clock, audit, passkeys, challenges, step_up),
         step_up=step_up,
-        rotation=Rotation(store, audit, secrets, totp_secrets, WebhookSecrets(secrets)),
+        identity=IdentitySignIn(
+            store,
+            clock,
+            random,
+            audit,
+            sessions,
+            ClientSecrets(secrets),
+            providers,
+            redirect_uri_of(public_url),
+        ),
+        rotation=Rotation(store, audit, secrets),
     )
+
+
+def redirect_uri_of(public_url: str | None) -> str | None:
+    """Where an identity provider leads browsers back to: it compares each character (RFC 9700, section
+    2.1).
+    """
+    parts = urlsplit(public_url or "")
+    return f"{parts.scheme}://{parts.netloc}{CALLBACK}" if parts.netloc else None

@@ -28,7 +28,7 @@ from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import Invalid, LastAdmin, NotFound, PermissionDenied, StateConflict
-from custody.server.web import evacuations, joining, people, service_accounts, vaults, workspace
+from custody.server.web import evacuations, identity, joining, people, service_accounts, vaults, workspace
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
@@ -139,7 +139,13 @@ def _target(path: str) -> Endpoint:
 @cache
 def _by_path() -> Mapping[str, Endpoint]:
     rows = (*people.ENDPOINTS, *vaults.ENDPOINTS, *joining.ENDPOINTS, *workspace.ADDRESS_BOOK)
-    more = (*workspace.ENDPOINTS, *service_accounts.ENDPOINTS, *evacuations.ENDPOINTS, *ENDPOINTS)
+    more = (
+        *workspace.ENDPOINTS,
+        *service_accounts.ENDPOINTS,
+        *evacuations.ENDPOINTS,
+        *identity.ENDPOINTS,
+        *ENDPOINTS,
+    )
     return {row.path: row for row in (*rows, *more) if row.needs_second_person}
 
 

@@ -40,7 +40,7 @@ ROLE_READERS = ROLE_MANAGERS | {PermissionName.MANAGE_USERS, PermissionName.MANA
 
 def get_user_info(call: Call[None]) -> User:
     """The caller's own record: organisations, workspaces, and the role in each."""
-    return call.services.people.user_info(call.db, call.caller.user_id)
+    return call.services.people.user_info(call.db, call.caller.user_id, call.caller.bound_to)
 
 
 def update_user_info(call: Call[UpdateUserInfoRequest]) -> User:

@@ -40,6 +40,7 @@ from custody.server.web import (
     coins,
     evacuations,
     history,
+    identity,
     joining,
     people,
     proposals,
@@ -68,6 +69,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *history.ENDPOINTS,
     *evacuations.ENDPOINTS,
     *advisories.ENDPOINTS,
+    *identity.ENDPOINTS,
 )
 
 # A longer token is none of ours: refuse it before it is hashed.

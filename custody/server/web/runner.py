@@ -32,6 +32,7 @@ from custody.server.service.requests.idempotency import Scope
 from custody.server.service.sign_in.sessions import require_session
 from custody.server.service.system import place_of
 from custody.server.web.endpoint import Auth, Call, Endpoint, Unit, services_of
+from custody.server.web.identity import FOR_SIGNERS, let_in, require_for_bound
 from custody.server.web.problems import trace_id_of
 from custody.server.web.service_accounts import require_for_programs
 
@@ -76,13 +77,14 @@ class Runner:
             request=request,
             body=given.get("body"),
             trace_id=trace_id_of(request),
-            maybe_caller=given.get("caller"),
+            maybe_caller=let_in(given.get("caller"), self.endpoint.path, FOR_SIGNERS),
             ids={name: given[name] for name in self.endpoint.path_ids},
         )
 
     def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
         try:
             require_for_programs(call)
+            require_for_bound(call)
             if idempotency_key is None:
                 return with_receipt(call, self._transact(call))
             scope = Scope(call.caller.user_id, self.endpoint.method, call.path, _own(call, idempotency_key))
@@ -96,6 +98,7 @@ class Runner:
         """The same for a handler that waits."""
         try:
             require_for_programs(call)
+            require_for_bound(call)
             return with_receipt(call, self.answer(await self.endpoint.handler(call)))
         except REFUSALS as error:
             await run_in_threadpool(self.record_refusal, call, error)

@@ -79,6 +79,10 @@ PERMISSIONS: dict[str, set[str]] = {
     "POST /api/v1/update-service-account": {MANAGE_WORKSPACE},
     "POST /api/v1/issue-service-secret": {MANAGE_WORKSPACE},
     "POST /api/v1/revoke-service-account": {MANAGE_WORKSPACE, MANAGE_USERS},
+    "POST /api/v1/update-identity-provider": {MANAGE_USERS},
+    "POST /api/v1/update-identity-provider-secret": {MANAGE_USERS},
+    "POST /api/v1/remove-identity-provider": {MANAGE_USERS},
+    "GET /api/v1/identity-links": {MANAGE_USERS},
 }
 # What a service account may call, where its rights allow it (P67).
 PROGRAMS = {
@@ -92,7 +96,13 @@ PROGRAMS = {
     "redeliver-webhook",
 }  # fmt: skip
 # The handler asks for all seven.
-OWNERS = {"/api/v1/update-second-person-rule"}
+OWNERS = {
+    f"/api/v1/{name}"
+    for name in (
+        "update-second-person-rule", "update-identity-provider", "update-identity-provider-secret",
+        "remove-identity-provider",
+    )
+}  # fmt: skip
 WITHOUT_PERMISSION: dict[str, tuple[str, ...]] = {
     OPEN: (
         "POST /auth/register",
@@ -133,6 +143,9 @@ WITHOUT_PERMISSION: dict[str, tuple[str, ...]] = {
         "POST /api/v1/leave-workspace",
         "GET /api/v1/get-my-limits",
         "GET /api/v1/second-person-rule",
+        "GET /api/v1/identity-provider",
+        # Another member's by MANAGE_USERS: tests/custody/server/web/test_identity.py.
+        "POST /api/v1/unlink-identity",
         # The permission of the call that is asked for: tests/custody/server/web/test_second_person.py.
         "POST /api/v1/request-change",
         "GET /api/v1/changes",

@@ -86,6 +86,7 @@ class Stage:
             "networks": ["192.0.2.0/24"], "expires_at": "2026-03-20T00:00:00Z", "service_account_id": 999,
             "path": "/api/v1/update-vault", "body": {}, "evacuation_id": "none", "plan_hash": "0" * 64,
             "exposed_keys": [self.desk.vault["signers"][0]["key_id"]],
+            "issuer": "https://login.example.org", "client_secret": "secret",
         }  # fmt: skip
 
     def _nobody(self) -> tuple[int, int]:

@@ -36,7 +36,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.people.granting import LimitGrants
-from custody.server.service.people.people import People, add_membership
+from custody.server.service.people.people import add_membership
 from custody.server.service.people.staff import permissions_of, role_in
 from custody.server.service.sign_in.accounts import find_user
 from custody.server.service.system import PLATFORM, place_of
@@ -45,13 +45,10 @@ from custody.server.store.models import Invitation, Membership, Organisation, Ro
 
 
 class Invitations:
-    def __init__(
-        self, clock: Clock, random: RandomBytes, audit: AuditLog, people: People, limits: LimitGrants
-    ) -> None:
+    def __init__(self, clock: Clock, random: RandomBytes, audit: AuditLog, limits: LimitGrants) -> None:
         self._clock = clock
         self._random = random
         self._audit = audit
-        self._people = people
         self._limits = limits
 
     def invite(
@@ -186,7 +183,7 @@ class Invitations:
         if inviter is None or not self._may_give(db, inviter, invitation.role_id):
             raise NoLongerGranted("The member who invited you may no longer grant this role.")
         add_membership(db, self._clock, caller.user_id, invitation.workspace_id, invitation.role_id)
-        return self._people.enter(db, caller, invitation.workspace_id, frozenset())
+        return place_of(db, invitation.workspace_id)
 
     def _may_give(self, db: Session, inviter_role_id: int, role_id: int) -> bool:
         held = permissions_of(db, inviter_role_id)

@@ -31,6 +31,7 @@ from custody.server.service.people.staff import (
     role_shapes,
     staff_of,
 )
+from custody.server.service.sign_in.identity import end_link
 from custody.server.store.models import Key, Membership, Role, User, Vault
 
 
@@ -146,6 +147,8 @@ class Members:
         db.flush()
         settle_default(db, place.user_id)
         withdraw_offer(db, self._clock, self._audit, caller, access, place.user_id)
+        if not is_colleague(db, place.user_id, access.organisation_id):
+            end_link(db, access.organisation_id, place.user_id, self._clock())
         ended = end_service_accounts(db, place.user_id, access.workspace_id, self._clock())
         programs = f"; service accounts revoked: {', '.join(map(str, ended))}" if ended else ""
         what = f"user {place.user_id} with role {place.role_id}{shortage(short)}{programs}"

@@ -18,9 +18,17 @@ from custody.server.domain.errors import NotFound, PermissionDenied, StateConfli
 from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Permissions
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.people.staff import role_shapes
+from custody.server.service.people.staff import is_owner_of, role_shapes
 from custody.server.service.sign_in.service_accounts import narrowed
-from custody.server.store.models import Membership, Organisation, Role, RolePermission, User, Workspace
+from custody.server.store.models import (
+    IdentityProvider,
+    Membership,
+    Organisation,
+    Role,
+    RolePermission,
+    User,
+    Workspace,
+)
 
 
 class People:
@@ -37,23 +45,30 @@ class People:
         Raises NotFound for a workspace of an organisation that the caller does not belong to (P24), and
         PermissionDenied where the role does not carry the permission in this workspace (P25). Every call
         asks, so that a change of roles counts at once (P23). A program has its own workspace alone, and
-        there a part of what its maker has (P67).
+        there a part of what its maker has (P67). An identity provider's session has its organisation alone
+        (P73); where the organisation asks its members to use it, a password lets in no more than owners.
         """
         if caller.service is not None and caller.service.workspace_id != workspace_id:
             raise NotFound("There is no such workspace.")
-        access = _access(db, caller.user_id, workspace_id)
-        if access is not None and caller.service is not None:
-            access = narrowed(db, caller.service, access, self._clock())
+        access, asks_for_provider = _access(db, caller.user_id, workspace_id)
         if access is None:
-            raise _no_entry(db, caller.user_id, workspace_id)
+            raise _no_entry(db, caller, workspace_id)
+        if caller.bound_to not in {None, access.organisation_id}:
+            raise NotFound("There is no such workspace.")
+        if caller.service is not None:
+            access = narrowed(db, caller.service, access, self._clock())
+        elif asks_for_provider and caller.bound_to is None and not caller.needs_no_provider:
+            _require_owner(db, access, caller)
         if needs and not access.holds_any(needs):
             wanted = " or ".join(sorted(needs))
             whose = "Your role" if caller.service is None else "What this service account may do"
             raise PermissionDenied(f"{whose} in this workspace does not carry {wanted}.")
         return access
 
-    def user_info(self, db: Session, user_id: int) -> wire.User:
+    def user_info(self, db: Session, user_id: int, bound_to: int | None = None) -> wire.User:
+        """``bound_to``: the one organisation that is shown."""
         user = db.get_one(User, user_id)
+        shows_default = bound_to in {None, user.default_org_id}
         return wire.User(
             uuid=user.id,
             email=user.email,
@@ -61,9 +76,9 @@ class People:
             surname=NullString.of(user.surname),
             last_login=NullTime.of(user.last_login_at),
             phone_number=NullString.of(user.phone_number),
-            default_org=user.default_org_id or 0,
-            default_workspace=user.default_workspace_id or 0,
-            organisations_info=wire.OrganisationList(organisations=_organisations(db, user.id)),
+            default_org=(user.default_org_id or 0) if shows_default else 0,
+            default_workspace=(user.default_workspace_id or 0) if shows_default else 0,
+            organisations_info=wire.OrganisationList(organisations=_organisations(db, user.id, bound_to)),
         )
 
     def update_own(self, db: Session, caller: Caller, request: wire.UpdateUserInfoRequest) -> wire.User:
@@ -107,7 +122,7 @@ class People:
         is_same = user.default_workspace_id == access.workspace_id
         user.default_workspace_id, user.default_org_id = access.workspace_id, access.organisation_id
         db.flush()
-        shown = self.user_info(db, user.id)
+        shown = self.user_info(db, user.id, caller.bound_to)
         if not is_same:
             what = f"workspace {access.workspace_id}"
             self._audit.record(db, caller, Category.PEOPLE, "DEFAULT_WORKSPACE_CHANGED", what)
@@ -162,12 +177,13 @@ def workspace_info(workspace: Workspace) -> wire.WorkspaceInfo:
     )
 
 
-def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | None:
+def _access(db: Session, user_id: int, workspace_id: int) -> tuple[WorkspaceAccess | None, bool]:
+    """And whether the organisation asks its members to sign in through its identity provider."""
     place = db.execute(_PLACE, {"user_id": user_id, "workspace_id": workspace_id}).one_or_none()
     if place is None:
-        return None
-    organisation_id, network, chain, role_id, carried = place
-    return WorkspaceAccess(
+        return None, False
+    organisation_id, network, chain, role_id, carried, asks_for_provider = place
+    access = WorkspaceAccess(
         workspace_id=workspace_id,
         organisation_id=organisation_id,
         network=network,
@@ -175,6 +191,7 @@ def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | N
         role_id=role_id,
         permissions=_permissions(carried),
     )
+    return access, asks_for_provider is not None
 
 
 @lru_cache(maxsize=1_000)
@@ -190,27 +207,49 @@ _CARRIED = (
     .where(RolePermission.role_id == Membership.role_id)
     .scalar_subquery()
 )
+# One that cannot be used yet asks for nothing.
+_ASKING = (
+    select(IdentityProvider.id)
+    .where(
+        IdentityProvider.organisation_id == Workspace.organisation_id,
+        IdentityProvider.is_required,
+        IdentityProvider.sealed_secret.is_not(None),
+    )
+    .scalar_subquery()
+)
 _PLACE = (
-    select(Workspace.organisation_id, Workspace.network, Workspace.chain, Membership.role_id, _CARRIED)
+    select(
+        Workspace.organisation_id, Workspace.network, Workspace.chain, Membership.role_id, _CARRIED, _ASKING
+    )
     .join(Membership, Membership.workspace_id == Workspace.id)
     .where(Workspace.id == bindparam("workspace_id"), Membership.user_id == bindparam("user_id"))
 )
 
 
-def _no_entry(db: Session, user_id: int, workspace_id: int) -> NotFound | PermissionDenied:
-    workspace = db.get(Workspace, workspace_id)
-    if workspace is not None and is_colleague(db, user_id, workspace.organisation_id):
-        return PermissionDenied("You are not a member of this workspace.")
-    return NotFound("There is no such workspace.")
+def _require_owner(db: Session, access: WorkspaceAccess, caller: Caller) -> None:
+    """An organisation is never locked out by its provider. Raises PermissionDenied."""
+    if not is_owner_of(db, access.organisation_id, caller.user_id):
+        raise PermissionDenied(
+            "This organisation asks its members to sign in through its identity provider. Link it once, "
+            "under Your account on the console, and sign in through it from then on."
+        )
 
 
-def _organisations(db: Session, user_id: int) -> list[wire.Organisation]:
+def _no_entry(db: Session, caller: Caller, workspace_id: int) -> NotFound | PermissionDenied:
+    workspace, nothing = db.get(Workspace, workspace_id), NotFound("There is no such workspace.")
+    if workspace is None or caller.bound_to not in {None, workspace.organisation_id}:
+        return nothing
+    is_known = is_colleague(db, caller.user_id, workspace.organisation_id)
+    return PermissionDenied("You are not a member of this workspace.") if is_known else nothing
+
+
+def _organisations(db: Session, user_id: int, bound_to: int | None) -> list[wire.Organisation]:
     rows = db.execute(
         select(Organisation, Workspace, Role)
         .join(Workspace, Workspace.organisation_id == Organisation.id)
         .join(Membership, Membership.workspace_id == Workspace.id)
         .join(Role, Role.id == Membership.role_id)
-        .where(Membership.user_id == user_id)
+        .where(Membership.user_id == user_id, *(() if bound_to is None else (Organisation.id == bound_to,)))
         .order_by(Organisation.id, Workspace.id)
     ).all()
     roles = role_shapes(db, (role for _, _, role in rows))

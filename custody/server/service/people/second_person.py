@@ -12,13 +12,14 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from pydantic import BaseModel
-from sqlalchemy import ScalarSelect, Select, and_, distinct, func, or_, select
+from sqlalchemy import Select, and_, distinct, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import changes as wire
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.changes import ChangeStatus
 from custody.schemas.common import ApiNetwork
+from custody.schemas.identity import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
 from custody.schemas.service_accounts import CreateServiceAccountRequest, UpdateServiceAccountRequest
@@ -43,14 +44,13 @@ from custody.server.domain.errors import (
 )
 from custody.server.domain.limits import Cycle, SpendingPolicy
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.roles import EVERY_PERMISSION
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.named import names_in
 from custody.server.service.people.service_accounts import widens
-from custody.server.service.people.staff import permissions_of
+from custody.server.service.people.staff import first_workspace, require_owner_of, role_in_first
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
 from custody.server.store.models import (
@@ -111,12 +111,7 @@ class SecondPerson:
 
         Raises PermissionDenied, LastAdmin (fewer than two members hold such a role).
         """
-        role = role_in_first(db, access.organisation_id, caller.user_id)
-        if role is None or permissions_of(db, role.id) != EVERY_PERMISSION:
-            raise PermissionDenied(
-                "Only a member with all seven permissions in the organisation's first workspace sets "
-                "its rule."
-            )
+        require_owner_of(db, access.organisation_id, caller.user_id)
         found = db.get(SecondPersonRule, access.organisation_id)
         if request.role_name is None:
             said = "off"
@@ -149,7 +144,7 @@ class SecondPerson:
             select(func.count(distinct(Membership.user_id)))
             .join(Role, Role.id == Membership.role_id)
             .join(Workspace, Workspace.id == Role.workspace_id)
-            .where(Workspace.id == _first(organisation_id), Role.name == rule.role_name)
+            .where(Workspace.id == first_workspace(organisation_id), Role.name == rule.role_name)
         )
         if (db.scalar(holders) or 0) < FEWEST:
             raise LastAdmin(
@@ -273,7 +268,9 @@ class SecondPerson:
 
     def maker_of(self, caller: Caller, change: PendingChange) -> Caller:
         """In whose name it is applied, under the trace id of the confirmation."""
-        return replace(caller, user_id=change.asked_by, name=change.asked_by_name)
+        name, bound_to = change.asked_by_name, change.organisation_id
+        # However they signed in when they asked: they were let in then.
+        return replace(caller, user_id=change.asked_by, name=name, bound_to=bound_to)
 
     def _decidable(self, db: Session, access: WorkspaceAccess, change_id: str) -> PendingChange:
         change = db.get(PendingChange, change_id, with_for_update=True)
@@ -319,7 +316,7 @@ class SecondPerson:
     def _loosens(self, db: Session, request: BaseModel) -> bool:
         """Whether it lets more money go, or to more places, or lets more people decide about it: a limit that
         is raised or counted otherwise, a role or permission that is given, a new address, a vault that is no
-        longer bound; and the rule itself.
+        longer bound; who signs members in; and the rule itself.
         """
         match request:
             case UpdateRolePoliciesRequest():
@@ -345,6 +342,8 @@ class SecondPerson:
                 | ChangeUserRoleRequest()
                 | AddWorkspaceToUserRequest()
                 | InviteToWorkspaceRequest()
+                | RemoveIdentityProviderRequest()
+                | UpdateIdentityProviderRequest()
                 | CreateWorkspaceRequest()
             ):
                 return True
@@ -409,12 +408,6 @@ def told_of(change: PendingChange) -> dict[str, object]:
     }
 
 
-def _first(organisation_id: int) -> "ScalarSelect[int]":
-    """The workspace that the organisation was founded with. Each later one is its maker's alone at first."""
-    query = select(func.min(Workspace.id)).where(Workspace.organisation_id == organisation_id)
-    return query.scalar_subquery()
-
-
 def _holds_role(db: Session, caller: Caller, organisation_id: int) -> bool:
     """By their role in the first workspace: who makes another one names its roles alone."""
     rule = db.get(SecondPersonRule, organisation_id)
@@ -432,7 +425,9 @@ def _confirmers(change: PendingChange, rule: SecondPersonRule | None) -> Select[
     """The members who may confirm it, its asker among them."""
     members = select(Membership.user_id).join(Role, Role.id == Membership.role_id)
     if rule is not None:
-        return members.where(Role.workspace_id == _first(change.organisation_id), Role.name == rule.role_name)
+        return members.where(
+            Role.workspace_id == first_workspace(change.organisation_id), Role.name == rule.role_name
+        )
     holds = RolePermission.permission == ALWAYS[change.path].value
     return members.join(RolePermission, RolePermission.role_id == Role.id).where(
         Role.workspace_id == change.workspace_id, holds
@@ -445,15 +440,6 @@ def waits_for(db: Session, change: PendingChange, user_id: int) -> bool:
     if rule is None and change.path not in ALWAYS:
         return False
     return db.scalar(_confirmers(change, rule).where(Membership.user_id == user_id).limit(1)) is not None
-
-
-def role_in_first(db: Session, organisation_id: int, user_id: int) -> Role | None:
-    query = (
-        select(Role)
-        .join(Membership, Membership.role_id == Role.id)
-        .where(Membership.user_id == user_id, Role.workspace_id == _first(organisation_id))
-    )
-    return db.scalars(query).first()
 
 
 def _raises(before: SpendingPolicy, limit: str, cycle: Cycle) -> bool:

@@ -5,13 +5,13 @@ did not exist (P24).
 from collections import defaultdict
 from collections.abc import Iterable
 
-from sqlalchemy import func, select
+from sqlalchemy import ScalarSelect, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import LastAdmin, NotFound
+from custody.server.domain.errors import LastAdmin, NotFound, PermissionDenied
 from custody.server.domain.roles import EVERY_PERMISSION, PERMISSION_UIDS, Permissions, Staff
 from custody.server.store.models import Membership, Role, RolePermission, Workspace
 
@@ -52,6 +52,35 @@ def require_owner(db: Session, workspace_id: int, before: Staff, after: Staff) -
     )
     if db.scalars(elsewhere.limit(1)).first() is None:
         raise LastAdmin("Nobody in the organisation would hold all seven permissions any more.")
+
+
+def first_workspace(organisation_id: int) -> "ScalarSelect[int]":
+    """The workspace that the organisation was founded with. Each later one is its maker's alone at first."""
+    query = select(func.min(Workspace.id)).where(Workspace.organisation_id == organisation_id)
+    return query.scalar_subquery()
+
+
+def role_in_first(db: Session, organisation_id: int, user_id: int) -> Role | None:
+    query = (
+        select(Role)
+        .join(Membership, Membership.role_id == Role.id)
+        .where(Membership.user_id == user_id, Role.workspace_id == first_workspace(organisation_id))
+    )
+    return db.scalars(query).first()
+
+
+def is_owner_of(db: Session, organisation_id: int, user_id: int) -> bool:
+    """Whether they hold all seven permissions in the organisation's first workspace."""
+    role = role_in_first(db, organisation_id, user_id)
+    return role is not None and permissions_of(db, role.id) == EVERY_PERMISSION
+
+
+def require_owner_of(db: Session, organisation_id: int, user_id: int) -> None:
+    """Raises PermissionDenied."""
+    if not is_owner_of(db, organisation_id, user_id):
+        raise PermissionDenied(
+            "Only a member with all seven permissions in the organisation's first workspace may do this."
+        )
 
 
 def permissions_of(db: Session, role_id: int) -> Permissions:

@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session
 from custody.server.domain.audit import Category
 from custody.server.domain.errors import StateConflict
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.secrets import Purpose, Secrets, TotpSecrets, WebhookSecrets
+from custody.server.service.secrets import ClientSecrets, Purpose, Secrets, TotpSecrets, WebhookSecrets
 from custody.server.service.system import OPERATOR
 from custody.server.store import Store
 
 # What these encrypted is stored: a rotation re-encrypts it.
-ENCRYPTING: Final = frozenset({Purpose.TOTP, Purpose.WEBHOOK})
+ENCRYPTING: Final = frozenset({Purpose.TOTP, Purpose.WEBHOOK, Purpose.IDENTITY_PROVIDER})
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,10 @@ class Rotated:
 
 
 class Rotation:
-    def __init__(
-        self, store: Store, audit: AuditLog, secrets: Secrets, totp: TotpSecrets, webhooks: WebhookSecrets
-    ) -> None:
+    def __init__(self, store: Store, audit: AuditLog, secrets: Secrets) -> None:
         self._store = store
         self._audit = audit
         self._secrets = secrets
-        self._totp = totp
-        self._webhooks = webhooks
 
     def rotate(self, purpose: Purpose) -> Rotated:
         """Adds a new secret in front. Older ones still decrypt, except for kinds that encrypt stored values:
@@ -72,9 +68,11 @@ class Rotation:
     def _reencrypt(self, db: Session, purpose: Purpose) -> int:
         match purpose:
             case Purpose.TOTP:
-                return self._totp.reencrypt(db)
+                return TotpSecrets(self._secrets).reencrypt(db)
             case Purpose.WEBHOOK:
-                return self._webhooks.reencrypt(db)
+                return WebhookSecrets(self._secrets).reencrypt(db)
+            case Purpose.IDENTITY_PROVIDER:
+                return ClientSecrets(self._secrets).reencrypt(db)
             case _:
                 return 0
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from custody.schemas.auth import SessionRecord
@@ -11,6 +11,7 @@ from custody.schemas.common import NullString
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import (
     ACCESS_LIFETIME,
+    BOUND_LIFETIME,
     REFRESH_LIFETIME,
     Caller,
     PresentedToken,
@@ -46,8 +47,17 @@ class Sessions:
         self._random = random
         self._audit = audit
 
-    def open(self, db: Session, user: User, device: str | None, location: str | None) -> Tokens:
-        """A new session in the caller's transaction."""
+    def open(
+        self,
+        db: Session,
+        user: User,
+        device: str | None,
+        location: str | None,
+        bound_to: int | None = None,
+    ) -> Tokens:
+        """A new session in the caller's transaction. ``bound_to``: the organisation whose provider signs
+        in.
+        """
         now = self._clock()
         session = SignInSession(
             sid=new_token(self._random),
@@ -57,6 +67,7 @@ class Sessions:
             used_generation=0,
             created_at=now,
             last_used_at=now,
+            bound_to=bound_to,
         )
         db.add(session)
         db.flush()
@@ -69,12 +80,12 @@ class Sessions:
             found = db.execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
         if found is None:
             raise Unauthenticated(_ENDED)
-        own_id, revoked_at, expires_at, user_id, email = found
+        own_id, revoked_at, expires_at, user_id, email, bound_to = found
         if revoked_at is not None:
             raise Unauthenticated(_ENDED)
         if expires_at <= self._clock():
             raise TokenExpired("The access token has expired.")
-        return Caller(user_id=user_id, session_id=own_id, name=email, trace_id=trace_id)
+        return Caller(user_id=user_id, session_id=own_id, name=email, trace_id=trace_id, bound_to=bound_to)
 
     def refresh(self, sid: str, token: str, trace_id: str, idle: timedelta = REFRESH_LIFETIME) -> Tokens:
         """The next tokens of the family. Raises Unauthenticated, also where it was left alone for longer than
@@ -136,6 +147,8 @@ class Sessions:
 
     def _is_live(self, row: RefreshToken, session: SignInSession, idle: timedelta) -> bool:
         now = self._clock()
+        if session.bound_to is not None and session.created_at <= now - BOUND_LIFETIME:
+            return False
         return session.revoked_at is None and row.expires_at > now and session.last_used_at > now - idle
 
     def _rotate(self, db: Session, row: RefreshToken, session: SignInSession, verdict: Verdict) -> Tokens:
@@ -193,10 +206,17 @@ def end_sessions(db: Session, user_id: int, now: datetime, reason: str, *, keep:
     """Ends an account's sessions, all but ``keep``; their tokens stop working at once. Returns how many
     ended.
     """
-    open_ones = select(SignInSession.id).where(
-        SignInSession.user_id == user_id, SignInSession.revoked_at.is_(None), SignInSession.id != (keep or 0)
-    )
-    ended = db.scalars(open_ones).all()
+    return _end(db, now, reason, SignInSession.user_id == user_id, SignInSession.id != (keep or 0))
+
+
+def end_bound_sessions(db: Session, organisation_id: int, now: datetime, user_id: int | None = None) -> int:
+    """Ends those that the organisation's identity provider opened: of one member, or of all of them."""
+    whose = () if user_id is None else (SignInSession.user_id == user_id,)
+    return _end(db, now, "identity provider", SignInSession.bound_to == organisation_id, *whose)
+
+
+def _end(db: Session, now: datetime, reason: str, *of: ColumnElement[bool]) -> int:
+    ended = db.scalars(select(SignInSession.id).where(SignInSession.revoked_at.is_(None), *of)).all()
     revoked = update(SignInSession).where(SignInSession.id.in_(ended))
     db.execute(revoked.values(revoked_at=now, revoked_reason=reason))
     db.execute(delete(AccessToken).where(AccessToken.session_id.in_(ended)))
@@ -204,7 +224,14 @@ def end_sessions(db: Session, user_id: int, now: datetime, reason: str, *, keep:
 
 
 _ACCESS = (
-    select(SignInSession.id, SignInSession.revoked_at, AccessToken.expires_at, User.id, User.email)
+    select(
+        SignInSession.id,
+        SignInSession.revoked_at,
+        AccessToken.expires_at,
+        User.id,
+        User.email,
+        SignInSession.bound_to,
+    )
     .join(SignInSession, AccessToken.session_id == SignInSession.id)
     .join(User, SignInSession.user_id == User.id)
     .where(AccessToken.token_hash == bindparam("token_hash"))
@@ -223,7 +250,7 @@ def _refresh_token(db: Session, sid: str, token: str) -> tuple[RefreshToken, Sig
 
 def _caller_of(db: Session, session: SignInSession, trace_id: str) -> Caller:
     user = db.get_one(User, session.user_id)
-    return Caller(user_id=user.id, session_id=session.id, name=user.email, trace_id=trace_id)
+    return Caller(user.id, session.id, user.email, trace_id, bound_to=session.bound_to)
 
 
 def _record(session: SignInSession, *, current: bool) -> SessionRecord:

@@ -1,5 +1,5 @@
-"""One attempt at a delivery (P51): to a public address that was checked, with TLS, without redirects, within
-a deadline.
+"""One exchange with a server that a member named (P51): at a public address that was checked, with TLS,
+without redirects, within a deadline. A webhook's delivery is one; so is a question to an identity provider.
 """
 
 import socket
@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from http.client import HTTPConnection, HTTPException
@@ -44,6 +45,12 @@ class Trouble(StrEnum):
     # The platform's own fault: it cannot decrypt the secret that signs.
     SECRET_UNREADABLE = "secret-unreadable"  # noqa: S105 - a name
     DISABLED = "webhook-disabled"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: bytes
 
 
 class Undelivered(Exception):
@@ -105,12 +112,20 @@ class Sender:
         """The status of the response, whatever it is. The rest of the response is not read. Raises
         Undelivered.
         """
+        return self.ask("POST", url, body, headers).status
+
+    def ask(
+        self, method: str, url: WebhookUrl, body: bytes, headers: Mapping[str, str], most: int = 0
+    ) -> Answer:
+        """``most``: so many bytes of the answer's body are read, and a longer one is a bad answer; 0 reads
+        none of it. Raises Undelivered.
+        """
         with Deadline(self._seconds) as deadline:
             line = self._connect(url, deadline)
             with line:
                 secured = self._secure(line, url, deadline)
                 with secured:
-                    return _exchange(secured, url, body, headers, deadline)
+                    return _exchange(secured, method, url, body, headers, most, deadline)
 
     def _connect(self, url: WebhookUrl, deadline: Deadline) -> socket.socket:
         """Connects to a checked address, not to the name: resolved again, it might lead elsewhere (DNS
@@ -147,15 +162,22 @@ class Sender:
 
 
 def _exchange(
-    line: ssl.SSLSocket, url: WebhookUrl, body: bytes, headers: Mapping[str, str], deadline: Deadline
-) -> int:
+    line: ssl.SSLSocket,
+    method: str,
+    url: WebhookUrl,
+    body: bytes,
+    headers: Mapping[str, str],
+    most: int,
+    deadline: Deadline,
+) -> Answer:
     connection = HTTPConnection(url.host, url.port)
     # It is connected already, and must not connect by itself.
     connection.sock, connection.auto_open = line, 0
     line.settimeout(deadline.left())
     try:
-        connection.request("POST", url.target, body, {"Host": url.authority, **headers})
-        status = connection.getresponse().status
+        connection.request(method, url.target, body or None, {"Host": url.authority, **headers})
+        response = connection.getresponse()
+        found = response.read(most + 1) if most else b""
     except HTTPException as error:
         raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.BAD_ANSWER) from error
     except OSError as error:
@@ -165,7 +187,9 @@ def _exchange(
     if deadline.is_over:
         # http.client takes headers that end early for complete.
         raise Undelivered(Trouble.TIMED_OUT)
-    return status
+    if len(found) > most:
+        raise Undelivered(Trouble.BAD_ANSWER)
+    return Answer(response.status, found)
 
 
 def _within(seconds: float, ask: Callable[[], Sequence[str]]) -> Sequence[str]:

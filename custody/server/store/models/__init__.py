@@ -14,6 +14,7 @@ from custody.server.store.models.bookkeeping import (
 )
 from custody.server.store.models.changes import PendingChange, SecondPersonRule
 from custody.server.store.models.evacuations import EvacuatedVault, Evacuation
+from custody.server.store.models.identity import IdentityFlow, IdentityLink, IdentityProvider
 from custody.server.store.models.incidents import AdvisoryPublisher, StoredAdvisory
 from custody.server.store.models.movements import Movement
 from custody.server.store.models.people import (
@@ -91,6 +92,9 @@ __all__ = [
     "EvacuatedVault",
     "Evacuation",
     "IdempotencyRecord",
+    "IdentityFlow",
+    "IdentityLink",
+    "IdentityProvider",
     "Invitation",
     "Job",
     "Key",

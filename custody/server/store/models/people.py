@@ -281,6 +281,8 @@ class SignInSession(Base):
     revoked_at: Mapped[datetime | None]
     revoked_reason: Mapped[str | None]
     stepped_up_at: Mapped[datetime | None]
+    # The organisation whose identity provider opened it; null where the person's own means did.
+    bound_to: Mapped[int | None] = mapped_column(ForeignKey("organisations.id"), index=True)
 
 
 class AccessToken(Base):

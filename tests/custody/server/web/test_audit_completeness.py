@@ -18,7 +18,7 @@ from sqlalchemy import select, update
 from custody.server.domain.purchases import webhook_key
 from custody.server.service.audit.log import verify
 from custody.server.service.secrets import Purpose
-from custody.server.store.models import AuditEvent, User, WebhookDelivery
+from custody.server.store.models import AuditEvent, IdentityLink, User, WebhookDelivery
 from custody.server.web.endpoint import Endpoint, Unit
 from custody.server.web.routes import ENDPOINTS
 from tests.support.accounts import (
@@ -264,6 +264,19 @@ def a_program(story: Story, word: str, **changes: object) -> httpx.Response:
     return story.here(word, service_account_id=story.kept["program"]["service_account_id"], **changes)
 
 
+def update_identity_provider(story: Story) -> httpx.Response:
+    issuer = {"issuer": "https://login.example.org", "client_id": "custody"}
+    return story.keep("provider", story.here("update-identity-provider", **issuer))
+
+
+def unlink_identity(story: Story) -> httpx.Response:
+    alice = story.desk.user_ids["alice"]
+    with story.world.platform.services.store.write() as db:
+        named = {"provider_id": story.kept["provider"]["provider_id"], "user_id": alice, "subject": "alice"}
+        db.add(IdentityLink(**named, linked_at=story.world.clock()))
+    return story.here("unlink-identity", user_uuid=alice)
+
+
 def update_second_person_rule(story: Story) -> httpx.Response:
     story.world.member(1, "henry@example.org", "Administrator")
     return story.here("update-second-person-rule", is_on=True, role_name="Administrator")
@@ -418,6 +431,12 @@ EXAMPLES: dict[str, Example] = {
         "secret", a_program(story, "issue-service-secret")
     ),
     "POST /api/v1/revoke-service-account": lambda story: a_program(story, "revoke-service-account"),
+    "POST /api/v1/update-identity-provider": update_identity_provider,
+    "POST /api/v1/update-identity-provider-secret": lambda story: story.here(
+        "update-identity-provider-secret", client_secret="secret"
+    ),
+    "POST /api/v1/unlink-identity": unlink_identity,
+    "POST /api/v1/remove-identity-provider": lambda story: story.here("remove-identity-provider"),
     "POST /api/v1/update-second-person-rule": update_second_person_rule,
     "POST /api/v1/request-change": lambda story: story.keep("change", ask_for_a_role(story, "Odd")),
     "POST /api/v1/confirm-change": lambda story: decide(story, "confirm"),

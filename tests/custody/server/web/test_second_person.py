@@ -87,6 +87,7 @@ class TestRule:
             "create-webhook", "update-webhook", "delete-webhook", "update-second-person-rule",
             "create-service-account", "update-service-account", "revoke-key",
             "start-evacuation",
+            "update-identity-provider", "remove-identity-provider",
         }  # fmt: skip
         for answer in (
             alice.post("/api/v1/add-whitelist-address", {"workspace_id": 1, "name": "x", "address": SHOP}),

@@ -530,11 +530,16 @@ def upgrade() -> None:
         sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("revoked_reason", sa.String(), nullable=True),
         sa.Column("stepped_up_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("bound_to", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["bound_to"], ["organisations.id"], name=op.f("fk_sessions_bound_to_organisations")
+        ),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_sessions_user_id_users")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sessions")),
         sa.UniqueConstraint("sid", name=op.f("uq_sessions_sid")),
     )
     with op.batch_alter_table("sessions", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_sessions_bound_to"), ["bound_to"], unique=False)
         batch_op.create_index(batch_op.f("ix_sessions_user_id"), ["user_id"], unique=False)
 
     op.create_table(
@@ -1283,6 +1288,59 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["set_by"], ["users.id"], name=op.f("fk_second_person_rules_set_by_users")),
         sa.PrimaryKeyConstraint("organisation_id", name=op.f("pk_second_person_rules")),
     )
+    op.create_table(
+        "identity_providers",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("organisation_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("issuer", sa.String(), nullable=False),
+        sa.Column("client_id", sa.String(), nullable=False),
+        sa.Column("sealed_secret", sa.LargeBinary(), nullable=True),
+        sa.Column("is_required", sa.Boolean(), nullable=False),
+        sa.Column("set_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("set_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["organisation_id"],
+            ["organisations.id"],
+            name=op.f("fk_identity_providers_organisation_id_organisations"),
+        ),
+        sa.ForeignKeyConstraint(["set_by"], ["users.id"], name=op.f("fk_identity_providers_set_by_users")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_identity_providers")),
+        sa.UniqueConstraint("organisation_id", name=op.f("uq_identity_providers_organisation_id")),
+    )
+    op.create_table(
+        "identity_links",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("provider_id", sa.String(), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("subject", sa.String(), nullable=False),
+        sa.Column("linked_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["provider_id"],
+            ["identity_providers.id"],
+            name=op.f("fk_identity_links_provider_id_identity_providers"),
+        ),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_identity_links_user_id_users")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_identity_links")),
+        sa.UniqueConstraint("provider_id", "subject", name=op.f("uq_identity_links_provider_id_subject")),
+        sa.UniqueConstraint("provider_id", "user_id", name=op.f("uq_identity_links_provider_id_user_id")),
+    )
+    with op.batch_alter_table("identity_links", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_identity_links_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "identity_flows",
+        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("provider_id", sa.String(), nullable=False),
+        sa.Column("session_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("target", sa.String(), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_identity_flows")),
+    )
+    with op.batch_alter_table("identity_flows", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_identity_flows_expires_at"), ["expires_at"], unique=False)
+        batch_op.create_index(batch_op.f("ix_identity_flows_provider_id"), ["provider_id"], unique=False)
+
     op.create_table(
         "service_accounts",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),

@@ -1,0 +1,171 @@
+"""An organisation's identity provider: signing in through it, linking one's account, and its page for who
+keeps it.
+"""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from custody.schemas.identity import IdentityProvider
+from custody.schemas.users import Organisation
+from custody.server.console import session
+from custody.server.console.sign_in import admit, sign_in_page, target_of
+from custody.server.console.table import Review, Row
+from custody.server.console.visit import Visit
+from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME
+from custody.server.domain.errors import Invalid
+from custody.server.service.sign_in.identity import Back, Leaving
+from custody.server.web.problems import trace_id_of
+
+ACCOUNT: Final = "/console/account"
+# So long a browser offers the sign-in through the provider that was used last: a year.
+REMEMBERED_SECONDS: Final = 365 * 24 * 3600
+
+# --- signing in ---------------------------------------------------------------------------------------------
+
+
+def begin(visit: Visit) -> Response:
+    admit(visit)
+    provider_id = visit.form.one("organisation").strip()
+    return _leave(visit, visit.services.account.identity.begin(provider_id, target_of(visit)), provider_id)
+
+
+def _leave(visit: Visit, leaving: Leaving, provider_id: str) -> Response:
+    """By a page of ours: a form may not lead elsewhere."""
+    response = visit.page("identity/onward.html", url=leaving.url, words=f"You go on to {leaving.issuer}.")
+    value = f"{leaving.token}.{provider_id}"
+    session.hold(visit.request, response, "leaving", value, int(IDENTITY_FLOW_LIFETIME.total_seconds()))
+    return response
+
+
+def callback(visit: Visit) -> Response:
+    """By a page of ours again: a request that another site led to brings no session."""
+    admit(visit)
+    token, _, provider_id = session.held(visit.request, "leaving").partition(".")
+    back = Back(visit.query("state"), visit.query("code"), visit.query("error"), visit.query("iss"))
+    arrived = visit.services.account.identity.finish(token, back, trace_id_of(visit.request))
+    words = "Your account is linked." if arrived.tokens is None else "You are signed in."
+    response = visit.page("identity/onward.html", url=arrived.target, words=words)
+    session.hold(visit.request, response, "leaving", "", 0)
+    session.hold(visit.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
+    if arrived.tokens is not None:
+        session.Held.of(arrived.tokens).keep(visit.request, response)
+    return response
+
+
+# --- one's own link -----------------------------------------------------------------------------------------
+
+
+def _own_workspace(visit: Visit) -> int:
+    """The one that the form names, of those that the person is in. Raises Invalid."""
+    wanted = visit.number("workspace_id")
+    for organisation in visit.user.organisations_info.organisations:
+        if any(entry.workspace_info.uid == wanted for entry in organisation.workspaces.workspaces):
+            return wanted
+    raise Invalid.at("/workspace_id", "You are in no such workspace.")
+
+
+def link(visit: Visit) -> Response:
+    provider: IdentityProvider = visit.get("identity-provider", workspace_id=_own_workspace(visit))
+    provider_id = provider.provider_id or ""
+    leaving = visit.services.account.identity.begin(provider_id, ACCOUNT, visit.caller)
+    return _leave(visit, leaving, provider_id)
+
+
+def providers(visit: Visit) -> list[tuple[Organisation, int, IdentityProvider]]:
+    """Of the person's organisations, each with one of its workspaces."""
+    found = []
+    for organisation in visit.user.organisations_info.organisations:
+        workspace_id = organisation.workspaces.workspaces[0].workspace_info.uid
+        provider: IdentityProvider = visit.get("identity-provider", workspace_id=workspace_id)
+        if provider.has_secret:
+            found.append((organisation, workspace_id, provider))
+    return found
+
+
+def unlink(visit: Visit) -> Response:
+    visit.post("unlink-identity", workspace_id=_own_workspace(visit))
+    return visit.go(ACCOUNT, "The identity provider signs you in no more.")
+
+
+# --- the organisation's -------------------------------------------------------------------------------------
+
+
+def provider_page(visit: Visit) -> Response:
+    place = visit.here
+    provider: IdentityProvider = visit.get("identity-provider", workspace_id=place.id)
+    links = visit.get("identity-links", workspace_id=place.id)
+    return visit.page("identity/provider.html", here="identity", provider=provider, links=links)
+
+
+def review_provider(visit: Visit) -> Review:
+    form = visit.form
+    must = "yes, all but owners" if form.ticked("is_required") else "no, they may"
+    facts = (
+        ("Organisation", visit.here.organisation.org_name),
+        ("Issuer", form.one("issuer")),
+        ("Client", form.one("client_id")),
+        ("Members have to use it", must),
+    )
+    warning = "Another issuer or client is another provider: links and sessions of the one before end."
+    return Review("Set this identity provider?", facts, "Set it", warning)
+
+
+def set_provider(visit: Visit) -> Response:
+    form, place = visit.form, visit.here
+    visit.post(
+        "update-identity-provider",
+        workspace_id=place.id,
+        issuer=form.one("issuer").strip(),
+        client_id=form.one("client_id").strip(),
+        is_required=form.ticked("is_required"),
+    )
+    return visit.go(f"{place.path}/identity", "The identity provider is set.")
+
+
+def set_secret(visit: Visit) -> Response:
+    place = visit.here
+    secret = visit.form.one("client_secret").strip()
+    visit.post("update-identity-provider-secret", workspace_id=place.id, client_secret=secret)
+    return visit.go(f"{place.path}/identity", "The secret is kept, and never shown again.")
+
+
+def review_removal(visit: Visit) -> Review:
+    facts = (("Organisation", visit.here.organisation.org_name),)
+    warning = "Its sessions and links end. Members sign in with their own passwords from then on."
+    return Review("Remove the identity provider?", facts, "Remove", warning)
+
+
+def remove(visit: Visit) -> Response:
+    visit.post("remove-identity-provider", workspace_id=visit.here.id)
+    return visit.go(f"{visit.here.path}/identity", "The identity provider is removed.")
+
+
+def review_unlinking(visit: Visit) -> Review:
+    wanted = visit.number("user_id")
+    for each in visit.get("identity-links", workspace_id=visit.here.id):
+        if each.user_uuid == wanted:
+            facts = (("Member", each.email),)
+            return Review("Unlink this member?", facts, "Unlink", "Sessions that came by the link end.")
+    raise Invalid.at("/user_id", "Choose one of the list.")
+
+
+def unlink_member(visit: Visit) -> Response:
+    visit.post("unlink-identity", workspace_id=visit.here.id, user_uuid=visit.number("user_id"))
+    return visit.go(f"{visit.here.path}/identity", "The member is unlinked.")
+
+
+_HERE = "/w/{workspace_id:int}/identity"
+ROWS = (
+    Row("POST", "/sign-in/organisation", begin, again=sign_in_page, is_open=True),
+    Row("GET", "/sign-in/organisation/callback", callback, is_open=True),
+    Row("POST", "/account/identity/link", link, steps_up=True),
+    Row("POST", "/account/identity/unlink", unlink, steps_up=True),
+    Row("GET", _HERE, provider_page),
+    Row("POST", _HERE + "/set", set_provider, again=provider_page, review=review_provider, steps_up=True),
+    Row("POST", _HERE + "/secret", set_secret, again=provider_page, steps_up=True),
+    Row("POST", _HERE + "/remove", remove, again=provider_page, review=review_removal, steps_up=True),
+    Row(
+        "POST", _HERE + "/unlink", unlink_member, again=provider_page, review=review_unlinking, steps_up=True
+    ),
+)

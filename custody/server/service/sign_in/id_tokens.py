@@ -1,0 +1,111 @@
+"""ID tokens: who a provider says has signed in (OpenID Connect Core, sections 2 and 3.1.3.7)."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from joserfc import jwk, jws, jwt
+from joserfc.errors import JoseError
+
+# A token that is signed with what both sides know proves nothing: HS256 with the provider's public key as
+# the secret is the oldest of forgeries, and `none` needs not even that (RFC 8725, sections 2.1 and 3.1).
+ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
+MAX_TOKEN: Final = 16_384
+MAX_KEYS: Final = 50
+RSA_BYTES: Final = 2_048 // 8
+_KINDS: Final[Mapping[str, type[jwk.RSAKey | jwk.ECKey]]] = {"RSA": jwk.RSAKey, "EC": jwk.ECKey}
+# Two machines' clocks.
+SKEW_SECONDS: Final = 60
+# OpenID Connect Core, section 2.
+MAX_SUBJECT: Final = 255
+# What another library's parsers meet in a stranger's bytes.
+_MALFORMED: Final = (
+    JoseError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError,
+    RecursionError, NotImplementedError,
+)  # fmt: skip
+
+
+class NotGenuine(Exception):
+    """A token that proves nothing. Its words are ours."""
+
+
+class UnknownKey(NotGenuine):
+    """Signed with a key that was not published when the keys were asked for."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    issuer: str
+    client_id: str
+    nonce: str = field(repr=False)
+
+
+Keys = Mapping[str | None, jwk.Key]
+
+
+def read_keys(document: object) -> Keys:
+    """The signing keys of a JWK set, by their ids. What is no such key is passed over. Raises NotGenuine."""
+    listed = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(listed, list):
+        raise NotGenuine("no list of keys")
+    found: dict[str | None, jwk.Key] = {}
+    for each in listed[:MAX_KEYS]:
+        with suppress(*_MALFORMED):
+            kind = _KINDS[each["kty"]]
+            is_strong = (
+                kind is jwk.ECKey or len(urlsafe_b64decode(each["n"] + "==").lstrip(b"\0")) >= RSA_BYTES
+            )
+            if is_strong and each.get("use", "sig") == "sig":
+                found[each.get("kid")] = kind.import_key(each)
+    return found
+
+
+def subject_of(token: str, keys: Keys, expected: Expected, now: datetime) -> str:
+    """Whom the provider names. Raises NotGenuine, UnknownKey."""
+    if len(token) > MAX_TOKEN:
+        raise NotGenuine("it is too long")
+
+    def find(made: Any) -> jwk.Key:
+        kid = made.headers().get("kid")
+        if kid is None and len(keys) == 1:
+            return next(iter(keys.values()))
+        if kid not in keys:
+            raise UnknownKey("its key is not published")
+        return keys[kid]
+
+    registry = jws.JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
+    try:
+        claims = jwt.decode(token, find, ALGORITHMS, registry).claims
+        jwt.JWTClaimsRegistry(
+            now=int(now.timestamp()),
+            leeway=SKEW_SECONDS,
+            iss={"essential": True, "value": expected.issuer},
+            aud={"essential": True, "value": expected.client_id},
+            sub={"essential": True},
+            exp={"essential": True},
+            iat={"essential": True},
+        ).validate(claims)
+        return _subject(claims, expected)
+    except _MALFORMED as error:
+        raise NotGenuine(type(error).__name__) from None
+
+
+def _subject(claims: Mapping[str, Any], expected: Expected) -> str:
+    audience, party, subject = claims["aud"], claims.get("azp"), claims["sub"]
+    if claims.get("nonce") != expected.nonce:
+        raise NotGenuine("it answers another request")
+    # Of several clients it says for which it was made.
+    needs_party = isinstance(audience, list) and len(audience) > 1
+    if party != expected.client_id and (party is not None or needs_party):
+        raise NotGenuine("it was made for another client")
+    if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
+        raise NotGenuine("it names nobody")
+    return subject
+
+
+def base64url(data: bytes) -> str:
+    """Without padding (RFC 7515, section 2)."""
+    return urlsafe_b64encode(data).rstrip(b"=").decode()

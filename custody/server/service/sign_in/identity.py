@@ -1,0 +1,290 @@
+"""Signing in through an organisation's identity provider (OpenID Connect): a browser is led there and comes
+back once.
+
+Who the provider names is a member because that member linked them, signed in by their own means: no claim of
+the provider's, such as an e-mail address, does (P73). What it opens is bound to its organisation.
+"""
+
+import hmac
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Final
+from urllib.parse import urlencode
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from custody.server.domain.audit import Category
+from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME, Caller, new_token, token_hash
+from custody.server.domain.errors import (
+    IdentityRefused,
+    NotFound,
+    PermissionDenied,
+    StateConflict,
+)
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.secrets import ClientSecrets
+from custody.server.service.sign_in.accounts import record_about
+from custody.server.service.sign_in.id_tokens import Expected, base64url
+from custody.server.service.sign_in.providers import Client, Providers
+from custody.server.service.sign_in.sessions import Sessions, Tokens, end_bound_sessions
+from custody.server.service.system import place_of
+from custody.server.store import Store
+from custody.server.store.models import (
+    IdentityFlow,
+    IdentityLink,
+    IdentityProvider,
+    Membership,
+    SignInSession,
+    User,
+    Workspace,
+)
+
+CALLBACK: Final = "/console/sign-in/organisation/callback"
+# As the owner's list of sessions shows it.
+DEVICE: Final = "Console, through an identity provider"
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """``url``: where the browser goes. ``token``: what it holds until it is back."""
+
+    url: str
+    issuer: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Back:
+    """What a provider's redirect brings (RFC 6749, section 4.1.2, and RFC 9207)."""
+
+    state: str
+    code: str = field(repr=False)
+    error: str
+    issuer: str
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """``tokens``: of the new session; None where an account was linked."""
+
+    target: str
+    tokens: Tokens | None
+
+
+class IdentitySignIn:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        random: RandomBytes,
+        audit: AuditLog,
+        sessions: Sessions,
+        secrets: ClientSecrets,
+        providers: Providers,
+        redirect_uri: str | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._sessions = sessions
+        self._secrets = secrets
+        self._providers = providers
+        self._redirect_uri = redirect_uri
+
+    def issuer(self, provider_id: str) -> str | None:
+        """Of the provider that is named, where it can be used."""
+        with self._store.read() as db:
+            found = db.get(IdentityProvider, provider_id)
+            return None if found is None or found.sealed_secret is None else found.issuer
+
+    def begin(self, provider_id: str, target: str, session: Caller | None = None) -> Leaving:
+        """Leads a browser to the provider: to sign in, or to link the person of ``session``. ``target``: the
+        path that follows.
+
+        Raises NotFound, StateConflict, PermissionDenied (to link: no member, or signed in by a provider),
+        ProviderUnavailable.
+        """
+        with self._store.read() as db:
+            provider = db.get(IdentityProvider, provider_id)
+            if provider is None:
+                raise NotFound("No organisation has this code any more: ask yours for the newest one.")
+            if provider.sealed_secret is None or self._redirect_uri is None:
+                raise StateConflict("This identity provider is not ready: its owner has to enter its secret.")
+            if session is not None and (
+                session.bound_to is not None or not _is_member(db, provider, session.user_id)
+            ):
+                raise PermissionDenied("A member links their own account, signed in with their own password.")
+        published = self._providers.published(provider.issuer)
+        token, now = new_token(self._random), self._clock()
+        with self._store.write() as db:
+            db.execute(delete(IdentityFlow).where(IdentityFlow.expires_at <= now))
+            db.add(
+                IdentityFlow(
+                    token_hash=token_hash(token),
+                    provider_id=provider.id,
+                    session_id=None if session is None else session.session_id,
+                    target=target,
+                    expires_at=now + IDENTITY_FLOW_LIFETIME,
+                )
+            )
+        asked = {
+            "response_type": "code",
+            "client_id": provider.client_id,
+            "redirect_uri": self._redirect_uri,
+            "scope": "openid",
+            "state": _of(token, "state"),
+            "nonce": _of(token, "nonce"),
+            "code_challenge": base64url(sha256(_of(token, "verifier").encode()).digest()),
+            "code_challenge_method": "S256",
+        }
+        if session is not None:
+            # Whom to link is chosen, and not whoever last used that browser.
+            asked["prompt"] = "login"
+        start = published.authorization_endpoint
+        return Leaving(f"{start}{'&' if '?' in start else '?'}{urlencode(asked)}", provider.issuer, token)
+
+    def finish(self, token: str, back: Back, trace_id: str) -> Arrived:
+        """Raises IdentityRefused in words for the person, and ProviderUnavailable. Each redirect counts
+        once.
+        """
+        if not hmac.compare_digest(_of(token, "state").encode(), back.state.encode()):
+            raise IdentityRefused("This answer belongs to another browser, or to an earlier try.")
+        flow, provider = self._take(token)
+        published = self._providers.published(provider.issuer)
+        # RFC 9207, section 2.4: another provider's answer must not be taken for this one's.
+        if back.issuer != provider.issuer and (back.issuer or published.names_issuer):
+            raise IdentityRefused("This answer is another provider's.")
+        if back.error or not back.code:
+            raise IdentityRefused(f"The identity provider did not sign you in{_plain(back.error)}.")
+        secret = None if provider.sealed_secret is None else self._secrets.open(provider.sealed_secret)
+        if secret is None or self._redirect_uri is None:
+            raise IdentityRefused("The provider's secret cannot be read: an owner has to enter it again.")
+        client = Client(provider.client_id, secret, self._redirect_uri)
+        id_token = self._providers.redeem(provider.issuer, client, back.code, _of(token, "verifier"))
+        expected = Expected(provider.issuer, provider.client_id, _of(token, "nonce"))
+        subject = self._providers.subject(provider.issuer, id_token, expected)
+        if flow.session_id is not None:
+            self._link(flow, flow.session_id, subject, trace_id)
+            return Arrived(flow.target, None)
+        return Arrived(flow.target, self._open(flow, subject, trace_id))
+
+    def _take(self, token: str) -> tuple[IdentityFlow, IdentityProvider]:
+        """Raises IdentityRefused."""
+        with self._store.write() as db:
+            flow = db.get(IdentityFlow, token_hash(token), with_for_update=True)
+            if flow is None or flow.expires_at <= self._clock():
+                raise IdentityRefused("This sign-in was finished, or took too long.")
+            db.delete(flow)
+            return flow, _still(db, flow)
+
+    def _open(self, flow: IdentityFlow, subject: str, trace_id: str) -> Tokens:
+        with self._store.write() as db:
+            provider = _still(db, flow)
+            wanted = (IdentityLink.provider_id == provider.id, IdentityLink.subject == subject)
+            link = db.scalars(select(IdentityLink).where(*wanted)).one_or_none()
+            user = None if link is None else db.get_one(User, link.user_id)
+            if link is not None and user is not None and _is_member(db, provider, user.id):
+                link.last_used_at = self._clock()
+                proof = f"through the identity provider of organisation {provider.organisation_id}"
+                record_about(self._audit, db, user, "SIGNED_IN", trace_id, proof)
+                return self._sessions.open(db, user, DEVICE, None, bound_to=provider.organisation_id)
+            said = f"identity provider of organisation {provider.organisation_id}, no member is linked"
+            record_about(self._audit, db, None, "SIGN_IN_REFUSED", trace_id, said)
+        raise IdentityRefused(
+            "The provider knows you, and no member is linked with you. Sign in with your password, and "
+            "link your account under Your account."
+        )
+
+    def _link(self, flow: IdentityFlow, session_id: int, subject: str, trace_id: str) -> None:
+        """Raises IdentityRefused."""
+        with self._store.write() as db:
+            provider, session = _still(db, flow), db.get(SignInSession, session_id)
+            if session is None or session.revoked_at is not None:
+                raise IdentityRefused(
+                    "You are not signed in any more: sign in with your password, then link."
+                )
+            if not _is_member(db, provider, session.user_id):
+                raise IdentityRefused("You are no member of this organisation any more.")
+            known = select(IdentityLink.id).where(IdentityLink.provider_id == provider.id)
+            if db.scalar(known.where(IdentityLink.subject == subject)) is not None:
+                raise IdentityRefused("This account of the provider's is linked already.")
+            if link_of(db, provider, session.user_id) is not None:
+                raise IdentityRefused("Your account is linked already: unlink it first.")
+            now = self._clock()
+            db.add(
+                IdentityLink(provider_id=provider.id, user_id=session.user_id, subject=subject, linked_at=now)
+            )
+            db.flush()
+            user = db.get_one(User, session.user_id)
+            caller = Caller(user.id, session.id, user.email, trace_id)
+            first = select(func.min(Workspace.id)).where(
+                Workspace.organisation_id == provider.organisation_id
+            )
+            said, place = f"user {user.id} at {provider.issuer}", place_of(db, db.scalar(first) or 0)
+            self._audit.record(db, caller, Category.PEOPLE, "IDENTITY_LINKED", said, access=place)
+
+
+def provider_of(db: Session, organisation_id: int) -> IdentityProvider | None:
+    query = select(IdentityProvider).where(IdentityProvider.organisation_id == organisation_id)
+    return db.scalars(query).one_or_none()
+
+
+def link_of(db: Session, provider: IdentityProvider, user_id: int) -> IdentityLink | None:
+    wanted = (IdentityLink.provider_id == provider.id, IdentityLink.user_id == user_id)
+    return db.scalars(select(IdentityLink).where(*wanted)).one_or_none()
+
+
+def end_provider(db: Session, organisation_id: int, now: datetime) -> int:
+    """With its links, and the sessions that it opened; how many those were."""
+    provider = provider_of(db, organisation_id)
+    if provider is None:
+        return 0
+    db.execute(delete(IdentityLink).where(IdentityLink.provider_id == provider.id))
+    db.execute(delete(IdentityFlow).where(IdentityFlow.provider_id == provider.id))
+    db.delete(provider)
+    db.flush()
+    return end_bound_sessions(db, organisation_id, now)
+
+
+def end_link(db: Session, organisation_id: int, user_id: int, now: datetime) -> bool:
+    """A member's, with the sessions that came by it. Whether there was one."""
+    provider = provider_of(db, organisation_id)
+    link = None if provider is None else link_of(db, provider, user_id)
+    if link is None:
+        return False
+    db.delete(link)
+    db.flush()
+    end_bound_sessions(db, organisation_id, now, user_id)
+    return True
+
+
+def _still(db: Session, flow: IdentityFlow) -> IdentityProvider:
+    """Raises IdentityRefused."""
+    provider = db.get(IdentityProvider, flow.provider_id, populate_existing=True)
+    if provider is None:
+        raise IdentityRefused("The organisation changed its identity provider meanwhile.")
+    return provider
+
+
+def _is_member(db: Session, provider: IdentityProvider, user_id: int) -> bool:
+    query = (
+        select(Membership.id)
+        .join(Workspace, Workspace.id == Membership.workspace_id)
+        .where(Membership.user_id == user_id, Workspace.organisation_id == provider.organisation_id)
+    )
+    return db.scalars(query.limit(1)).first() is not None
+
+
+def _of(token: str, purpose: str) -> str:
+    """One of the secrets of a flow: they follow from what the browser holds, so that none is stored."""
+    return base64url(hmac.digest(token.encode(), purpose.encode(), "sha256"))
+
+
+def _plain(error: str) -> str:
+    """A code of RFC 6749 or OpenID Connect, where it is one."""
+    is_code = 0 < len(error) <= 40 and error.isascii() and error.replace("_", "").isalpha()
+    return f": it says {error}" if is_code else ""

@@ -1,0 +1,113 @@
+"""An organisation's identity provider; what its sessions may call, and what members' passwords still may
+where it is required.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from custody.schemas.identity import (
+    IdentityLink,
+    IdentityProvider,
+    IdentityProviderSecretRequest,
+    RemoveIdentityProviderRequest,
+    UnlinkIdentityRequest,
+    UpdateIdentityProviderRequest,
+)
+from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.users import PermissionName
+from custody.server.domain.credentials import Caller
+from custody.server.domain.errors import NotFound, PermissionDenied
+from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
+
+KEEPERS = frozenset({PermissionName.MANAGE_USERS})
+ANY_MEMBER: frozenset[PermissionName] = frozenset()
+
+# Of the calls that are about a person and no workspace, those that a session of a provider may make. The
+# others are about the account itself, or about other organisations.
+FOR_BOUND: Final = frozenset({"/auth/logout", "/api/v1/get-user-info"})
+# Where members have to use the provider, what a password still does for: linking, and leaving.
+FOR_UNLINKED: Final = frozenset(
+    f"/api/v1/{name}" for name in ("identity-provider", "unlink-identity", "leave-workspace")
+)
+# And by the API what a signer's own program calls: it runs beside the device, where no provider has a page.
+# And what stops money.
+FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
+    f"/api/v1/{name}"
+    for name in (
+        "list-wallets", "psbt", "sign-psbt", "vault-history", "get-tokens", "contract", "contract-calls",
+        "freeze-vault",
+    )
+)  # fmt: skip
+
+
+def require_for_bound(call: Call[None]) -> None:
+    """Raises PermissionDenied where an identity provider's session calls what is the person's own."""
+    is_bound = call.maybe_caller is not None and call.maybe_caller.bound_to is not None
+    if is_bound and call.endpoint.needs is Auth.SIGNED_IN and call.endpoint.path not in FOR_BOUND:
+        raise PermissionDenied("For this, sign in with your own password: an identity provider does not do.")
+
+
+def let_in(caller: Caller | None, path: str, without_provider: frozenset[str]) -> Caller | None:
+    """``without_provider``: the calls that a password does for."""
+    needs_none = caller is not None and path in without_provider
+    return replace(caller, needs_no_provider=True) if caller is not None and needs_none else caller
+
+
+def identity_provider(call: Call[WorkspaceQuery]) -> IdentityProvider:
+    """The organisation's, and whether the caller linked their account."""
+    return call.services.identity_providers.shown(call.db, call.caller, call.access)
+
+
+def update_identity_provider(call: Call[UpdateIdentityProviderRequest]) -> IdentityProvider:
+    """Sets it, by an owner: a member with all seven permissions in the organisation's first workspace. Another issuer or
+    client is another provider: links, and sessions that the one before opened, end.
+    """  # noqa: E501
+    return call.services.identity_providers.update(call.db, call.caller, call.access, call.body)
+
+
+def update_identity_provider_secret(call: Call[IdentityProviderSecretRequest]) -> IdentityProvider:
+    """What the platform proves itself to the provider with, by an owner. It is never shown again."""
+    return call.services.identity_providers.set_secret(call.db, call.caller, call.access, call.body)
+
+
+def remove_identity_provider(call: Call[RemoveIdentityProviderRequest]) -> IdentityProvider:
+    """Ends it with its links and sessions, by an owner. Members sign in with their passwords."""
+    return call.services.identity_providers.remove(call.db, call.caller, call.access)
+
+
+def identity_links(call: Call[WorkspaceQuery]) -> list[IdentityLink]:
+    """The members whom the provider signs in, the oldest link first."""
+    return call.services.identity_providers.links(call.db, call.access)
+
+
+def unlink_identity(call: Call[UnlinkIdentityRequest]) -> IdentityProvider:
+    """Ends a link, and the sessions that came by it: the caller's own, or by an owner any member's."""
+    return call.services.identity_providers.unlink(call.db, call.caller, call.access, call.body.user_uuid)
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET", "/api/v1/identity-provider", identity_provider, IdentityProvider, ANY_MEMBER, Unit.READ,
+        WorkspaceQuery,
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-identity-provider", update_identity_provider, IdentityProvider, KEEPERS,
+        Unit.WRITE, UpdateIdentityProviderRequest, needs_second_person=True,
+    ),
+    Endpoint(
+        "POST", "/api/v1/update-identity-provider-secret", update_identity_provider_secret, IdentityProvider,
+        KEEPERS, Unit.WRITE, IdentityProviderSecretRequest, refuses=(NotFound,),
+    ),
+    Endpoint(
+        "POST", "/api/v1/remove-identity-provider", remove_identity_provider, IdentityProvider, KEEPERS,
+        Unit.WRITE, RemoveIdentityProviderRequest, needs_second_person=True,
+    ),
+    Endpoint(
+        "GET", "/api/v1/identity-links", identity_links, list[IdentityLink], KEEPERS, Unit.READ,
+        WorkspaceQuery,
+    ),
+    Endpoint(
+        "POST", "/api/v1/unlink-identity", unlink_identity, IdentityProvider, ANY_MEMBER, Unit.WRITE,
+        UnlinkIdentityRequest,
+    ),
+)  # fmt: skip

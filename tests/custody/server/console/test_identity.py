@@ -1,0 +1,406 @@
+"""Signing in through an organisation's identity provider: who it signs in and what that reaches (P73), whose
+answer is taken (P76), and what is left when it ends or where members have to use it (P77).
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from threading import Barrier, Thread
+
+import pytest
+
+from custody.server.console.application import ROOT, ROWS
+from custody.server.domain.credentials import BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
+from custody.server.service.sign_in.identity import CALLBACK
+from custody.server.store.models import IdentityProvider
+from custody.server.web.endpoint import Auth
+from custody.server.web.identity import FOR_BOUND, FOR_SIGNERS
+from custody.server.web.routes import ENDPOINTS
+from tests.custody.spec.samples import sample
+from tests.support.asgi import asgi_client
+from tests.support.console import Visitor
+from tests.support.custody import SHOP, ok, refused
+from tests.support.identity import CLIENT_ID, CLIENT_SECRET, HOST, Scripted, scripted
+from tests.support.platform import PASSWORD, As, World, key_offer, open_world, seed
+
+URL = "http://127.0.0.1"
+ACCOUNT = "/console/account"
+ADMIN, BOB, EVE = "admin@example.org", "bob@example.org", "eve@example.org"
+
+
+# Of the other organisation, where it says of which it is.
+ELSEWHERE = key_offer(seed(1)) | {
+    "workspace_id": 2, "workspace_context": 2, "creator_workspace_id": 2, "workspace_uid": "2",
+    "org_uid": "2", "org_id": 2, "code": "123456", "network": "testnet", "cycle_period": "M",
+    "path": "/api/v1/update-vault", "body": {}, "url": "https://hooks.example.org", "kinds": ["*"],
+    "issuer": "https://login.example.org", "client_secret": "x", "rule_name": "VIEW_LOGS",
+    "invited_email": "x@example.org", "work_email": "x@example.org", "transaction_limit": "1",
+    "new_transaction_limit": "1", "amount_to_check": "1", "tx_type": "send", "recipients": [SHOP],
+    "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "address": SHOP, "signers": [1], "m": 1,
+    "ticker": "GOLD", "total_supply": "90", "max_supply": "100", "rights": ["VIEW_LOGS"],
+    "networks": ["192.0.2.0/24"], "expires_at": "2026-03-20T00:00:00Z", "fee_sats": 1_000, "sweep": True,
+    "icon": "", "plan_hash": "0" * 64,
+}  # fmt: skip
+
+
+@dataclass
+class Setting:
+    """Acme (workspace 1) with its provider; Umbrella (workspace 2), Eve's, of which Bob is a member, too."""
+
+    world: World
+    provider: Scripted
+    open_browsers: ExitStack
+    admin: As
+    provider_id: str = ""
+
+    def browser(self) -> Visitor:
+        return Visitor(self.open_browsers.enter_context(asgi_client(self.world.platform.asgi, URL)))
+
+    def signed_in(self, email: str) -> Visitor:
+        return self.browser().sign_in(email)
+
+    def set(self, **changes) -> dict:
+        body = {"workspace_id": 1, "issuer": self.provider.issuer, "client_id": CLIENT_ID, **changes}
+        made = ok(self.admin.post("/api/v1/update-identity-provider", body))
+        secret = {"workspace_id": 1, "client_secret": CLIENT_SECRET}
+        assert ok(self.admin.post("/api/v1/update-identity-provider-secret", secret))["has_secret"]
+        self.provider_id = made["provider_id"]
+        return made
+
+    def leave(self, person: Visitor, provider_id: str | None = None) -> dict[str, str]:
+        """From the sign-in page to the provider's form; what comes back from there."""
+        person.open(f"/console/sign-in?organisation={provider_id or self.provider_id}")
+        return self.at_form(person.send("/console/sign-in/organisation"))
+
+    def at_form(self, person: Visitor) -> dict[str, str]:
+        (link,) = [each for each in person.page.all("a") if each.attributes["class"] == "button main"]
+        return self.provider.authorise(link.attributes["href"])
+
+    def back(self, person: Visitor, brought: dict[str, str], status: int = 200) -> Visitor:
+        answer = person.http.get(CALLBACK, params=brought)
+        assert answer.status_code == status, answer.text
+        person.html, person.url = answer.text, answer.url.path
+        return person
+
+    def through(self, subject: str, status: int = 200) -> Visitor:
+        self.provider.subject = subject
+        person = self.browser()
+        return self.back(person, self.leave(person), status)
+
+    def linking(self, person: Visitor) -> dict[str, str]:
+        person.open(ACCOUNT).send("/console/account/identity/link")
+        return self.at_form(person.confirm("/console/account/identity/link"))
+
+    def link(self, email: str, subject: str) -> Visitor:
+        self.provider.subject = subject
+        person = self.signed_in(email)
+        return self.back(person, self.linking(person))
+
+    def calls(self, person: Visitor) -> As:
+        """The API with the session of that browser."""
+        token = person.http.cookies["custody-session"].split(".")[0]
+        return As(self.world.http, {"Authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def acme(tmp_path, database) -> Iterator[Setting]:
+    with scripted(tmp_path / "provider") as (provider, ca), ExitStack() as stack:
+        world = stack.enter_context(
+            open_world(
+                tmp_path / "state",
+                database_url=database,
+                resolve=lambda _host: ["127.0.0.1"],
+                public_url=URL,
+                identity_allow=HOST,
+                identity_ca_file=ca,
+            )
+        )
+        provider.clock = world.clock
+        world.organisation("Acme", ADMIN)
+        world.organisation("Umbrella", EVE)
+        world.member(1, BOB)
+        world.member(2, BOB)
+        setting = Setting(world, provider, stack, world.as_user(ADMIN))
+        setting.set()
+        yield setting
+
+
+def actions(world: World, chain: str = "workspace:1") -> list[str]:
+    return [each for each in world.audit_actions(chain) if each.startswith(("IDENTITY", "SIGN"))]
+
+
+def test_an_owner_sets_it_a_member_links_and_it_signs_them_in(acme):
+    person = acme.signed_in(ADMIN).open("/console/w/1/identity")
+    assert CLIENT_SECRET not in person.html
+    assert person.facts["State"] == "in use"
+    acme.link(BOB, "bob at login")
+    person = acme.through("bob at login")
+    assert "You are signed in." in person.words
+    person.open("/console/w/1/")
+    assert person.url == "/console/w/1/"
+    listed = acme.signed_in(ADMIN).open("/console/w/1/identity").rows
+    assert [cells[0] for cells in listed] == [BOB]
+    assert actions(acme.world) == [
+        "IDENTITY_PROVIDER_SET", "IDENTITY_PROVIDER_SECRET_SET", "IDENTITY_LINKED",
+    ]  # fmt: skip
+    acme.world.clock.advance(seconds=BOUND_LIFETIME.total_seconds() - 60)
+    assert person.open("/console/w/1/").url == "/console/w/1/"
+    acme.world.clock.advance(seconds=120 + 15 * 60)
+    assert person.open("/console/w/1/").url == "/console/sign-in", (
+        "the provider is asked again on the same day"
+    )
+
+
+def test_p73_no_claim_signs_anybody_in_but_a_link_does(acme):
+    acme.provider.claims = {"email": BOB, "email_verified": True, "preferred_username": BOB}
+    person = acme.through("mallory", 403)
+    assert "no member is linked with you" in person.words
+    assert "custody-session" not in person.http.cookies
+    assert acme.world.audit_actions()[-1] == "SIGN_IN_REFUSED"
+    acme.link(BOB, "bob at login")
+    acme.provider.subject = "bob at login"
+    other = acme.signed_in(ADMIN)
+    acme.back(other, acme.linking(other), 403)
+    assert "linked already" in other.words
+
+
+def test_p73_another_organisations_provider_signs_nobody_in_here(acme, tmp_path):
+    """Eve's own provider says that it is Bob, by the subject that Acme's has for him."""
+    acme.link(BOB, "bob at login")
+    with acme.world.platform.services.store.write() as db:
+        mine = db.query(IdentityProvider).one()
+        db.add(
+            IdentityProvider(
+                id="eves", organisation_id=2, issuer=mine.issuer, client_id=mine.client_id,
+                sealed_secret=mine.sealed_secret, is_required=False, set_by=3, set_at=mine.set_at,
+            )
+        )  # fmt: skip
+    acme.provider.subject = "bob at login"
+    person = acme.browser()
+    acme.back(person, acme.leave(person, "eves"), 403)
+    assert "no member is linked" in person.words
+    # What Acme's said is not Eve's provider's answer either, and each browser has its own.
+    brought = acme.leave(person)
+    acme.leave(person, "eves")
+    acme.back(person, brought, 403)
+    # Even where Bob links himself there: it opens Umbrella alone.
+    bob = acme.signed_in(BOB).open(ACCOUNT)
+    bob.post_one("/console/account/identity/link", workspace_id="2", step_password=PASSWORD)
+    acme.back(bob, acme.at_form(bob))
+    acme.back(person, acme.leave(person, "eves"))
+    assert person.open("/console/w/2/").url == "/console/w/2/"
+    assert person.open("/console/w/1/", 404).words
+
+
+def test_p73_its_session_reaches_its_organisation_and_nothing_else(acme):
+    """The whole table of the API, and of the console."""
+    acme.link(BOB, "bob at login")
+    acme.world.member(1, "other@example.org")
+    person = acme.through("bob at login")
+    calls, wrong = acme.calls(person), []
+    for row in ENDPOINTS:
+        if row.needs is Auth.OPEN or row.path in FOR_BOUND:
+            continue
+        body = sample(row, ELSEWHERE) if row.takes is not None else {}
+        path = row.path.format(**dict.fromkeys(row.path_ids, 1))
+        answer = calls.get(path, **body) if row.method == "GET" else calls.post(path, body)
+        if answer.status_code != (403 if row.needs is Auth.SIGNED_IN else 404):
+            wrong.append(f"{row.path} answers {answer.text}")
+    assert wrong == []
+    shown = str(ok(calls.get("/api/v1/get-user-info")))
+    assert "Acme" in shown
+    assert "Umbrella" not in shown
+    for row in ROWS:
+        if row.is_open or row.path in {"/", "/sign-out"}:
+            continue
+        path = ROOT + re.sub(r"{\w+(:int)?}", "1", row.path.replace("{workspace_id:int}", "2"))
+        status = person.http.get(path).status_code if row.method == "GET" else _sent(person, path)
+        if status not in {403, 404}:
+            wrong.append((row.path, status))
+    assert wrong == []
+
+
+def _sent(person: Visitor, path: str) -> int:
+    filled = {
+        "confirmed": "yes",
+        "workspace_id": "2",
+        "step_password": PASSWORD,
+        "form_token": _token(person),
+    }
+    answer = person.http.post(path, data=filled, headers={"Sec-Fetch-Site": "same-origin"})
+    return answer.status_code
+
+
+def _token(person: Visitor) -> str:
+    return re.findall(r'name="form_token" value="([0-9a-f]+)"', person.open("/console/w/1/members").html)[0]
+
+
+class TestAnswers:
+    """P76: each answer counts once, in the browser that was led away, for the provider that it was led to."""
+
+    def test_p76_of_another_browser_or_twice(self, acme):
+        acme.link(BOB, "bob at login")
+        mallory, victim = acme.browser(), acme.browser()
+        brought = acme.leave(mallory)
+        assert "another browser" in acme.back(victim, brought, 403).words
+        acme.leave(victim)
+        assert "another browser" in acme.back(victim, brought, 403).words
+        acme.back(mallory, brought)
+        mallory.http.cookies.delete("custody-session")
+        acme.back(mallory, brought, 403)
+        assert acme.world.audit_actions().count("SIGNED_IN") == 3
+
+    def test_p76_the_cookie_alone_brings_no_second_session(self, acme):
+        acme.link(BOB, "bob at login")
+        person = acme.browser()
+        brought = acme.leave(person)
+        held = dict(person.http.cookies)
+        acme.back(person, brought)
+        person.http.cookies.clear()
+        person.http.cookies.update({"custody-leaving": held["custody-leaving"]})
+        assert "was finished" in acme.back(person, brought, 403).words
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"iss": "https://accounts.example.com"}, "another provider's"),
+            ({"iss": ""}, "another provider's"),
+            ({"error": "access_denied", "code": ""}, "it says access_denied"),
+            ({"error": "<b>x</b>", "code": ""}, "did not sign you in."),
+            ({"code": "made up"}, "did not take what it sent you with"),
+            ({"state": ""}, "another browser"),
+        ],
+        ids=str,
+    )
+    def test_p76_what_is_no_answer_to_ours(self, acme, change, words):
+        person = acme.browser()
+        assert words in acme.back(person, {**acme.leave(person), **change}, 403).words
+
+    def test_p76_a_late_one_and_one_with_a_forged_token(self, acme):
+        person = acme.browser()
+        brought = acme.leave(person)
+        acme.provider.claims = {"nonce": "another"}
+        assert "not genuine" in acme.back(person, brought, 403).words
+        brought = acme.leave(person)
+        acme.world.clock.advance(seconds=IDENTITY_FLOW_LIFETIME.total_seconds())
+        assert "took too long" in acme.back(person, brought, 403).words
+
+    def test_p76_no_other_site_begins_one(self, acme):
+        person = acme.browser().open(f"/console/sign-in?organisation={acme.provider_id}")
+        sent = {"organisation": acme.provider_id}
+        answer = person.http.post(
+            "/console/sign-in/organisation", data=sent, headers={"Sec-Fetch-Site": "cross-site"}
+        )
+        assert answer.status_code == 403
+        assert acme.provider.asked == []
+
+
+class TestEnds:
+    """P77: what the provider opened ends with it; nobody is locked out."""
+
+    def opened(self, acme) -> As:
+        acme.link(BOB, "bob at login")
+        return acme.calls(acme.through("bob at login"))
+
+    @pytest.mark.parametrize(
+        ("path", "body"),
+        [
+            ("remove-identity-provider", {}),
+            ("update-identity-provider", {"issuer": "https://login.example.org/new", "client_id": CLIENT_ID}),
+            ("unlink-identity", {"user_uuid": 3}),
+            ("remove-user-from-workspace", {"user_uuid": 3}),
+        ],
+    )
+    def test_p77_sessions_end_with_what_made_them(self, acme, path, body):
+        bob = self.opened(acme)
+        ok(bob.get("/api/v1/identity-provider", workspace_id=1))
+        person = acme.browser()
+        brought = acme.leave(person)
+        ok(acme.admin.post(f"/api/v1/{path}", {"workspace_id": 1, **body}))
+        refused(bob.get("/api/v1/identity-provider", workspace_id=1), 401, "UNAUTHENTICATED")
+        acme.back(person, brought, 403)
+        assert "custody-session" not in person.http.cookies
+
+    def test_p77_removed_while_the_code_is_redeemed(self, acme):
+        acme.link(BOB, "bob at login")
+        person = acme.browser()
+        brought = acme.leave(person)
+        make = acme.provider.token
+
+        def late(claims):
+            ok(acme.admin.post("/api/v1/remove-identity-provider", {"workspace_id": 1}))
+            return make(claims)
+
+        acme.provider.token = late
+        assert "changed its identity provider meanwhile" in acme.back(person, brought, 403).words
+
+    def test_p77_linked_and_unlinked_at_once(self, acme):
+        """Whichever is first: no session without a link."""
+        acme.link(BOB, "bob at login")
+        person, start = acme.browser(), Barrier(2)
+        brought, answers = acme.leave(person), []
+
+        def finish():
+            start.wait()
+            answers.append(person.http.get(CALLBACK, params=brought).status_code)
+
+        thread = Thread(target=finish)
+        thread.start()
+        start.wait()
+        ok(acme.admin.post("/api/v1/unlink-identity", {"workspace_id": 1, "user_uuid": 3}))
+        thread.join(60)
+        assert answers[0] in {200, 403}
+        if answers[0] == 200:
+            refused(acme.calls(person).get("/api/v1/get-user-info"), 401, "UNAUTHENTICATED")
+
+    def test_p77_a_session_that_ended_links_nobody(self, acme):
+        person = acme.signed_in(BOB)
+        brought = acme.linking(person)
+        person.open(ACCOUNT).send("/console/sign-out")
+        assert "not signed in any more" in acme.back(person, brought, 403).words
+
+    def test_p77_where_it_is_required_owners_and_signers_programs_get_in(self, acme):
+        bob, signer = acme.signed_in(BOB), acme.world.as_user(BOB)
+        ok(bob_balance(signer))
+        acme.set(is_required=True)
+        assert "sign in through its identity provider" in bob.open("/console/w/1/", 403).words
+        refused(signer.get("/api/v1/get-my-limits", workspace_id=1), 403, "PERMISSION_DENIED")
+        ok(signer.get("/api/v1/second-person-rule", workspace_id=2))
+        assert {"/api/v1/psbt", "/api/v1/sign-psbt"} <= FOR_SIGNERS
+        ok(bob_balance(signer))
+        acme.signed_in(ADMIN).open("/console/w/1/")
+        acme.link(BOB, "bob at login")
+        acme.through("bob at login").open("/console/w/1/")
+
+    def test_p77_without_its_secret_it_is_not_required(self, acme):
+        acme.set(is_required=True)
+        body = {"workspace_id": 1, "issuer": "https://login.example.org/new", "client_id": CLIENT_ID}
+        ok(acme.admin.post("/api/v1/update-identity-provider", {**body, "is_required": True}))
+        acme.signed_in(BOB).open("/console/w/1/")
+
+    def test_p77_one_that_does_not_answer_is_told_in_words(self, acme):
+        acme.provider.discovery["issuer"] = "https://other.example"
+        person = acme.browser().open(f"/console/sign-in?organisation={acme.provider_id}")
+        person.send("/console/sign-in/organisation", status=503)
+        assert "sign in with your own password" in person.words
+
+    def test_only_an_owner_sets_it_and_two_where_the_rule_is_on(self, acme):
+        acme.world.member(1, "clerk@example.org", "Administrator")
+        body = {"workspace_id": 1, "issuer": "https://x.example.org?a=b", "client_id": "x"}
+        refused(acme.admin.post("/api/v1/update-identity-provider", body), 422, "VALIDATION")
+        for issuer in ("http://login.example.com", "https://localhost", "https://10.0.0.1"):
+            answer = acme.admin.post("/api/v1/update-identity-provider", {**body, "issuer": issuer})
+            refused(answer, 422, "VALIDATION")
+        bob = acme.world.as_user(BOB)
+        refused(bob.post("/api/v1/remove-identity-provider", {"workspace_id": 1}), 403, "PERMISSION_DENIED")
+        body = {"workspace_id": 1, "user_uuid": 1}
+        refused(bob.post("/api/v1/unlink-identity", body), 403, "PERMISSION_DENIED")
+        rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator", "cooling_off_hours": 0}
+        ok(acme.admin.post("/api/v1/update-second-person-rule", rule))
+        answer = acme.admin.post("/api/v1/remove-identity-provider", {"workspace_id": 1})
+        refused(answer, 409, "SECOND_PERSON_NEEDED")
+
+
+def bob_balance(caller: As):
+    return caller.get("/api/v1/list-wallets", workspace_id=1)

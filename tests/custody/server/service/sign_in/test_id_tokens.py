@@ -1,0 +1,113 @@
+"""ID tokens that prove nothing (P74): forged, another's, old, or for another request."""
+
+from datetime import UTC, datetime
+
+import pytest
+from joserfc import jwk
+
+from custody.server.service.sign_in.id_tokens import (
+    Expected,
+    NotGenuine,
+    UnknownKey,
+    base64url,
+    read_keys,
+    subject_of,
+)
+from tests.support.identity import by_hand, published, sign, signing_key
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+AT = int(NOW.timestamp())
+EXPECTED = Expected("https://login.example.org", "custody", "the nonce")
+GOOD = {
+    "iss": EXPECTED.issuer, "aud": "custody", "sub": "ada", "nonce": "the nonce", "iat": AT, "exp": AT + 300,
+}  # fmt: skip
+KEY = signing_key()
+
+
+def judged(token: str, keys=None) -> str:
+    return subject_of(token, read_keys(keys or published(KEY)), EXPECTED, NOW)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {},
+        {"aud": ["custody"]},
+        {"aud": ["custody", "x"], "azp": "custody"},
+        {"exp": AT - 59},
+        {"iat": AT + 60},
+    ],
+)
+def test_one_that_is_genuine_names_its_subject(claims):
+    assert judged(sign({**GOOD, **claims}, KEY)) == "ada"
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"iss": "https://login.example.org/"}, {"iss": ["https://login.example.org"]}, {"iss": None},
+        {"aud": "other"}, {"aud": ["other"]}, {"aud": ["custody", "x"]}, {"aud": None}, {"aud": {}},
+        {"azp": "other"}, {"aud": ["custody", "x"], "azp": "x"},
+        {"nonce": "another"}, {"nonce": ["the nonce"]}, {"nonce": None},
+        {"exp": AT - 60}, {"exp": None}, {"exp": "9999999999"}, {"exp": float("nan")}, {"exp": True},
+        {"iat": AT + 61}, {"iat": None}, {"nbf": AT + 61},
+        {"sub": ""}, {"sub": None}, {"sub": 7}, {"sub": "x" * 256}, {"sub": "ada\n"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_p74_what_is_not_for_us_or_not_now(claims):
+    with pytest.raises(NotGenuine):
+        judged(sign({**GOOD, **claims}, KEY))
+
+
+def _spoilt(token: str) -> str:
+    head, claims, signature = token.split(".")
+    return f"{head}.{claims}.{'A' * 8}{signature[8:]}"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        by_hand(GOOD, "HS256", KEY.as_pem(private=False)),
+        by_hand(GOOD, "none"),
+        sign(GOOD, jwk.RSAKey.generate_key(2048), kid="1"),
+        _spoilt(sign(GOOD, KEY)),
+        sign(GOOD, jwk.ECKey.generate_key("P-256"), alg="ES256", kid="1"),
+        sign([GOOD], KEY),
+        sign(GOOD | {"x": "x" * 20_000}, KEY),
+        "", ".", "..", "a.b.c.d.e", "\u00fc.\u00fc.\u00fc",
+    ],
+    ids=[
+        "the public key as a secret", "none", "another key", "spoilt", "another kind of key", "no object",
+        "too long", "empty", "one dot", "two dots", "encrypted", "no ASCII",
+    ],
+)  # fmt: skip
+def test_p74_what_nobody_signed(token):
+    with pytest.raises(NotGenuine):
+        judged(token)
+
+
+def test_p74_keys_that_sign_nothing_here():
+    secret = {"kty": "oct", "kid": "s", "k": "c2VjcmV0" * 8}
+    weak = {"kty": "RSA", "kid": "weak", "e": "AQAB", "n": base64url(b"\0" * 128 + b"\xc1" * 128)}
+    for_secrecy = signing_key("enc").as_dict(private=False) | {"use": "enc"}
+    keys = {"keys": [weak, secret, for_secrecy, None, {"kty": "RSA"}, {"kty": 7}]}
+    assert read_keys(keys) == {}
+    for token in (sign(GOOD, KEY, kid="weak"), sign(GOOD, signing_key("enc")), sign(GOOD, KEY)):
+        with pytest.raises(UnknownKey):
+            judged(token, keys)
+    for document in (None, [], {}, {"keys": {}}):
+        with pytest.raises(NotGenuine):
+            read_keys(document)
+
+
+def test_without_a_key_id_one_key_is_meant_and_of_two_none():
+    token = sign(GOOD, KEY, kid=None)
+    assert judged(token) == "ada"
+    with pytest.raises(UnknownKey):
+        judged(token, published(KEY, signing_key("2")))
+
+
+def test_elliptic_curves():
+    key = jwk.ECKey.generate_key("P-256", {"kid": "e"})
+    assert judged(sign(GOOD, key, alg="ES256"), published(key)) == "ada"
