@@ -118,7 +118,8 @@ def report_command(desk: Desk, given: str, file: Path | None, workspace: str | N
 
 @advisory.command("new-key")
 @click.argument("secret_file", type=a_file)
-def new_key_command(secret_file: Path) -> None:
+@json_option
+def new_key_command(secret_file: Path, as_json: bool) -> None:
     """Make a publisher's key: the secret goes into the file, the public key is printed."""
     from custody.advisories import public_key_of
     from custody.private_files import write_private
@@ -127,7 +128,10 @@ def new_key_command(secret_file: Path) -> None:
         fail(f"{secret_file} is there already", "Name a file that is not there yet.", Exit.USAGE)
     secret = secrets.token_bytes(SECRET_BYTES)
     write_private(secret_file, secret.hex().encode() + b"\n")
-    say(public_key_of(secret))
+    if as_json:
+        answer({"publisher": public_key_of(secret)})
+    else:
+        say(public_key_of(secret))
 
 
 @advisory.command("sign")
@@ -136,8 +140,9 @@ def new_key_command(secret_file: Path) -> None:
 @click.option("--key", "key_file", required=True, type=a_file, help="The file of the secret to sign with.")
 @click.option("--after", type=a_file, help="The list before this one, as it was published.")
 @click.option("--former-key", type=a_file, help="The secret that signed it, where the key is a new one.")
+@json_option
 def sign_command(
-    draft: Path, signed: Path, key_file: Path, after: Path | None, former_key: Path | None
+    draft: Path, signed: Path, key_file: Path, after: Path | None, former_key: Path | None, as_json: bool
 ) -> None:
     """Sign a draft: a JSON file with issued, expires and advisories."""
     from custody.advisories import AdvisoriesRefused, publish, read_list
@@ -155,13 +160,14 @@ def sign_command(
     except (ValueError, RecursionError):
         fail(f"{draft} is no JSON", "Write it as docs/operate/flaws.md shows.")
     signed.write_bytes(made.line + b"\n")
-    _say_list(made)
+    _say_list(made, as_json=as_json)
 
 
 @advisory.command("check")
 @click.argument("file", type=a_file)
 @click.option("--publisher", required=True, help="The publisher's key that you trust, in hex.")
-def check_command(file: Path, publisher: str) -> None:
+@json_option
+def check_command(file: Path, publisher: str, as_json: bool) -> None:
     """Whether a list is signed by its publisher and in force, without a platform."""
     from datetime import UTC, datetime
 
@@ -171,10 +177,13 @@ def check_command(file: Path, publisher: str) -> None:
         told, _ = believe(_read(file), {publisher}, (), datetime.now(UTC))
     except AdvisoriesRefused as error:
         raise Stop(str(error).rstrip("."), "Believe nothing in it.") from None
-    _say_list(told)
+    _say_list(told, as_json=as_json)
 
 
-def _say_list(told: "AdvisoryList") -> None:
+def _say_list(told: "AdvisoryList", *, as_json: bool) -> None:
+    if as_json:
+        answer(told.model_dump(by_alias=True))
+        return
     say(f"Serial {told.serial}, epoch {told.signer.epoch}, until {told.expires}, signed by {told.signer.key}")
     for each in told.advisories:
         say(f"  {each.id}: {'drill, ' if each.drill else ''}{each.severity}. {each.text}")

@@ -98,7 +98,7 @@ class EventKind(StrEnum):
     # Of a signer of one of the workspace's vaults.
     KEY_REVOKED = "key.revoked"
     # A publisher's signed advisory is new, or says something else, and exposes vaults of the workspace.
-    VAULTS_EXPOSED = "vaults.exposed"
+    VAULT_EXPOSED = "vault.exposed"
 
 
 class WebhookEvent(Shape):

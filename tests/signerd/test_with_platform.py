@@ -20,6 +20,7 @@ from signerd.core.keys import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, PlatformRefused, SecretsLocked
+from tests.support.advisories import Publisher, entry
 from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, until, until_state
 from tests.support.platform import PASSWORD, register_key, seed
@@ -64,8 +65,28 @@ async def test_the_main_job_on_two_makers(desk: Desk) -> None:
             desk.chain.mine(1)
             desk.settle()
             await until_state(bob, psbt_id, State.CONFIRMED)
+            await a_flaw_of_coldcards_is_told_to_bob_alone(desk, alice, bob)
             for daemon in (alice, bob):
                 assert (await daemon.verify_audit()).fault is None
+
+
+async def a_flaw_of_coldcards_is_told_to_bob_alone(desk: Desk, alice: Daemon, bob: Daemon) -> None:
+    """What each device said of itself at its registration decides, at the platform and at home."""
+    publisher = Publisher()
+    desk.world.platform.services.advisories._trusted = {publisher.root}
+    told = publisher.list(1, entry(), expires="9999-01-01T00:00:00Z").line.decode()
+    body = {"workspace_id": desk.workspace_id, "list": told}
+    (taken,) = ok(desk.admin.post("/api/v1/take-advisories", body))["advisories"]
+    query = {"workspace_id": desk.workspace_id, "advisory_id": taken["advisory_id"]}
+    (exposed,) = ok(desk.admin.get("/api/v1/exposures", **query))
+    concerns = {int(key["user_id"]): key["concern"] for key in exposed["keys"]}
+    # Carol's program said nothing of her device.
+    assert concerns == {desk.user_ids["bob"]: "exposed", desk.user_ids["carol"]: "unknown"}
+    for daemon, concern in ((alice, "not"), (bob, "exposed")):
+        daemon.config = daemon.config.model_copy(update={"advisory_keys": (publisher.root,)})
+        daemon.keys.advisories = daemon.advisories
+        await daemon.keys.read_now()
+        assert [each.concern for each in await daemon.list_advisories()] == [concern]
 
 
 async def approve(daemon: Daemon, psbt_id: str) -> None:

@@ -46,7 +46,7 @@ CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.MEMBER_REMOVED: ("user_id",),
     EventKind.KEY_REVOKED: ("key_id", "user_id", "reason", "vault_ids"),
     # ``advisory``: its publisher's name for it.
-    EventKind.VAULTS_EXPOSED: ("advisory", "severity", "is_drill", "vault_ids"),
+    EventKind.VAULT_EXPOSED: ("advisory", "severity", "is_drill", "vault_ids"),
 }  # fmt: skip
 
 # Recording one of these in a workspace's log also notifies its webhooks, so no use case can forget it.
@@ -73,7 +73,7 @@ TOLD_BY_AUDIT: Final[Mapping[str, EventKind]] = {
     "MEMBER_ROLE_CHANGED": EventKind.MEMBER_ROLE_CHANGED,
     "MEMBER_REMOVED": EventKind.MEMBER_REMOVED,
     "MEMBER_LEFT": EventKind.MEMBER_REMOVED,
-    "VAULTS_EXPOSED": EventKind.VAULTS_EXPOSED,
+    "VAULTS_EXPOSED": EventKind.VAULT_EXPOSED,
 }
 
 

@@ -34,7 +34,7 @@ def exposures(desk, advisory_id: int, who=None):
 def test_a_list_is_taken_shown_and_told_of_once(trusting):
     desk = trusting
     url = "https://hooks.example.org/flaws"
-    asked = {"workspace_id": desk.workspace_id, "url": url, "kinds": ["vaults.exposed"]}
+    asked = {"workspace_id": desk.workspace_id, "url": url, "kinds": ["vault.exposed"]}
     hook = ok(desk.admin.post("/api/v1/create-webhook", asked))
     told = PUBLISHER.list(1, entry())
     for _ in range(2):
@@ -52,7 +52,7 @@ def test_a_list_is_taken_shown_and_told_of_once(trusting):
     assert desk.world.audit_actions(chain).count("VAULTS_EXPOSED") == 1
     query = {"workspace_id": desk.workspace_id, "webhook_id": hook["webhook_id"]}
     (delivery,) = ok(desk.admin.get("/api/v1/webhook-deliveries", **query))
-    assert delivery["kind"] == "vaults.exposed"
+    assert delivery["kind"] == "vault.exposed"
     (event,) = desk.rows(WebhookEvent)
     assert event.payload == {
         "advisory": "COLDCARD-2026-07",

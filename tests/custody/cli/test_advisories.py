@@ -1,0 +1,36 @@
+"""A publisher's list from the key to the platform, by the commands alone; and a drill that is timed."""
+
+import json
+
+from custody.terminal import Exit
+from tests.support.advisories import entry
+
+
+def test_a_drill_is_signed_checked_taken_and_shown(desk, service, tmp_path):
+    files = {name: str(tmp_path / name) for name in ("secret", "other", "draft", "signed", "second")}
+    key = json.loads(service("advisory", "new-key", files["secret"], "--json").stdout)["publisher"]
+    assert service("advisory", "new-key", files["secret"]).exit_code == Exit.USAGE
+    other = service("advisory", "new-key", files["other"]).stdout.strip()
+    draft = {"issued": "2026-02-01T00:00:00Z", "expires": "9999-02-01T00:00:00Z"}
+    (tmp_path / "draft").write_text(json.dumps(draft | {"advisories": [entry("DRILL-1", drill=True)]}))
+    signed = service("advisory", "sign", files["draft"], files["signed"], "--key", files["secret"])
+    assert "DRILL-1: drill, stop-using." in signed.stdout
+    checked = service("advisory", "check", files["signed"], "--publisher", key)
+    assert (checked.exit_code, checked.stdout) == (Exit.OK, signed.stdout)
+    assert service("advisory", "check", files["signed"], "--publisher", other).exit_code == Exit.FAILED
+
+    desk.world.platform.services.advisories._trusted = {key}
+    assert "DRILL-1" in service("advisory", "take", files["signed"]).stdout
+    handed = (
+        "advisory", "sign", files["draft"], files["second"],
+        "--key", files["other"], "--after", files["signed"],
+    )  # fmt: skip
+    assert "hands over" in service(*handed).stderr
+    assert service(*handed, "--former-key", files["secret"]).exit_code == Exit.OK
+    assert service("advisory", "take", files["second"]).exit_code == Exit.OK
+    assert service("advisory", "take", files["signed"]).exit_code != Exit.OK
+    assert "serial 2" in service("advisory", "list").stdout
+    shown = service("advisory", "exposures", "DRILL-1").stdout
+    assert "Treasury" in shown
+    assert "none" in shown
+    assert "nothing was evacuated" in service("advisory", "report", "DRILL-1").stderr
