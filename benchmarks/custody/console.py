@@ -1,7 +1,8 @@
 """Every page of the console, in a workspace as large as they get beside one of a few rows, and what a browser
 loads at first. A page's processor time is the server's and the database's; what it waits for is not in it.
 
-``BENCH_ROUNDS`` says how often each page is asked for.
+``BENCH_ROUNDS`` says how often each page is asked for, ``BENCH_ROWS`` how many proposals there are: as many
+coins, movements, rows of the audit log and deliveries, a tenth of entries and calls, a hundredth of vaults.
 """
 
 import os
@@ -25,7 +26,8 @@ ROUNDS = int(os.environ.get("BENCH_ROUNDS", "20"))
 AIM_MS = 100.0
 AIM_BYTES = 100_000
 FEW = Size(20, 20, 3, 20, 20, 20, 20, 3)
-MANY = Size(100_000, 10_000, 1_000, 100_000, 100_000, 100_000, 100_000, 10_000)
+ROWS = int(os.environ.get("BENCH_ROWS", "100000"))
+MANY = Size(ROWS, ROWS // 10, ROWS // 100, ROWS, ROWS, ROWS, ROWS, ROWS // 10)
 HERE = "/w/{workspace_id}"
 # Beside the rows themselves: the same page further on, filtered, or of the largest vault.
 FURTHER = (

@@ -43,6 +43,7 @@ from custody.server.service.limits.usage import (
     token_usages_of_vaults,
     usage_of_member,
     usage_of_vault,
+    usages_of_vaults,
 )
 from custody.server.service.token_status import token_families
 from custody.server.store.models import Role, Vault
@@ -262,16 +263,13 @@ class Limits:
     def of_vaults(self, db: Session, vaults: Sequence[Vault]) -> Mapping[str, wire.VaultLimits]:
         """``detailed_vault_limits`` by vault id."""
         now, policies = self._clock(), self._policies.of_vaults(db, [vault.id for vault in vaults])
-        return {vault_id: _of_vault(db, vault_id, policy, now) for vault_id, policy in policies.items()}
+        return _of_vaults(db, policies, now)
 
     def figures_of_vaults(self, db: Session, vaults: Sequence[Vault]) -> Mapping[str, VaultFigures]:
         """The same with ``assets``, by the same policies at the same moment."""
         now, policies = self._clock(), self._policies.of_vaults(db, [vault.id for vault in vaults])
-        assets = assets_of_vaults(db, policies, now)
-        return {
-            vault_id: VaultFigures(_of_vault(db, vault_id, policy, now), assets[vault_id])
-            for vault_id, policy in policies.items()
-        }
+        main, assets = _of_vaults(db, policies, now), assets_of_vaults(db, policies, now)
+        return {vault_id: VaultFigures(main[vault_id], assets[vault_id]) for vault_id in policies}
 
     def fits_role(self, db: Session, workspace_id: int, role_id: int, user_id: int, amount: Sats) -> bool:
         """Whether a member who holds the role could move the amount now. Reserves nothing."""
@@ -319,9 +317,17 @@ def _fits_surely(policy: SpendingPolicy, most: int, movement: Movement) -> bool:
     return fits(policy, Usage(others=most), movement.amount)
 
 
-def _of_vault(db: Session, vault_id: str, policy: SpendingPolicy, now: datetime) -> wire.VaultLimits:
-    usage = usage_of_vault(db, vault_id, policy.cycle.start(now))
-    return wire.VaultLimits(**_shown(policy, now), **_used(policy, usage), per_cycle=policy.is_per_cycle)
+def _of_vaults(
+    db: Session, policies: Mapping[str, SpendingPolicy], now: datetime
+) -> dict[str, wire.VaultLimits]:
+    starts = {vault_id: policy.cycle.start(now) for vault_id, policy in policies.items()}
+    usages = usages_of_vaults(db, starts)
+    return {
+        vault_id: wire.VaultLimits(
+            **_shown(policy, now), **_used(policy, usages[vault_id]), per_cycle=policy.is_per_cycle
+        )
+        for vault_id, policy in policies.items()
+    }
 
 
 def _shown(policy: SpendingPolicy, now: datetime) -> dict[str, Any]:

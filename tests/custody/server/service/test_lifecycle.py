@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import TRANSITIONS, Event
 from custody.server.service.lifecycle import Lifecycle, require_newest, settle_family
-from custody.server.service.limits.usage import usage_of_member, usage_of_vault
+from custody.server.service.limits.usage import usage_of_member, usage_of_vault, usages_of_vaults
 from custody.server.service.requests.changes import Changes
 from custody.server.service.webhook_events import WebhookEvents
 from custody.server.store.models import CoinLock, Proposal, ProposalInput, User
@@ -141,6 +141,8 @@ class Life:
         families = {row.family for row in counted}
         expected = sum(max(row.amount for row in counted if row.family == each) for each in families)
         assert usage_of_vault(self.db, "v", START).used == expected
+        every = usages_of_vaults(self.db, {"v": START, "another": START, "later": START + timedelta(days=1)})
+        assert [usage.used for usage in every.values()] == [expected, 0, 0]
         assert usage_of_member(self.db, self.workspace_id, 1, START).used == expected
         for each in families:
             largest = max(row.amount for row in counted if row.family == each)
