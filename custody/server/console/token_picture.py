@@ -66,6 +66,8 @@ def steps(*, of_call: bool) -> frozenset[tuple[CallStatus, CallStatus]]:
     found = {
         (shown(TABLE[before, seen]), shown(TABLE[after, read]))
         for (before, _), after in TRANSITIONS.items()
+        # A proof of control is no token's.
+        if (after, Mined.UNREAD) in TABLE
         for seen in Mined
         for read in Mined
     }

@@ -26,7 +26,9 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    text,
     true,
+    union_all,
 )
 from sqlalchemy.orm import Session
 
@@ -40,8 +42,9 @@ from custody.server.domain.selection import (
     input_cost,
 )
 from custody.server.service.requests.changes import Outdated
-from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script, note_held
+from custody.server.service.stored_vaults import ADDRESS_INDEX, address_script, balances_of, note_held
 from custody.server.store.models import (
+    MOVING,
     ChainCoin,
     ChainTransaction,
     CoinLock,
@@ -152,9 +155,15 @@ class VaultCoins:
         return Sats(int(db.scalar(_spendable(), self._values) or 0))
 
     def tally(self, db: Session, plan: Plan) -> Tally:
-        """Of all coins of the vault, at the plan's rate."""
-        found = db.execute(_tally(), {**self._values, "cost": input_cost(plan)})
-        return Tally(**{kind: int(amount) for kind, amount in found})
+        """Of all coins of the vault, at the plan's rate. Those that wait and small ones are looked at; what
+        else its balance has, and no proposal holds, is free.
+        """
+        looked_at = db.execute(_tally(), {**self._values, "cost": input_cost(plan)})
+        found = {kind: int(amount) for kind, amount in looked_at}
+        waiting, small = found.get("waiting", 0), found.get("small", 0)
+        balance = balances_of(db, [self.vault_id])[self.vault_id]
+        free = balance.confirmed + balance.unconfirmed - balance.locked - waiting - small
+        return Tally(free, balance.locked, waiting, small)
 
     @property
     def _values(self) -> dict[str, object]:
@@ -186,7 +195,7 @@ def _spendable() -> Select[int]:
 
 @cache
 def _tally() -> Select[str, int]:
-    """By the names of `Tally`."""
+    """By kind, of coins that are unconfirmed, of a young reward, or not worth their cost: by indexes."""
     may_be_spent = and_(_is_mature(), _is_of(Tier.OWN_UNCONFIRMED))
     kind = case(
         (is_locked(), "held"),
@@ -195,8 +204,15 @@ def _tally() -> Select[str, int]:
         else_="waiting",
     ).label("kind")
     ours = ChainCoin.vault_id == bindparam("vault_id"), ChainCoin.spent_by.is_(None)
-    each = select(kind, ChainCoin.amount_sats).where(*ours).subquery()
-    return select(each.c.kind, func.sum(each.c.amount_sats)).group_by(each.c.kind)
+    each = select(kind, ChainCoin.amount_sats).where(*ours)
+    confirmed, young = ChainCoin.height.is_not(None), ChainCoin.height > bindparam("mature_height")
+    small = ChainCoin.amount_sats <= bindparam("cost")
+    parts = union_all(
+        each.where(ChainCoin.height.is_(None), text(MOVING)),
+        each.where(young, ChainCoin.is_coinbase),
+        each.where(confirmed, small, _is_mature()),
+    ).subquery()
+    return select(parts.c.kind, func.sum(parts.c.amount_sats)).group_by(parts.c.kind)
 
 
 def _candidates(tier: Tier) -> _Coins:

@@ -267,6 +267,14 @@ Index(
     sqlite_where=text(MOVING),
     postgresql_where=text(MOVING),
 )
+# Of blocks' rewards.
+Index(
+    "ix_chain_coins_rewards",
+    ChainCoin.vault_id,
+    ChainCoin.height,
+    sqlite_where=text("is_coinbase = 1"),
+    postgresql_where=text("is_coinbase"),
+)
 # The used change addresses of a vault.
 Index(
     "ix_chain_coins_change",

@@ -9,8 +9,8 @@ from tests.support.asgi import asgi_client
 from tests.support.console import Visitor
 from tests.support.crowd import Crowd, Size
 
-# More than a page of each, and more than two. Of vaults a form offers up to a hundred, each looked at.
-PAGES = (Size(60, 60, 12, 60, 60, 60, 30, 30), Size(140, 130, 12, 140, 140, 140, 60, 60))
+# More than a page of each, and more than two; vaults are shown and chosen from, coins drawn from.
+PAGES = (Size(60, 60, 12, 150, 60, 60, 30, 30), Size(140, 130, 30, 300, 140, 140, 60, 60))
 # Files: all of it is sent.
 FILES = (".csv", "/export")
 

@@ -71,7 +71,8 @@ class Life:
             case ("happens", which, what, keep) if self.rows:
                 row = self.rows[which % len(self.rows)]
                 events = [event for status, event in TRANSITIONS if status == row.status]
-                self.happen(row, events[what % len(events)], keep=keep)
+                if events:
+                    self.happen(row, events[what % len(events)], keep=keep)
 
     def name(self) -> str:
         return f"p{len(self.rows)}"

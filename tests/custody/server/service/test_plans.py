@@ -224,6 +224,7 @@ def drawing(db, desk):
     for tier in Tier:
         held = source.pool(db, tier, plan)
     source.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
+    source.tally(db, plan)
     require_unchanged(db, "regtest", held[:20])
     kept_for_tokens(db, db.get_one(Vault, desk.vault["id"]), 200)
 
@@ -335,7 +336,14 @@ def watching(db, desk):
     ("act", "indexes"),
     [
         pytest.param(
-            drawing, ["ix_chain_coins_unspent", "ix_proposals_txid_expected"], id="coins for a send"
+            drawing,
+            [
+                "ix_chain_coins_unspent",
+                "ix_chain_coins_moving",
+                "ix_chain_coins_rewards",
+                "ix_proposals_txid_expected",
+            ],
+            id="coins for a send",
         ),
         pytest.param(
             measuring,

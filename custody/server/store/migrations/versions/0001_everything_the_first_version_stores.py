@@ -771,6 +771,13 @@ def upgrade() -> None:
             postgresql_where=sa.text("vault_id IS NULL"),
         )
         batch_op.create_index(
+            "ix_chain_coins_rewards",
+            ["vault_id", "height"],
+            unique=False,
+            sqlite_where=sa.text("is_coinbase = 1"),
+            postgresql_where=sa.text("is_coinbase"),
+        )
+        batch_op.create_index(
             "ix_chain_coins_spent",
             ["chain", "spent_height"],
             unique=False,
