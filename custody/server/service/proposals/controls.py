@@ -135,19 +135,21 @@ class VaultControls:
             frozen_by=_text(vault.frozen_by),
             unfreeze_asked_at=None if asked_by is None else vault.unfreeze_asked_at,
             unfreeze_asked_by=_text(asked_by),
-            waiting_psbt_ids=_ids(db, vault, *TO_BROADCAST)[:MAX_SHOWN],
-            on_network_psbt_ids=_ids(db, vault, Status.BROADCASTING)[:MAX_SHOWN],
+            waiting_psbt_ids=_ids(db, vault, *TO_BROADCAST),
+            on_network_psbt_ids=_ids(db, vault, Status.BROADCASTING),
         )
 
 
 def _ids(db: Session, vault: Vault, *statuses: Status) -> list[str]:
     """The vault's own movements in one of these, the oldest first. Forwards spend other coins."""
     query = select(Proposal.id).where(
+        # Of the workspace's open ones, by an index: not of all that the vault ever had.
+        Proposal.workspace_id == vault.workspace_id,
         Proposal.vault_id == vault.id,
         Proposal.profile_key_id.is_(None),
         Proposal.status.in_([status.value for status in statuses]),
     )
-    return list(db.scalars(query.order_by(Proposal.created_at, Proposal.id)))
+    return list(db.scalars(query.order_by(Proposal.created_at, Proposal.id).limit(MAX_SHOWN)))
 
 
 def _text(user_id: int | None) -> str | None:
