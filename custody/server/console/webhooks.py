@@ -15,7 +15,6 @@ ABOUT = {
     "proposal": "Proposals",
     "deposit": "Deposits",
     "vault": "Vaults",
-    "vaults": "Vaults",
     "role": "Roles",
     "token": "Tokens",
     "call": "Calls of tokens",
