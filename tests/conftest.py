@@ -45,6 +45,7 @@ LONG = (
     "custody/server/service/network/test_lives.py",
     "signerd/test_crashes.py",
     "signerd/hwi/test_parity.py",
+    "web/test_coordinator.py",
     "custody/server/service/tokens/test_histories.py",
     "custody/server/service/people/test_staff_properties.py",
     "custody/server/test_money_properties.py",

@@ -49,7 +49,7 @@ class Window:
         self.page.locator(selector).set_input_files(file)
 
     def text(self, selector: str) -> str:
-        return str(self.run(_TEXT, selector))
+        return str(self.run(_TEXT, selector) or "")
 
     def until(self, selector: str, words: str) -> str:
         """Wait until it says so; what it says then."""
@@ -91,7 +91,11 @@ class Firefox(Window):
             f"Promise.resolve().then(() => ({script})(...[...arguments].slice(0, -1)))"
             ".then((found) => done([true, found ?? null]), (error) => done([false, String(error)]))"
         )
-        worked, found = self.ask("WebDriver:ExecuteAsyncScript", script=body, args=list(given))["value"]
+        answer = self.ask("WebDriver:ExecuteAsyncScript", script=body, args=list(given))["value"]
+        if answer is None:
+            # The document was replaced meanwhile.
+            return None
+        worked, found = answer
         assert worked, found
         return found
 

@@ -157,7 +157,11 @@ def walk(window, origin, signers, order, psbt, bring):
 # The status of an answer that can be read; 0 where none can.
 ASK = """(url, token) => fetch(`${url}/v1/vaults`, { headers: { Authorization: `Bearer ${token}` } })
     .then((answer) => answer.status, () => 0)"""
-FRAMED = "url => { document.body.append(Object.assign(document.createElement('iframe'), { src: url })) }"
+# Over when the page has come: a script in a document that is replaced meanwhile has no answer.
+FRAMED = """(url) => new Promise((done) => {
+    const onload = () => done();
+    document.body.append(Object.assign(document.createElement("iframe"), { src: url, onload }));
+})"""
 
 
 def another_origin_gets_nothing(window, origin, url, token):
