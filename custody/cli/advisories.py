@@ -72,7 +72,7 @@ def exposures_command(desk: Desk, given: str, workspace: str | None, as_json: bo
     """The organisation's vaults with exposed keys, the most exposed first."""
     with desk.client() as client:
         place = place_of(client, workspace)
-        found = client.exposures(place.workspace_id, _meant(client, given).advisory_id)
+        found = client.exposures(place.workspace_id, meant_advisory(client, given).advisory_id)
     if as_json:
         answer(found)
         return
@@ -94,7 +94,7 @@ def report_command(desk: Desk, given: str, file: Path | None, workspace: str | N
 
     with desk.client() as client:
         place = place_of(client, workspace)
-        meant = _meant(client, given)
+        meant = meant_advisory(client, given)
         exposed = client.exposures(place.workspace_id, meant.advisory_id)
         found = of_advisory(meant, exposed, client.evacuations(place.workspace_id))
     if not found:
@@ -210,7 +210,7 @@ def _secret(path: Path) -> bytes:
     return secret
 
 
-def _meant(client: "Client", given: str) -> "ShownAdvisory":
+def meant_advisory(client: "Client", given: str) -> "ShownAdvisory":
     """Raises Stop."""
     known = {str(each.advisory_id): each for one in client.advisories() for each in one.advisories}
     candidates = [Candidate(number, (each.name,), each.text) for number, each in known.items()]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from custody.cli.advisories import meant_advisory
 from custody.cli.amounts import in_btc
 from custody.cli.common import confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
@@ -31,7 +32,11 @@ def _wanted(function: click.decorators.FC) -> click.decorators.FC:
     """The options that say which plan is meant."""
     options = (
         click.option(
-            "--key", "keys", multiple=True, required=True, metavar="KEY",
+            "--advisory", metavar="ADVISORY",
+            help="Every key that it concerns: its name, or the beginning of it.",
+        ),
+        click.option(
+            "--key", "keys", multiple=True, metavar="KEY",
             help="An exposed key's id, as custody vault show --json has it; again for each.",
         ),
         click.option(
@@ -55,6 +60,7 @@ def _wanted(function: click.decorators.FC) -> click.decorators.FC:
 @json_option
 def plan_command(
     desk: Desk,
+    advisory: str | None,
     keys: tuple[str, ...],
     instead: tuple[tuple[str, str], ...],
     priority: str,
@@ -64,7 +70,7 @@ def plan_command(
     """Show what an evacuation would do. Nothing is made."""
     with desk.client() as client:
         plan = client.preview_evacuation(
-            _request(client, place_of(client, workspace), keys, instead, priority)
+            _request(client, place_of(client, workspace), advisory, keys, instead, priority)
         )
     if as_json:
         answer(plan)
@@ -80,6 +86,7 @@ def plan_command(
 @json_option
 def start_command(
     desk: Desk,
+    advisory: str | None,
     keys: tuple[str, ...],
     instead: tuple[tuple[str, str], ...],
     priority: str,
@@ -92,7 +99,7 @@ def start_command(
 
     with desk.client() as client:
         place = place_of(client, workspace)
-        request = _request(client, place, keys, instead, priority)
+        request = _request(client, place, advisory, keys, instead, priority)
         plan = client.preview_evacuation(request)
         for line in _lines(plan):
             aside(line)
@@ -172,18 +179,23 @@ def again_command(desk: Desk, given: str, workspace: str | None, yes: bool, as_j
 def _request(
     client: "Client",
     place: "Place",
+    advisory: str | None,
     keys: tuple[str, ...],
     instead: tuple[tuple[str, str], ...],
     priority: str,
 ) -> "EvacuationRequest":
+    """Raises Stop."""
     from custody.schemas.evacuations import EvacuationRequest
 
+    if advisory is None and not keys:
+        fail("no exposed key is named", "Name an --advisory, or each --key.", Exit.USAGE)
     members = candidates_of(client.members(place.workspace_id)) if instead else []
     hint = "custody member list lists them."
     return EvacuationRequest.model_validate(
         {
             "workspace_id": place.workspace_id,
             "exposed_keys": list(dict.fromkeys(keys)),
+            "advisory_id": None if advisory is None else meant_advisory(client, advisory).advisory_id,
             "substitutes": {key: int(chosen(one, members, "member", hint)) for key, one in instead},
             "priority": priority,
         }

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from custody.schemas.common import (
     Count,
@@ -30,7 +30,8 @@ EvacuationStage = Literal[
 
 
 class EvacuationRequest(Request):
-    """``POST /api/v1/preview-evacuation``: of every vault of the workspace in whose quorum one of these keys stands.
+    """``POST /api/v1/preview-evacuation``: of every vault of the workspace in whose quorum one of these keys stands, or one that the
+    advisory concerns. No key that it concerns gets into a replacement.
 
     ``substitutes``: by exposed key, the user who takes its place in each vault where its holder has no other key; the platform
     proposes somebody where none is named. ``priority``: of the sweeps' fee.
@@ -38,11 +39,17 @@ class EvacuationRequest(Request):
 
     workspace_id: IntId
     exposed_keys: Annotated[
-        list[TextId],
-        Field(min_length=1, max_length=MAX_EXPOSED_KEYS, json_schema_extra={"uniqueItems": True}),
-    ]
+        list[TextId], Field(max_length=MAX_EXPOSED_KEYS, json_schema_extra={"uniqueItems": True})
+    ] = Field(default_factory=list)
+    advisory_id: IntId | None = None
     substitutes: Annotated[dict[TextId, IntId], Field(max_length=100)] = Field(default_factory=dict)
     priority: Priority = "high"
+
+    @model_validator(mode="after")
+    def _names_keys(self) -> "EvacuationRequest":
+        if not self.exposed_keys and self.advisory_id is None:
+            raise ValueError("exposed_keys: name the keys, or an advisory_id")
+        return self
 
 
 class StartEvacuationRequest(EvacuationRequest):

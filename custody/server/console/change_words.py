@@ -84,6 +84,7 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "network": "Network",
         "force": "Even where a vault keeps too few signers",
         "exposed_keys": "Exposed keys",
+        "advisory_id": "Advisory number",
         "substitutes": "Who takes their place",
         "priority": "Fee of the sweeps",
         "plan_hash": "Plan",

@@ -16,6 +16,7 @@ from custody.server.domain.limits import in_btc
 
 PRIORITIES: Final = (("high", "High"), ("medium", "Medium"), ("low", "Low"))
 CHAIN_SECONDS: Final = 15
+_WANTED: Final = ("exposed_keys", "advisory_id", "substitutes", "priority")
 
 
 def evacuations(visit: Visit) -> Response:
@@ -40,12 +41,13 @@ def _progress(visit: Visit) -> dict[str, Any]:
 
 def choose(visit: Visit) -> Response:
     """The signers' keys, of which some are ticked; and the plan where some are."""
-    keys = dict.fromkeys(visit.request.query_params.getlist("exposed"))
-    plan = None
-    if keys:
-        plan = _plan(visit, {"exposed_keys": list(keys), "priority": visit.query("priority", "high")})
+    keys = list(dict.fromkeys(visit.request.query_params.getlist("exposed")))
+    advisory, plan = visit.place_in_list("advisory"), None
+    if keys or advisory is not None:
+        wanted = {"exposed_keys": keys, "advisory_id": advisory, "priority": visit.query("priority", "high")}
+        plan = _plan(visit, wanted)
     return visit.page(
-        "evacuations/plan.html", here="vaults", plan=plan, keys=keys, known=_known(visit),
+        "evacuations/plan.html", here="vaults", plan=plan, keys=keys, advisory=advisory, known=_known(visit),
         priorities=PRIORITIES, priority=visit.query("priority", "high"),
     )  # fmt: skip
 
@@ -68,12 +70,16 @@ def _plan(visit: Visit, wanted: Mapping[str, Any]) -> EvacuationPlan:
 
 def _asked(visit: Visit) -> dict[str, Any]:
     form = visit.form
-    return {"exposed_keys": list(dict.fromkeys(form.every("exposed"))), "priority": form.one("priority")}
+    return {
+        "exposed_keys": list(dict.fromkeys(form.every("exposed"))),
+        "advisory_id": visit.number("advisory") if form.one("advisory") else None,
+        "priority": form.one("priority"),
+    }
 
 
 def plan_facts(visit: Visit, body: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The plan that a change is about, as of now. Raises StateConflict where it is another one by now."""
-    wanted = {name: body[name] for name in ("exposed_keys", "substitutes", "priority") if name in body}
+    wanted = {name: body[name] for name in _WANTED if name in body}
     plan = _plan(visit, wanted)
     if plan.plan_hash != body["plan_hash"]:
         raise StateConflict("The plan is another one by now: decline this one, and look at the new one.")

@@ -1,7 +1,7 @@
 """Evacuations: who signs a replacement vault, in which order vaults are moved, and how far each one is."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
@@ -95,36 +95,53 @@ class Seat:
     instead_of: int | None = None
 
 
-def reseat(
-    places: Sequence[Place],
-    candidates: Mapping[int, Candidate],
-    substitutes: Mapping[str, int],
-    taken: Counter[str],
-) -> tuple[Seat, ...] | str:
-    """The replacement's signers in the same order, or why there are none.
-
-    A member stays where they have a key that is not exposed. Else the one whom ``substitutes`` names for the
-    exposed key takes the place, else the first other candidate. ``taken``: by key, the accounts that earlier
-    vaults of the plan use; this one's are added.
+@dataclass(frozen=True)
+class Room:
+    """By key, over a whole plan: ``free`` accounts, and in how many vaults that are still to be planned its
+    holder stays. Those are not given away.
     """
 
-    def has_room(user_id: int) -> bool:
-        found = candidates.get(user_id)
-        return found is not None and taken[found.key_id] < found.accounts
+    free: Counter[str]
+    awaited: Counter[str]
 
-    staying = {place.user_id for place in places if has_room(place.user_id)}
+    @classmethod
+    def of(cls, candidates: Mapping[int, Candidate], vaults: Iterable[Sequence[Place]]) -> "Room":
+        staying = (place.user_id for places in vaults for place in places if place.user_id in candidates)
+        awaited = Counter(candidates[user_id].key_id for user_id in staying)
+        return cls(Counter({each.key_id: each.accounts for each in candidates.values()}), awaited)
+
+    def spare(self, candidate: Candidate) -> int:
+        return self.free[candidate.key_id] - self.awaited[candidate.key_id]
+
+
+def reseat(
+    places: Sequence[Place], candidates: Mapping[int, Candidate], substitutes: Mapping[str, int], room: Room
+) -> tuple[Seat, ...] | str:
+    """The replacement's signers in the same order, or why there are none. For each vault of the plan once:
+    ``room`` changes.
+
+    A member stays where they have a key that is not exposed. Else the one whom ``substitutes`` names for the
+    exposed key takes the place, else the one whose key can join the most vaults.
+    """
+    own = [candidates[place.user_id] for place in places if place.user_id in candidates]
+    room.awaited.subtract(each.key_id for each in own)
+    staying = {each.user_id for each in own if room.free[each.key_id] > 0}
+    held = set(staying)
     seated: list[Seat] = []
     for place in places:
         chosen: int | None = place.user_id
         if chosen not in staying:
-            held = staying | {seat.user_id for seat in seated}
-            wanted = [substitutes[place.key_id]] if place.key_id in substitutes else sorted(candidates)
-            chosen = next((each for each in wanted if each not in held and has_room(each)), None)
+            named = substitutes.get(place.key_id)
+            wanted = candidates.values() if named is None else filter(None, (candidates.get(named),))
+            able = [each for each in wanted if each.user_id not in held and room.spare(each) > 0]
+            best = max(able, key=lambda each: (room.spare(each), -each.user_id), default=None)
+            chosen = None if best is None else best.user_id
         if chosen is None:
             return _why_not(place, candidates, substitutes)
+        held.add(chosen)
         other = None if chosen == place.user_id else place.user_id
         seated.append(Seat(chosen, candidates[chosen].key_id, other))
-    taken.update(seat.key_id for seat in seated)
+    room.free.subtract(seat.key_id for seat in seated)
     return tuple(seated)
 
 

@@ -3,21 +3,23 @@
 Everything here only reads.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
+from custody.advisories import Concern
 from custody.schemas import evacuations as wire
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import Invalid
-from custody.server.domain.evacuation import Candidate, Place, Seat, State, hash_of, reseat, urgency
+from custody.server.domain.evacuation import Candidate, Place, Room, Seat, State, hash_of, reseat, urgency
 from custody.server.domain.limits import in_btc
 from custody.server.service.backends import Quote
+from custody.server.service.incidents.exposure import advisory_of, concern_of
 from custody.server.service.keys.quorums import able_to_move
 from custody.server.service.proposals.coins import VaultCoins, kept_for_tokens
 from custody.server.service.proposals.drafting import Drafter, plan_of
@@ -68,6 +70,8 @@ def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest
     """The same rows give the same plan. Raises Invalid (a key that is nobody's here, or in no vault)."""
     exposed = frozenset(request.exposed_keys)
     _require_known(db, access, exposed)
+    if request.advisory_id is not None:
+        exposed |= _concerned(db, access, request.advisory_id)
     places = _places(db, access, exposed)
     if not places:
         raise Invalid.at("/exposed_keys", "None of these keys stands in a vault of this workspace.")
@@ -85,7 +89,7 @@ def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest
     able, moved = able_to_move(db, ids), _moved_before(db, ids)
     candidates = _candidates(db, access, exposed)
     names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
-    taken: Counter[str] = Counter()
+    room = Room.of(candidates, (places[vault] for vault in chosen if vault.id not in moved))
     planned = []
     for vault in chosen:
         left, count = able.get(vault.id, 0), _exposed_in(places[vault], exposed)
@@ -98,7 +102,7 @@ def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest
                 "are lost, or their holders may not approve."
             )
         else:
-            seats = reseat(places[vault], candidates, request.substitutes, taken)
+            seats = reseat(places[vault], candidates, request.substitutes, room)
         if isinstance(seats, str):
             planned.append(Planned(vault, count, vault.name, (), seats))
         else:
@@ -119,19 +123,30 @@ def _hash(access: WorkspaceAccess, request: wire.EvacuationRequest, planned: Seq
     return hash_of({"workspace": access.workspace_id, "priority": request.priority, "vaults": vaults})
 
 
-def _exposed_in(places: Iterable[Place], exposed: Collection[str]) -> int:
-    return sum(place.key_id in exposed for place in places)
+def _concerned(db: Session, access: WorkspaceAccess, advisory_id: int) -> set[str]:
+    """Of those that sign here, and of the members' others: none of them takes a place. Raises NotFound."""
+    advisory = advisory_of(db, advisory_id)
+    keys = db.scalars(_keys_here(access))
+    return {key.id for key in keys if concern_of(advisory, key) is not Concern.NOT}
 
 
-def _require_known(db: Session, access: WorkspaceAccess, exposed: frozenset[str]) -> None:
-    """Raises Invalid: a key that was mistyped must not pass for one that is in no vault."""
+def _keys_here(access: WorkspaceAccess) -> Select[Key]:
     members = select(Membership.user_id).where(Membership.workspace_id == access.workspace_id)
     signing = (
         select(VaultSigner.key_id)
         .join(Vault, Vault.id == VaultSigner.vault_id)
         .where(Vault.workspace_id == access.workspace_id)
     )
-    known = select(Key.id).where(Key.id.in_(exposed), or_(Key.user_id.in_(members), Key.id.in_(signing)))
+    return select(Key).where(or_(Key.user_id.in_(members), Key.id.in_(signing)))
+
+
+def _exposed_in(places: Iterable[Place], exposed: Collection[str]) -> int:
+    return sum(place.key_id in exposed for place in places)
+
+
+def _require_known(db: Session, access: WorkspaceAccess, exposed: frozenset[str]) -> None:
+    """Raises Invalid: a key that was mistyped must not pass for one that is in no vault."""
+    known = _keys_here(access).with_only_columns(Key.id).where(Key.id.in_(exposed))
     if unknown := exposed - set(db.scalars(known)):
         raise Invalid.at("/exposed_keys", f"No member of this workspace has the key {min(unknown)}.")
 

@@ -3,10 +3,13 @@
 """  # noqa: E501
 
 import pytest
+from sqlalchemy import update
 
+from custody.advisories import Advisory
 from custody.server.service.incidents.evacuations import EVACUATE
 from custody.server.service.jobs.outbox import Task
-from custody.server.store.models import AuditEvent, Proposal
+from custody.server.store.models import AdvisoryPublisher, AuditEvent, Key, Proposal, StoredAdvisory
+from tests.support.advisories import entry
 from tests.support.custody import SHOP, ok, refused
 from tests.support.evacuations import (
     START,
@@ -20,6 +23,7 @@ from tests.support.evacuations import (
     staff,
     start,
 )
+from tests.support.platform import START as START_TIME
 from tests.support.platform import register_key, seed
 
 
@@ -118,6 +122,21 @@ class TestPlan:
         assert f"User {alice} cannot take the place" in vault["cannot"]
         unknown = body_of(["nobody"])
         refused(desk.admin.post("/api/v1/preview-evacuation", unknown), 422, "VALIDATION")
+
+    def test_p92_no_key_that_an_advisory_concerns_takes_a_place(self, desk, keys):
+        """Nobody said on which device erin's key is: it counts as exposed, though no vault has it."""
+        trezor = {"maker": "trezor", "model": "Trezor Model T", "firmware": "2.8.1"}
+        body = Advisory.model_validate(entry()).model_dump(mode="json")
+        with desk.world.platform.services.store.write() as db:
+            ids = [desk.user_ids[name] for name in ("alice", "bob")]
+            db.execute(update(Key).where(Key.user_id.in_(ids)).values(**trezor))
+            made = {"key": "", "epoch": 0, "serial": 1, "digest": "", "line": b"", "taken_at": START_TIME}
+            db.add(AdvisoryPublisher(root="root", **made))
+            db.flush()
+            kept = {"name": "X", "serial": 1, "body": body, "taken_at": START_TIME}
+            db.add(StoredAdvisory(id=7, root="root", **kept))
+        (vault,) = plan_of(desk, [], advisory_id=7)["vaults"]
+        assert (vault["exposed"], "register another device" in vault["cannot"]) == (1, True)
 
     def test_the_most_urgent_stands_first_and_accounts_are_counted(self, desk, keys):
         """Each key has one unused account left: the second vault is the one that finds none."""
