@@ -40,7 +40,7 @@ def on_config(config: Any) -> Any:
 def on_files(files: Any, config: Any) -> Any:
     made = {f"build/reference/{name}.md": _of_package(name, words) for name, words in PACKAGES.items()}
     made |= {f"build/reference/{name}.md": _of_document(name, title) for name, title in DOCUMENTS.items()}
-    made["changelog.md"] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    made["changelog.md"] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](")
     for path, text in made.items():
         files.append(File.generated(config, path, content=text))
     return files

@@ -75,7 +75,7 @@ def test_each_command_of_the_page_does_what_it_says(desk, admin, custody, monkey
         "Signed in as admin@example.org. The session is kept in: keyring.",
         "1   Main       Acme          testnet  Administrator",
         "Vault 'Cold reserve'",
-        "pending  Cold reserve  0.00050000 BTC (50,000 sats)  0 of 2  admin@example.org  Invoice of May",
+        "pending  Cold reserve  0.00050000 BTC (50,000 sats)  0 of 2  user 1  Invoice of May",
         "no answer yet",
         "dave@example.org is invited",
         "The limit is 2.00000000 BTC.",
@@ -192,7 +192,7 @@ def test_a_mistake_is_told_in_words(admin, service, words, status, sentence):
 def test_a_fee_bump_and_a_cancel_are_asked_for_and_answered_as_the_page_on_replacing_says(desk):
     page = GUIDE.with_name("replacing.md").read_text(encoding="utf-8")
     bump, cancelled = map(json.loads, re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
-    desk.deposit(1_000_000)
+    desk.deposit(1_000_000, 1_000_000)
     psbt_id = ok(desk.propose(100_000))["psbt_id"]
     asked = {**bump, "wallet_id": desk.vault["id"], "replaces_psbt_id": psbt_id}
     newer = ok(desk.admin.post("/api/v1/create-psbt", asked))["psbt_id"]
@@ -214,7 +214,7 @@ STEPS = {
         "4   carol@example.org",
         "The vault 'Treasury' is frozen.",
         "vaults.vault_frozen",
-        "(Payroll) is revoked.",
+        "(Shop) is revoked.",
         *("A new totp secret.", "A new webhook secret.", "A new checkpoint secret."),
         "of user 4 is revoked: lost.",
     ),
@@ -239,10 +239,10 @@ def test_the_steps_of_the_runbooks_do_what_they_say(desk, state, service, propos
     """docs/operate/incidents.md: a member's commands, and those of an operator beside the database."""
     monkeypatch.setenv("CUSTODY_STATE", str(state))
     rights = ["--right", "VIEW_BALANCES", "--network", "192.0.2.0/24", "--days", "9"]
-    made = service("service-account", "make", "Payroll", *rights, answers="y\n")
+    made = service("service-account", "make", "Shop", *rights, answers="y\n")
     assert made.exit_code == Exit.OK, made.output
     (key,) = ok(desk.signers["carol"].get("/api/v1/keys"))
-    known = {"NAME": "Payroll", "Cold reserve": "Treasury", "ada@example.org": "bob@example.org"}
+    known = {"NAME": "Shop", "Cold reserve": "Treasury", "ada@example.org": "bob@example.org"}
     for runbook, told in STEPS.items():
         said = ""
         for _custody, *words in map(shlex.split, commands_of(runbook)):
