@@ -5,7 +5,7 @@ platform does: it takes no proposal and no approval, and sends nothing. What is 
 back.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import select
@@ -142,14 +142,18 @@ class VaultControls:
 
 def _ids(db: Session, vault: Vault, *statuses: Status) -> list[str]:
     """The vault's own movements in one of these, the oldest first. Forwards spend other coins."""
-    query = select(Proposal.id).where(
-        # Of the workspace's open ones, by an index: not of all that the vault ever had.
-        Proposal.workspace_id == vault.workspace_id,
-        Proposal.vault_id == vault.id,
-        Proposal.profile_key_id.is_(None),
-        Proposal.status.in_([status.value for status in statuses]),
-    )
-    return list(db.scalars(query.order_by(Proposal.created_at, Proposal.id).limit(MAX_SHOWN)))
+    found: list[tuple[datetime, str]] = []
+    # One status at a time: an index has the workspace's in order. Not all that the vault ever had is read.
+    for status in statuses:
+        query = select(Proposal.created_at, Proposal.id).where(
+            Proposal.workspace_id == vault.workspace_id,
+            Proposal.status == status.value,
+            Proposal.vault_id == vault.id,
+            Proposal.profile_key_id.is_(None),
+        )
+        rows = db.execute(query.order_by(Proposal.created_at, Proposal.id).limit(MAX_SHOWN))
+        found += [(created_at, proposal_id) for created_at, proposal_id in rows]
+    return [proposal_id for _, proposal_id in sorted(found)[:MAX_SHOWN]]
 
 
 def _text(user_id: int | None) -> str | None:
