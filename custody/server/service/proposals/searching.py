@@ -84,8 +84,9 @@ def _has(
     if ours is not None:
         is_named = AddressBookEntry.name_key.contains(name_key(word), autoescape=True)
         recipient = each(window.c.recipients).table_valued("value").c.value
-        pays = select(recipient).where(recipient == AddressBookEntry.address)
-        found.append(exists(pays.where(ours, is_named)))
+        # Read once, and not for each proposal.
+        named = select(AddressBookEntry.address).where(ours, is_named)
+        found.append(exists(select(recipient).where(recipient.in_(named))))
     if amounts := _amounts(word):
         amount = cast(each(window.c.amounts_sats).table_valued("value").c.value, String)
         found.append(exists(select(amount).where(amount.in_(amounts))))
