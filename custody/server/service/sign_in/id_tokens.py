@@ -15,7 +15,10 @@ from joserfc.errors import JoseError
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 MAX_TOKEN: Final = 16_384
 MAX_KEYS: Final = 50
-RSA_BYTES: Final = 2_048 // 8
+# Bytes of a number in a key: verifying with a longer one takes its time, and nothing in use is longer.
+_BYTES: Final = {"n": (2_048 // 8, 8_192 // 8), "e": (1, 8), "x": (1, 66), "y": (1, 66)}
+# Of private members the library would make a private key, and search for its primes for as long as it takes.
+_PUBLIC: Final = ("kty", *_BYTES, "crv", "kid", "use", "alg", "key_ops")
 _KINDS: Final[Mapping[str, type[jwk.RSAKey | jwk.ECKey]]] = {"RSA": jwk.RSAKey, "EC": jwk.ECKey}
 # Two machines' clocks.
 SKEW_SECONDS: Final = 60
@@ -54,13 +57,18 @@ def read_keys(document: object) -> Keys:
     found: dict[str | None, jwk.Key] = {}
     for each in listed[:MAX_KEYS]:
         with suppress(*_MALFORMED):
-            kind = _KINDS[each["kty"]]
-            is_strong = (
-                kind is jwk.ECKey or len(urlsafe_b64decode(each["n"] + "==").lstrip(b"\0")) >= RSA_BYTES
-            )
-            if is_strong and each.get("use", "sig") == "sig":
-                found[each.get("kid")] = kind.import_key(each)
+            public = {name: each[name] for name in _PUBLIC if name in each}
+            kind = _KINDS[public["kty"]]
+            is_bounded = all(_fits(public[name], *_BYTES[name]) for name in _BYTES if name in public)
+            if is_bounded and public.get("use", "sig") == "sig":
+                found[public.get("kid")] = kind.import_key(public)
     return found
+
+
+def _fits(text: str, least: int, most: int) -> bool:
+    """A number in base64url, by how many bytes it has. Its text is bounded before it is decoded."""
+    is_short = len(text) <= -(-most // 3) * 4
+    return is_short and least <= len(urlsafe_b64decode(text + "==").lstrip(b"\0")) <= most
 
 
 def subject_of(token: str, keys: Keys, expected: Expected, now: datetime) -> str:

@@ -101,6 +101,19 @@ def test_p74_keys_that_sign_nothing_here():
             read_keys(document)
 
 
+def test_p75_of_a_key_its_public_members_alone_are_read_and_they_are_bounded():
+    """Given `d`, the library searches for the primes, for as long as the provider likes."""
+    shown = {"keys": [KEY.as_dict(private=True)]}
+    (read,) = read_keys(shown).values()
+    assert not read.is_private
+    assert judged(sign(GOOD, KEY), shown) == "ada"
+    public = KEY.as_dict(private=False)
+    curve = jwk.ECKey.generate_key("P-256").as_dict(private=False)
+    for key, name, size in ((public, "n", 1_025), (public, "e", 9), (curve, "x", 67), (curve, "y", 67)):
+        assert read_keys({"keys": [{**key, name: base64url(b"\xc1" * size)}]}) == {}
+    assert read_keys({"keys": [{**public, "n": base64url(b"\0" * 70_000 + b"\xc1" * 256)}]}) == {}
+
+
 def test_without_a_key_id_one_key_is_meant_and_of_two_none():
     token = sign(GOOD, KEY, kid=None)
     assert judged(token) == "ada"
