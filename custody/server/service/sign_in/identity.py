@@ -118,7 +118,7 @@ class IdentitySignIn:
                 session.bound_to is not None or not _is_member(db, provider, session.user_id)
             ):
                 raise PermissionDenied("A member links their own account, signed in with their own password.")
-        published = self._providers.published(provider.issuer)
+        published = self._providers.published(provider)
         token, now = new_token(self._random), self._clock()
         with self._store.write() as db:
             db.execute(delete(IdentityFlow).where(IdentityFlow.expires_at <= now))
@@ -154,7 +154,7 @@ class IdentitySignIn:
         if not hmac.compare_digest(_of(token, "state").encode(), back.state.encode()):
             raise IdentityRefused("This answer belongs to another browser, or to an earlier try.")
         flow, provider = self._take(token)
-        published = self._providers.published(provider.issuer)
+        published = self._providers.published(provider)
         # RFC 9207, section 2.4: another provider's answer must not be taken for this one's.
         if back.issuer != provider.issuer and (back.issuer or published.names_issuer):
             raise IdentityRefused("This answer is another provider's.")
@@ -164,9 +164,9 @@ class IdentitySignIn:
         if secret is None or self._redirect_uri is None:
             raise IdentityRefused("The provider's secret cannot be read: an owner has to enter it again.")
         client = Client(provider.client_id, secret, self._redirect_uri)
-        id_token = self._providers.redeem(provider.issuer, client, back.code, _of(token, "verifier"))
+        id_token = self._providers.redeem(provider, client, back.code, _of(token, "verifier"))
         expected = Expected(provider.issuer, provider.client_id, _of(token, "nonce"))
-        subject = self._providers.subject(provider.issuer, id_token, expected)
+        subject = self._providers.subject(provider, id_token, expected)
         if flow.session_id is not None:
             self._link(flow, flow.session_id, subject, trace_id)
             return Arrived(flow.target, None)

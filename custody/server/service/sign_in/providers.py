@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from custody.server.domain.errors import IdentityRefused, ProviderUnavailable
 from custody.server.domain.ports import Clock
-from custody.server.domain.webhooks import MAX_URL, BadUrl, read_url
+from custody.server.domain.webhooks import MAX_URL, BadUrl, WebhookUrl, read_url
 from custody.server.service.sign_in.id_tokens import (
     Expected,
     Keys,
@@ -30,6 +30,7 @@ from custody.server.service.sign_in.id_tokens import (
     subject_of,
 )
 from custody.server.service.webhooks.sending import Answer, Sender, Trouble, Undelivered
+from custody.server.store.models import IdentityProvider
 
 # A large provider's keys with their certificates are some 30 kB.
 MAX_ANSWER: Final = 131_072
@@ -37,12 +38,16 @@ KEPT_FOR: Final = timedelta(hours=1)
 # Tokens with an unknown key make us ask again: so often and no more.
 KEYS_AGAIN_AFTER: Final = timedelta(minutes=1)
 MAX_KEPT: Final = 200
-# Each exchange holds a thread for ten seconds at most: a provider that is slow has few of them, all together
-# not all.
-AT_ONCE: Final = 4
+# One that could not be asked is not asked again so soon.
+FAILED_FOR: Final = timedelta(minutes=1)
+# Each exchange holds a thread for ten seconds at most. An organisation with a slow provider has few of them.
+# Reading what providers publish takes not all, so that a person who comes back with a code is served.
+AT_ONCE: Final = 2
+AT_ONCE_PUBLISHED: Final = 12
 AT_ONCE_IN_ALL: Final = 16
 RETRY_SECONDS: Final = 10
 
+_T = TypeVar("_T")
 _Url = Annotated[str, StringConstraints(max_length=MAX_URL)]
 _WORDS: Final[Mapping[Trouble, str]] = {
     Trouble.NAME_NOT_FOUND: "its name has no address",
@@ -83,23 +88,26 @@ class _Kept:
 
 
 class Providers:
+    """Each is asked on the account of its organisation."""
+
     def __init__(self, clock: Clock, sender: Sender, allowed: frozenset[str]) -> None:
         self._clock = clock
         self._sender = sender
         self._allowed = allowed
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._busy: Counter[str] = Counter()
+        self._failed: OrderedDict[str, tuple[datetime, str]] = OrderedDict()
+        self._busy: Counter[int] = Counter()
         self._lock = threading.Lock()
 
-    def published(self, issuer: str) -> Published:
+    def published(self, provider: IdentityProvider) -> Published:
         """Raises ProviderUnavailable."""
-        return self._of(issuer).published
+        return self._of(provider).published
 
-    def redeem(self, issuer: str, client: Client, code: str, verifier: str) -> str:
+    def redeem(self, provider: IdentityProvider, client: Client, code: str, verifier: str) -> str:
         """The ID token for a code (RFC 6749, section 4.1.3, and RFC 7636). Raises IdentityRefused,
         ProviderUnavailable.
         """
-        published = self.published(issuer)
+        published = self.published(provider)
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -112,41 +120,54 @@ class Providers:
             headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
         else:
             form |= {"client_id": client.client_id, "client_secret": client.secret}
-        answer = self._ask(issuer, "POST", published.token_endpoint, urlencode(form).encode(), headers)
+        body = urlencode(form).encode()
+        answer = self._ask(provider, "POST", published.token_endpoint, body, headers, AT_ONCE_IN_ALL)
         if answer.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED}:
             raise IdentityRefused(
                 "The identity provider did not take what it sent you with, or not the organisation's secret."
             )
-        token = self._read(issuer, answer).get("id_token")
+        token = self._read(provider.issuer, answer).get("id_token")
         if not isinstance(token, str):
-            raise ProviderUnavailable(f"{issuer} does not say who you are.")
+            raise ProviderUnavailable(f"{provider.issuer} does not say who you are.")
         return token
 
-    def subject(self, issuer: str, token: str, expected: Expected) -> str:
+    def subject(self, provider: IdentityProvider, token: str, expected: Expected) -> str:
         """Whom a genuine token names. For an unknown key the keys are asked for again, once in a while.
 
         Raises IdentityRefused, ProviderUnavailable.
         """
-        kept = self._of(issuer)
+        kept = self._of(provider)
         try:
             try:
                 return subject_of(token, kept.keys, expected, self._clock())
             except UnknownKey:
                 if self._clock() - kept.keys_at < KEYS_AGAIN_AFTER:
                     raise
-                return subject_of(token, self._renewed(issuer, kept).keys, expected, self._clock())
+                return subject_of(token, self._renewed(provider, kept).keys, expected, self._clock())
         except NotGenuine:
             raise IdentityRefused(
                 "What the identity provider says about you is not genuine, or is old."
             ) from None
 
-    def _of(self, issuer: str) -> _Kept:
-        now = self._clock()
+    def _of(self, provider: IdentityProvider) -> _Kept:
+        issuer, now = provider.issuer, self._clock()
         with self._lock:
-            kept = self._kept.get(issuer)
+            kept, failed = self._kept.get(issuer), self._failed.get(issuer)
         if kept is not None and now - kept.at < KEPT_FOR:
             return kept
-        found = self._get(issuer, f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        if failed is not None and now - failed[0] < FAILED_FOR:
+            raise ProviderUnavailable(failed[1], retry_after=int(FAILED_FOR.total_seconds()))
+        try:
+            return self._discovered(provider, now)
+        except ProviderUnavailable as error:
+            # Without a line it was not asked.
+            if error.retry_after is None:
+                self._note(self._failed, issuer, (self._clock(), error.detail))
+            raise
+
+    def _discovered(self, provider: IdentityProvider, now: datetime) -> _Kept:
+        issuer = provider.issuer
+        found = self._get(provider, f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         try:
             published = Published.model_validate(found)
         except ValidationError:
@@ -154,44 +175,55 @@ class Providers:
         if published.issuer != issuer:
             raise ProviderUnavailable(f"{issuer} says that it is another issuer.")
         self._checked(issuer, published.authorization_endpoint)
-        return self._keep(issuer, _Kept(published, self._keys(issuer, published), now, now))
+        return self._note(self._kept, issuer, _Kept(published, self._keys(provider, published), now, now))
 
-    def _renewed(self, issuer: str, kept: _Kept) -> _Kept:
+    def _renewed(self, provider: IdentityProvider, kept: _Kept) -> _Kept:
         # Noted first: where asking fails, the next one waits as well.
-        self._keep(issuer, replace(kept, keys_at=self._clock()))
-        return self._keep(
-            issuer, replace(kept, keys=self._keys(issuer, kept.published), keys_at=self._clock())
-        )
+        kept = self._note(self._kept, provider.issuer, replace(kept, keys_at=self._clock()))
+        kept = replace(kept, keys=self._keys(provider, kept.published), keys_at=self._clock())
+        return self._note(self._kept, provider.issuer, kept)
 
-    def _keep(self, issuer: str, kept: _Kept) -> _Kept:
+    def _note(self, known: OrderedDict[str, _T], issuer: str, what: _T) -> _T:
         with self._lock:
-            self._kept[issuer] = kept
-            self._kept.move_to_end(issuer)
-            if len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
-        return kept
+            known[issuer] = what
+            known.move_to_end(issuer)
+            if len(known) > MAX_KEPT:
+                known.popitem(last=False)
+        return what
 
-    def _keys(self, issuer: str, published: Published) -> Keys:
+    def _keys(self, provider: IdentityProvider, published: Published) -> Keys:
         try:
-            return read_keys(self._get(issuer, published.jwks_uri))
+            return read_keys(self._get(provider, published.jwks_uri))
         except NotGenuine:
-            raise ProviderUnavailable(f"{issuer} publishes no keys.") from None
+            raise ProviderUnavailable(f"{provider.issuer} publishes no keys.") from None
 
-    def _get(self, issuer: str, url: str) -> dict[str, Any]:
-        return self._read(issuer, self._ask(issuer, "GET", url, b"", {}))
+    def _get(self, provider: IdentityProvider, url: str) -> dict[str, Any]:
+        return self._read(provider.issuer, self._ask(provider, "GET", url, b"", {}, AT_ONCE_PUBLISHED))
 
-    def _ask(self, issuer: str, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def _ask(
+        self,
+        provider: IdentityProvider,
+        method: str,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        lines: int,
+    ) -> Answer:
         headers = {"Accept": "application/json", "Connection": "close", **headers}
         try:
-            with self._line(issuer):
-                return self._sender.ask(method, self._checked(issuer, url), body, headers, MAX_ANSWER)
+            with self._line(provider, lines):
+                return self._sender.ask(
+                    method, self._checked(provider.issuer, url), body, headers, MAX_ANSWER
+                )
         except Undelivered as error:
             words = _WORDS.get(error.trouble, "it does not answer as it should")
-            raise ProviderUnavailable(f"{issuer} is not used: {words}.") from None
+            raise ProviderUnavailable(f"{provider.issuer} is not used: {words}.") from None
 
-    def _checked(self, issuer: str, url: str) -> Any:
+    def _checked(self, issuer: str, url: str) -> WebhookUrl:
+        """What the operator allows is for the issuer that is there: another one does not lead us to it."""
         try:
-            return read_url(url, self._allowed)
+            own, found = read_url(issuer, self._allowed), read_url(url, self._allowed)
+            return found if found.authority == own.authority else read_url(url)
         except BadUrl:
             raise ProviderUnavailable(f"{issuer} names an address that is not called.") from None
 
@@ -206,15 +238,19 @@ class Providers:
         return found
 
     @contextmanager
-    def _line(self, issuer: str) -> Iterator[None]:
+    def _line(self, provider: IdentityProvider, lines: int) -> Iterator[None]:
+        """``lines``: so many are taken at most, all organisations together."""
+        whose = provider.organisation_id
         with self._lock:
-            if self._busy[issuer] >= AT_ONCE or self._busy.total() >= AT_ONCE_IN_ALL:
-                raise ProviderUnavailable(f"{issuer} is being asked too often.", retry_after=RETRY_SECONDS)
-            self._busy[issuer] += 1
+            if self._busy[whose] >= AT_ONCE or self._busy.total() >= lines:
+                raise ProviderUnavailable(
+                    f"{provider.issuer} is being asked too often.", retry_after=RETRY_SECONDS
+                )
+            self._busy[whose] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._busy[issuer] -= 1
-                if not self._busy[issuer]:
-                    del self._busy[issuer]
+                self._busy[whose] -= 1
+                if not self._busy[whose]:
+                    del self._busy[whose]

@@ -6,9 +6,19 @@ import pytest
 
 from custody.server.domain.errors import IdentityRefused, ProviderUnavailable
 from custody.server.service.sign_in.id_tokens import Expected
-from custody.server.service.sign_in.providers import AT_ONCE, Client, Providers
+from custody.server.service.sign_in.providers import AT_ONCE, AT_ONCE_PUBLISHED, Client, Providers
 from custody.server.service.webhooks.sending import Sender
-from tests.support.identity import CLIENT_ID, CLIENT_SECRET, answer_of, published, scripted, sign, signing_key
+from custody.server.store.models import IdentityProvider
+from tests.support.identity import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    HOST,
+    answer_of,
+    published,
+    scripted,
+    sign,
+    signing_key,
+)
 from tests.support.platform import Clock
 from tests.support.receiver import PUBLIC, Wire, status
 
@@ -29,20 +39,24 @@ def rig(tmp_path, clock):
         yield provider, Providers(clock, sender, frozenset()), wire
 
 
+def of(issuer, organisation_id=1):
+    return IdentityProvider(issuer=issuer, organisation_id=organisation_id)
+
+
 def refused(providers, issuer):
     with pytest.raises(ProviderUnavailable) as found:
-        providers.published(issuer)
+        providers.published(of(issuer))
     return found.value.detail.removeprefix(issuer)
 
 
 def test_what_it_publishes_is_asked_for_once_an_hour(rig, clock):
     provider, providers, wire = rig
     for _ in range(3):
-        assert providers.published(provider.issuer).token_endpoint == f"{provider.issuer}/token"
+        assert providers.published(of(provider.issuer)).token_endpoint == f"{provider.issuer}/token"
     assert provider.asked == [DISCOVERY, "/keys"]
     assert {place[0] for place in wire.called} == {PUBLIC}
     clock.advance(hours=1)
-    providers.published(provider.issuer)
+    providers.published(of(provider.issuer))
     assert provider.asked == [DISCOVERY, "/keys"] * 2
 
 
@@ -66,7 +80,7 @@ def test_p75_what_is_no_answer(rig, path, answer, words):
 
 
 @pytest.mark.parametrize("name", ["jwks_uri", "authorization_endpoint"])
-def test_p75_it_leads_nowhere_inside(rig, name):
+def test_p75_it_leads_nowhere_inside(rig, clock, name):
     provider, providers, wire = rig
     for inside in (
         "https://localhost/",
@@ -76,6 +90,7 @@ def test_p75_it_leads_nowhere_inside(rig, name):
     ):
         provider.discovery[name] = inside
         assert "names an address that is not called" in refused(providers, provider.issuer)
+        clock.advance(minutes=1)
     provider.discovery[name] = provider.issuer
     wire.addresses = [["10.0.0.1"]]
     assert "its address is not a public one" in refused(providers, provider.issuer)
@@ -91,36 +106,71 @@ def test_p75_an_unknown_key_makes_us_ask_once_a_minute(rig, clock):
     provider, providers, _ = rig
     expected = Expected(provider.issuer, CLIENT_ID, "n")
     newer = signing_key("2")
-    providers.published(provider.issuer)
+    providers.published(of(provider.issuer))
     clock.advance(minutes=2)
     for _ in range(3):
         with pytest.raises(IdentityRefused):
-            providers.subject(provider.issuer, sign(provider.good("n"), newer), expected)
+            providers.subject(of(provider.issuer), sign(provider.good("n"), newer), expected)
     assert provider.asked.count("/keys") == 2
     clock.advance(minutes=1)
     provider.keys = published(newer)
-    assert providers.subject(provider.issuer, sign(provider.good("n"), newer), expected) == "ada"
+    assert providers.subject(of(provider.issuer), sign(provider.good("n"), newer), expected) == "ada"
 
 
 def test_the_code_goes_with_its_verifier_and_the_secret(rig):
     provider, providers, _ = rig
     provider.codes["c"] = "n"
-    assert providers.redeem(provider.issuer, CLIENT, "c", "v")
+    assert providers.redeem(of(provider.issuer), CLIENT, "c", "v")
     sent = provider.receiver.arrived[-1]
     assert sent.headers["authorization"].startswith("Basic ")
     assert b"code_verifier=v" in sent.body
     assert CLIENT_SECRET.encode() not in sent.body
     with pytest.raises(IdentityRefused):
-        providers.redeem(provider.issuer, CLIENT, "c", "v")
+        providers.redeem(of(provider.issuer), CLIENT, "c", "v")
     provider.answers["/token"] = answer_of({"access_token": "x"})
     with pytest.raises(ProviderUnavailable):
-        providers.redeem(provider.issuer, CLIENT, "c", "v")
+        providers.redeem(of(provider.issuer), CLIENT, "c", "v")
 
 
 def test_p75_a_slow_one_takes_no_more_than_its_threads(rig):
+    """Of an organisation, whatever issuers it names; and codes are redeemed while all others wait."""
     provider, providers, _ = rig
+    provider.codes["c"] = "n"
+    providers.published(of(provider.issuer))
     with ExitStack() as held:
-        for _ in range(AT_ONCE):
-            held.enter_context(providers._line(provider.issuer))
-        assert "asked too often" in refused(providers, provider.issuer)
-    assert provider.asked == []
+        for number in range(AT_ONCE):
+            held.enter_context(providers._line(of(f"https://{number}.example.org"), AT_ONCE_PUBLISHED))
+        assert "asked too often" in refused(providers, "https://another.example.org")
+        for number in range(AT_ONCE_PUBLISHED - AT_ONCE):
+            line = providers._line(of("https://x.example.org", 2 + number), AT_ONCE_PUBLISHED)
+            held.enter_context(line)
+        with pytest.raises(ProviderUnavailable, match="asked too often"):
+            providers.published(of("https://another.example.org", 99))
+        assert providers.redeem(of(provider.issuer, 99), CLIENT, "c", "v")
+    assert provider.asked == [DISCOVERY, "/keys", "/token"]
+
+
+def test_p75_one_that_could_not_be_asked_is_left_alone_for_a_minute(rig, clock):
+    provider, providers, _ = rig
+    provider.answers["/keys"] = answer_of({})
+    for _ in range(3):
+        assert "publishes no keys" in refused(providers, provider.issuer)
+    assert provider.asked == [DISCOVERY, "/keys"]
+    clock.advance(minutes=1)
+    del provider.answers["/keys"]
+    providers.published(of(provider.issuer))
+
+
+@pytest.mark.parametrize("name", ["jwks_uri", "token_endpoint"])
+def test_p75_what_the_operator_allows_is_for_the_issuer_that_is_there(rig, clock, name):
+    provider, outside, wire = rig
+    providers = Providers(clock, outside._sender, frozenset({HOST, "inside.corp"}))
+    wire.addresses = [["10.0.0.1"]]
+    provider.codes["c"] = "n"
+    assert providers.redeem(of(provider.issuer), CLIENT, "c", "v")
+    clock.advance(hours=1)
+    for url, words in ((f"https://{HOST}/x", "not a public one"), ("https://inside.corp/x", "is not called")):
+        provider.discovery[name] = url
+        with pytest.raises(ProviderUnavailable, match=words):
+            providers.redeem(of(provider.issuer), CLIENT, "c", "v")
+        clock.advance(hours=1)
