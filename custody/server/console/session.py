@@ -71,7 +71,8 @@ def authenticate(services: Services, request: Request, held: Held) -> tuple[Call
     except (TokenExpired, Unauthenticated):
         # It writes: from one address not without end.
         services.signin.admit(address_of(request))
-        renewed = Held.of(services.sessions.refresh(held.sid, held.refresh, trace_id, idle=IDLE))
+        tokens = services.sessions.refresh(held.sid, held.refresh, trace_id, idle=IDLE, at_console=True)
+        renewed = Held.of(tokens)
         return services.sessions.authenticate(renewed.access, trace_id), renewed
 
 

@@ -187,7 +187,7 @@ ROWS = (
     Row("POST", f"{_VAULT}/controls", change_controls, again=controls, review=review_controls, steps_up=True),
     Row("GET", f"{_VAULT}/freeze", freeze_page),
     Row("POST", f"{_VAULT}/freeze", freeze, again=freeze_page, review=review_freeze),
-    Row("POST", f"{_VAULT}/unfreeze", unfreeze, again=freeze_page, review=review_unfreeze),
+    Row("POST", f"{_VAULT}/unfreeze", unfreeze, again=freeze_page, review=review_unfreeze, steps_up=True),
     Row("GET", f"{_VAULT}/signers/{{key_id}}/lost", lost_page),
     Row(
         "POST", f"{_VAULT}/signers/{{key_id}}/lost", mark_lost, again=lost_page, review=review_lost,

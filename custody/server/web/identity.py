@@ -22,9 +22,10 @@ from custody.server.web.endpoint import Auth, Call, Endpoint, Unit
 KEEPERS = frozenset({PermissionName.MANAGE_USERS})
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
 
-# Of the calls that are about a person and no workspace, those that a session of a provider may make. The
-# others are about the account itself, or about other organisations.
-FOR_BOUND: Final = frozenset({"/auth/logout", "/api/v1/get-user-info"})
+# A session of a provider makes no call from outside (`routes`). Of the calls that the console makes for it,
+# those that are about a person and no workspace are about the account itself, or about other organisations;
+# but for these.
+FOR_BOUND: Final = frozenset({"/api/v1/get-user-info", "/api/v1/advisories"})
 # Where members have to use the provider, what a password still does for: linking, and leaving.
 FOR_UNLINKED: Final = frozenset(
     f"/api/v1/{name}" for name in ("identity-provider", "unlink-identity", "leave-workspace")

@@ -32,6 +32,7 @@ from custody.server.domain.errors import (
     Unauthenticated,
 )
 from custody.server.domain.service_accounts import is_secret
+from custody.server.service.sign_in.sessions import CONSOLE_ALONE
 from custody.server.web import (
     advisories,
     asset_tokens,
@@ -103,11 +104,16 @@ class Guarded(APIRoute):
 
 
 def _caller_of(request: Request, token: str) -> Caller:
-    """A person by a session's token, a program by its secret."""
+    """A person by a session's token, a program by its secret. Raises PermissionDenied for a session that an
+    identity provider opened: no call asks for the second factor again, as the console's forms do.
+    """
     services, trace_id = services_of(request), trace_id_of(request)
     if is_secret(token):
         return services.service_signin.authenticate(token, address_of(request), trace_id)
-    return services.sessions.authenticate(token, trace_id)
+    caller = services.sessions.authenticate(token, trace_id)
+    if caller.bound_to is not None:
+        raise PermissionDenied(CONSOLE_ALONE)
+    return caller
 
 
 def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 
 from sqlalchemy import ColumnElement, bindparam, delete, select, update
 from sqlalchemy.orm import Session
@@ -28,6 +29,10 @@ from custody.server.store import Store
 from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
 
 _ENDED = "The session has ended or never was."
+CONSOLE_ALONE: Final = (
+    "An identity provider opened this session, and it is for the console alone: for the API, sign in with "
+    "your own password, or use a service account."
+)
 
 
 @dataclass(frozen=True)
@@ -87,15 +92,26 @@ class Sessions:
             raise TokenExpired("The access token has expired.")
         return Caller(user_id=user_id, session_id=own_id, name=email, trace_id=trace_id, bound_to=bound_to)
 
-    def refresh(self, sid: str, token: str, trace_id: str, idle: timedelta = REFRESH_LIFETIME) -> Tokens:
+    def refresh(
+        self,
+        sid: str,
+        token: str,
+        trace_id: str,
+        idle: timedelta = REFRESH_LIFETIME,
+        *,
+        at_console: bool = False,
+    ) -> Tokens:
         """The next tokens of the family. Raises Unauthenticated, also where it was left alone for longer than
-        ``idle``; the use of a copied token ends the family first (P40).
+        ``idle``, or where an identity provider opened it and it is not ``at_console``; the use of a copied
+        token ends the family first (P40).
         """
         with self._store.write() as db:
             found = _refresh_token(db, sid, token)
             if found is None or not self._is_live(*found, idle):
                 raise Unauthenticated(_ENDED)
             row, session = found
+            if session.bound_to is not None and not at_console:
+                raise Unauthenticated(CONSOLE_ALONE)
             verdict = judge(
                 PresentedToken(row.generation, was_used=row.first_used_at is not None),
                 session.used_generation,

@@ -5,21 +5,25 @@ answer is taken (P76), and what is left when it ends or where members have to us
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Barrier, Thread
 
 import pytest
 
+from custody.schemas.auth import REFRESH_COOKIE
 from custody.server.console.application import ROOT, ROWS
-from custody.server.domain.credentials import BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
+from custody.server.console.replacing import CHANGES
+from custody.server.console.table import route
+from custody.server.domain.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
 from custody.server.service.sign_in.identity import CALLBACK
 from custody.server.store.models import IdentityProvider
+from custody.server.web import routes
 from custody.server.web.endpoint import Auth
 from custody.server.web.identity import FOR_BOUND, FOR_SIGNERS
 from custody.server.web.routes import ENDPOINTS
 from tests.custody.spec.samples import sample
 from tests.support.asgi import asgi_client
-from tests.support.console import Visitor
+from tests.support.console import SAME_SITE, Visitor
 from tests.support.custody import SHOP, ok, refused
 from tests.support.identity import CLIENT_ID, CLIENT_SECRET, HOST, Scripted, scripted
 from tests.support.platform import PASSWORD, As, World, key_offer, open_world, seed
@@ -40,7 +44,7 @@ ELSEWHERE = key_offer(seed(1)) | {
     "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "address": SHOP, "signers": [1], "m": 1,
     "ticker": "GOLD", "total_supply": "90", "max_supply": "100", "rights": ["VIEW_LOGS"],
     "networks": ["192.0.2.0/24"], "expires_at": "2026-03-20T00:00:00Z", "fee_sats": 1_000, "sweep": True,
-    "icon": "", "plan_hash": "0" * 64,
+    "icon": "", "plan_hash": "0" * 64, "exposed_keys": ["1"],
 }  # fmt: skip
 
 
@@ -98,7 +102,7 @@ class Setting:
         return self.back(person, self.linking(person))
 
     def calls(self, person: Visitor) -> As:
-        """The API with the session of that browser."""
+        """The API with the access token of that browser."""
         token = person.http.cookies["custody-session"].split(".")[0]
         return As(self.world.http, {"Authorization": f"Bearer {token}"})
 
@@ -128,6 +132,14 @@ def acme(tmp_path, database) -> Iterator[Setting]:
 
 def actions(world: World, chain: str = "workspace:1") -> list[str]:
     return [each for each in world.audit_actions(chain) if each.startswith(("IDENTITY", "SIGN"))]
+
+
+# And of the own one.
+OWN = {
+    "workspace_id": 1, "workspace_context": 1, "creator_workspace_id": 1, "workspace_uid": "1",
+    "org_uid": "1", "org_id": 1,
+}  # fmt: skip
+WORKSPACE = "/w/{workspace_id:int}/"
 
 
 def test_an_owner_sets_it_a_member_links_and_it_signs_them_in(acme):
@@ -193,8 +205,77 @@ def test_p73_another_organisations_provider_signs_nobody_in_here(acme, tmp_path)
     assert person.open("/console/w/1/", 404).words
 
 
-def test_p73_its_session_reaches_its_organisation_and_nothing_else(acme):
-    """The whole table of the API, and of the console."""
+def test_p73_its_tokens_open_nothing_but_the_console(acme):
+    """No call asks for the second factor again. The console goes on, beyond the life of an access token."""
+    acme.link(ADMIN, "owner at login")
+    person, wrong = acme.through("owner at login"), []
+    calls = acme.calls(person)
+    for row in ENDPOINTS:
+        if row.needs is Auth.OPEN:
+            continue
+        body = sample(row, ELSEWHERE | OWN) if row.takes is not None else {}
+        path = row.path.format(**dict.fromkeys(row.path_ids, 1))
+        answer = calls.get(path, **body) if row.method == "GET" else calls.post(path, body)
+        if answer.status_code != 403 or "for the console alone" not in answer.text:
+            wrong.append(f"{row.path} answers {answer.text}")
+    assert wrong == []
+    _, sid, token = person.http.cookies["custody-session"].split(".")
+    cookie = {"Cookie": f"{REFRESH_COOKIE}={token}"}
+    answer = acme.world.http.post("/auth/refresh", json={"sid": sid}, headers=cookie)
+    assert "for the console alone" in answer.text
+    refused(answer, 401, "UNAUTHENTICATED")
+    for _ in range(2):
+        assert person.http.get("/console/w/1/changed").status_code == 200
+        person.open("/console/w/1/audit").send("/console/w/1/audit/export")
+        person.open("/console/w/1/advisories")
+        acme.world.clock.advance(seconds=ACCESS_LIFETIME.total_seconds())
+        person.open("/console/w/1/members")
+
+
+# What a session of a provider may do without the member's own second factor: propose, withdraw what waits,
+# stop money, hand in what others signed, send again what was sent.
+PROPOSING = frozenset(
+    {
+        "advisories", "audit/export", "changes/decline", "evacuations/again", "evacuations/start",
+        "members/revoke", "proposals/forward", "proposals/new", "vaults/new", "vaults/{vault_id}/freeze",
+        *(f"proposals/{{psbt_id}}/{each}" for each in (*CHANGES, "cancel", "release")),
+        "tokens/new", "tokens/{contract_uid:int}/call/{function}",
+        "tokens/{contract_uid:int}/calls/{call_uid:int}/resubmit",
+        "webhooks/{webhook_id}/test", "webhooks/{webhook_id}/redeliver",
+    }
+)  # fmt: skip
+
+
+def test_p73_without_its_members_own_proof_it_proposes_and_no_more(acme):
+    """The whole table of the console, by an owner: no form but those above acts."""
+    acme.link(ADMIN, "owner at login")
+    person, acted = acme.through("owner at login"), []
+    token = _token(person)
+
+    def act(visit):
+        acted.append(visit.request.url.path)
+        return visit.go("/console/")
+
+    rows = [row for row in ROWS if row.method == "POST" and row.path.startswith(WORKSPACE)]
+    mounted = acme.world.platform.asgi.router.routes[-1].app
+    mounted.router.routes[:0] = [route(replace(row, page=act, again=None, review=None)) for row in rows]
+    done = set()
+    for row in rows:
+        path = ROOT + re.sub(r"{\w+(:int)?}", "1", row.path)
+        person.http.post(path, data={"form_token": token, "confirmed": "yes"}, headers=SAME_SITE)
+        if acted:
+            done.add(row.path.removeprefix(WORKSPACE))
+            acted.clear()
+    assert sorted(done) == sorted(PROPOSING)
+    person.open("/console/w/1/members")
+    person.post_one("/console/w/1/members/add", confirmed="yes", step_password=PASSWORD)
+    assert acted == ["/console/w/1/members/add"]
+
+
+def test_p73_its_session_reaches_its_organisation_and_nothing_else(acme, monkeypatch):
+    """The whole table of the calls that the console makes, and of the console."""
+    authenticate = acme.world.platform.services.sessions.authenticate
+    monkeypatch.setattr(routes, "_caller_of", lambda _request, token: authenticate(token, "t"))
     acme.link(BOB, "bob at login")
     acme.world.member(1, "other@example.org")
     person = acme.through("bob at login")
@@ -299,9 +380,9 @@ class TestAnswers:
 class TestEnds:
     """P77: what the provider opened ends with it; nobody is locked out."""
 
-    def opened(self, acme) -> As:
+    def opened(self, acme) -> Visitor:
         acme.link(BOB, "bob at login")
-        return acme.calls(acme.through("bob at login"))
+        return acme.through("bob at login")
 
     @pytest.mark.parametrize(
         ("path", "body"),
@@ -314,11 +395,11 @@ class TestEnds:
     )
     def test_p77_sessions_end_with_what_made_them(self, acme, path, body):
         bob = self.opened(acme)
-        ok(bob.get("/api/v1/identity-provider", workspace_id=1))
+        assert bob.open("/console/").url == "/console/"
         person = acme.browser()
         brought = acme.leave(person)
         ok(acme.admin.post(f"/api/v1/{path}", {"workspace_id": 1, **body}))
-        refused(bob.get("/api/v1/identity-provider", workspace_id=1), 401, "UNAUTHENTICATED")
+        assert bob.open("/console/").url == "/console/sign-in"
         acme.back(person, brought, 403)
         assert "custody-session" not in person.http.cookies
 
@@ -352,7 +433,7 @@ class TestEnds:
         thread.join(60)
         assert answers[0] in {200, 403}
         if answers[0] == 200:
-            refused(acme.calls(person).get("/api/v1/get-user-info"), 401, "UNAUTHENTICATED")
+            assert person.open("/console/").url == "/console/sign-in"
 
     def test_p77_a_session_that_ended_links_nobody(self, acme):
         person = acme.signed_in(BOB)

@@ -43,7 +43,12 @@ def deed(desk):
 
 def _account(visit):
     return visit.page(
-        "account/account.html", sessions=[], keys=[], passkeys=None, mails=visit.get("mail-settings")
+        "account/account.html",
+        sessions=[],
+        keys=[],
+        passkeys=None,
+        providers=[],
+        mails=visit.get("mail-settings"),
     )
 
 
