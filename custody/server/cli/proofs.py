@@ -189,8 +189,8 @@ def _of_chain(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> 
     if checked is None:
         if judged.unsigned:
             yield (
-                f"Whether {len(judged.unsigned)} coins that no signature names were at an address that signed, "
-                "a chain alone can tell: name one with --chain."
+                f"No signature names {len(judged.unsigned)} of the coins. A chain alone can tell whether "
+                "they were at an address that signed: name one with --chain."
             )
         if proof.coins:
             yield "No chain was asked: whether these coins existed, and are still unspent, was not checked."
