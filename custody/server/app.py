@@ -74,7 +74,7 @@ from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates
 from custody.server.service.secrets import ClientSecrets, Secrets, WebhookSecrets
-from custody.server.service.services import Services, SignInServices, redirect_uri_of, wire_sign_in
+from custody.server.service.services import Services, SignInServices, wire_sign_in
 from custody.server.service.sign_in.accounts import Passwords
 from custody.server.service.sign_in.providers import Providers
 from custody.server.service.tokens.calling import Calling, Resubmitting
@@ -275,7 +275,7 @@ def _wire(
             random,
             audit,
             ClientSecrets(Secrets(settings.secrets_path, random)),
-            redirect_uri_of(settings.public_url),
+            settings.public_url,
             settings.identity_hosts,
         ),
         service_accounts=ServiceAccounts(clock, random, audit),

@@ -69,7 +69,7 @@ class Scripted:
     token: Any = field(default=lambda claims: sign(claims, signing_key()))
     answers: dict[str, Answer] = field(default_factory=dict)
     discovery: dict[str, Any] = field(default_factory=dict)
-    codes: dict[str, str] = field(default_factory=dict)
+    codes: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def issuer(self) -> str:
@@ -94,7 +94,7 @@ class Scripted:
         """What a person at the form brings back from there."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         code = f"code {len(self.codes)}"
-        self.codes[code] = asked["nonce"]
+        self.codes[code] = asked
         return {"code": code, "state": asked["state"], "iss": self.issuer}
 
     def good(self, nonce: str) -> dict[str, Any]:
@@ -115,11 +115,15 @@ class Scripted:
         return usual | self.discovery
 
     def _redeem(self, body: str) -> Answer:
-        """A code is good once."""
-        nonce = self.codes.pop(parse_qs(body)["code"][0], None)
-        if nonce is None:
+        """A code is good once, and for the address that it was sent to."""
+        sent = {name: values[0] for name, values in parse_qs(body).items()}
+        asked = self.codes.pop(sent["code"], None)
+        if asked is None or asked["redirect_uri"] != sent["redirect_uri"]:
             return answer_of({"error": "invalid_grant"}, 400)
-        return answer_of({"id_token": self.token({**self.good(nonce), **self.claims})})
+        good = self.good(asked["nonce"])
+        if "max_age" in asked:
+            good["auth_time"] = good["iat"]
+        return answer_of({"id_token": self.token({**good, **self.claims})})
 
 
 @contextmanager

@@ -43,7 +43,9 @@ def callback(visit: Visit) -> Response:
     admit(visit)
     token, _, provider_id = session.held(visit.request, "leaving").partition(".")
     back = Back(visit.query("state"), visit.query("code"), visit.query("error"), visit.query("iss"))
-    arrived = visit.services.account.identity.finish(token, back, trace_id_of(visit.request))
+    organisation_id = visit.path_param("organisation_id")
+    identity = visit.services.account.identity
+    arrived = identity.finish(organisation_id, token, back, trace_id_of(visit.request))
     words = "Your account is linked." if arrived.tokens is None else "You are signed in."
     response = visit.page("identity/onward.html", url=arrived.target, words=words)
     session.hold(visit.request, response, "leaving", "", 0)
@@ -158,7 +160,7 @@ def unlink_member(visit: Visit) -> Response:
 _HERE = "/w/{workspace_id:int}/identity"
 ROWS = (
     Row("POST", "/sign-in/organisation", begin, again=sign_in_page, is_open=True),
-    Row("GET", "/sign-in/organisation/callback", callback, is_open=True),
+    Row("GET", "/sign-in/organisation/callback/{organisation_id:int}", callback, is_open=True),
     Row("POST", "/account/identity/link", link, steps_up=True),
     Row("POST", "/account/identity/unlink", unlink, steps_up=True),
     Row("GET", _HERE, provider_page),

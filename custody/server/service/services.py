@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from custody.server.domain.credentials import LOGIN_FAILURES, LOGIN_FAILURES_WINDOW
 from custody.server.domain.ports import Clock, RandomBytes
@@ -46,7 +45,7 @@ from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import AttemptLimit, Rates
 from custody.server.service.secrets import ClientSecrets, Secrets, TotpSecrets
 from custody.server.service.sign_in.accounts import Accounts, Passwords
-from custody.server.service.sign_in.identity import CALLBACK, IdentitySignIn
+from custody.server.service.sign_in.identity import IdentitySignIn
 from custody.server.service.sign_in.passkey_enrolment import PasskeyEnrolment
 from custody.server.service.sign_in.passkeys import Passkeys
 from custody.server.service.sign_in.passwords import Guesses, PasswordChanges, PasswordCheck
@@ -181,15 +180,7 @@ def wire_sign_in(
             sessions,
             ClientSecrets(secrets),
             providers,
-            redirect_uri_of(public_url),
+            public_url,
         ),
         rotation=Rotation(store, audit, secrets),
     )
-
-
-def redirect_uri_of(public_url: str | None) -> str | None:
-    """Where an identity provider leads browsers back to: it compares each character (RFC 9700, section
-    2.1).
-    """
-    parts = urlsplit(public_url or "")
-    return f"{parts.scheme}://{parts.netloc}{CALLBACK}" if parts.netloc else None

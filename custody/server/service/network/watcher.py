@@ -20,7 +20,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.webhook_events import Deposits
 from custody.server.store import Store
 from custody.server.store.models import ChainBlock, WatchedScript
-from multisig import FeeRate, OutPoint, Transaction
+from multisig import FeeRate, Transaction
 
 log = structlog.get_logger()
 
@@ -32,7 +32,6 @@ MAX_ROUNDS = 50
 class _Known:
     blocks: Mapping[int, str]
     scripts: frozenset[bytes]
-    waiting: Mapping[OutPoint, bytes]
 
 
 class Watcher:
@@ -100,11 +99,7 @@ class Watcher:
         for _ in range(MAX_ROUNDS):
             known = self._known()
             snapshot = take_snapshot(
-                backend,
-                known.blocks,
-                known.scripts & self._scanned,
-                known.scripts - self._scanned,
-                known.waiting,
+                backend, known.blocks, known.scripts & self._scanned, known.scripts - self._scanned
             )
             seen = _essence(snapshot)
             if seen == self._seen and known.scripts == self._scanned:
@@ -137,7 +132,7 @@ class Watcher:
     def _known(self) -> _Known:
         with self._store.read() as db:
             blocks = select(ChainBlock.height, ChainBlock.block_hash).where(ChainBlock.chain == self._chain)
-            return _Known(dict(db.execute(blocks).all()), self._scripts(db), self._coins.waiting(db))
+            return _Known(dict(db.execute(blocks).all()), self._scripts(db))
 
     def _scripts(self, db: Session) -> frozenset[bytes]:
         """No script is ever taken away: as many as were scanned are the same ones."""

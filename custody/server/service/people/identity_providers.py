@@ -15,12 +15,18 @@ from custody.server.domain.webhooks import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.staff import place_in, require_owner_of
 from custody.server.service.secrets import ClientSecrets
-from custody.server.service.sign_in.identity import end_link, end_provider, link_of, provider_of
+from custody.server.service.sign_in.identity import (
+    end_link,
+    end_provider,
+    link_of,
+    provider_of,
+    redirect_uri_of,
+)
 from custody.server.store.models import IdentityLink, IdentityProvider, Membership, User
 
 
 class IdentityProviders:
-    """``redirect_uri``: where providers lead browsers back to; None where the platform has no public address.
+    """``public_url``: where providers lead browsers back to; None where the platform has no public address.
     ``allowed``: hosts that the operator lets providers have, wherever their addresses lead.
     """
 
@@ -30,20 +36,21 @@ class IdentityProviders:
         random: RandomBytes,
         audit: AuditLog,
         secrets: ClientSecrets,
-        redirect_uri: str | None,
+        public_url: str | None,
         allowed: frozenset[str],
     ) -> None:
         self._clock = clock
         self._random = random
         self._audit = audit
         self._secrets = secrets
-        self._redirect_uri = redirect_uri
+        self._public_url = public_url
         self._allowed = allowed
 
     def shown(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.IdentityProvider:
         provider = provider_of(db, access.organisation_id)
+        redirect_uri = redirect_uri_of(self._public_url, access.organisation_id)
         if provider is None:
-            return wire.IdentityProvider(org_id=access.organisation_id, redirect_uri=self._redirect_uri)
+            return wire.IdentityProvider(org_id=access.organisation_id, redirect_uri=redirect_uri)
         link = link_of(db, provider, caller.user_id)
         return wire.IdentityProvider(
             org_id=access.organisation_id,
@@ -54,7 +61,7 @@ class IdentityProviders:
             is_required=provider.is_required,
             set_by=str(provider.set_by),
             set_at=provider.set_at,
-            redirect_uri=self._redirect_uri,
+            redirect_uri=redirect_uri,
             own_link_since=None if link is None else link.linked_at,
         )
 

@@ -35,15 +35,22 @@ class NotGenuine(Exception):
     """A token that proves nothing. Its words are ours."""
 
 
+class NotFresh(NotGenuine):
+    """It does not say that the person signed in since."""
+
+
 class UnknownKey(NotGenuine):
     """Signed with a key that was not published when the keys were asked for."""
 
 
 @dataclass(frozen=True)
 class Expected:
+    """``signed_in_since``: the person has signed in at the provider since, and the token says so."""
+
     issuer: str
     client_id: str
     nonce: str = field(repr=False)
+    signed_in_since: datetime | None = None
 
 
 Keys = Mapping[str | None, jwk.Key]
@@ -72,7 +79,7 @@ def _fits(text: str, least: int, most: int) -> bool:
 
 
 def subject_of(token: str, keys: Keys, expected: Expected, now: datetime) -> str:
-    """Whom the provider names. Raises NotGenuine, UnknownKey."""
+    """Whom the provider names. Raises NotGenuine, NotFresh, UnknownKey."""
     if len(token) > MAX_TOKEN:
         raise NotGenuine("it is too long")
 
@@ -111,6 +118,11 @@ def _subject(claims: Mapping[str, Any], expected: Expected) -> str:
         raise NotGenuine("it was made for another client")
     if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
         raise NotGenuine("it names nobody")
+    if expected.signed_in_since is not None:
+        at, since = claims.get("auth_time"), int(expected.signed_in_since.timestamp())
+        # To Python, true is a whole number.
+        if not isinstance(at, int) or isinstance(at, bool) or at < since - SKEW_SECONDS:
+            raise NotFresh("of an earlier sign-in")
     return subject
 
 

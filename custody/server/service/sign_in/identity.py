@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
@@ -21,6 +21,7 @@ from custody.server.domain.errors import (
     IdentityRefused,
     NotFound,
     PermissionDenied,
+    RateLimited,
     StateConflict,
 )
 from custody.server.domain.ports import Clock, RandomBytes
@@ -43,6 +44,8 @@ from custody.server.store.models import (
 )
 
 CALLBACK: Final = "/console/sign-in/organisation/callback"
+# Of a provider: each is a row until its browser is back, or its time is over.
+MAX_OPEN: Final = 1_000
 # As the owner's list of sessions shows it.
 DEVICE: Final = "Console, through an identity provider"
 
@@ -84,7 +87,7 @@ class IdentitySignIn:
         sessions: Sessions,
         secrets: ClientSecrets,
         providers: Providers,
-        redirect_uri: str | None,
+        public_url: str | None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -93,7 +96,7 @@ class IdentitySignIn:
         self._sessions = sessions
         self._secrets = secrets
         self._providers = providers
-        self._redirect_uri = redirect_uri
+        self._public_url = public_url
 
     def issuer(self, provider_id: str) -> str | None:
         """Of the provider that is named, where it can be used."""
@@ -106,13 +109,14 @@ class IdentitySignIn:
         path that follows.
 
         Raises NotFound, StateConflict, PermissionDenied (to link: no member, or signed in by a provider),
-        ProviderUnavailable.
+        ProviderUnavailable, RateLimited.
         """
         with self._store.read() as db:
             provider = db.get(IdentityProvider, provider_id)
             if provider is None:
                 raise NotFound("No organisation has this code any more: ask yours for the newest one.")
-            if provider.sealed_secret is None or self._redirect_uri is None:
+            redirect_uri = redirect_uri_of(self._public_url, provider.organisation_id)
+            if provider.sealed_secret is None or redirect_uri is None:
                 raise StateConflict("This identity provider is not ready: its owner has to enter its secret.")
             if session is not None and (
                 session.bound_to is not None or not _is_member(db, provider, session.user_id)
@@ -122,6 +126,13 @@ class IdentitySignIn:
         token, now = new_token(self._random), self._clock()
         with self._store.write() as db:
             db.execute(delete(IdentityFlow).where(IdentityFlow.expires_at <= now))
+            under_way = select(func.count()).where(IdentityFlow.provider_id == provider.id)
+            if db.scalars(under_way).one() >= MAX_OPEN:
+                raise RateLimited(
+                    "Too many sign-ins through this identity provider are under way. Try again in a minute, "
+                    "or sign in with your own password.",
+                    retry_after=60,
+                )
             db.add(
                 IdentityFlow(
                     token_hash=token_hash(token),
@@ -134,7 +145,7 @@ class IdentitySignIn:
         asked = {
             "response_type": "code",
             "client_id": provider.client_id,
-            "redirect_uri": self._redirect_uri,
+            "redirect_uri": redirect_uri,
             "scope": "openid",
             "state": _of(token, "state"),
             "nonce": _of(token, "nonce"),
@@ -142,18 +153,25 @@ class IdentitySignIn:
             "code_challenge_method": "S256",
         }
         if session is not None:
-            # Whom to link is chosen, and not whoever last used that browser.
-            asked["prompt"] = "login"
+            # Whom to link is chosen, and not whoever last used that browser. `max_age` has the token say when
+            # that was (OpenID Connect Core, section 2).
+            asked |= {"prompt": "login", "max_age": "0"}
         start = published.authorization_endpoint
         return Leaving(f"{start}{'&' if '?' in start else '?'}{urlencode(asked)}", provider.issuer, token)
 
-    def finish(self, token: str, back: Back, trace_id: str) -> Arrived:
-        """Raises IdentityRefused in words for the person, and ProviderUnavailable. Each redirect counts
+    def finish(self, organisation_id: int, token: str, back: Back, trace_id: str) -> Arrived:
+        """``organisation_id``: at whose redirect address the browser is back.
+
+        Raises IdentityRefused in words for the person, and ProviderUnavailable. Each redirect counts
         once.
         """
         if not hmac.compare_digest(_of(token, "state").encode(), back.state.encode()):
             raise IdentityRefused("This answer belongs to another browser, or to an earlier try.")
         flow, provider = self._take(token)
+        # RFC 9700, section 4.4.2: a provider may have led the browser on to another organisation's, to have
+        # the code that this one gives.
+        if provider.organisation_id != organisation_id:
+            raise IdentityRefused("This answer is another organisation's.")
         published = self._providers.published(provider)
         # RFC 9207, section 2.4: another provider's answer must not be taken for this one's.
         if back.issuer != provider.issuer and (back.issuer or published.names_issuer):
@@ -161,11 +179,13 @@ class IdentitySignIn:
         if back.error or not back.code:
             raise IdentityRefused(f"The identity provider did not sign you in{_plain(back.error)}.")
         secret = None if provider.sealed_secret is None else self._secrets.open(provider.sealed_secret)
-        if secret is None or self._redirect_uri is None:
+        redirect_uri = redirect_uri_of(self._public_url, provider.organisation_id)
+        if secret is None or redirect_uri is None:
             raise IdentityRefused("The provider's secret cannot be read: an owner has to enter it again.")
-        client = Client(provider.client_id, secret, self._redirect_uri)
+        client = Client(provider.client_id, secret, redirect_uri)
         id_token = self._providers.redeem(provider, client, back.code, _of(token, "verifier"))
-        expected = Expected(provider.issuer, provider.client_id, _of(token, "nonce"))
+        since = None if flow.session_id is None else flow.expires_at - IDENTITY_FLOW_LIFETIME
+        expected = Expected(provider.issuer, provider.client_id, _of(token, "nonce"), since)
         subject = self._providers.subject(provider, id_token, expected)
         if flow.session_id is not None:
             self._link(flow, flow.session_id, subject, trace_id)
@@ -226,6 +246,14 @@ class IdentitySignIn:
             )
             said, place = f"user {user.id} at {provider.issuer}", place_of(db, db.scalar(first) or 0)
             self._audit.record(db, caller, Category.PEOPLE, "IDENTITY_LINKED", said, access=place)
+
+
+def redirect_uri_of(public_url: str | None, organisation_id: int) -> str | None:
+    """Where an organisation's identity provider leads browsers back to: an address of its own, by which the
+    code of another's is known (RFC 9700, section 4.4.2.2). Providers compare each character (section 2.1).
+    """
+    parts = urlsplit(public_url or "")
+    return f"{parts.scheme}://{parts.netloc}{CALLBACK}/{organisation_id}" if parts.netloc else None
 
 
 def provider_of(db: Session, organisation_id: int) -> IdentityProvider | None:

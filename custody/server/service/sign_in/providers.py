@@ -24,6 +24,7 @@ from custody.server.domain.webhooks import MAX_URL, BadUrl, WebhookUrl, read_url
 from custody.server.service.sign_in.id_tokens import (
     Expected,
     Keys,
+    NotFresh,
     NotGenuine,
     UnknownKey,
     read_keys,
@@ -144,6 +145,11 @@ class Providers:
                 if self._clock() - kept.keys_at < KEYS_AGAIN_AFTER:
                     raise
                 return subject_of(token, self._renewed(provider, kept).keys, expected, self._clock())
+        except NotFresh:
+            raise IdentityRefused(
+                "The identity provider does not say that you signed in there just now. Sign out there, and "
+                "link again. Where that does not help, its administrator has it send auth_time."
+            ) from None
         except NotGenuine:
             raise IdentityRefused(
                 "What the identity provider says about you is not genuine, or is old."

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from threading import Barrier, Thread
 
 import pytest
@@ -15,8 +16,8 @@ from custody.server.console.application import ROOT, ROWS
 from custody.server.console.replacing import CHANGES
 from custody.server.console.table import route
 from custody.server.domain.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
-from custody.server.service.sign_in.identity import CALLBACK
-from custody.server.store.models import IdentityProvider
+from custody.server.service.sign_in.identity import CALLBACK, MAX_OPEN
+from custody.server.store.models import IdentityFlow, IdentityProvider
 from custody.server.web import routes
 from custody.server.web.endpoint import Auth
 from custody.server.web.identity import FOR_BOUND, FOR_SIGNERS
@@ -72,6 +73,16 @@ class Setting:
         self.provider_id = made["provider_id"]
         return made
 
+    def give_eve_one(self) -> None:
+        with self.world.platform.services.store.write() as db:
+            mine = db.query(IdentityProvider).one()
+            db.add(
+                IdentityProvider(
+                    id="eves", organisation_id=2, issuer=mine.issuer, client_id=mine.client_id,
+                    sealed_secret=mine.sealed_secret, is_required=False, set_by=3, set_at=mine.set_at,
+                )
+            )  # fmt: skip
+
     def leave(self, person: Visitor, provider_id: str | None = None) -> dict[str, str]:
         """From the sign-in page to the provider's form; what comes back from there."""
         person.open(f"/console/sign-in?organisation={provider_id or self.provider_id}")
@@ -81,8 +92,10 @@ class Setting:
         (link,) = [each for each in person.page.all("a") if each.attributes["class"] == "button main"]
         return self.provider.authorise(link.attributes["href"])
 
-    def back(self, person: Visitor, brought: dict[str, str], status: int = 200) -> Visitor:
-        answer = person.http.get(CALLBACK, params=brought)
+    def back(
+        self, person: Visitor, brought: dict[str, str], status: int = 200, organisation_id: int = 1
+    ) -> Visitor:
+        answer = person.http.get(f"{CALLBACK}/{organisation_id}", params=brought)
         assert answer.status_code == status, answer.text
         person.html, person.url = answer.text, answer.url.path
         return person
@@ -145,6 +158,7 @@ WORKSPACE = "/w/{workspace_id:int}/"
 def test_an_owner_sets_it_a_member_links_and_it_signs_them_in(acme):
     person = acme.signed_in(ADMIN).open("/console/w/1/identity")
     assert CLIENT_SECRET not in person.html
+    assert f"{URL}{CALLBACK}/1" in person.words
     assert person.facts["State"] == "in use"
     acme.link(BOB, "bob at login")
     person = acme.through("bob at login")
@@ -180,17 +194,10 @@ def test_p73_no_claim_signs_anybody_in_but_a_link_does(acme):
 def test_p73_another_organisations_provider_signs_nobody_in_here(acme, tmp_path):
     """Eve's own provider says that it is Bob, by the subject that Acme's has for him."""
     acme.link(BOB, "bob at login")
-    with acme.world.platform.services.store.write() as db:
-        mine = db.query(IdentityProvider).one()
-        db.add(
-            IdentityProvider(
-                id="eves", organisation_id=2, issuer=mine.issuer, client_id=mine.client_id,
-                sealed_secret=mine.sealed_secret, is_required=False, set_by=3, set_at=mine.set_at,
-            )
-        )  # fmt: skip
+    acme.give_eve_one()
     acme.provider.subject = "bob at login"
     person = acme.browser()
-    acme.back(person, acme.leave(person, "eves"), 403)
+    acme.back(person, acme.leave(person, "eves"), 403, 2)
     assert "no member is linked" in person.words
     # What Acme's said is not Eve's provider's answer either, and each browser has its own.
     brought = acme.leave(person)
@@ -199,8 +206,8 @@ def test_p73_another_organisations_provider_signs_nobody_in_here(acme, tmp_path)
     # Even where Bob links himself there: it opens Umbrella alone.
     bob = acme.signed_in(BOB).open(ACCOUNT)
     bob.post_one("/console/account/identity/link", workspace_id="2", step_password=PASSWORD)
-    acme.back(bob, acme.at_form(bob))
-    acme.back(person, acme.leave(person, "eves"))
+    acme.back(bob, acme.at_form(bob), organisation_id=2)
+    acme.back(person, acme.leave(person, "eves"), organisation_id=2)
     assert person.open("/console/w/2/").url == "/console/w/2/"
     assert person.open("/console/w/1/", 404).words
 
@@ -358,6 +365,25 @@ class TestAnswers:
         person = acme.browser()
         assert words in acme.back(person, {**acme.leave(person), **change}, 403).words
 
+    def test_p76_a_provider_that_leads_on_to_another_organisations_gets_no_code(self, acme):
+        """Eve's leads Bob's browser to Acme's form, with Acme's client and what Eve's own is to bring back.
+        Acme's provider sends him to Acme's address.
+        """
+        acme.give_eve_one()
+        person = acme.browser()
+        brought = acme.leave(person, "eves")
+        assert "another organisation's" in acme.back(person, brought, 403).words
+        acme.back(person, brought, 403, 2)
+        assert "/token" not in acme.provider.asked
+
+    def test_p76_a_link_is_of_whom_the_provider_asked_just_now(self, acme):
+        person = acme.signed_in(BOB)
+        acme.provider.claims = {"auth_time": int(acme.world.clock().timestamp()) - 61}
+        assert "Sign out there, and link again" in acme.back(person, acme.linking(person), 403).words
+        acme.provider.claims = {}
+        person.open(ACCOUNT).send("/console/account/identity/link")
+        acme.back(person, acme.at_form(person))
+
     def test_p76_a_late_one_and_one_with_a_forged_token(self, acme):
         person = acme.browser()
         brought = acme.leave(person)
@@ -424,7 +450,7 @@ class TestEnds:
 
         def finish():
             start.wait()
-            answers.append(person.http.get(CALLBACK, params=brought).status_code)
+            answers.append(person.http.get(f"{CALLBACK}/1", params=brought).status_code)
 
         thread = Thread(target=finish)
         thread.start()
@@ -465,6 +491,20 @@ class TestEnds:
         person = acme.browser().open(f"/console/sign-in?organisation={acme.provider_id}")
         person.send("/console/sign-in/organisation", status=503)
         assert "sign in with your own password" in person.words
+
+    def test_p77_sign_ins_under_way_are_bounded(self, acme):
+        person, now = acme.browser(), acme.world.clock()
+        with acme.world.platform.services.store.write() as db:
+            for number in range(MAX_OPEN - 1):
+                flow = IdentityFlow(token_hash=b"%d" % number, provider_id=acme.provider_id, target="/")
+                flow.expires_at = now + timedelta(minutes=5)
+                db.add(flow)
+        brought = acme.leave(person)
+        other = acme.browser().open(f"/console/sign-in?organisation={acme.provider_id}")
+        other.send("/console/sign-in/organisation", status=429)
+        assert "are under way" in other.words
+        acme.back(person, brought, 403)
+        acme.leave(other)
 
     def test_only_an_owner_sets_it_and_two_where_the_rule_is_on(self, acme):
         acme.world.member(1, "clerk@example.org", "Administrator")

@@ -42,7 +42,7 @@ def test_an_owner_sets_it_a_member_links_and_signs_in(browser, tmp_path):
         origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
         settings = {"public_url": origin, "identity_allow": HOST, "identity_ca_file": ca}
         world = stack.enter_context(open_world(tmp_path / "state", **settings))
-        issuer = stack.enter_context(running(folder, f"{origin}{CALLBACK}"))
+        issuer = stack.enter_context(running(folder, f"{origin}{CALLBACK}/1"))
         stack.enter_context(served_app(world.platform.asgi, listener))
         world.clock.now = datetime.now(UTC)
         world.organisation("Acme", "admin@example.org")

@@ -1,5 +1,6 @@
 """ID tokens that prove nothing (P74): forged, another's, old, or for another request."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -7,6 +8,7 @@ from joserfc import jwk
 
 from custody.server.service.sign_in.id_tokens import (
     Expected,
+    NotFresh,
     NotGenuine,
     UnknownKey,
     base64url,
@@ -58,6 +60,15 @@ def test_one_that_is_genuine_names_its_subject(claims):
 def test_p74_what_is_not_for_us_or_not_now(claims):
     with pytest.raises(NotGenuine):
         judged(sign({**GOOD, **claims}, KEY))
+
+
+@pytest.mark.parametrize("at", [None, AT - 61, True, float(AT), str(AT)], ids=str)
+def test_p76_of_an_earlier_sign_in_where_a_fresh_one_is_asked_for(at):
+    fresh = replace(EXPECTED, signed_in_since=NOW)
+    with pytest.raises(NotFresh):
+        subject_of(sign({**GOOD, "auth_time": at}, KEY), read_keys(published(KEY)), fresh, NOW)
+    token = sign({**GOOD, "auth_time": AT - 60}, KEY)
+    assert subject_of(token, read_keys(published(KEY)), fresh, NOW) == "ada"
 
 
 def _spoilt(token: str) -> str:

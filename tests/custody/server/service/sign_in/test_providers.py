@@ -23,6 +23,7 @@ from tests.support.platform import Clock
 from tests.support.receiver import PUBLIC, Wire, status
 
 CLIENT = Client(CLIENT_ID, CLIENT_SECRET, "https://custody.example.org/back")
+ASKED = {"nonce": "n", "redirect_uri": CLIENT.redirect_uri}
 DISCOVERY = "/.well-known/openid-configuration"
 
 
@@ -119,7 +120,7 @@ def test_p75_an_unknown_key_makes_us_ask_once_a_minute(rig, clock):
 
 def test_the_code_goes_with_its_verifier_and_the_secret(rig):
     provider, providers, _ = rig
-    provider.codes["c"] = "n"
+    provider.codes["c"] = ASKED
     assert providers.redeem(of(provider.issuer), CLIENT, "c", "v")
     sent = provider.receiver.arrived[-1]
     assert sent.headers["authorization"].startswith("Basic ")
@@ -135,7 +136,7 @@ def test_the_code_goes_with_its_verifier_and_the_secret(rig):
 def test_p75_a_slow_one_takes_no_more_than_its_threads(rig):
     """Of an organisation, whatever issuers it names; and codes are redeemed while all others wait."""
     provider, providers, _ = rig
-    provider.codes["c"] = "n"
+    provider.codes["c"] = ASKED
     providers.published(of(provider.issuer))
     with ExitStack() as held:
         for number in range(AT_ONCE):
@@ -166,7 +167,7 @@ def test_p75_what_the_operator_allows_is_for_the_issuer_that_is_there(rig, clock
     provider, outside, wire = rig
     providers = Providers(clock, outside._sender, frozenset({HOST, "inside.corp"}))
     wire.addresses = [["10.0.0.1"]]
-    provider.codes["c"] = "n"
+    provider.codes["c"] = ASKED
     assert providers.redeem(of(provider.issuer), CLIENT, "c", "v")
     clock.advance(hours=1)
     for url, words in ((f"https://{HOST}/x", "not a public one"), ("https://inside.corp/x", "is not called")):
