@@ -6,12 +6,12 @@ one has all that is in force. ``keys`` leads from a key that the reader trusts t
 names the next, and signs for it. Where a list came from is no reason to believe it (ADR 32).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from hashlib import sha256
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, cast
 
 from coincurve import PrivateKey, PublicKeyXOnly
 from pydantic import (
@@ -350,7 +350,7 @@ _WRITTEN: Final = frozenset({"issued", "expires", "advisories"})
 @dataclass(frozen=True)
 class Held:
     """What is remembered of a publisher's newest list. ``root``: the configured key that led to it; ``key``:
-    the one that signed it, of ``epoch``.
+    the one that signed it, of ``epoch``; ``line``: the list itself.
     """
 
     root: str
@@ -358,6 +358,22 @@ class Held:
     epoch: int
     serial: int
     digest: str
+    line: bytes
+
+    @property
+    def replaced(self) -> frozenset[str]:
+        """The keys that have handed over, one to the next, until ``key``. What else the list names as its
+        keys may be another publisher's.
+        """
+        # The keys alone: the rest may be of a form that is read no more.
+        told = cast("dict[str, list[JsonValue]]", parse_canonical(self.line))["keys"]
+        keys = [PublisherKey.model_validate(each) for each in told]
+        found = set[str]()
+        for before, key in zip(keys[-2::-1], keys[:0:-1], strict=True):
+            if not _is_signed(before.key, key.signature, key.message(before.key)):
+                break
+            found.add(before.key)
+        return frozenset(found)
 
 
 def read_list(data: bytes) -> AdvisoryList:
@@ -389,10 +405,12 @@ def believe(
     told, known = read_list(data), tuple(held)
     root, place = _anchor(told, trusted, known)
     _require_signed(told, place)
+    _require_not_replaced(told.keys[place:], told.digest, known)
     _require_newer(told, known)
     if moment_of(told.expires) <= now:
         raise OlderAdvisories(f"The list expired on {told.expires}. Ask its publisher for a newer one.")
-    return told, Held(root, told.signer.key, told.signer.epoch, told.serial, told.digest)
+    last = told.signer
+    return told, Held(root, last.key, last.epoch, told.serial, told.digest, told.line)
 
 
 def _anchor(told: AdvisoryList, trusted: Collection[str], known: Iterable[Held]) -> tuple[str, int]:
@@ -423,6 +441,20 @@ def _require_signed(told: AdvisoryList, place: int) -> None:
             raise UntrustedAdvisories(f"The key of epoch {key.epoch} is not signed by the one before it.")
     if not _is_signed(told.signer.key, told.signature, told.message):
         raise UntrustedAdvisories("The list was changed, or is not signed by the key that it names.")
+
+
+def _require_not_replaced(chain: Sequence[PublisherKey], digest: str, known: Iterable[Held]) -> None:
+    """Of a publisher's keys that are known, the newest comes last, whichever of them is configured.
+
+    ``chain``: the list's keys from the one that is trusted on.
+    """
+    for held in known:
+        if held.digest == digest:
+            continue
+        replaced = held.replaced
+        ours = [key.key for key in chain if key.key == held.key or key.key in replaced]
+        if ours and ours[-1] != held.key:
+            raise OlderAdvisories("The list is signed by a key that its publisher has replaced since.")
 
 
 def _require_newer(told: AdvisoryList, known: Iterable[Held]) -> None:

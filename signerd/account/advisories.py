@@ -5,15 +5,19 @@ What a device said of itself at its registration is in the journal's chain. What
 exposed (ADR 32).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 
 from custody.advisories import (
     AdvisoriesRefused,
     Advisory,
     AdvisoryList,
     Concern,
+    Held,
     KeyFacts,
+    MalformedAdvisories,
     believe,
     moment_of,
     read_list,
@@ -69,7 +73,7 @@ class Advisories:
         """
         book = self.journal.advisories
         try:
-            told, held = believe(data, self.trusted, book.held(), self.journal.now())
+            _, held = believe(data, self.trusted, book.held(), self.journal.now())
         except AdvisoriesRefused as error:
             raise AdvisoriesNotTaken(str(error)) from None
         if any(each.digest == held.digest for each in book.held()):
@@ -77,7 +81,7 @@ class Advisories:
         before = {(each.advisory.id, each.sentence) for each in self.in_force()}
         facts = {"digest": held.digest, "epoch": held.epoch, "serial": held.serial}
         with self.journal.noted("advisories", Note("advisories-taken", held.root, facts)):
-            book.write(held, told.line)
+            book.write(held)
         return tuple(
             Notify(SUBJECT, Level.ALARM, each.sentence)
             for each in self.in_force()
@@ -99,25 +103,41 @@ class Advisories:
 
     def in_force(self) -> tuple[Concerned, ...]:
         """All that trusted publishers have in force, in their order."""
+        book, now = self.journal.advisories, self.journal.now()
+        lists = [(held.root, told) for held in self._held() if (told := _told(held.line)) is not None]
+        nothing = KeyFacts(None, None, None, None, f"{now:%Y-%m-%d}")
+        known = book.registrations() if lists else {}
+        keys = [
+            (fingerprint, known.get(fingerprint, nothing), vaults)
+            for fingerprint, vaults in (self._places().items() if lists else ())
+        ]
         return tuple(
-            self._concerned(root, told, each)
-            for root, line in self.journal.advisories.lines()
-            if root in self.trusted
-            for told in (read_list(line),)
-            for each in told.advisories
+            self._concerned(root, told, each, keys, now) for root, told in lists for each in told.advisories
         )
 
     def notes(self) -> Iterator[str]:
         """For the status: what concerns this person."""
-        return (each.sentence for each in self.in_force() if each.concern is not Concern.NOT)
+        for held in self._held():
+            if _told(held.line) is None:
+                yield (
+                    f"The held advisories of the publisher {held.root} cannot be read any more. "
+                    "What to do: ask for its newest list, and take it with `signerd advisory add`."
+                )
+        yield from (each.sentence for each in self.in_force() if each.concern is not Concern.NOT)
 
-    def _concerned(self, root: str, told: AdvisoryList, advisory: Advisory) -> Concerned:
+    def _held(self) -> list[Held]:
+        return [held for held in self.journal.advisories.held() if held.root in self.trusted]
+
+    def _concerned(
+        self,
+        root: str,
+        told: AdvisoryList,
+        advisory: Advisory,
+        keys: Iterable[tuple[str, KeyFacts, Sequence[str]]],
+        now: datetime,
+    ) -> Concerned:
         found, worst = [], Concern.NOT
-        known = self.journal.advisories.registrations()
-        for fingerprint, vaults in self._places().items():
-            facts = known.get(fingerprint) or KeyFacts(
-                None, None, None, None, f"{self.journal.now():%Y-%m-%d}"
-            )
+        for fingerprint, facts, vaults in keys:
             concern = self._of(advisory, facts)
             if concern is Concern.NOT:
                 continue
@@ -125,7 +145,7 @@ class Advisories:
             device = facts.model or facts.maker or "a device of which nothing is known"
             where = f", in the vault {', '.join(vaults)}" if vaults else ""
             found.append(f"your key {fingerprint} on {plain(device)}{where}")
-        is_over = moment_of(told.expires) <= self.journal.now()
+        is_over = moment_of(told.expires) <= now
         return Concerned(root, told.serial, is_over, advisory, worst, tuple(found))
 
     def _places(self) -> dict[str, list[str]]:
@@ -139,3 +159,12 @@ class Advisories:
         if advisory.drill and self.journal.network is Network.MAINNET:
             return Concern.NOT
         return advisory.concern(facts)
+
+
+@lru_cache(maxsize=32)
+def _told(line: bytes) -> AdvisoryList | None:
+    """A list that was believed once; None where this version knows its form no more."""
+    try:
+        return read_list(line)
+    except MalformedAdvisories:
+        return None

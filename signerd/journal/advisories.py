@@ -22,20 +22,16 @@ class AdvisoryBook:
     def held(self) -> tuple[Held, ...]:
         found = self.connection.execute("SELECT * FROM advisories ORDER BY root")
         return tuple(
-            Held(row["root"], row["key"], row["epoch"], row["serial"], row["digest"]) for row in found
+            Held(row["root"], row["key"], row["epoch"], row["serial"], row["digest"], row["line"])
+            for row in found
         )
 
-    def lines(self) -> tuple[tuple[str, bytes], ...]:
-        """The lists themselves, by their root."""
-        found = self.connection.execute("SELECT root, line FROM advisories ORDER BY root")
-        return tuple((row["root"], row["line"]) for row in found)
-
-    def write(self, held: Held, line: bytes) -> None:
+    def write(self, held: Held) -> None:
         self.connection.execute(
             "INSERT INTO advisories (root, key, epoch, serial, digest, line) VALUES (?,?,?,?,?,?) "
             "ON CONFLICT (root) DO UPDATE SET key=excluded.key, epoch=excluded.epoch, "
             "serial=excluded.serial, digest=excluded.digest, line=excluded.line",
-            (held.root, held.key, held.epoch, held.serial, held.digest, line),
+            (held.root, held.key, held.epoch, held.serial, held.digest, held.line),
         )
 
     def registrations(self) -> dict[str, KeyFacts]:

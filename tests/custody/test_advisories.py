@@ -17,10 +17,12 @@ from custody.advisories import (
     KeyFacts,
     MalformedAdvisories,
     OlderAdvisories,
+    PublisherKey,
     UntrustedAdvisories,
     believe,
     publish,
     read_list,
+    sign,
 )
 from multisig.canonical_json import canonical_json
 from tests.support.advisories import AUX, Publisher, affected, entry, public, secret
@@ -135,6 +137,38 @@ def test_p86_a_key_hands_over_and_its_former_one_is_believed_no_more():
     with pytest.raises(OlderAdvisories):
         taken(ROTATED.list(3).line, held, trusted={public(TWO)})
     assert told.signer.key == public(TWO)
+
+
+@pytest.mark.parametrize("held_by", [ONE, TWO], ids=["one", "two"])
+@pytest.mark.parametrize("stolen", [ONE, TWO], ids=["one", "two"])
+@pytest.mark.parametrize("after", [[], [secret(4)]], ids=["itself", "handed over"])
+@pytest.mark.parametrize("names_the_newest", [False, True])
+def test_p86_a_replaced_key_is_not_believed_where_it_is_configured_itself(
+    held_by, stolen, after, names_the_newest
+):
+    """Whichever key led to the held list. A thief may name any key before the one that is configured."""
+    _, held = taken(Publisher([ONE, TWO, THREE]).list(4).line, trusted={public(held_by)})
+    thief = Publisher([stolen, *after])
+    keys = [key.model_dump() for key in thief.keys]
+    if names_the_newest:
+        keys = [{"key": public(THREE)}, *keys]
+    keys = [key | {"epoch": epoch} for epoch, key in enumerate(keys, start=3)]
+    if after:
+        last = PublisherKey(epoch=keys[-1]["epoch"], key=public(after[0]))
+        keys[-1]["signature"] = sign(stolen, last.message(public(stolen)), AUX)
+    forged = thief.list(9, keys=keys).line
+    for trusted in ({public(stolen)}, {public(ONE), public(TWO)}):
+        with pytest.raises(AdvisoriesRefused):
+            taken(forged, held, trusted=trusted)
+
+
+def test_p86_a_key_that_another_publisher_names_as_its_own_is_not_replaced_by_that():
+    mine, other = Publisher([TWO]), Publisher([THREE])
+    named = [mine.keys[0].model_dump(), other.keys[0].model_dump() | {"epoch": 2}]
+    both = {mine.root, other.root}
+    claimed = mine.list(1, keys=named).signed(THREE, AUX)
+    _, held = taken(claimed.line, trusted={other.root})
+    assert taken(mine.list(2).line, held, trusted=both)[1].root == mine.root
 
 
 def test_a_wrong_chain_of_keys_leads_nowhere():

@@ -60,7 +60,7 @@ async def test_an_auditor_is_given_what_a_device_showed_and_signed(desk: Desk, t
     (tmp_path / "proof.json").write_bytes(proof.content)
     said = CliRunner().invoke(app, ["verify-proof", str(tmp_path / "proof.json")])
     assert said.exit_code == 0, said.output
-    assert "2 coins, 0.00110000 BTC (110,000 sats)" in said.output
+    assert "2 coins signed for, 0.00110000 BTC (110,000 sats)" in said.output
 
 
 async def test_whose_device_cannot_is_told_before_they_are_asked(desk: Desk) -> None:

@@ -3,8 +3,9 @@
 Exit status: 0 it is valid, and the chain agrees where one was named; 7 it is not, or it is not known.
 """
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,11 @@ import click
 
 from custody.cli.common import fail, json_option
 from custody.server.cli.common import refusals
-from custody.terminal import Exit, answer, say
-from custody.text import amount
+from custody.terminal import Exit, answer, put
+from custody.text import amount, plain
 
 if TYPE_CHECKING:
-    from custody.schemas.proofs import ProofFile
+    from custody.schemas.proofs import CoinOfProof, ProofFile
     from custody.server.chain.backend import ChainBackend
     from custody.server.domain.proving import Judged
 
@@ -50,13 +51,17 @@ def verify_proof_command(file: Path, chain: str | None, as_json: bool) -> None:
     with refusals():
         proof = _read(file)
         judged = judge(proof, consensus)
-        checked = None if chain is None or judged.state != "valid" else _checked(proof, chain)
+        state = judged.state(asked_chain=chain is not None)
+        checked = None if chain is None or state != "valid" else _checked(proof, chain)
     if as_json:
-        answer(_as_json(proof, judged, checked))
+        answer({"state": state, **_as_json(proof, judged, checked)})
     else:
+        put(f"The proof is {state}, on {proof.network}.")
+        # Its maker chose every character. In ASCII, on one line, and never cut.
+        put(f"Message: {json.dumps(proof.message)}")
         for line in _lines(proof, judged, checked):
-            say(line)
-    if judged.state != "valid" or (checked is not None and checked.problems):
+            put(plain(line))
+    if state != "valid" or (checked is not None and checked.problems):
         raise click.exceptions.Exit(Exit.NOT_DECIDED)
 
 
@@ -126,7 +131,6 @@ def check_coins(proof: "ProofFile", backend: "ChainBackend") -> Checked:
 
 def _as_json(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> dict[str, Any]:
     return {
-        "state": judged.state,
         "network": proof.network,
         "message": proof.message,
         "addresses": [
@@ -141,35 +145,53 @@ def _as_json(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> d
         ],
         "height": proof.height,
         "block_hash": proof.block_hash,
-        "coins": [{**coin.model_dump(), "signed": coin.outpoint in judged.signed} for coin in proof.coins],
-        "total_sats": sum(coin.amount_sats for coin in proof.coins),
+        "coins": [{**coin.model_dump(), "signed": coin in judged.signed} for coin in proof.coins],
+        "signed_sats": _total(judged.signed),
+        "unsigned_sats": _total(judged.unsigned),
         "problems": list(judged.problems),
         "chain": None if checked is None else asdict(checked),
     }
 
 
 def _lines(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> Iterator[str]:
-    yield f"The proof is {judged.state}, on {proof.network}."
-    yield f"Message: {proof.message}"
     for address, verdict in judged.verdicts.items():
-        yield f"{address}: {verdict.state}{f'. {verdict.reason}' if verdict.reason else ''}"
+        yield f"{_shown(address, proof)}: {verdict.state}{f'. {verdict.reason}' if verdict.reason else ''}"
         if verdict.lock_time or verdict.age:
             yield f"  valid at time {verdict.lock_time} and age {verdict.age}"
     yield from judged.problems
-    if proof.coins:
-        total = sum(coin.amount_sats for coin in proof.coins)
-        block = f"block {proof.height:,} ({proof.block_hash})"
-        yield f"It speaks of {len(proof.coins)} coins, {amount(total)}, at {block}:"
-        for coin in proof.coins:
-            how = "signed for" if coin.outpoint in judged.signed else "at an address that signed"
-            yield f"  {coin.outpoint}  {amount(coin.amount_sats)}  {coin.address}  {how}"
-    else:
+    for coins, how in ((judged.signed, "signed for"), (judged.unsigned, "that no signature names")):
+        if coins:
+            block = f"block {proof.height:,} ({proof.block_hash})"
+            yield f"{len(coins)} coins {how}, {amount(_total(coins))}, at {block}:"
+        for coin in coins:
+            yield f"  {coin.outpoint}  {amount(coin.amount_sats)}  {_shown(coin.address, proof)}"
+    if not proof.coins:
         yield "It speaks of no coins."
-    yield from _of_chain(proof, checked)
+    yield from _of_chain(proof, judged, checked)
 
 
-def _of_chain(proof: "ProofFile", checked: Checked | None) -> Iterator[str]:
+def _total(coins: "Sequence[CoinOfProof]") -> int:
+    return sum(coin.amount_sats for coin in coins)
+
+
+def _shown(address: str, proof: "ProofFile") -> str:
+    """As it is only where it is one: else it is any text of the file's maker."""
+    from multisig import MultisigError, Network, decode_address
+
+    try:
+        decode_address(address, Network(proof.network))
+    except MultisigError:
+        return json.dumps(address)
+    return address
+
+
+def _of_chain(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> Iterator[str]:
     if checked is None:
+        if judged.unsigned:
+            yield (
+                f"No signature names {len(judged.unsigned)} of the coins. A chain alone can tell whether "
+                "they were at an address that signed: name one with --chain."
+            )
         if proof.coins:
             yield "No chain was asked: whether these coins existed, and are still unspent, was not checked."
         return

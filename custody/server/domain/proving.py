@@ -3,28 +3,31 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from custody.schemas.proofs import CoinOfProof, ProofFile
+from custody.schemas.proofs import CoinOfProof, ProofFile, block_named
 from multisig import MultisigError, Network, TxOut, decode_address, sats
 from multisig.bip322 import Consensus, NamedCoin, State, Verdict, verify_message
 
 
 @dataclass(frozen=True)
 class Judged:
-    """``verdicts``: by address, in the file's order. ``signed``: the outpoints that a signature itself names.
+    """``verdicts``: by address, in the file's order. ``signed``: the coins that a signature itself names;
+    ``unsigned``: those that the file says are at an address that signed, which the chain alone can tell.
 
     ``problems``: why it proves nothing, or less than it says. Whether the coins exist is not known here.
     """
 
     verdicts: Mapping[str, Verdict]
-    signed: frozenset[str]
+    signed: tuple[CoinOfProof, ...]
+    unsigned: tuple[CoinOfProof, ...]
     problems: tuple[str, ...]
 
-    @property
-    def state(self) -> State:
+    def state(self, *, asked_chain: bool) -> State:
+        """``asked_chain``: whether a chain is asked for the coins that no signature names."""
         states = {verdict.state for verdict in self.verdicts.values()}
         if self.problems or State.INVALID in states:
             return State.INVALID
-        return State.INCONCLUSIVE if State.INCONCLUSIVE in states else State.VALID
+        unknown = State.INCONCLUSIVE in states or (self.unsigned and not asked_chain)
+        return State.INCONCLUSIVE if unknown else State.VALID
 
 
 def judge(file: ProofFile, consensus: Consensus) -> Judged:
@@ -35,7 +38,17 @@ def judge(file: ProofFile, consensus: Consensus) -> Judged:
         for one in file.signatures
     }
     named = {str(coin.outpoint): coin for verdict in verdicts.values() for coin in verdict.coins}
-    return Judged(verdicts, frozenset(named), (*_coins(file, verdicts, named, network),))
+    signed = tuple(coin for coin in file.coins if coin.outpoint in named)
+    unsigned = tuple(coin for coin in file.coins if coin.outpoint not in named)
+    problems = (*_block(file), *_coins(file, verdicts, named, network))
+    return Judged(verdicts, signed, unsigned, problems)
+
+
+def _block(file: ProofFile) -> list[str]:
+    """The file's block is the one in the message: an old proof is not taken for one of today."""
+    if (block_named(file.message) or (None, None)) == (file.height, file.block_hash):
+        return []
+    return ["The file states another block than the message that was signed."]
 
 
 def _verdict(message: str, address: str, signature: str, network: Network, consensus: Consensus) -> Verdict:

@@ -2,13 +2,16 @@
 say of its keys and vaults.
 """
 
+import json
 import sqlite3
 from contextlib import closing
 
 import httpx
 import pytest
 
+from custody.advisories import Held
 from custody.schemas.advisories import AdvisoryPublisher
+from multisig.canonical_json import canonical_json
 from signerd.account.advisories import SUBJECT, Advisories
 from signerd.core.audit import Note, first_fault
 from signerd.core.events import Level
@@ -93,6 +96,26 @@ def test_serials_and_keys_are_remembered_over_a_restart_and_by_the_journal_itsel
                     "DELETE FROM advisories"):  # fmt: skip
             with pytest.raises(sqlite3.IntegrityError, match="list of advisories"):
                 connection.execute(sql)
+
+
+def test_a_held_list_that_is_read_no_more_is_named_and_a_newer_one_taken(journal):
+    mine, said = advisories(journal), json.loads(PUBLISHER.list(1).line)
+    line = canonical_json(said | {"advisories": [entry() | {"more": 1}]})
+    with journal.noted("advisories", Note("advisories-taken", PUBLISHER.root, {})):
+        journal.advisories.write(Held(PUBLISHER.root, PUBLISHER.root, 1, 1, "00" * 32, line))
+    assert mine.in_force() == ()
+    assert "cannot be read any more" in next(mine.notes())
+    mine.take(PUBLISHER.list(2, entry()).line)
+    (note,) = mine.notes()
+    assert note.startswith("ADVISORY")
+
+
+def test_many_advisories_read_keys_and_vaults_once(journal, monkeypatch):
+    mine, asked = advisories(journal), []
+    mine.take(PUBLISHER.list(1, *(entry(f"A-{number}") for number in range(20))).line)
+    monkeypatch.setattr(Advisories, "_places", lambda _self: asked.append(1) or {})
+    assert len(mine.in_force()) == 20
+    assert asked == [1]
 
 
 @pytest.mark.anyio

@@ -58,7 +58,6 @@ class Advisories:
         row = db.merge(
             AdvisoryPublisher(
                 **vars(held),
-                line=told.line,
                 taken_at=self._clock(),
                 taken_by=None if caller is OPERATOR else caller.user_id,
             )
@@ -149,7 +148,7 @@ _IN_FORCE = _OF_PUBLISHER.where(StoredAdvisory.withdrawn_at.is_(None)).order_by(
 
 
 def _held(row: AdvisoryPublisher) -> Held:
-    return Held(row.root, row.key, row.epoch, row.serial, row.digest)
+    return Held(row.root, row.key, row.epoch, row.serial, row.digest, row.line)
 
 
 def _mailed(advisory: Advisory, key: Key, concern: Concern, publisher: str) -> dict[str, str]:

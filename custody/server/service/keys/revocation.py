@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
 from custody.schemas.keys import RevokedReason
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import ProposalStatus, TxType
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller
@@ -91,20 +91,24 @@ class KeyRevocation:
         be approved again.
 
         A proposal that has met its threshold stays on its way. A withdrawn signature is still valid on the
-        chain for anyone who kept a copy; it is one of M, and the platform no longer counts it.
+        chain for anyone who kept a copy; it is one of M, and the platform no longer counts it. A proof is
+        signed anew by all: the rows hold its message's signatures alone, and its PSBT is made from the rows.
         """
         signed = select(Signature.proposal_id).where(Signature.key_id == key.id)
         query = select(Proposal).where(
             Proposal.status == ProposalStatus.PENDING.value, Proposal.id.in_(signed)
         )
         for proposal in db.scalars(query.order_by(Proposal.id)).all():
-            by_key = (Signature.proposal_id == proposal.id, Signature.key_id == key.id)
-            db.execute(delete(Signature).where(*by_key))
-            db.execute(delete(Decision).where(Decision.proposal_id == proposal.id, Decision.key_id == key.id))
+            keys = {key.id}
+            if proposal.tx_type == TxType.PROOF.value:
+                keys.update(db.scalars(select(Signature.key_id).where(Signature.proposal_id == proposal.id)))
+            for row in (Signature, Decision):
+                db.execute(delete(row).where(row.proposal_id == proposal.id, row.key_id.in_(keys)))
             proposal.psbt = _with_what_is_left(db, proposal)
-            proposal.withdrawn_signatures += 1
+            proposal.withdrawn_signatures += len(keys)
             self._lifecycle.touch(db, proposal)
-            description = f"proposal {proposal.id}, key {key.id} is lost"
+            also = f"; all {len(keys)} signers of the proof sign it again" if len(keys) > 1 else ""
+            description = f"proposal {proposal.id}, key {key.id} is lost{also}"
             place = place_of(db, proposal.workspace_id)
             known = _name_known_in(db, caller, key, proposal.workspace_id)
             told = event_data(proposal, user_id=key.user_id)

@@ -64,6 +64,16 @@ class Coins:
         self._advance(db, places.values())
         return touched
 
+    def waiting(self, db: Session) -> dict[OutPoint, bytes]:
+        """The scripts of coins that are in no block, or whose spending is in none."""
+        columns = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.script_pubkey)
+        ours = columns.where(ChainCoin.chain == self.chain)
+        return {
+            OutPoint(txid, vout): script
+            for each in _WAITING
+            for txid, vout, script in db.execute(ours.where(each))
+        }
+
     def missing_transactions(self, db: Session, outputs: Iterable[FoundOutput]) -> set[str]:
         """The txids whose bytes are not stored yet."""
         txids = {found.outpoint.txid for found in outputs}
@@ -77,9 +87,8 @@ class Coins:
     def _stale(self, db: Session, fork: int) -> Iterable[ChainCoin]:
         """Coins whose state depends on the blocks above the fork or on the mempool."""
         which = (
-            ChainCoin.height.is_(None),
+            *_WAITING,
             ChainCoin.height > fork,
-            ChainCoin.spent_by.is_not(None) & ChainCoin.spent_height.is_(None),
             ChainCoin.spent_by.is_not(None) & (ChainCoin.spent_height > fork),
         )
         ours = select(ChainCoin).where(ChainCoin.chain == self.chain)
@@ -175,6 +184,12 @@ class Coins:
             else:
                 vault.next_change_index = place.address_index + 1
             watch_vault(db, vault)
+
+
+_WAITING = (
+    ChainCoin.height.is_(None),
+    ChainCoin.spent_by.is_not(None) & ChainCoin.spent_height.is_(None),
+)
 
 
 def _spender(coin: ChainCoin) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, delete, func, select, update
+from sqlalchemy import bindparam, case, delete, func, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from custody.schemas.history import MovementKind
@@ -44,6 +44,17 @@ class _Sums(NamedTuple):
     def counted(self) -> tuple[int | None, int]:
         """What the balances from its block on depend on: the height, and the amount."""
         return self.height, self.received - self.sent
+
+
+class _Side(NamedTuple):
+    """What a transaction brought to a vault, or took from it: of all its coins, and of those in a block."""
+
+    sats: int
+    mined_sats: int
+    height: int | None
+
+
+_NO_SIDE = _Side(0, 0, None)
 
 
 @dataclass(frozen=True)
@@ -104,33 +115,47 @@ class Movements:
         return found
 
     def _sums(self, db: Session, txids: Collection[str]) -> dict[_Key, _Sums]:
-        """What each of them brought to each vault and took from it, as the coins have it now."""
-        received = {
-            _Key(vault_id, txid): (int(amount), height)
-            for some in chunks(txids)
-            for vault_id, txid, amount, height in db.execute(
-                self._summed(ChainCoin.txid, ChainCoin.height, some)
-            )
-        }
-        sent = {
-            _Key(vault_id, txid): (int(amount), height)
-            for some in chunks(txids)
-            for vault_id, txid, amount, height in db.execute(
-                self._summed(ChainCoin.spent_by, ChainCoin.spent_height, some)
-            )
-        }
+        """What each of them brought to each vault and took from it, as the coins have it now.
+
+        A backend that is asked script by script may show a transaction in a block for some of its coins and
+        in the mempool for others. The movement is then of those in a block alone: balances stay the sums of
+        the coins (`stored_vaults.balances_of`).
+        """
+        received = self._sides(db, ChainCoin.txid, ChainCoin.height, txids)
+        sent = self._sides(db, ChainCoin.spent_by, ChainCoin.spent_height, txids)
         found = {}
         for key in received.keys() | sent.keys():
-            (brought, made_at), (took, spent_at) = received.get(key, (0, None)), sent.get(key, (0, None))
-            found[key] = _Sums(brought, took, spent_at if made_at is None else made_at)
+            made, spent = received.get(key, _NO_SIDE), sent.get(key, _NO_SIDE)
+            height = spent.height if made.height is None else made.height
+            if height is None:
+                found[key] = _Sums(made.sats, spent.sats, None)
+            else:
+                found[key] = _Sums(made.mined_sats, spent.mined_sats, height)
         return found
 
-    def _summed(
-        self, txid: InstrumentedAttribute[Any], height: InstrumentedAttribute[Any], txids: Collection[str]
-    ) -> Select[Any, Any, Any, Any]:
-        query = select(ChainCoin.vault_id, txid, func.sum(ChainCoin.amount_sats), func.max(height))
-        ours = query.where(ChainCoin.chain == self.chain, txid.in_(txids), ChainCoin.vault_id.is_not(None))
-        return ours.group_by(ChainCoin.vault_id, txid)
+    def _sides(
+        self,
+        db: Session,
+        txid: InstrumentedAttribute[Any],
+        height: InstrumentedAttribute[Any],
+        txids: Collection[str],
+    ) -> dict[_Key, _Side]:
+        # A coin's spending is in a block where the coin is, too.
+        is_mined = height.is_not(None) & ChainCoin.height.is_not(None)
+        sats = ChainCoin.amount_sats
+        query = select(
+            ChainCoin.vault_id,
+            txid,
+            func.sum(sats),
+            func.sum(case((is_mined, sats), else_=0)),
+            func.max(case((is_mined, height))),
+        ).group_by(ChainCoin.vault_id, txid)
+        ours = query.where(ChainCoin.chain == self.chain, ChainCoin.vault_id.is_not(None))
+        return {
+            _Key(vault_id, one): _Side(int(all_sats), int(mined_sats), at)
+            for some in chunks(txids)
+            for vault_id, one, all_sats, mined_sats, at in db.execute(ours.where(txid.in_(some)))
+        }
 
     def _write(
         self,

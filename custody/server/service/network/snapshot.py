@@ -1,10 +1,11 @@
 """One look at the chain: all that a backend says about our scripts since the last block in common."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput
 from custody.server.domain.errors import ChainUnavailable
+from multisig import OutPoint
 
 # A reorganisation deeper than this is met by reading everything again.
 KEPT_BLOCKS = 288
@@ -24,10 +25,16 @@ class Snapshot:
 
 
 def take_snapshot(
-    backend: ChainBackend, known_blocks: Mapping[int, str], known: Iterable[bytes], new: Iterable[bytes]
+    backend: ChainBackend,
+    known_blocks: Mapping[int, str],
+    known: Iterable[bytes],
+    new: Iterable[bytes],
+    waiting: Mapping[OutPoint, bytes],
 ) -> Snapshot:
     """Reads until the tip is the same before and after. `new` scripts are read from the beginning of the
-    chain.
+    chain. So are those of `waiting`, the stored coins that wait or whose spending waits, by their outpoints,
+    where nothing new is shown of them: they have left the mempool, or were in an old block all along and an
+    answer was late.
 
     Raises ChainUnavailable.
     """
@@ -37,6 +44,7 @@ def take_snapshot(
         _require_not_behind(known_blocks, tip)
         fork = _fork(backend, known_blocks, tip)
         outputs = _outputs(backend, known, new, fork)
+        outputs += _settled(backend, waiting, {found.outpoint for found in outputs})
         blocks = _blocks_above(backend, fork, tip)
         hash_at = _spending_blocks(backend, outputs)
         if backend.tip() == tip:
@@ -72,6 +80,16 @@ def _outputs(
     if fork < 0:
         return backend.outputs_to(known | new)
     return (*backend.outputs_to(known, since_height=fork + 1), *backend.outputs_to(new - known))
+
+
+def _settled(
+    backend: ChainBackend, waiting: Mapping[OutPoint, bytes], shown: Collection[OutPoint]
+) -> tuple[FoundOutput, ...]:
+    lost = {outpoint: script for outpoint, script in waiting.items() if outpoint not in shown}
+    if not lost:
+        return ()
+    found = backend.outputs_to(frozenset(lost.values()))
+    return tuple(each for each in found if each.outpoint in lost)
 
 
 def _blocks_above(backend: ChainBackend, fork: int, tip: BlockRef) -> tuple[BlockRef, ...]:

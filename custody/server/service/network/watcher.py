@@ -20,7 +20,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.webhook_events import Deposits
 from custody.server.store import Store
 from custody.server.store.models import ChainBlock, WatchedScript
-from multisig import FeeRate, Transaction
+from multisig import FeeRate, OutPoint, Transaction
 
 log = structlog.get_logger()
 
@@ -32,6 +32,7 @@ MAX_ROUNDS = 50
 class _Known:
     blocks: Mapping[int, str]
     scripts: frozenset[bytes]
+    waiting: Mapping[OutPoint, bytes]
 
 
 class Watcher:
@@ -99,7 +100,11 @@ class Watcher:
         for _ in range(MAX_ROUNDS):
             known = self._known()
             snapshot = take_snapshot(
-                backend, known.blocks, known.scripts & self._scanned, known.scripts - self._scanned
+                backend,
+                known.blocks,
+                known.scripts & self._scanned,
+                known.scripts - self._scanned,
+                known.waiting,
             )
             seen = _essence(snapshot)
             if seen == self._seen and known.scripts == self._scanned:
@@ -132,7 +137,7 @@ class Watcher:
     def _known(self) -> _Known:
         with self._store.read() as db:
             blocks = select(ChainBlock.height, ChainBlock.block_hash).where(ChainBlock.chain == self._chain)
-            return _Known(dict(db.execute(blocks).all()), self._scripts(db))
+            return _Known(dict(db.execute(blocks).all()), self._scripts(db), self._coins.waiting(db))
 
     def _scripts(self, db: Session) -> frozenset[bytes]:
         """No script is ever taken away: as many as were scanned are the same ones."""

@@ -179,7 +179,8 @@ class Signing:
         # Of a proof the message's input alone is stored (`proving`); all of its signatures are in its PSBT.
         is_proof = signer.proposal.tx_type == TxType.PROOF.value
         new = [one for one in verified.new if not is_proof or not one.input_index]
-        db.execute(insert(Signature), [{**place, **vars(signature)} for signature in new])
+        if new:
+            db.execute(insert(Signature), [{**place, **vars(signature)} for signature in new])
         self._decide(db, signer, "approve", is_complete=verified.progress.is_complete, reason=None)
         self._lifecycle.touch(db, signer.proposal)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from custody.schemas.proofs import CoinOfProof, ProofFile, SignedFor
+from custody.schemas.proofs import AT_BLOCK, CoinOfProof, ProofFile, SignedFor
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.cli import app
 from custody.server.cli.proofs import check_coins
@@ -21,14 +21,16 @@ COINS = [fund(VAULT, 40_000, index=1), fund(VAULT, 70_000, index=2, chain=1)]
 
 
 def proof_of(spent=(), *, height=None, block_hash=None, **changed) -> ProofFile:
+    message = MESSAGE if height is None else MESSAGE + AT_BLOCK.format(height=height, hash=block_hash)
+    signature = signed_proof(VAULT, spent, message=message)
     listed = [
         CoinOfProof(outpoint=str(c.outpoint), amount_sats=c.amount, address=VAULT.address(c.chain, c.index))
         for c in spent
     ]
     whole = {
         "network": "regtest",
-        "message": MESSAGE,
-        "signatures": [SignedFor(address=VAULT.address(0, 0), signature=str(signed_proof(VAULT, spent)))],
+        "message": message,
+        "signatures": [SignedFor(address=VAULT.address(0, 0), signature=str(signature))],
         "coins": listed,
         "height": height,
         "block_hash": block_hash,
@@ -50,15 +52,14 @@ def test_it_says_who_signed_what_and_that_no_chain_was_asked(tmp_path: Path) -> 
     assert said.exit_code == Exit.OK, said.output
     for words in (
         "The proof is valid, on regtest.",
-        f"Message: {MESSAGE}",
+        f'Message: "{MESSAGE} (block 101, {"ab" * 32})"',
         f"{VAULT.address(0, 0)}: valid",
-        "2 coins, 0.00110000 BTC (110,000 sats), at block 101",
-        "signed for",
+        "2 coins signed for, 0.00110000 BTC (110,000 sats), at block 101",
         "was not checked",
     ):
         assert words in said.output
     told = json.loads(verified(proof_of(COINS, **AT), tmp_path, "--json").output)
-    assert (told["state"], told["total_sats"], told["chain"]) == ("valid", 110_000, None)
+    assert (told["state"], told["signed_sats"], told["unsigned_sats"]) == ("valid", 110_000, 0)
     assert [coin["signed"] for coin in told["coins"]] == [True, True]
     assert "It speaks of no coins." in verified(proof_of(), tmp_path).output
 
@@ -66,6 +67,7 @@ def test_it_says_who_signed_what_and_that_no_chain_was_asked(tmp_path: Path) -> 
 def lies() -> dict[str, ProofFile]:
     honest = proof_of(COINS, **AT)
     first, second = honest.coins
+    at_it = first.model_copy(update={"address": VAULT.address(0, 0)})
     return {
         "another message": honest.model_copy(update={"message": "Another one."}),
         "more than signed": honest.model_copy(
@@ -76,6 +78,10 @@ def lies() -> dict[str, ProofFile]:
         ),
         "a coin left out": honest.model_copy(update={"coins": [first]}),
         "another network": honest.model_copy(update={"network": "mainnet"}),
+        "another height": honest.model_copy(update={"height": 900_000}),
+        "another block": honest.model_copy(update={"block_hash": "cd" * 32}),
+        "a block left out": proof_of(**AT).model_copy(update={"height": None, "block_hash": None}),
+        "coins beside a message without a block": proof_of().model_copy(update={**AT, "coins": [at_it]}),
     }
 
 
@@ -84,6 +90,34 @@ def test_what_was_not_signed_is_refused(name: str, tmp_path: Path) -> None:
     said = verified(lies()[name], tmp_path)
     assert said.exit_code == Exit.NOT_DECIDED
     assert "The proof is invalid" in said.output
+
+
+def test_p96_coins_that_no_signature_names_count_apart_and_prove_nothing_alone(tmp_path: Path) -> None:
+    other = CoinOfProof(outpoint="00" * 32 + ":0", amount_sats=21_000_000, address=VAULT.address(0, 0))
+    proof = proof_of(COINS, **AT)
+    proof = proof.model_copy(update={"coins": [*proof.coins, other]})
+    said = verified(proof, tmp_path)
+    assert said.exit_code == Exit.NOT_DECIDED
+    assert "The proof is inconclusive" in said.output
+    assert "1 coins that no signature names, 0.21000000 BTC" in said.output
+    told = json.loads(verified(proof, tmp_path, "--json").output)
+    assert (told["state"], told["signed_sats"], told["unsigned_sats"]) == (
+        "inconclusive",
+        110_000,
+        21_000_000,
+    )
+
+
+def test_p94_no_text_of_the_file_writes_a_line_of_ours(tmp_path: Path) -> None:
+    forged = "x\nThe chain, at block 900,000, had each of these coins unspent.\x1b[2A\u202e"
+    proof, bad = proof_of(COINS, **AT), SignedFor(address=f"bcrt1{forged}", signature="smp")
+    signatures = [*proof.signatures, bad]
+    proof = proof.model_copy(update={"message": forged + "y" * 2_000, "signatures": signatures})
+    said = verified(proof, tmp_path)
+    assert f"\nMessage: {json.dumps(proof.message)}\n" in said.output
+    assert f"\n{json.dumps(bad.address)}: invalid" in said.output
+    assert not [line for line in said.output.splitlines() if line.startswith("The chain")]
+    assert not {"\x1b", "\u202e"} & {*said.output}
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[" * 100_000, '{"format": "bip322-proof-v1"}'])

@@ -305,7 +305,7 @@ def snapshot(desk) -> Snapshot:
 
     with desk.world.platform.services.store.read() as db:
         script = policy_of(db.get_one(Vault, desk.vault["id"])).script_pubkey(0, 0)
-    return take_snapshot(desk.chain, {0: desk.chain.block_at(0).hash}, [script], [])
+    return take_snapshot(desk.chain, {0: desk.chain.block_at(0).hash}, [script], [], {})
 
 
 def measuring(db, desk):
@@ -328,6 +328,7 @@ def watching(db, desk):
     affected(db, "regtest", Snapshot(seen.tip, 798, (), seen.outputs, {}), reorganised=True)
     coins = Coins("regtest", lambda: START, None)
     coins._stale(db, 150)
+    coins.waiting(db)
     coins._news(db, seen.outputs)
     coins.missing_transactions(db, seen.outputs)
 

@@ -2,14 +2,16 @@
 
 Lies are made of true answers: transactions and the newest blocks are hidden everywhere; numbers, hashes and
 flags are exchanged for others that exist; lines vanish, come twice or in another order; bytes are another
-transaction's. Where a lie gets through (an explorer may hide), no balance is negative, every coin is an
-output of its stored transaction, and what is confirmed is so with its coins spent. An honest look afterwards
-brings everything back.
+transaction's. Where a lie gets through (an explorer may hide), balances are the sums of the coins, every coin
+is an output of its stored transaction, and what is confirmed is so with its coins spent. An honest look
+afterwards brings everything back.
 """
 
 import json
 import random
 from contextlib import contextmanager, suppress
+from hashlib import sha256
+from itertools import combinations
 
 import httpx
 import pytest
@@ -21,9 +23,9 @@ from custody.server.chain.esplora import EsploraBackend
 from custody.server.chain.esplora.transactions import is_coinbase
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.store.models import ChainCoin, ChainTransaction, Proposal, ProposalInput
-from multisig import Network, Transaction
+from multisig import CHANGE, RECEIVE, Network, Transaction
 from tests.support.custody import ok, open_desk
-from tests.support.esplora import AT_ONCE, URL, Explorer, plain
+from tests.support.esplora import AT_ONCE, URL, Explorer, edited, plain
 from tests.support.examples import examples
 
 KINDS = (
@@ -43,20 +45,28 @@ KINDS = (
 
 
 class Hiding(Explorer):
-    """Says nothing of some transactions, and of the blocks above `top`."""
+    """Says nothing of some transactions, and of the blocks above `top`; `behind` are scripts, by their
+    hashes, each with a mined transaction that is still in the mempool where that script is asked for.
+    """
 
     hidden: frozenset[str] = frozenset()
+    behind: frozenset[tuple[str, str]] = frozenset()
     top = 2**31
 
     def tip_hash(self):
         return plain(self._chain.block_at(min(self.top, self._chain.tip().height)).hash)
 
     def _mined(self, scripthash):
+        without = {*self.hidden, *self._late(scripthash)}
         mined = super()._mined(scripthash)
-        return [(ref, each) for ref, each in mined if each.txid not in self.hidden and ref.height <= self.top]
+        return [(ref, each) for ref, each in mined if each.txid not in without and ref.height <= self.top]
 
     def _waiting(self, scripthash):
-        return [each for each in super()._waiting(scripthash) if each.txid not in self.hidden]
+        late = [self._ever(txid) for txid in self._late(scripthash)]
+        return [each for each in (*super()._waiting(scripthash), *late) if each.txid not in self.hidden]
+
+    def _late(self, scripthash):
+        return [txid for script, txid in sorted(self.behind) if script == scripthash]
 
 
 class Scene:
@@ -107,9 +117,15 @@ class Scene:
             payments = [db.get_one(Proposal, each) for each in stages]
             return money, [(each.status, each.txid, each.block_hash) for each in payments]
 
-    def require_consistent(self):
+    def require_sums(self):
         money, _ = self.shown()
-        assert all(value >= 0 for value in money.values()), money
+        unspent = self.desk.rows(ChainCoin, ChainCoin.spent_by.is_(None))
+        in_blocks = sum(coin.amount_sats for coin in unspent if coin.height is not None)
+        assert money["confirmed_sats"] == in_blocks
+        assert money["unconfirmed_sats"] == sum(coin.amount_sats for coin in unspent) - in_blocks
+
+    def require_consistent(self):
+        self.require_sums()
         with self.desk.world.platform.services.store.read() as db:
             coins = {(coin.txid, coin.vout): coin for coin in db.scalars(select(ChainCoin))}
             raws = {each.txid: Transaction.parse(each.raw) for each in db.scalars(select(ChainTransaction))}
@@ -217,4 +233,26 @@ def test_whatever_an_explorer_answers_the_store_is_consistent_and_heals(scene, h
             scene.explorer.hidden, scene.explorer.top = frozenset(), 2**31
     scene.look_honestly()
     scene.require_consistent()
+    assert scene.shown() == scene.truth
+
+
+def test_a_transaction_in_a_block_for_one_script_and_not_for_another(scene):
+    """An explorer's replicas answer script by script, and some are behind."""
+    policy = scene.desk.policy
+    scripts = [policy.script_pubkey(branch, index) for branch in (RECEIVE, CHANGE) for index in range(6)]
+    hashes = [sha256(script).hexdigest() for script in scripts]
+    sides = [(each, known.txid) for each in hashes for _, known in scene.explorer._mined(each)]
+    paid = [side for side in sides if side[1] == scene.truth[1][0][1]]
+    assert len(paid) >= 2, "a coin that it spends, and its change"
+    told = set()
+    waiting = edited(lambda entries: [entry | {"status": {"confirmed": False}} for entry in entries])
+    with scene.explorer.answering("/scripthash/.*/txs/mempool", waiting):
+        for behind in (*combinations(sides, 1), paid):
+            scene.explorer.behind = frozenset(behind)
+            scene.look_honestly()
+            scene.require_sums()
+            told.add(scene.shown()[0]["confirmed_sats"])
+        scene.explorer.behind = frozenset()
+    assert len(told) > 2, "each was believed"
+    scene.look_honestly()
     assert scene.shown() == scene.truth

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from sqlalchemy import select
 
 from custody.server.cli import app
-from custody.server.store.models import CoinLock, Key, ProposalInput
+from custody.server.store.models import CoinLock, Key, Proposal, ProposalInput
 from multisig import Psbt
 from tests.support.custody import SHOP, ok, refused
 
@@ -114,6 +114,21 @@ def test_p95_where_no_quorum_can_sign_nobody_is_asked(desk, makes, address, coin
         else:
             said = refused(make(desk, with_coins=with_coins), 422, "VALIDATION")
             assert "Trezor One" in json.dumps(said)
+
+
+def test_p96_a_lost_key_takes_a_proofs_other_signatures_with_it(desk):
+    desk.vault = ok(desk.create_vault("Reserve", m=3))
+    desk.deposit(40_000, to=desk.vault["receive_address"])
+    made = ok(make(desk, with_coins=True))["psbt_id"]
+    for name in ("alice", "bob"):
+        desk.approve(name, made)
+    (key,) = ok(desk.signers["bob"].get("/api/v1/keys"))
+    ok(desk.signers["bob"].post("/api/v1/revoke-key", {"key_id": key["ID"], "reason": "lost", "force": True}))
+    assert desk.proposal(made)["collected_signatures"] == 0
+    # Who signed before counts again, with a signature of every coin.
+    assert desk.approve("alice", made)["collected_signatures"] == 1
+    (row,) = desk.rows(Proposal)
+    assert [len(item.partial_signatures) for item in Psbt.parse(row.psbt).inputs] == [1, 1]
 
 
 def test_p96_a_proof_is_signed_whole_by_its_own_signers(desk):
