@@ -31,7 +31,11 @@ def proof() -> None:
 @click.argument("given", metavar="VAULT", help="Its id, the beginning of it, or its name.")
 @click.option("--message", required=True, help="One line; the last block is added to it.")
 @click.option("--address", help="Of the vault, which signs; default: its first one.")
-@click.option("--with-coins", is_flag=True, help="Name and sign for every confirmed coin of the vault.")
+@click.option(
+    "--with-coins",
+    is_flag=True,
+    help="Name and sign for the confirmed coins of the vault, the largest 250 at most.",
+)
 @workspace_option
 @yes_option
 @json_option
@@ -47,6 +51,8 @@ def make_command(
 ) -> None:
     """Ask a vault's signers to sign a message."""
     from custody.schemas.proofs import CreateProofRequest
+    from multisig import Psbt
+    from multisig.bip322 import MAX_COINS
 
     with desk.client() as client:
         place = place_of(client, workspace)
@@ -62,6 +68,8 @@ def make_command(
             with_coins=with_coins,
         )
         made = client.create_proof(request)
+    if len(Psbt.parse(made.psbt_base64).inputs) > MAX_COINS:
+        aside(f"It names the vault's {MAX_COINS} largest coins: no proof names more.")
     if as_json:
         answer(made)
     else:

@@ -88,7 +88,7 @@ def block_named(message: str) -> tuple[int, str] | None:
 class CreateProofRequest(Request):
     """``POST /api/v1/create-proof``. ``message``: one line of printable ASCII; the last block's height and hash are added to it, so
     that the proof is no older than that. ``address``: of the vault, which signs; its first one where none is given.
-    ``with_coins``: every confirmed coin of the vault is named and signed for.
+    ``with_coins``: the vault's confirmed coins are named and signed for, the largest 250 at most.
     """  # noqa: E501
 
     workspace_id: IntId

@@ -177,7 +177,7 @@ def is_settled(record: Record) -> bool:
     if record.snapshot.brought is not None:
         return record.state in BROUGHT_ENDS
     if record.state is State.CONFIRMED:
-        is_proven = record.snapshot.status is ProposalStatus.PROVEN
+        is_proven = (record.snapshot.kind, record.snapshot.status) == (TxType.PROOF, ProposalStatus.PROVEN)
         return is_proven or record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
     ended = record.state in (State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)
     # A signature that is out, or may be, may confirm whatever was said before.

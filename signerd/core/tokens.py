@@ -194,6 +194,9 @@ class Screen:
             return 0
         return size if size <= self.whole else self.first
 
+    def why_no_message(self, coins: int) -> str:
+        return self.no_funds if coins else self.no_proof
+
 
 def hidden_parts(payload: Payload, screen: Screen | None) -> tuple[str, ...]:
     """The parts of a payload that do not stand whole on the screen, in their order; without a device all of

@@ -12,12 +12,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from multisig import MultisigError, Policy, Psbt, ReceivedPsbt
+from multisig.bip322 import is_proof
 from signerd.callers import Caller
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.signing import signing_of
 from signerd.core.states import State, state_words
 from signerd.core.text import said
+from signerd.core.tokens import Screen
 from signerd.core.values import Record
 from signerd.daemon.imported import decoded_psbt, written_as
 from signerd.daemon.runner import Runner
@@ -102,11 +104,15 @@ class Airgap:
 
     def _request_of(self, record: Record) -> bytes:
         """What would leave; nothing where the engine refuses. Raises RefusedByChecks."""
-        signing = signing_of(record.snapshot, self.journal.review_context(record.snapshot))
+        around = self.journal.review_context(record.snapshot)
+        signing = signing_of(record.snapshot, around)
         if signing is None or record.state not in (State.WAITING_DEVICE, State.EXPORTED):
             # What stands against it, the engine says.
             return b""
-        return _request(Psbt.parse(record.exported or record.snapshot.psbt), signing.policy)
+        psbt = Psbt.parse(record.exported or record.snapshot.psbt)
+        if is_proof(psbt):
+            _require_able(around.screen, coins=len(psbt.inputs) - 1)
+        return _request(psbt, signing.policy)
 
     def _read(self, psbt: str) -> tuple[bytes, str]:
         from firmware_bridge.airgap.handoff import decode_psbt
@@ -178,6 +184,21 @@ def carried_psbt(carried: bytes) -> str:
         return b64encode(decode_psbt(file_of(carried))).decode("ascii")
     except BridgeError as error:
         raise _refusal(error) from error
+
+
+def _require_able(screen: Screen | None, *, coins: int) -> None:
+    """A device with a cable is asked what it is before it is asked for a message. Of one without, only what
+    was seen before is known. Raises RefusedByChecks.
+    """
+    if screen is None:
+        raise RefusedByChecks(
+            "it is a message, and it is not known whether your device signs messages",
+            hint="Connect the device by its cable once, so that its model and firmware are known. "
+            "docs/operate/proofs.md lists those that sign.",
+        )
+    why = screen.why_no_message(coins)
+    if why:
+        raise RefusedByChecks(f"your device ({screen.name}) signs no such message: {why}")
 
 
 def _request(psbt: Psbt, policy: Policy) -> bytes:

@@ -38,7 +38,7 @@ def signable(case: InspectedCase) -> Answer:
     proof, screen = case.inspection.proof, case.around.screen
     if screen is None or proof is None:
         return allow("Which device has your key is not known yet: it is asked only if it can sign a message.")
-    why = screen.no_funds if proof.coins else screen.no_proof
+    why = screen.why_no_message(len(proof.coins))
     if why:
         return refuse(f"Your device ({screen.name}) signs no such message: {why}.", device=screen.name)
     return allow(f"Your device ({screen.name}) signs such messages.", device=screen.name)

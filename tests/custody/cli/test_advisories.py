@@ -4,6 +4,7 @@ import json
 
 from custody.terminal import Exit
 from tests.support.advisories import entry
+from tests.support.evacuations import key_of, staff, start
 
 
 def test_a_drill_is_signed_checked_taken_and_shown(desk, service, tmp_path):
@@ -34,3 +35,13 @@ def test_a_drill_is_signed_checked_taken_and_shown(desk, service, tmp_path):
     assert "Treasury" in shown
     assert "none" in shown
     assert "nothing was evacuated" in service("advisory", "report", "DRILL-1").stderr
+    start(desk, staff(desk), [key_of(desk, "carol")])
+    desk.settle()
+    file = tmp_path / "report"
+    told = service("advisory", "report", "DRILL-1", "--file", str(file)).stdout.splitlines()
+    assert told[0].startswith("Drill DRILL-1, evacuation ")
+    (report,) = json.loads(file.read_text())
+    assert [step["what"] for step in report["steps"] if step["seconds"] is None] == [
+        "the last sweep was in a block"
+    ]
+    assert len(told) == 1 + len(report["steps"])

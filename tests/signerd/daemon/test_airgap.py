@@ -6,12 +6,14 @@ from hashlib import sha256
 
 import pytest
 
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import ProposalStatus, TxType
 from firmware_bridge import DeviceState
 from firmware_bridge.airgap.handoff import request_bytes
 from multisig import Psbt, signer_progress
+from multisig.bip322 import build_proof
 from signerd.callers import TERMINAL
 from signerd.core.states import State
+from signerd.core.tokens import Screen
 from signerd.errors import (
     AnswerRefused,
     DecisionError,
@@ -19,6 +21,7 @@ from signerd.errors import (
     InvalidRequest,
     JournalUnwritable,
     NotExported,
+    RefusedByChecks,
     StaleApproval,
     UnknownProposal,
 )
@@ -27,7 +30,8 @@ from tests.support.bills import bill
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import VAULT, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
-from tests.support.wallets import ALICE, BOB, MALLORY
+from tests.support.proofs import MESSAGE
+from tests.support.wallets import ALICE, BOB, MALLORY, fund
 
 pytestmark = pytest.mark.anyio
 
@@ -66,6 +70,28 @@ async def test_it_is_given_out_as_a_device_gets_it_and_its_answer_is_submitted(p
         # Brought a second time it changes nothing.
         assert (await daemon.airgap.answer(signed(given), TERMINAL)).state == "submitted"
         assert bridge.asked == 0
+
+
+async def test_p95_a_message_is_given_out_only_for_a_device_that_is_known_to_sign_it(
+    prepared, platform, bridge
+):
+    psbt = build_proof(VAULT, MESSAGE, 0, 0, [fund(VAULT, 40_000, index=1)]).psbt
+    record = {"kind": TxType.PROOF, "recipients": (), "amounts": (), "op_return": None}
+    platform.proposals["p-1"] = snapshot_of(psbt, **record, fee=0, txid_expected=psbt.tx.txid)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        with pytest.raises(RefusedByChecks, match="not known whether"):
+            await exported(daemon)
+        assert daemon.journal.record("p-1").exported is None
+        # As where the device was seen after the person approved.
+        daemon.journal.see_screen(ALICE.fingerprint, Screen("Ledger 2.4.6", 80, no_funds="a fee"))
+        with pytest.raises(RefusedByChecks, match="a fee"):
+            await daemon.airgap.export("p-1", TERMINAL)
+        daemon.journal.see_screen(ALICE.fingerprint, Screen("Coldcard 5.6.1", None))
+        with pytest.raises(StaleApproval):
+            await daemon.airgap.export("p-1", TERMINAL)
+        await approve(daemon, "p-1")
+        await daemon.airgap.export("p-1", TERMINAL)
+        assert daemon.journal.record("p-1").state is State.EXPORTED
 
 
 async def test_its_file_is_named_after_the_vault_and_the_transaction(prepared, platform, bridge):

@@ -187,6 +187,8 @@ def test_f_the_clock_set_back_does_not_break_the_chain(tmp_path):
     [
         (True, ProposalStatus.CONFIRMED, 5, False),
         (True, ProposalStatus.CONFIRMED, 6, True),
+        # Of a message alone: a payment is settled by its blocks.
+        (True, ProposalStatus.PROVEN, 0, False),
         (True, ProposalStatus.CANCELLED, 0, False),
         (False, ProposalStatus.CANCELLED, 0, True),
         (False, ProposalStatus.BROADCASTING, 0, False),

@@ -203,11 +203,13 @@ def _place(db: Session, vault: Vault, address: str | None) -> tuple[int, int]:
 
 
 def _coins(db: Session, vault: Vault) -> Sequence[Utxo]:
-    """Every confirmed coin. Raises Invalid where there are none, or more than a proof names."""
-    found = db.scalars(_COINS, {"vault_id": vault.id}).all()
-    if not 1 <= len(found) <= MAX_COINS:
-        sentence = f"A proof names 1 to {MAX_COINS} confirmed coins; the vault has {len(found) or 'none'}."
-        raise Invalid.at("/with_coins", sentence, "coins")
+    """The confirmed coins, of more than a proof names the largest: dust from strangers makes none impossible.
+
+    Raises Invalid where there are none.
+    """
+    found = db.scalars(_COINS.limit(MAX_COINS), {"vault_id": vault.id}).all()
+    if not found:
+        raise Invalid.at("/with_coins", "The vault has no confirmed coins.", "coins")
     return [utxo_of(coin) for coin in found]
 
 
@@ -228,6 +230,5 @@ _COINS = (
         ChainCoin.spent_by.is_(None),
         ChainCoin.height.is_not(None),
     )
-    .order_by(ChainCoin.txid, ChainCoin.vout)
-    .limit(MAX_COINS + 1)
+    .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid.desc(), ChainCoin.vout.desc())
 )
