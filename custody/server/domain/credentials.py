@@ -177,7 +177,7 @@ class Caller:
     ``service``: the program that acts in the person's name; such a call has no session. ``bound_to``: the
     organisation whose identity provider signed the person in; of others there is nothing for them.
     ``needs_no_provider``: a password does for the call, where an organisation asks its members for its
-    provider.
+    provider; ``decides``: it does for who confirms the organisation's changes.
     """
 
     user_id: int
@@ -187,6 +187,7 @@ class Caller:
     service: ServiceCaller | None = None
     bound_to: int | None = None
     needs_no_provider: bool = False
+    decides: bool = False
 
     @property
     def counted_as(self) -> int:

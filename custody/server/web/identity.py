@@ -30,6 +30,15 @@ FOR_BOUND: Final = frozenset({"/api/v1/get-user-info", "/api/v1/advisories"})
 FOR_UNLINKED: Final = frozenset(
     f"/api/v1/{name}" for name in ("identity-provider", "unlink-identity", "leave-workspace")
 )
+# And for members who confirm an owner's changes, so that two always remove a provider that fails: that, and
+# what the console's page of changes shows.
+FOR_SECOND_PERSON: Final = frozenset(
+    f"/api/v1/{name}"
+    for name in (
+        "changes", "confirm-change", "decline-change", "second-person-rule", "get-users-from-workspace",
+        "get-roles-and-perms-detailed",
+    )
+)  # fmt: skip
 # And by the API what a signer's own program calls: it runs beside the device, where no provider has a page.
 # And what stops money.
 FOR_SIGNERS: Final = FOR_UNLINKED | frozenset(
@@ -50,8 +59,10 @@ def require_for_bound(call: Call[None]) -> None:
 
 def let_in(caller: Caller | None, path: str, without_provider: frozenset[str]) -> Caller | None:
     """``without_provider``: the calls that a password does for."""
-    needs_none = caller is not None and path in without_provider
-    return replace(caller, needs_no_provider=True) if caller is not None and needs_none else caller
+    if caller is None:
+        return None
+    needs_none, decides = path in without_provider, path in FOR_SECOND_PERSON
+    return replace(caller, needs_no_provider=needs_none, decides=decides)
 
 
 def identity_provider(call: Call[WorkspaceQuery]) -> IdentityProvider:

@@ -18,7 +18,7 @@ from custody.server.domain.errors import NotFound, PermissionDenied, StateConfli
 from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Permissions
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.people.staff import is_owner_of, role_shapes
+from custody.server.service.people.staff import confirms_in, is_owner_of, role_shapes
 from custody.server.service.sign_in.service_accounts import narrowed
 from custody.server.store.models import (
     IdentityProvider,
@@ -46,7 +46,8 @@ class People:
         PermissionDenied where the role does not carry the permission in this workspace (P25). Every call
         asks, so that a change of roles counts at once (P23). A program has its own workspace alone, and
         there a part of what its maker has (P67). An identity provider's session has its organisation alone
-        (P73); where the organisation asks its members to use it, a password lets in no more than owners.
+        (P73); where the organisation asks its members to use it, a password lets in no more than owners,
+        and to changes who confirms them (P77).
         """
         if caller.service is not None and caller.service.workspace_id != workspace_id:
             raise NotFound("There is no such workspace.")
@@ -227,8 +228,11 @@ _PLACE = (
 
 
 def _require_owner(db: Session, access: WorkspaceAccess, caller: Caller) -> None:
-    """An organisation is never locked out by its provider. Raises PermissionDenied."""
-    if not is_owner_of(db, access.organisation_id, caller.user_id):
+    """An owner asks for the provider's end, and a second person confirms it where the organisation's rule
+    says so: it is never locked out. Raises PermissionDenied.
+    """
+    decides = caller.decides and confirms_in(db, access.organisation_id, caller.user_id)
+    if not decides and not is_owner_of(db, access.organisation_id, caller.user_id):
         raise PermissionDenied(
             "This organisation asks its members to sign in through its identity provider. Link it once, "
             "under Your account on the console, and sign in through it from then on."

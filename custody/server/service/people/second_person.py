@@ -50,7 +50,7 @@ from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.named import names_in
 from custody.server.service.people.service_accounts import widens
-from custody.server.service.people.staff import first_workspace, require_owner_of, role_in_first
+from custody.server.service.people.staff import confirms_in, first_workspace, require_owner_of
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
 from custody.server.store.models import (
@@ -215,7 +215,7 @@ class SecondPerson:
             own = [path for path, permission in ALWAYS.items() if permission in access.permissions]
             in_workspace = PendingChange.workspace_id == access.workspace_id, PendingChange.path.in_(own)
             query = query.where(or_(PendingChange.asked_by == caller.user_id, and_(*in_workspace)))
-        elif not _holds_role(db, caller, access.organisation_id):
+        elif not confirms_in(db, access.organisation_id, caller.user_id):
             query = query.where(PendingChange.asked_by == caller.user_id)
         query = query.order_by(PendingChange.asked_at.desc(), PendingChange.id).limit(MAX_SHOWN)
         return [self._shown(db, change) for change in db.scalars(query)]
@@ -408,16 +408,9 @@ def told_of(change: PendingChange) -> dict[str, object]:
     }
 
 
-def _holds_role(db: Session, caller: Caller, organisation_id: int) -> bool:
-    """By their role in the first workspace: who makes another one names its roles alone."""
-    rule = db.get(SecondPersonRule, organisation_id)
-    role = role_in_first(db, organisation_id, caller.user_id)
-    return rule is not None and role is not None and role.name == rule.role_name
-
-
 def _may_confirm(db: Session, caller: Caller, access: WorkspaceAccess, change: PendingChange) -> bool:
     if db.get(SecondPersonRule, access.organisation_id) is not None:
-        return _holds_role(db, caller, access.organisation_id)
+        return confirms_in(db, access.organisation_id, caller.user_id)
     return change.workspace_id == access.workspace_id and ALWAYS.get(change.path) in access.permissions
 
 

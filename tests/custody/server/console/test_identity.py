@@ -12,16 +12,20 @@ from threading import Barrier, Thread
 import pytest
 
 from custody.schemas.auth import REFRESH_COOKIE
+from custody.schemas.users import PermissionName
 from custody.server.console.application import ROOT, ROWS
 from custody.server.console.replacing import CHANGES
 from custody.server.console.table import route
 from custody.server.domain.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
+from custody.server.domain.roles import EVERY_PERMISSION, RoleTemplate
+from custody.server.service.people.workspaces import add_first_role
 from custody.server.service.sign_in.identity import CALLBACK, MAX_OPEN
-from custody.server.store.models import IdentityFlow, IdentityProvider
+from custody.server.store.models import IdentityFlow, IdentityProvider, Workspace
 from custody.server.web import routes
 from custody.server.web.endpoint import Auth
 from custody.server.web.identity import FOR_BOUND, FOR_SIGNERS
 from custody.server.web.routes import ENDPOINTS
+from multisig import Sats
 from tests.custody.spec.samples import sample
 from tests.support.asgi import asgi_client
 from tests.support.console import SAME_SITE, Visitor
@@ -479,6 +483,27 @@ class TestEnds:
         acme.signed_in(ADMIN).open("/console/w/1/")
         acme.link(BOB, "bob at login")
         acme.through("bob at login").open("/console/w/1/")
+
+    def test_p77_two_people_remove_it_where_the_second_is_no_owner(self, acme):
+        """By passwords, on the console: the provider is dead, and the rule's role has not all permissions."""
+        clerk = RoleTemplate("Clerk", "", EVERY_PERMISSION - {PermissionName.VIEW_LOGS}, Sats(0))
+        with acme.world.platform.services.store.write() as db:
+            add_first_role(db, acme.world.clock, db.get_one(Workspace, 1), clerk)
+        acme.world.member(1, "cleo@example.org", "Clerk")
+        acme.world.member(1, "dan@example.org", "Clerk")
+        rule = {"workspace_id": 1, "is_on": True, "role_name": "Clerk", "cooling_off_hours": 0}
+        acme.set(is_required=True)
+        ok(acme.admin.post("/api/v1/update-second-person-rule", rule))
+        path, wanted = "/api/v1/remove-identity-provider", {"workspace_id": 1}
+        asked = {"workspace_id": 1, "path": path, "body": wanted}
+        change = {"change_id": ok(acme.admin.post("/api/v1/request-change", asked))["change_id"]}
+        assert "its identity provider" in acme.signed_in(BOB).open("/console/w/1/changes", 403).words
+        cleo = acme.signed_in("cleo@example.org")
+        cleo.open("/console/w/1/proposals", 403)
+        cleo.open("/console/w/1/changes").post_one("/console/w/1/changes/confirm", **change)
+        cleo.confirm("/console/w/1/changes/confirm")
+        assert "The change is made." in cleo.words
+        acme.signed_in(BOB).open("/console/w/1/proposals")
 
     def test_p77_without_its_secret_it_is_not_required(self, acme):
         acme.set(is_required=True)
