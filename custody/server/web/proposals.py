@@ -35,6 +35,7 @@ from custody.server.domain.errors import (
     CustodyError,
     Dust,
     InsufficientFunds,
+    Invalid,
     KeyIsRevoked,
     LockedFunds,
     NotASigner,
@@ -228,9 +229,17 @@ class _Seen:
 
 async def psbt(call: Call[PsbtQuery]) -> Response:
     """One proposal, or a workspace's. ``If-None-Match`` with ``Prefer: wait=SECONDS`` waits for a change. The PSBT carries the
-    signatures that were given for the vault's signers alone, while it may still be finished; others read it unsigned.
+    signatures that were given for the vault's signers alone, while it may still be finished; others read it unsigned. A ``search``
+    counts as ten calls and does not wait.
     """  # noqa: E501
-    deadline = time.monotonic() + _wait_seconds(call.request)
+    wait_seconds = _wait_seconds(call.request)
+    if call.body.search is not None:
+        if wait_seconds:
+            raise Invalid.at(
+                "/search", "A search does not wait. Ask without Prefer: wait, or without search."
+            )
+        call.services.rates.take_search(call.caller.counted_as)
+    deadline = time.monotonic() + wait_seconds
     answer, seen = await run_in_threadpool(_look_at, call)
     while answer.status_code == HTTPStatus.NOT_MODIFIED and await _has_moved(call, seen, deadline):
         # Another look counts as another call: a busy workspace turns one call into many (429 in the end).

@@ -41,9 +41,9 @@ def search(
     """Of a query in the list's order: the ids of the first ``count`` that have every word, and the last that
     was looked at where the window ended before the list did. Raises Invalid.
     """
-    words = text.split()
+    words = set(text.split())
     if len(words) > MAX_WORDS:
-        raise Invalid.at("/search", f"A search has at most {MAX_WORDS} words.")
+        raise Invalid.at("/search", f"A search has at most {MAX_WORDS} different words.")
     window = query.with_only_columns(*_COLUMNS).limit(WINDOW).subquery()
     ours = None
     if may_read_book(access):

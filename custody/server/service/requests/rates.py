@@ -24,6 +24,8 @@ from custody.server.store.models import Attempt
 # of it. A page that shows a workspace makes some twenty calls; a daemon makes two or three a minute and a
 # long poll.
 CALLS_PER_MINUTE = 1_200
+# A search reads some thousand proposals.
+SEARCH_CALLS = 10
 # A change holds the one write lock for some ten milliseconds: at five a second, a user takes a twentieth of
 # the capacity for changes.
 WRITES_PER_MINUTE = 300
@@ -57,13 +59,13 @@ class Buckets:
         self._buckets: OrderedDict[int, Bucket] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, user_id: int) -> None:
-        """Raises RateLimited, with the seconds until there is one again."""
+    def take(self, user_id: int, count: int = 1) -> None:
+        """Raises RateLimited, with the seconds until there are so many again."""
         with self._lock:
             bucket = self._filled(user_id)
-            if wait := bucket.seconds_until(1):
+            if wait := bucket.seconds_until(min(count, self._size)):
                 raise RateLimited("You are asking too often.", retry_after=max(1, ceil(wait)))
-            bucket.level -= 1
+            bucket.level -= count
 
     def _filled(self, user_id: int) -> Bucket:
         now = self._clock().timestamp()
@@ -90,6 +92,10 @@ class Rates:
         self._calls.take(user_id)
         if is_write:
             self._writes.take(user_id)
+
+    def take_search(self, user_id: int) -> None:
+        """For a call that searches, on top of the call itself. Raises RateLimited."""
+        self._calls.take(user_id, SEARCH_CALLS - 1)
 
     def take_write(self, user_id: int) -> None:
         """For a reading call that writes too: a refusal or an export is recorded. Raises RateLimited."""

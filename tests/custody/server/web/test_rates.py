@@ -77,6 +77,16 @@ def test_every_guarded_endpoint_counts(slow: World) -> None:
         assert slow.http.request(row.method, path, headers=alice.headers).status_code == 429, path
 
 
+def test_a_search_counts_as_ten_calls_and_does_not_wait(slow: World) -> None:
+    alice = slow.as_user(ALICE)
+    refused = _poll(alice, '"none"', search="rent")
+    assert (refused.status_code, refused.json()["code"]) == (422, "VALIDATION")
+    assert "does not wait" in refused.json()["detail"]
+    assert alice.get("/api/v1/psbt", workspace_id=1, search="rent").status_code == 200
+    answers = [alice.get("/api/v1/get-user-info").status_code for _ in range(CALLS - 10)]
+    assert answers == [200] * (CALLS - 11) + [429], "the refusal was a call too"
+
+
 def test_long_polls_at_once_are_bounded(tmp_path: Path) -> None:
     with open_world(tmp_path / "state") as world:
         world.organisation("Acme", ALICE)
@@ -114,6 +124,6 @@ def test_each_look_of_a_long_poll_counts_as_a_call(slow: World) -> None:
     assert not services.rates._polling
 
 
-def _poll(user: As, etag: str):
+def _poll(user: As, etag: str, **query: str):
     headers = {**user.headers, "If-None-Match": etag, "Prefer": "wait=30"}
-    return user.http.get("/api/v1/psbt", params={"workspace_id": 1}, headers=headers)
+    return user.http.get("/api/v1/psbt", params={"workspace_id": 1, **query}, headers=headers)

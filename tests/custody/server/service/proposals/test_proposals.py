@@ -237,6 +237,7 @@ class TestReading:
         assert ids(find(search="e", order="newest")) == [wages, rent]
         assert ids(funded.signers["alice"].get("/api/v1/psbt", workspace_id=1, search="acme")) == []
         refused(find(search="a b c d e f g h i"), 422, "VALIDATION")
+        assert ids(find(search="rent " * 9)) == [rent]
         # Each page looks at one: an answer without any goes on after it.
         monkeypatch.setattr(searching, "WINDOW", 1)
         first = find(search="wages")
