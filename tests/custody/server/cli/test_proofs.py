@@ -8,8 +8,10 @@ from click.testing import CliRunner, Result
 
 from custody.schemas.proofs import AT_BLOCK, CoinOfProof, ProofFile, SignedFor
 from custody.server.chain.embedded import EmbeddedChain
+from custody.server.chain.engine import consensus
 from custody.server.cli import app
 from custody.server.cli.proofs import check_coins
+from custody.server.domain.proving import judge
 from custody.terminal import Exit
 from multisig import CoinToSpend, Sats
 from tests.support.proofs import MESSAGE, signed_proof
@@ -100,6 +102,7 @@ def test_p96_coins_that_no_signature_names_count_apart_and_prove_nothing_alone(t
     assert said.exit_code == Exit.NOT_DECIDED
     assert "The proof is inconclusive" in said.output
     assert "1 coins that no signature names, 0.21000000 BTC" in said.output
+    assert judge(proof, consensus).state(asked_chain=True) == "valid"
     told = json.loads(verified(proof, tmp_path, "--json").output)
     assert (told["state"], told["signed_sats"], told["unsigned_sats"]) == (
         "inconclusive",
