@@ -76,7 +76,9 @@ def _from(email: str, address: str) -> str:
 
 
 class PasswordCheck:
-    """Wrong passwords of whoever is signed in count apart: a stranger uses none of them up."""
+    """Wrong passwords of whoever is signed in count apart: a stranger uses none of them up. So do those of
+    the sessions that an organisation's identity provider opened.
+    """
 
     def __init__(self, store: Store, passwords: Passwords, failures: AttemptLimit) -> None:
         self._store = store
@@ -87,14 +89,15 @@ class PasswordCheck:
         """Returns a proof for ``require_still``, which the change's transaction calls. Raises Invalid,
         RateLimited.
         """
-        self._failures.take(caller.name)
+        subject = caller.name if caller.bound_to is None else f"{caller.bound_to} {caller.name}"
+        self._failures.take(subject)
         with self._store.read() as db:
             stored = db.get_one(Credential, caller.user_id).password_hash
         if not self._passwords.matches(stored, password):
             sentence = "The password is wrong."
             raise Invalid(sentence, faults=(Fault("/password", sentence),))
         with self._store.write() as db:
-            self._failures.forget(db, caller.name)
+            self._failures.forget(db, subject)
         return Proven(stored)
 
 

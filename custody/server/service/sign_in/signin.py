@@ -41,7 +41,7 @@ from custody.server.service.sign_in.passwords import Guesses
 from custody.server.service.sign_in.second_factor import Authenticators
 from custody.server.service.sign_in.sessions import Sessions, Tokens
 from custody.server.store import Store
-from custody.server.store.models import Credential, OtpChallenge, User
+from custody.server.store.models import Credential, OtpChallenge, SignInSession, User
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Challenges:
 
         ``session_id``: the session that is to prove the second factor once more, where no sign-in is meant.
         """
-        self._check_budget(db, user.id)
+        self._check_budget(db, user.id, session_id)
         token, now = new_token(self._random), self._clock()
         # Of an account without a second factor that is being guessed at, a mailed one.
         method = "totp" if credential.second_factor == "totp" else "email"
@@ -146,7 +146,10 @@ class Challenges:
             )
         ).one_or_none()
         # Challenges that a thief collected before the first try bring no tries of their own.
-        if challenge is not None and self._recent(db, challenge.user_id)[1] >= OTP_TRIES_PER_WINDOW:
+        if (
+            challenge is not None
+            and self._recent(db, challenge.user_id, session_id)[1] >= OTP_TRIES_PER_WINDOW
+        ):
             raise _too_many()
         return challenge
 
@@ -176,15 +179,25 @@ class Challenges:
         is_right = compare_digest(challenge.code_hash, otp_hash(plain_code(given), token_2fa))
         return "with a mailed code" if is_right else None
 
-    def _check_budget(self, db: Session, user_id: int) -> None:
-        challenges, tries = self._recent(db, user_id)
+    def _check_budget(self, db: Session, user_id: int, session_id: int | None) -> None:
+        challenges, tries = self._recent(db, user_id, session_id)
         if challenges >= OTP_CHALLENGES_PER_WINDOW or tries >= OTP_TRIES_PER_WINDOW:
             raise _too_many()
 
-    def _recent(self, db: Session, user_id: int) -> tuple[int, int]:
-        """How many challenges an account had in the window, and how many tries were made on them."""
-        query = select(func.count(), func.coalesce(func.sum(OtpChallenge.tries), 0)).where(
-            OtpChallenge.user_id == user_id, OtpChallenge.created_at > self._clock() - OTP_WINDOW
+    def _recent(self, db: Session, user_id: int, session_id: int | None) -> tuple[int, int]:
+        """How many challenges an account had in the window, and how many tries were made on them. Those of
+        the sessions that one organisation's identity provider opened count apart: who holds the provider
+        keeps no owner from signing in (P77).
+        """
+        bound_to = None if session_id is None else db.get_one(SignInSession, session_id).bound_to
+        query = (
+            select(func.count(), func.coalesce(func.sum(OtpChallenge.tries), 0))
+            .outerjoin(SignInSession, SignInSession.id == OtpChallenge.session_id)
+            .where(
+                OtpChallenge.user_id == user_id,
+                OtpChallenge.created_at > self._clock() - OTP_WINDOW,
+                SignInSession.bound_to.is_not_distinct_from(bound_to),
+            )
         )
         challenges, tries = db.execute(query).one()
         return int(challenges), int(tries)

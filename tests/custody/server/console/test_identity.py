@@ -17,6 +17,7 @@ from custody.server.console.application import ROOT, ROWS
 from custody.server.console.replacing import CHANGES
 from custody.server.console.table import route
 from custody.server.domain.credentials import ACCESS_LIFETIME, BOUND_LIFETIME, IDENTITY_FLOW_LIFETIME
+from custody.server.domain.errors import Invalid, RateLimited
 from custody.server.domain.roles import EVERY_PERMISSION, RoleTemplate
 from custody.server.service.people.workspaces import add_first_role
 from custody.server.service.sign_in.identity import CALLBACK, MAX_OPEN
@@ -504,6 +505,31 @@ class TestEnds:
         cleo.confirm("/console/w/1/changes/confirm")
         assert "The change is made." in cleo.words
         acme.signed_in(BOB).open("/console/w/1/proposals")
+
+    def test_p77_tries_of_a_providers_session_keep_nobody_from_signing_in(self, acme):
+        """However many sessions it opens: they have tries of their own, once."""
+        acme.link(ADMIN, "owner at login")
+        services, step_up = acme.world.platform.services, acme.world.platform.services.account.step_up
+        tokens = [acme.through("owner at login").http.cookies["custody-session"] for _ in range(2)]
+        callers = [services.sessions.authenticate(each.split(".")[0], "t") for each in tokens]
+        for number in range(10):
+            with pytest.raises(Invalid):
+                step_up.prove_by_password(callers[number % 2], "wrong")
+        with pytest.raises(RateLimited):
+            step_up.prove_by_password(callers[0], PASSWORD)
+        ok(acme.admin.post("/auth/two-factor", {"enabled": True, "password": PASSWORD}))
+        asked = [step_up.ask(callers[number % 2]) for number in range(20)]
+        for caller in callers:
+            with pytest.raises(RateLimited):
+                step_up.ask(caller)
+        for number in range(20):
+            with pytest.raises(Invalid):
+                step_up.prove_by_code(callers[number // 5 % 2], asked[number // 5].token, "wrong")
+        with pytest.raises(RateLimited):
+            step_up.prove_by_code(callers[0], asked[4].token, acme.world.mail.newest_code())
+        token = ok(acme.world.login(ADMIN))["token_2fa"]
+        code = {"token_2fa": token, "otp": acme.world.mail.newest_code()}
+        assert ok(acme.world.http.post("/auth/otp-validate", json=code))["token"]
 
     def test_p77_without_its_secret_it_is_not_required(self, acme):
         acme.set(is_required=True)
