@@ -149,6 +149,7 @@ def test_p75_a_slow_one_takes_no_more_than_its_threads(rig):
             providers.published(of("https://another.example.org", 99))
         assert providers.redeem(of(provider.issuer, 99), CLIENT, "c", "v")
     assert provider.asked == [DISCOVERY, "/keys", "/token"]
+    assert "cannot be reached" in refused(providers, "https://another.example.org"), "it is asked by now"
 
 
 def test_p75_one_that_could_not_be_asked_is_left_alone_for_a_minute(rig, clock):
