@@ -13,25 +13,43 @@ from custody.server.console.sign_in import admit, sign_in_page, target_of
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.credentials import IDENTITY_FLOW_LIFETIME
-from custody.server.domain.errors import Invalid
+from custody.server.domain.errors import Invalid, StateConflict, TokenExpired, Unauthenticated
 from custody.server.service.sign_in.identity import Back, Leaving
 from custody.server.web.problems import trace_id_of
 
 ACCOUNT: Final = "/console/account"
-# So long a browser offers the sign-in through the provider that was used last: a year.
+# So long a browser offers the sign-in through the provider whose code was typed last: a year.
 REMEMBERED_SECONDS: Final = 365 * 24 * 3600
 
 # --- signing in ---------------------------------------------------------------------------------------------
 
 
 def begin(visit: Visit) -> Response:
+    """Raises StateConflict where somebody is signed in: the session that the provider opens would replace
+    theirs, and the request that the provider leads to does not bring it (`SameSite=Strict`).
+    """
     admit(visit)
+    _require_signed_out(visit)
     provider_id = visit.form.one("organisation").strip()
-    return _leave(visit, visit.services.account.identity.begin(provider_id, target_of(visit)), provider_id)
+    is_typed = visit.form.ticked("typed") or provider_id == session.held(visit.request, "organisation")
+    leaving = visit.services.account.identity.begin(provider_id, target_of(visit))
+    return _leave(visit, leaving, provider_id if is_typed else "")
+
+
+def _require_signed_out(visit: Visit) -> None:
+    if visit.held is None:
+        return
+    try:
+        _, visit.held = session.authenticate(visit.services, visit.request, visit.held)
+    except (Unauthenticated, TokenExpired):
+        return
+    raise StateConflict("You are signed in already. Sign out first, then sign in through your organisation.")
 
 
 def _leave(visit: Visit, leaving: Leaving, provider_id: str) -> Response:
-    """By a page of ours: a form may not lead elsewhere."""
+    """By a page of ours: a form may not lead elsewhere. ``provider_id``: what the browser remembers after
+    it. Not what a link of somebody's brought.
+    """
     response = visit.page("identity/onward.html", url=leaving.url, words=f"You go on to {leaving.issuer}.")
     value = f"{leaving.token}.{provider_id}"
     session.hold(visit.request, response, "leaving", value, int(IDENTITY_FLOW_LIFETIME.total_seconds()))
@@ -49,7 +67,8 @@ def callback(visit: Visit) -> Response:
     words = "Your account is linked." if arrived.tokens is None else "You are signed in."
     response = visit.page("identity/onward.html", url=arrived.target, words=words)
     session.hold(visit.request, response, "leaving", "", 0)
-    session.hold(visit.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
+    if provider_id:
+        session.hold(visit.request, response, "organisation", provider_id, REMEMBERED_SECONDS)
     if arrived.tokens is not None:
         session.Held.of(arrived.tokens).keep(visit.request, response)
     return response
@@ -148,13 +167,16 @@ def review_unlinking(visit: Visit) -> Review:
     for each in visit.get("identity-links", workspace_id=visit.here.id):
         if each.user_uuid == wanted:
             facts = (("Member", each.email),)
-            return Review("Unlink this member?", facts, "Unlink", "Sessions that came by the link end.")
+            warning = (
+                "Sessions that came by the link end. Programs that they made go on: end them under Programs."
+            )
+            return Review("Unlink this member?", facts, "Unlink", warning)
     raise Invalid.at("/user_id", "Choose one of the list.")
 
 
 def unlink_member(visit: Visit) -> Response:
     visit.post("unlink-identity", workspace_id=visit.here.id, user_uuid=visit.number("user_id"))
-    return visit.go(f"{visit.here.path}/identity", "The member is unlinked.")
+    return visit.go(f"{visit.here.path}/identity", "The member is unlinked. Programs of theirs go on.")
 
 
 _HERE = "/w/{workspace_id:int}/identity"

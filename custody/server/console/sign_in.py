@@ -1,5 +1,7 @@
 """Signing in and out, registering, a new password: the pages that need no session."""
 
+from urllib.parse import urlsplit
+
 from starlette.responses import Response
 
 from custody.schemas.auth import (
@@ -24,13 +26,21 @@ _INVITATIONS = ("/invitations/", "/console/invitations/")
 
 
 def sign_in_page(visit: Visit) -> Response:
-    """With the organisation's identity provider where its code is given, or was used last in this browser."""
+    """With the organisation's identity provider where its code is given, or was typed last in this browser. Anybody may
+    send a link with the code of their own: so the page names the organisation, and the host of its provider.
+    """  # noqa: E501
     target, provider_id = target_of(visit), visit.query("organisation") or visit.form.one("organisation")
     provider_id = provider_id or session.held(visit.request, "organisation")
     issuer = visit.services.account.identity.issuer(provider_id) if provider_id else None
-    is_invited = target.startswith(_INVITATIONS)
+    with visit.services.store.read() as db:
+        organisation = visit.services.identity_providers.organisation_of(db, provider_id) if issuer else None
     return visit.page(
-        "sign_in.html", target=target, is_invited=is_invited, provider_id=provider_id, issuer=issuer
+        "sign_in.html",
+        target=target,
+        is_invited=target.startswith(_INVITATIONS),
+        provider_id=provider_id,
+        organisation=organisation,
+        host=urlsplit(issuer or "").hostname,
     )
 
 

@@ -93,7 +93,9 @@ def identity_links(call: Call[WorkspaceQuery]) -> list[IdentityLink]:
 
 
 def unlink_identity(call: Call[UnlinkIdentityRequest]) -> IdentityProvider:
-    """Ends a link, and the sessions that came by it: the caller's own, or by an owner any member's."""
+    """Ends a link, and the sessions that came by it: the caller's own, or by an owner any member's. Service accounts that the
+    member made go on: `revoke-service-account` ends each.
+    """  # noqa: E501
     return call.services.identity_providers.unlink(call.db, call.caller, call.access, call.body.user_uuid)
 
 

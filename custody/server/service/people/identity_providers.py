@@ -22,7 +22,7 @@ from custody.server.service.sign_in.identity import (
     provider_of,
     redirect_uri_of,
 )
-from custody.server.store.models import IdentityLink, IdentityProvider, Membership, User
+from custody.server.store.models import IdentityLink, IdentityProvider, Membership, Organisation, User
 
 
 class IdentityProviders:
@@ -45,6 +45,13 @@ class IdentityProviders:
         self._secrets = secrets
         self._public_url = public_url
         self._allowed = allowed
+
+    def organisation_of(self, db: Session, provider_id: str) -> str | None:
+        """The name of the organisation that has this provider."""
+        query = select(Organisation.name).join(
+            IdentityProvider, IdentityProvider.organisation_id == Organisation.id
+        )
+        return db.scalar(query.where(IdentityProvider.id == provider_id))
 
     def shown(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.IdentityProvider:
         provider = provider_of(db, access.organisation_id)

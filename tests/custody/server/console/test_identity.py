@@ -170,8 +170,10 @@ def test_an_owner_sets_it_a_member_links_and_it_signs_them_in(acme):
     assert "You are signed in." in person.words
     person.open("/console/w/1/")
     assert person.url == "/console/w/1/"
-    listed = acme.signed_in(ADMIN).open("/console/w/1/identity").rows
-    assert [cells[0] for cells in listed] == [BOB]
+    owner = acme.signed_in(ADMIN).open("/console/w/1/identity")
+    assert [cells[0] for cells in owner.rows] == [BOB]
+    owner.send("/console/w/1/identity/unlink")
+    assert "Programs that they made go on" in owner.words
     assert actions(acme.world) == [
         "IDENTITY_PROVIDER_SET", "IDENTITY_PROVIDER_SECRET_SET", "IDENTITY_LINKED",
     ]  # fmt: skip
@@ -397,6 +399,27 @@ class TestAnswers:
         brought = acme.leave(person)
         acme.world.clock.advance(seconds=IDENTITY_FLOW_LIFETIME.total_seconds())
         assert "took too long" in acme.back(person, brought, 403).words
+
+    def test_p76_a_link_leads_nobody_into_a_strangers_organisation_unseen(self, acme):
+        acme.link(BOB, "bob at login")
+        person = acme.browser().open(f"/console/sign-in?organisation={acme.provider_id}")
+        assert ("Acme" in person.words, HOST in person.words) == (True, True)
+        acme.back(person, acme.leave(person)).open("/console/").send("/console/sign-out")
+        assert "Sign in through it" not in person.open("/console/sign-in").words
+        # The code that was typed is remembered, also where it is used again.
+        for _ in range(2):
+            person.open("/console/sign-in").send(
+                "/console/sign-in/organisation", organisation=acme.provider_id
+            )
+            acme.back(person, acme.at_form(person)).open("/console/").send("/console/sign-out")
+            assert "Acme" in person.open("/console/sign-in").words
+        victim = acme.signed_in(ADMIN)
+        for minutes in (0, 20):
+            acme.world.clock.advance(minutes=minutes)
+            victim.open(f"/console/sign-in?organisation={acme.provider_id}")
+            victim.send("/console/sign-in/organisation", status=409)
+            assert "Sign out first" in victim.words
+        assert victim.open("/console/account").url == "/console/account"
 
     def test_p76_no_other_site_begins_one(self, acme):
         person = acme.browser().open(f"/console/sign-in?organisation={acme.provider_id}")
