@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from custody.cli.common import confirm, json_option, yes_option
+from custody.cli.common import confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
+from custody.cli.evacuation_plan import plan_lines
 from custody.cli.meant import Place, chosen, place_of, workspace_option
 from custody.naming import Candidate
-from custody.terminal import answer, aside, say, table
+from custody.terminal import Exit, answer, aside, say, table
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -97,8 +98,12 @@ def confirm_command(desk: Desk, given: str, workspace: str | None, yes: bool, as
 
     with desk.client() as client:
         place = place_of(client, workspace)
-        one = _change_of(client, place, given, unseen=yes)
+        found = _change_of(client, place, given, unseen=yes)
+        # With the plan of the evacuation that it would start.
+        one = next(iter(client.changes(place.workspace_id, found.change_id)), found)
         _show(one)
+        if one.no_plan is not None:
+            fail(one.no_plan, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
         confirm(desk.answers, "Confirm this change?", yes=yes)
         request = ChangeRequest(workspace_id=place.workspace_id, change_id=one.change_id)
         done = client.confirm_change(request)
@@ -143,8 +148,9 @@ def _change_of(client: "Client", place: Place, given: str, *, unseen: bool) -> "
 
 
 def _what(one: "Change") -> str:
-    """``update vault``, of the call's path."""
-    return one.path.rpartition("/")[2].replace("-", " ")
+    """``update vault``, of the call's path; of an evacuation with the plan."""
+    what = one.path.rpartition("/")[2].replace("-", " ")
+    return f"{what}, plan {str(one.body['plan_hash'])[:8]}" if "plan_hash" in one.body else what
 
 
 def _when(one: "Change") -> str:
@@ -160,4 +166,7 @@ def _show(one: "Change") -> None:
     for name, value in one.body.items():
         words = value if isinstance(value, str) else json.dumps(value)
         aside(f"  {name.replace('_', ' ')}: {words}")
+    if one.plan is not None:
+        for line in plan_lines(one.plan):
+            aside(f"  {line}")
     aside(f"  may be confirmed {_when(one)}")

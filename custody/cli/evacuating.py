@@ -10,6 +10,7 @@ from custody.cli.advisories import meant_advisory
 from custody.cli.amounts import in_btc
 from custody.cli.common import confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
+from custody.cli.evacuation_plan import plan_lines
 from custody.cli.meant import chosen, place_of, workspace_option
 from custody.cli.members import candidates_of
 from custody.naming import Candidate
@@ -18,7 +19,7 @@ from custody.terminal import Exit, answer, aside, say, table
 if TYPE_CHECKING:
     from custody.cli.meant import Place
     from custody.client import Client
-    from custody.schemas.evacuations import EvacuatedVault, Evacuation, EvacuationPlan, EvacuationRequest
+    from custody.schemas.evacuations import EvacuatedVault, Evacuation, EvacuationRequest
 
 START = "/api/v1/start-evacuation"
 
@@ -75,7 +76,7 @@ def plan_command(
     if as_json:
         answer(plan)
     else:
-        for line in _lines(plan):
+        for line in plan_lines(plan):
             say(line)
 
 
@@ -101,7 +102,7 @@ def start_command(
         place = place_of(client, workspace)
         request = _request(client, place, advisory, keys, instead, priority)
         plan = client.preview_evacuation(request)
-        for line in _lines(plan):
+        for line in plan_lines(plan):
             aside(line)
         confirm(desk.answers, f"Ask a second person for the plan {plan.plan_hash[:8]}?", yes=yes)
         body = StartEvacuationRequest(**request.model_dump(), plan_hash=plan.plan_hash)
@@ -114,14 +115,20 @@ def start_command(
     say("  Then: custody evacuate status")
 
 
+_evacuation_option = click.option(
+    "--evacuation", metavar="ID", help="Its id, as status has it; default: the newest."
+)
+
+
 @evacuate.command("status")
 @pass_desk
+@_evacuation_option
 @workspace_option
 @json_option
-def status_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
-    """Report how far the newest evacuation is, vault by vault, and when it got there."""
+def status_command(desk: Desk, evacuation: str | None, workspace: str | None, as_json: bool) -> None:
+    """Report how far an evacuation is, vault by vault, and when it got there."""
     with desk.client() as client:
-        one = _newest(client, place_of(client, workspace))
+        one = _meant(client, place_of(client, workspace), evacuation)
     if as_json:
         answer(one)
         return
@@ -135,28 +142,31 @@ def status_command(desk: Desk, workspace: str | None, as_json: bool) -> None:
     ):
         if moment is not None:
             say(f"  {words} after {(moment - one.started_at).total_seconds():.0f} s")
-    table(("VAULT", "STAGE", "SWEPT", "LEFT", "REPLACEMENT"), [_row(each) for each in one.vaults])
+    table(("VAULT", "STAGE", "UNSIGNED", "SWEPT", "LEFT", "REPLACEMENT"), [_row(each) for each in one.vaults])
     for each in one.vaults:
         if each.reason is not None:
             say(f"  {each.vault_name}: {each.reason}")
         if each.may_sweep_again:
             left = f"{in_btc(each.left_sats)} BTC are left in {each.vault_name}"
-            say(f"  {left}: custody evacuate again {each.vault_id}")
+            say(f"  {left}: custody evacuate again {each.vault_id} --evacuation {one.evacuation_id}")
 
 
 @evacuate.command("again")
 @pass_desk
 @click.argument("given", metavar="VAULT", help="The old vault: its id, the beginning of it, or its name.")
+@_evacuation_option
 @workspace_option
 @yes_option
 @json_option
-def again_command(desk: Desk, given: str, workspace: str | None, yes: bool, as_json: bool) -> None:
+def again_command(
+    desk: Desk, given: str, evacuation: str | None, workspace: str | None, yes: bool, as_json: bool
+) -> None:
     """Sweep what came to an evacuated vault later, to the same replacement."""
     from custody.schemas.evacuations import SweepAgainRequest
 
     with desk.client() as client:
         place = place_of(client, workspace)
-        one = _newest(client, place)
+        one = _meant(client, place, evacuation)
         known = {each.vault_id: each for each in one.vaults}
         candidates = [
             Candidate(each.vault_id, (each.vault_name,), f"'{each.vault_name}'") for each in known.values()
@@ -202,35 +212,15 @@ def _request(
     )
 
 
-def _newest(client: "Client", place: "Place") -> "Evacuation":
-    """Raises Stop."""
-    found = client.evacuations(place.workspace_id)
+def _meant(client: "Client", place: "Place", evacuation: str | None) -> "Evacuation":
+    """Raises Stop; ApiError (no such evacuation)."""
+    found = client.evacuations(place.workspace_id, evacuation)
     if not found:
         hint = "custody evacuate start asks for one."
         fail("no evacuation was started in this workspace", hint, Exit.NOT_DECIDED)
     return found[0]
 
 
-def _lines(plan: "EvacuationPlan") -> list[str]:
-    lines = [f"Plan {plan.plan_hash[:8]}: {len(plan.vaults)} vaults, fee {plan.fee_rate} sat/vB"]
-    for place, each in enumerate(plan.vaults, start=1):
-        exposed = f"{each.exposed} of {each.n} keys exposed, {each.m} sign"
-        lines.append(f"{place}. '{each.vault_name}' {each.vault_id}: {exposed}")
-        if each.cannot is not None:
-            lines.append(f"   cannot be moved: {each.cannot}")
-            continue
-        names = [
-            signer.name if signer.instead_of_user_id is None else f"{signer.name} (new)"
-            for signer in each.signers
-        ]
-        amounts = f"{in_btc(each.amount_sats)} BTC, fee {each.fee_sats} sats"
-        lines.append(f"   to '{each.replacement_name}' of {', '.join(names)}: {amounts}")
-        lines += [f"   {note}" for note in each.notes]
-    if plan.further_vaults:
-        lines.append(f"{plan.further_vaults} more vaults are exposed: plan again after this.")
-    return lines
-
-
 def _row(each: "EvacuatedVault") -> tuple[str, ...]:
-    amounts = (f"{in_btc(sats)} BTC" for sats in (each.swept_sats, each.left_sats))
+    amounts = (f"{in_btc(sats)} BTC" for sats in (each.unsigned_sats, each.swept_sats, each.left_sats))
     return each.vault_name, each.stage, *amounts, each.replacement_id or ""

@@ -39,9 +39,9 @@ class ChangeCalls:
 
     @row("GET", "/api/v1/changes", _CHANGES, repeatable=True)
     @staticmethod
-    def changes(workspace_id: int) -> Sent:
-        """The newest first."""
-        return Sent(query={"workspace_id": workspace_id})
+    def changes(workspace_id: int, change_id: str | None = None) -> Sent:
+        """The newest first, or one with its plan."""
+        return Sent(query={"workspace_id": workspace_id, "change_id": change_id})
 
     @row("POST", "/api/v1/confirm-change", AppliedChange)
     @staticmethod

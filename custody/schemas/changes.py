@@ -20,6 +20,8 @@ from custody.schemas.common import (
     TextId,
     Timestamp,
 )
+from custody.schemas.evacuations import EvacuationPlan
+from custody.schemas.queries import QueryId
 
 MAX_COOLING_OFF_HOURS = 14 * 24
 # What a call takes or answers, whichever it is: no text, list or mapping of those calls is longer.
@@ -88,11 +90,21 @@ class DeclineChangeRequest(ChangeRequest):
     reason: Text | None = None
 
 
+class ChangesQuery(Request):
+    """``GET /api/v1/changes``: the newest first, or one with the plan of its evacuation."""
+
+    workspace_id: QueryId
+    change_id: TextId | None = None
+
+
 class Change(Shape):
     """``network`` and ``workspace_name`` are the workspace's. ``names``: of the records in a waiting change's
     body, by its field; what is not there any more is left out. ``asked_by``, ``decided_by``: user ids. It is
     confirmed from ``not_before`` until ``expires_at``.
-    """
+
+    ``plan``: of the evacuation that it would start, as of now, where one waiting change is asked for by its id; ``no_plan``: why there
+    is none, and it cannot be confirmed.
+    """  # noqa: E501
 
     change_id: Label
     workspace_id: Int64
@@ -111,6 +123,8 @@ class Change(Shape):
     decided_by_name: Label | None = None
     decided_at: Timestamp | None = None
     reason: Prose | None = None
+    plan: EvacuationPlan | None = None
+    no_plan: Prose | None = None
 
 
 class AppliedChange(Shape):

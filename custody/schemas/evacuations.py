@@ -59,12 +59,20 @@ class StartEvacuationRequest(EvacuationRequest):
 
 
 class EvacuationSigner(Shape):
-    """Of a replacement. ``instead_of_user_id``: whose place it was, where that is another member."""
+    """Of a replacement. ``instead_of_user_id``: whose place it was, where that is another member. Members choose their names:
+    ``fingerprint`` is the key's, as its device shows it.
+    """  # noqa: E501
 
     user_id: Label
     name: Label
     key_id: Label
+    fingerprint: Label = ""
     instead_of_user_id: Label | None = None
+    instead_of_name: Label | None = None
+
+    def in_words(self) -> str:
+        instead = "" if self.instead_of_user_id is None else f", instead of {self.instead_of_name}"
+        return f"{self.name} (key {self.fingerprint}{instead})"
 
 
 class PlannedVault(Shape):
@@ -126,10 +134,11 @@ class SweepAgainRequest(Request):
 
 
 class EvacuatedVault(Shape):
-    """``stage``: ``left`` where something refuses, which ``reason`` says; ``ended`` where its sweeps ended without being mined.
+    """``stage``: ``left`` where something refuses, which ``reason`` says; ``ended`` where a sweep ended without being mined and coins are left.
 
     ``replacement_address`` is where the sweeps pay: the first address of the replacement, which each signer's device shows when they
-    pin it. ``left_sats``: at the old vault's addresses and in no proposal. ``may_sweep_again``: where sweep-again would try.
+    pin it. ``unsigned_sats`` are in sweeps that await signatures, ``swept_sats`` in those that are signed, on their way or confirmed;
+    ``fee_sats`` are both's. ``left_sats``: at the old vault's addresses and in no proposal. ``may_sweep_again``: where sweep-again would try.
     """  # noqa: E501
 
     vault_id: Label
@@ -141,6 +150,7 @@ class EvacuatedVault(Shape):
     replacement_address: Label | None = None
     verification_code: Label | None = None
     psbt_ids: Few[Label]
+    unsigned_sats: Sats = 0
     swept_sats: Sats
     fee_sats: Sats
     left_sats: Sats

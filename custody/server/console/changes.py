@@ -9,7 +9,6 @@ from custody.server.console.members import name_of
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound, StateConflict
-from custody.server.service.people.second_person import START_EVACUATION
 
 # Of those that are decided.
 SHOWN = 20
@@ -47,11 +46,11 @@ def _role_names(visit: Visit) -> list[str]:
 
 
 def _change(visit: Visit) -> Change:
-    """Raises NotFound."""
-    every: list[Change] = visit.get("changes", workspace_id=visit.here.id)
-    for change in every:
-        if change.change_id == visit.form.one("change_id"):
-            return change
+    """With the plan of the evacuation that it would start. Raises NotFound."""
+    change_id = visit.form.one("change_id")
+    found: list[Change] = visit.get("changes", workspace_id=visit.here.id, change_id=change_id)
+    if found:
+        return found[0]
     raise NotFound("There is no such change, or your role does not confirm it.")
 
 
@@ -66,8 +65,10 @@ def review_confirmation(visit: Visit) -> Review:
         *said,
         ("Asked for by", change.asked_by_name),
     )
-    if change.path == START_EVACUATION and change.workspace_id == visit.here.id:
-        facts = (*facts, *plan_facts(visit, change.body))
+    if change.no_plan is not None:
+        raise StateConflict(change.no_plan)
+    if change.plan is not None:
+        facts = (*facts, *plan_facts(change.plan))
     return Review(
         "Confirm this change?", facts, "Confirm", "It counts at once, in the name of whoever asked."
     )

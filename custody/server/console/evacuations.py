@@ -16,7 +16,6 @@ from custody.server.domain.limits import in_btc
 
 PRIORITIES: Final = (("high", "High"), ("medium", "Medium"), ("low", "Low"))
 CHAIN_SECONDS: Final = 15
-_WANTED: Final = ("exposed_keys", "advisory_id", "substitutes", "priority")
 
 
 def evacuations(visit: Visit) -> Response:
@@ -77,29 +76,30 @@ def _asked(visit: Visit) -> dict[str, Any]:
     }
 
 
-def plan_facts(visit: Visit, body: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The plan that a change is about, as of now. Raises StateConflict where it is another one by now."""
-    wanted = {name: body[name] for name in _WANTED if name in body}
-    plan = _plan(visit, wanted)
-    if plan.plan_hash != body["plan_hash"]:
-        raise StateConflict("The plan is another one by now: decline this one, and look at the new one.")
-    return [("Plan", plan.plan_hash[:8]), *((each.vault_name, _words(each)) for each in plan.vaults)]
+def plan_facts(plan: EvacuationPlan) -> list[tuple[str, str]]:
+    return [
+        ("Plan", f"{plan.plan_hash[:8]}, fee {plan.fee_rate} sat/vB"),
+        *((each.vault_name, _words(each)) for each in plan.vaults),
+    ]
 
 
 def _words(each: PlannedVault) -> str:
     if each.cannot is not None:
         return f"is not moved: {each.cannot}"
-    names = ", ".join(signer.name for signer in each.signers)
-    return f"{in_btc(each.amount_sats)} BTC to {each.replacement_name}, {each.m} of {names}"
+    names = ", ".join(signer.in_words() for signer in each.signers)
+    moves = f"{in_btc(each.amount_sats)} BTC, fee {each.fee_sats} sats, to {each.replacement_name}"
+    return " ".join((f"{each.vault_id}: {moves}, {each.m} of {names}.", *each.notes))
 
 
 def review_start(visit: Visit) -> Review:
-    body = {**_asked(visit), "plan_hash": visit.form.one("plan_hash")}
+    plan = _plan(visit, _asked(visit))
+    if plan.plan_hash != visit.form.one("plan_hash"):
+        raise StateConflict("The plan is another one by now: look at the new one.")
     warning = (
         "A second person has to confirm it. Then the vaults are made, proposals without a signature are "
         "cancelled, and the sweeps wait for the signers."
     )
-    return Review("Evacuate these vaults?", plan_facts(visit, body), "Go on", warning)
+    return Review("Evacuate these vaults?", plan_facts(plan), "Go on", warning)
 
 
 def start(visit: Visit) -> Response:

@@ -60,11 +60,16 @@ def next_state(state: State, event: Event) -> State:
         raise StateConflict(f"A vault that is {state} takes no event {event}.") from None
 
 
-def stage_of(state: State, sweeps: Collection[ProposalStatus]) -> EvacuationStage:
-    """What is shown of a vault. ``sweeps``: the statuses of its sweeps, each version's."""
+def stage_of(state: State, sweeps: Collection[ProposalStatus], *, left_sats: int) -> EvacuationStage:
+    """What is shown of a vault. ``sweeps``: the status of each of its sweeps, of the newest version.
+    ``left_sats``: at the vault's addresses and in no proposal.
+    """
     if state is not State.PROPOSED:
         return {State.PLANNED: "planned", State.REPLACED: "replaced", State.LEFT: "left"}[state]  # type: ignore[return-value]
-    return next((stage for stage, statuses in STAGES if statuses & set(sweeps)), "ended")
+    stage: EvacuationStage = next((stage for stage, statuses in STAGES if statuses & set(sweeps)), "ended")
+    has_ended = any(all(status not in statuses for _, statuses in STAGES) for status in sweeps)
+    # What a sweep that ended held is there still, unless another one took it.
+    return "ended" if stage == "confirmed" and has_ended and left_sats else stage
 
 
 @dataclass(frozen=True)

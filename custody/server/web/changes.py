@@ -18,6 +18,7 @@ from custody.schemas.changes import (
     AppliedChange,
     Change,
     ChangeRequest,
+    ChangesQuery,
     DeclineChangeRequest,
     Json,
     RequestChangeRequest,
@@ -77,9 +78,14 @@ def _try_out(call: Call[RequestChangeRequest], target: Endpoint, request: BaseMo
         make()
 
 
-def changes(call: Call[WorkspaceQuery]) -> list[Change]:
-    """The organisation's changes, the newest first: all for whoever may confirm, else the caller's own."""
-    return call.services.second_person.listed(call.db, call.caller, call.access)
+def changes(call: Call[ChangesQuery]) -> list[Change]:
+    """The organisation's changes, the newest first: all for whoever may confirm, else the caller's own. Or one, with the plan
+    of the evacuation that it would start.
+    """  # noqa: E501
+    found = call.services.second_person.listed(call.db, call.caller, call.access, call.body.change_id)
+    if call.body.change_id is None:
+        return found
+    return [call.services.evacuations.with_plan(call.db, call.caller, each) for each in found]
 
 
 def confirm_change(call: Call[ChangeRequest]) -> AppliedChange:
@@ -163,7 +169,7 @@ ENDPOINTS = (
         "POST", "/api/v1/request-change", request_change, Change, ANY_MEMBER, Unit.OWN, RequestChangeRequest,
         refuses=(StateConflict,),
     ),
-    Endpoint("GET", "/api/v1/changes", changes, list[Change], ANY_MEMBER, Unit.READ, WorkspaceQuery),
+    Endpoint("GET", "/api/v1/changes", changes, list[Change], ANY_MEMBER, Unit.READ, ChangesQuery),
     Endpoint(
         "POST", "/api/v1/confirm-change", confirm_change, AppliedChange, ANY_MEMBER, Unit.WRITE,
         ChangeRequest, refuses=(LastAdmin, NotFound, PermissionDenied, StateConflict),

@@ -18,7 +18,7 @@ def preview_evacuation(call: Call[EvacuationRequest]) -> EvacuationPlan:
     """What an evacuation of every vault with one of these keys would do: the replacements, what is swept, and what cannot
     be. It stores nothing.
     """  # noqa: E501
-    return call.services.evacuations.plan(call.db, call.access, call.body)
+    return call.services.evacuations.plan(call.db, call.caller.user_id, call.access, call.body)
 
 
 def start_evacuation(call: Call[StartEvacuationRequest]) -> Evacuation:

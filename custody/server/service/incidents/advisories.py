@@ -23,7 +23,8 @@ from custody.server.domain.credentials import Caller, WorkspaceAccess
 from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.incidents.exposure import Exposure, advisory_of, concern_of, exposures
+from custody.server.service.incidents.exposure import Exposure, advisory_of, exposures
+from custody.server.service.keys.concerned import concern_of
 from custody.server.service.keys.quorums import workspaces_seen_by
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.system import OPERATOR, PLATFORM, place_of

@@ -34,6 +34,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.incidents.evacuation_plan import Open, open_in
 from custody.server.service.jobs.outbox import Done, Finish, Task
+from custody.server.service.keys.quorums import fit_to_receive
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import lock_coins
@@ -46,7 +47,7 @@ from custody.server.service.stored_vaults import address_script
 from custody.server.service.system import place_of
 from custody.server.service.vaults import Vaults
 from custody.server.store import Store
-from custody.server.store.models import EvacuatedVault, Evacuation, Proposal, Vault
+from custody.server.store.models import EvacuatedVault, Evacuation, Membership, Proposal, User, Vault
 from multisig import Sats, TxOut
 
 # The job is done again: nothing is wrong with the vault.
@@ -105,6 +106,7 @@ class Evacuating:
             if step is None:
                 return False
             caller, access = _maker(db, row, trace_id)
+            _require_member(db, row, access)
             row.state = next_state(State(row.state), step(db, caller, access, row)).value
             db.flush()
             self._changes.moved(db, access.workspace_id)
@@ -151,12 +153,18 @@ class Evacuating:
         """All that one transaction takes, to the replacement's first address, which its signers saw on their devices when
         they pinned it. No limit is asked: two people said yes to this move and to no other.
 
-        Raises VaultFrozen, LockedFunds, InsufficientFunds, Dust, Invalid, ChainUnavailable.
+        Raises VaultFrozen, LockedFunds, InsufficientFunds, Dust, Invalid, ChainUnavailable; StateConflict (the
+        replacement is exposed by now, or its signers could not move the coins on).
         """  # noqa: E501
         old = vault_to_spend(db, access, row.vault_id)
         replacement = db.get_one(Vault, row.replacement_id)
+        if not fit_to_receive(db, [replacement.id]):
+            raise StateConflict(
+                f"{replacement.name} is evacuated itself, or too few of its signers can still sign: make a "
+                f"new plan for {old.name}."
+            )
         evacuation = db.get_one(Evacuation, row.evacuation_id)
-        self._cancel_unsigned(db, caller, access, old)
+        self._cancel_unsigned(db, caller, access, row)
         quote = self._market.quote(old.chain)
         payment = Payment(replacement.address, TxOut(Sats(0), address_script(replacement)))
         rate, now = quote.rates[cast("Priority", evacuation.priority)], self._clock()
@@ -175,7 +183,7 @@ class Evacuating:
             proposal_id,
             proposal_id,
             caller.user_id,
-            f"Evacuation: everything in {old.name} goes to {replacement.name}. Pin that vault first.",
+            f"Evacuation: what {old.name} holds free goes to {replacement.name}. Pin that vault first.",
             Sats(intent.total + draft.selection.fee),
             now,
             recipients=(replacement.address,),
@@ -188,10 +196,12 @@ class Evacuating:
         record_proposal(db, self._audit, self._changes, caller, access, proposal, what)
         return Event.SWEEP_MADE
 
-    def _cancel_unsigned(self, db: Session, caller: Caller, access: WorkspaceAccess, old: Vault) -> None:
-        """Proposals that hold coins and whose signatures nobody has: but the sweeps."""
-        for psbt_id in open_in(db, [old.id]).get(old.id, Open()).cancels:
-            if db.get_one(Proposal, psbt_id).evacuation_id is None:
+    def _cancel_unsigned(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, row: EvacuatedVault
+    ) -> None:
+        """Proposals that hold coins and whose signatures nobody has: but this evacuation's sweeps."""
+        for psbt_id in open_in(db, [row.vault_id]).get(row.vault_id, Open()).cancels:
+            if db.get_one(Proposal, psbt_id).evacuation_id != row.evacuation_id:
                 reason = "The vault is evacuated."
                 request = CancelPsbtRequest(psbt_id=psbt_id, workspace_id=access.workspace_id, reason=reason)
                 self._cancelling.cancel(db, caller, access, request)
@@ -200,8 +210,16 @@ class Evacuating:
 def _maker(db: Session, row: EvacuatedVault, trace_id: str) -> tuple[Caller, WorkspaceAccess]:
     """In whose name it is done, with the one permission that two people's yes stands for."""
     evacuation = db.get_one(Evacuation, row.evacuation_id)
-    caller = Caller(evacuation.started_by, 0, evacuation.started_by_name, trace_id)
+    caller = Caller(row.asked_by, 0, db.get_one(User, row.asked_by).email, trace_id)
     return caller, replace(place_of(db, evacuation.workspace_id), permissions=MANAGERS)
+
+
+def _require_member(db: Session, row: EvacuatedVault, access: WorkspaceAccess) -> None:
+    """Raises StateConflict."""
+    here = Membership.user_id == row.asked_by, Membership.workspace_id == access.workspace_id
+    if db.scalar(select(Membership.id).where(*here)) is None:
+        how = "make a new plan for it" if row.replacement_id is None else "another member sweeps again"
+        raise StateConflict(f"Who asked for it is no member of the workspace any more: {how}.")
 
 
 def _has_sweep(db: Session, row: EvacuatedVault) -> bool:

@@ -19,8 +19,9 @@ from custody.server.domain.errors import Invalid
 from custody.server.domain.evacuation import Candidate, Place, Room, Seat, State, hash_of, reseat, urgency
 from custody.server.domain.limits import in_btc
 from custody.server.service.backends import Quote
-from custody.server.service.incidents.exposure import advisory_of, concern_of
-from custody.server.service.keys.quorums import able_to_move
+from custody.server.service.incidents.exposure import advisory_of
+from custody.server.service.keys.concerned import concern_of
+from custody.server.service.keys.quorums import able_to_move, fit_to_receive
 from custody.server.service.proposals.coins import VaultCoins, kept_for_tokens
 from custody.server.service.proposals.drafting import Drafter, plan_of
 from custody.server.service.proposals.ending import released_signatures
@@ -66,8 +67,12 @@ class Decided:
     plan_hash: str
 
 
-def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest) -> Decided:
-    """The same rows give the same plan. Raises Invalid (a key that is nobody's here, or in no vault)."""
+def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest, maker_id: int) -> Decided:
+    """The same rows give the same plan: no amount counts but for the order. ``maker_id``: the user who starts
+    it, and so makes its sweeps.
+
+    Raises Invalid (a key that is nobody's here, or in no vault).
+    """
     exposed = frozenset(request.exposed_keys)
     _require_known(db, access, exposed)
     if request.advisory_id is not None:
@@ -75,18 +80,13 @@ def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest
     places = _places(db, access, exposed)
     if not places:
         raise Invalid.at("/exposed_keys", "None of these keys stands in a vault of this workspace.")
-    balances = balances_of(db, [vault.id for vault in places])
-
-    def place_in_order(vault: Vault) -> tuple[int, int, str]:
-        held = balances.get(vault.id, Balance())
-        return urgency(
-            vault.m, _exposed_in(places[vault], exposed), held.confirmed + held.unconfirmed, vault.id
-        )
-
-    ordered = sorted(places, key=place_in_order)
+    # Whoever pays a vault changes what it holds: neither the cut nor the seats depend on that.
+    ordered = sorted(
+        places, key=lambda vault: urgency(vault.m, _exposed_in(places[vault], exposed), 0, vault.id)
+    )
     chosen = ordered[: wire.MAX_EVACUATED]
     ids = [vault.id for vault in chosen]
-    able, moved = able_to_move(db, ids), _moved_before(db, ids)
+    able, moved = able_to_move(db, ids, maker_id), _moved_before(db, ids)
     candidates = _candidates(db, access, exposed)
     names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
     room = Room.of(candidates, (places[vault] for vault in chosen if vault.id not in moved))
@@ -98,8 +98,9 @@ def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest
             seats = moved[vault.id]
         elif left < vault.m:
             seats = (
-                f"Only {left} of the {vault.m} signers that it takes can still sign: the keys of the others "
-                "are lost, or their holders may not approve."
+                f"Only {left} of the {vault.m} signers that it takes can still sign its sweep. Of the "
+                "others, keys are lost, or their holders may not approve, or one asks for this evacuation "
+                "and the vault's makers may not approve: then another member asks for it."
             )
         else:
             seats = reseat(places[vault], candidates, request.substitutes, room)
@@ -107,7 +108,14 @@ def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest
             planned.append(Planned(vault, count, vault.name, (), seats))
         else:
             planned.append(Planned(vault, count, _free_name(vault.name, names), seats, None))
-    return Decided(tuple(planned), len(ordered) - len(chosen), _hash(access, request, planned))
+    balances = balances_of(db, ids)
+
+    def place_in_order(each: Planned) -> tuple[int, int, str]:
+        held = balances.get(each.vault.id, Balance())
+        return urgency(each.vault.m, each.exposed, held.confirmed + held.unconfirmed, each.vault.id)
+
+    in_order = tuple(sorted(planned, key=place_in_order))
+    return Decided(in_order, len(ordered) - len(chosen), _hash(access, request, planned))
 
 
 def _hash(access: WorkspaceAccess, request: wire.EvacuationRequest, planned: Sequence[Planned]) -> str:
@@ -185,14 +193,19 @@ def _candidates(db: Session, access: WorkspaceAccess, exposed: Collection[str]) 
 
 
 def _moved_before(db: Session, vault_ids: Sequence[str]) -> Mapping[str, str]:
-    """Why those are not moved again that have, or are about to get, a replacement. By vault."""
+    """Why those are not moved again that have, or are about to get, a replacement that can take the coins. By
+    vault.
+    """
     query = select(EvacuatedVault).where(
         EvacuatedVault.vault_id.in_(vault_ids),
         or_(EvacuatedVault.replacement_id.is_not(None), EvacuatedVault.state == State.PLANNED.value),
     )
+    rows = db.scalars(query).all()
+    fit = fit_to_receive(db, [row.replacement_id for row in rows if row.replacement_id is not None])
     return {
         row.vault_id: f"The evacuation {row.evacuation_id} moves it to {row.name}: sweep it again there."
-        for row in db.scalars(query)
+        for row in rows
+        if row.replacement_id is None or row.replacement_id in fit
     }
 
 
@@ -237,12 +250,18 @@ def shown(
     quote: Quote,
     request: wire.EvacuationRequest,
 ) -> wire.EvacuationPlan:
-    people = {seat.user_id for each in decided.vaults for seat in each.seats}
+    seats = [seat for each in decided.vaults for seat in each.seats]
+    people = {user_id for seat in seats for user_id in (seat.user_id, seat.instead_of) if user_id is not None}
     names = names_of(db, people)
+    prints = _fingerprints(db, {seat.key_id for seat in seats})
     is_open = open_in(db, [each.vault.id for each in decided.vaults])
     vaults = [
         _planned(
-            each, _money(db, each.vault, drafter, rate, quote), is_open.get(each.vault.id, Open()), names
+            each,
+            _money(db, each.vault, drafter, rate, quote),
+            is_open.get(each.vault.id, Open()),
+            names,
+            prints,
         )
         for each in decided.vaults
     ]
@@ -259,6 +278,10 @@ def names_of(db: Session, user_ids: Collection[int]) -> Mapping[int, str]:
     query = select(User.id, User.first_name, User.surname).where(User.id.in_(user_ids))
     named = {user_id: " ".join(filter(None, (first, last))) for user_id, first, last in db.execute(query)}
     return {user_id: name or f"member {user_id}" for user_id, name in named.items()}
+
+
+def _fingerprints(db: Session, key_ids: Collection[str]) -> Mapping[str, str]:
+    return dict(db.execute(select(Key.id, Key.master_fingerprint).where(Key.id.in_(key_ids))).all())
 
 
 def open_in(db: Session, vault_ids: Sequence[str]) -> Mapping[str, Open]:
@@ -306,13 +329,17 @@ def _money(db: Session, vault: Vault, drafter: Drafter, rate: FeeRate, quote: Qu
     )
 
 
-def _planned(each: Planned, money: _Money, is_open: Open, names: Mapping[int, str]) -> wire.PlannedVault:
+def _planned(
+    each: Planned, money: _Money, is_open: Open, names: Mapping[int, str], prints: Mapping[str, str]
+) -> wire.PlannedVault:
     signers = [
         wire.EvacuationSigner(
             user_id=str(seat.user_id),
             name=names[seat.user_id],
             key_id=seat.key_id,
+            fingerprint=prints[seat.key_id],
             instead_of_user_id=None if seat.instead_of is None else str(seat.instead_of),
+            instead_of_name=None if seat.instead_of is None else names[seat.instead_of],
         )
         for seat in each.seats
     ]

@@ -12,12 +12,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas import evacuations as wire
-from custody.schemas.changes import ChangeStatus
+from custody.schemas.changes import Change, ChangeStatus
 from custody.schemas.common import Priority
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller, WorkspaceAccess, new_id
-from custody.server.domain.errors import NotFound, StateConflict
+from custody.server.domain.errors import CustodyError, NotFound, StateConflict
 from custody.server.domain.evacuation import Event, State, next_state, stage_of
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.ports import Clock, RandomBytes
@@ -29,6 +29,7 @@ from custody.server.service.people.second_person import START_EVACUATION
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import Balance, balances_of, policy_of
+from custody.server.service.system import place_of
 from custody.server.store.models import EvacuatedVault, Evacuation, PendingChange, Proposal, Vault
 
 # The kind of job that moves one vault on. Its subject is the evacuation's id and the vault's.
@@ -58,12 +59,30 @@ class Evacuations:
         self._drafter = drafter
 
     def plan(
-        self, db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest
+        self, db: Session, maker_id: int, access: WorkspaceAccess, request: wire.EvacuationRequest
     ) -> wire.EvacuationPlan:
-        """It only reads. Raises Invalid, ChainUnavailable."""
+        """``maker_id``: the user who would start it. It only reads. Raises Invalid, ChainUnavailable."""
         quote = self._market.quote(access.chain)
         rate = quote.rates[request.priority]
-        return shown(db, decide(db, access, request), self._drafter, rate, quote, request)
+        return shown(db, decide(db, access, request, maker_id), self._drafter, rate, quote, request)
+
+    def with_plan(self, db: Session, caller: Caller, change: Change) -> Change:
+        """For who may confirm the change: what they would say yes to, as of now."""
+        is_asked = change.path == START_EVACUATION and change.status is ChangeStatus.PENDING
+        if not is_asked or change.asked_by == str(caller.user_id):
+            return change
+        request = wire.StartEvacuationRequest.model_validate(change.body)
+        try:
+            plan = self.plan(db, int(change.asked_by), place_of(db, change.workspace_id), request)
+        except CustodyError as error:
+            return change.model_copy(update={"no_plan": f"Its plan cannot be shown now: {error.detail}"})
+        if plan.plan_hash != request.plan_hash:
+            return change.model_copy(
+                update={
+                    "no_plan": "The plan is another one by now: decline this one, and look at the new one."
+                }
+            )
+        return change.model_copy(update={"plan": plan})
 
     def start(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.StartEvacuationRequest
@@ -72,7 +91,7 @@ class Evacuations:
 
         Raises Invalid; StateConflict (the plan is another one by now).
         """
-        decided = decide(db, access, request)
+        decided = decide(db, access, request, caller.user_id)
         if decided.plan_hash != request.plan_hash:
             raise StateConflict(
                 f"The plan is {decided.plan_hash[:8]} by now, and not {request.plan_hash[:8]}: a key, a "
@@ -98,6 +117,7 @@ class Evacuations:
                 signers=[seat.user_id for seat in each.seats],
                 key_ids=[seat.key_id for seat in each.seats],
                 reason=each.cannot,
+                asked_by=caller.user_id,
             )
             for place, each in enumerate(decided.vaults)
         ]
@@ -132,6 +152,7 @@ class Evacuations:
         if row.replacement_id is None:
             raise StateConflict("It has no replacement: make a new plan for it.")
         row.state, row.reason = next_state(State(row.state), Event.AGAIN).value, None
+        row.asked_by = caller.user_id
         enqueue(db, EVACUATE, subject_of(row), self._clock())
         self._record(
             db, caller, access, "EVACUATION_SWEPT_AGAIN", f"evacuation {found.id}, vault {row.vault_id}"
@@ -213,25 +234,22 @@ def _shown_row(
 ) -> wire.EvacuatedVault:
     replacement = None if row.replacement_id is None else vaults[row.replacement_id]
     left = balance.confirmed + balance.unconfirmed - balance.locked
-    living = [
-        sweep
-        for sweep in sweeps
-        if ProposalStatus(sweep.status) not in ENDED | {ProposalStatus.REPLACED}
-        and sweep.replaced_by_id is None
-    ]
+    living = [sweep for sweep in sweeps if _is_living(sweep)]
+    arriving = [(sweep, sweep.movement_sats - sweep.fee_sats) for sweep in living]
     state = State(row.state)
     can = state in {State.PROPOSED, State.LEFT} and replacement is not None
     return wire.EvacuatedVault(
         vault_id=row.vault_id,
         vault_name=vaults[row.vault_id].name,
-        stage=stage_of(state, [ProposalStatus(sweep.status) for sweep in sweeps]),
+        stage=stage_of(state, _newest(sweeps), left_sats=left),
         reason=row.reason,
         replacement_id=row.replacement_id,
         replacement_name=row.name,
         replacement_address=None if replacement is None else replacement.address,
         verification_code=None if replacement is None else policy_of(replacement).verification_code,
         psbt_ids=[sweep.id for sweep in sweeps],
-        swept_sats=sum(sweep.movement_sats - sweep.fee_sats for sweep in living),
+        unsigned_sats=sum(arrives for sweep, arrives in arriving if sweep.status == ProposalStatus.PENDING),
+        swept_sats=sum(arrives for sweep, arrives in arriving if sweep.status != ProposalStatus.PENDING),
         fee_sats=sum(sweep.fee_sats for sweep in living),
         left_sats=left,
         may_sweep_again=can and left > 0,
@@ -240,13 +258,32 @@ def _shown_row(
     )
 
 
+def _is_living(sweep: Proposal) -> bool:
+    is_over = ProposalStatus(sweep.status) in ENDED | {ProposalStatus.REPLACED}
+    return not is_over and sweep.replaced_by_id is None
+
+
+def _newest(sweeps: Sequence[Proposal]) -> list[ProposalStatus]:
+    """Of each sweep the status of the version that counts: the newest that has not ended, else the last."""
+    families: dict[str, Proposal] = {}
+    for sweep in sweeps:
+        known = families.get(sweep.family_id)
+        if known is None or _is_living(sweep) or not _is_living(known):
+            families[sweep.family_id] = sweep
+    return [ProposalStatus(sweep.status) for sweep in families.values()]
+
+
 def _change_of(db: Session, evacuation: Evacuation) -> PendingChange | None:
     """What the second person confirmed."""
     query = select(PendingChange).where(
         PendingChange.workspace_id == evacuation.workspace_id,
         PendingChange.path == START_EVACUATION,
         PendingChange.status == ChangeStatus.APPLIED.value,
+        PendingChange.asked_by == evacuation.started_by,
+        # It is decided where the evacuation has just been made.
+        PendingChange.decided_at >= evacuation.started_at,
     )
+    query = query.order_by(PendingChange.decided_at)
     return next(
         (each for each in db.scalars(query) if each.body.get("plan_hash") == evacuation.plan_hash), None
     )

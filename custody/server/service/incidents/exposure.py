@@ -6,8 +6,9 @@ from itertools import groupby
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.advisories import Advisory, Concern, KeyFacts
+from custody.advisories import Advisory, Concern
 from custody.server.domain.errors import NotFound
+from custody.server.service.keys.concerned import concern_of
 from custody.server.service.stored_vaults import Balance, balances_of
 from custody.server.store.models import Key, StoredAdvisory, Vault, VaultSigner, Workspace
 
@@ -85,14 +86,6 @@ def _exposure(vault: Vault, keys: tuple[ExposedKey, ...], balance: Balance) -> E
         keys=keys,
         amount_sats=balance.confirmed + balance.unconfirmed,
     )
-
-
-def concern_of(advisory: Advisory, key: Key) -> Concern:
-    """A drill concerns no key of mainnet, and by that none of its vaults."""
-    if advisory.drill and key.network == "mainnet":
-        return Concern.NOT
-    made_by = f"{key.created_at:%Y-%m-%d}"
-    return advisory.concern(KeyFacts(key.maker, key.model, key.firmware, key.made_on, made_by))
 
 
 def advisory_of(db: Session, advisory_id: int) -> Advisory:

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import VaultsLeftShort
-from custody.server.store.models import Key, Membership, RolePermission, Vault, VaultSigner
+from custody.server.store.models import EvacuatedVault, Key, Membership, RolePermission, Vault, VaultSigner
 
 # The permissions that show a workspace's vaults.
 VAULT_READERS = (
@@ -108,11 +108,26 @@ def _able(which: ColumnElement[bool]) -> Select[str]:
     )
 
 
-def able_to_move(db: Session, vault_ids: Sequence[str]) -> dict[str, int]:
+def able_to_move(db: Session, vault_ids: Sequence[str], maker_id: int | None = None) -> dict[str, int]:
     """How many signers of each vault can still move its coins to another one; a vault without any is not in
-    it.
+    it. ``maker_id``: the user who proposes it, and does not count where makers may not approve.
     """
-    return dict(db.execute(_counted(_able(_LIVE | _SUPERSEDED), vault_ids)).all())
+    can_sign = _LIVE | _SUPERSEDED
+    if maker_id is not None:
+        can_sign &= Vault.maker_may_approve | (VaultSigner.user_id != maker_id)
+    return dict(db.execute(_counted(_able(can_sign), vault_ids)).all())
+
+
+def fit_to_receive(db: Session, vault_ids: Sequence[str]) -> set[str]:
+    """Of these replacements, those that are in no evacuation themselves and whose signers can still move what
+    arrives.
+    """
+    if not vault_ids:
+        return set()
+    able = able_to_move(db, vault_ids)
+    evacuated = select(EvacuatedVault.vault_id)
+    query = select(Vault).where(Vault.id.in_(vault_ids), Vault.id.not_in(evacuated))
+    return {vault.id for vault in db.scalars(query) if able.get(vault.id, 0) >= vault.m}
 
 
 def _counted(able: Select[str], among: Select[str] | Sequence[str]) -> Select[str, int]:

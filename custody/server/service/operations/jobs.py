@@ -16,14 +16,15 @@ from custody.server.domain.audit import Category
 from custody.server.domain.errors import Invalid, NotFound, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.incidents.evacuations import EVACUATE
 from custody.server.service.operations.regtest import FUND, MINE
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.service.system import OPERATOR
 from custody.server.store.models import Job
 
 # A signed payment, whose coins are locked, waits as long as it takes for a node that takes it: never given up
-# (P14).
-ENDLESS: Final = frozenset({BROADCAST})
+# (P14). Nor is an exposed vault that two people said is moved.
+ENDLESS: Final = frozenset({BROADCAST, EVACUATE})
 # The command that asked has seen the end or given up: there is no second try.
 ONCE: Final = frozenset({MINE, FUND})
 # One page fits a screen, and one command is one transaction.
@@ -137,8 +138,8 @@ class JobAdministration:
         job = _find(db, job_id)
         if job.dead_at is None and job.kind in ENDLESS:
             raise StateConflict(
-                f"A signed payment waits in job {job.id}: it is tried until the network takes it, or its "
-                "proposal ends."
+                f"A signed payment or an exposed vault waits in job {job.id}: it is tried until the network "
+                "takes the payment or its proposal ends, or until the vault is moved or left with a reason."
             )
         if job.dead_at is None and job.lease_owner is not None:
             raise StateConflict(f"A worker is about job {job.id} right now.")

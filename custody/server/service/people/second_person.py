@@ -19,6 +19,7 @@ from custody.schemas import changes as wire
 from custody.schemas.address_book import AddWhitelistAddressRequest
 from custody.schemas.changes import ChangeStatus
 from custody.schemas.common import ApiNetwork
+from custody.schemas.evacuations import StartEvacuationRequest
 from custody.schemas.identity import RemoveIdentityProviderRequest, UpdateIdentityProviderRequest
 from custody.schemas.invitations import InviteToWorkspaceRequest
 from custody.schemas.limits import UpdateRolePoliciesRequest, UpdateVaultRequest
@@ -46,6 +47,7 @@ from custody.server.domain.limits import Cycle, SpendingPolicy
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.tidying import Expiry
+from custody.server.service.keys.concerned import are_unsafe
 from custody.server.service.limits.limits import PolicyStore
 from custody.server.service.mail.waiting import tell_waiting
 from custody.server.service.people.named import names_in
@@ -208,9 +210,13 @@ class SecondPerson:
         tell_waiting(db, _confirmers(change, rule).where(Membership.user_id != caller.user_id), now)
         return self._shown(db, change)
 
-    def listed(self, db: Session, caller: Caller, access: WorkspaceAccess) -> list[wire.Change]:
-        """The organisation's, the newest first, for whoever may confirm; for anybody else their own."""
+    def listed(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, change_id: str | None = None
+    ) -> list[wire.Change]:
+        """The organisation's, the newest first, or one: for who may confirm; for anybody else their own."""
         query = select(PendingChange).where(PendingChange.organisation_id == access.organisation_id)
+        if change_id is not None:
+            query = query.where(PendingChange.id == change_id)
         if db.get(SecondPersonRule, access.organisation_id) is None:
             own = [path for path, permission in ALWAYS.items() if permission in access.permissions]
             in_workspace = PendingChange.workspace_id == access.workspace_id, PendingChange.path.in_(own)
@@ -316,7 +322,8 @@ class SecondPerson:
     def _loosens(self, db: Session, request: BaseModel) -> bool:
         """Whether it lets more money go, or to more places, or lets more people decide about it: a limit that
         is raised or counted otherwise, a role or permission that is given, a new address, a vault that is no
-        longer bound; who signs members in; and the rule itself.
+        longer bound; who signs members in; the rule itself; and an evacuation of keys that no advisory and no
+        loss gives a reason for: that one no limit stops.
         """
         match request:
             case UpdateRolePoliciesRequest():
@@ -347,7 +354,11 @@ class SecondPerson:
                 | CreateWorkspaceRequest()
             ):
                 return True
-        return isinstance(request, UpdateServiceAccountRequest) and widens(db, request)
+        if isinstance(request, StartEvacuationRequest):
+            is_loosening = not are_unsafe(db, request.exposed_keys, request.advisory_id)
+        else:
+            is_loosening = isinstance(request, UpdateServiceAccountRequest) and widens(db, request)
+        return is_loosening
 
     def _shown(self, db: Session, change: PendingChange) -> wire.Change:
         place, status = place_of(db, change.workspace_id), self._status(change)

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import WorkspaceAccess
 from custody.server.domain.errors import MakerMayNotApprove, NotInAddressBook, VaultFrozen
+from custody.server.service.keys.quorums import fit_to_receive
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, EvacuatedVault, Proposal, Vault, WatchedScript
 from multisig import Network, Psbt, encode_address
@@ -37,7 +38,8 @@ def require_thawed(vault: Vault) -> None:
 
 def require_listed(db: Session, vault: Vault, psbt: bytes) -> None:
     """What leaves a vault that is bound to the address book goes to an entry of it, as the bytes that
-    are signed have it. The vault itself needs none, nor the vault that two people said it is evacuated to.
+    are signed have it. The vault itself needs none, nor the vault that two people said it is evacuated to,
+    while that one's signers can move what arrives.
 
     Raises NotInAddressBook, which names the addresses.
     """
@@ -50,11 +52,14 @@ def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> No
     if not vault.only_address_book:
         return
     network = Network(vault.chain)
-    replacements = select(EvacuatedVault.replacement_id).where(EvacuatedVault.vault_id == vault.id)
+    replacements = select(EvacuatedVault.replacement_id).where(
+        EvacuatedVault.vault_id == vault.id, EvacuatedVault.replacement_id.is_not(None)
+    )
+    fit = fit_to_receive(db, [one for one in db.scalars(replacements) if one is not None])
     own = select(WatchedScript.script_pubkey).where(
         WatchedScript.chain == vault.chain,
         WatchedScript.script_pubkey.in_(scripts),
-        or_(WatchedScript.vault_id == vault.id, WatchedScript.vault_id.in_(replacements)),
+        or_(WatchedScript.vault_id == vault.id, WatchedScript.vault_id.in_(fit)),
     )
     scripts = scripts - set(db.scalars(own))
     addresses = {encode_address(script, network) or f"script {script.hex()}" for script in scripts}

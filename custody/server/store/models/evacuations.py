@@ -28,7 +28,8 @@ class EvacuatedVault(Base):
     """One vault of an evacuation, and how far it is (`domain.evacuation`): ``reason`` where it stopped.
 
     ``name``, ``signers`` (user ids) and ``key_ids``: of its replacement, as planned. Where the plan found no
-    replacement, ``signers`` is empty.
+    replacement, ``signers`` is empty. ``asked_by``: the user in whose name it is worked on, who started it
+    or swept again.
     """
 
     __tablename__ = "evacuated_vaults"
@@ -41,6 +42,7 @@ class EvacuatedVault(Base):
     name: Mapped[str]
     signers: Mapped[list[int]]
     key_ids: Mapped[list[str]]
+    asked_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
     replacement_id: Mapped[str | None] = mapped_column(ForeignKey("vaults.id"))
     reason: Mapped[str | None]
     replaced_at: Mapped[datetime | None]

@@ -17,6 +17,7 @@ def test_two_people_start_one_and_follow_it(desk, browse):
     assert (admin.url, "Nothing is changed yet" in admin.words) == (f"{here}/changes", True)
     dora.open(f"{here}/changes").send(f"{here}/changes/confirm")
     assert "Treasury (new)" in dora.facts["Treasury"]
+    assert "instead of" in dora.facts["Treasury"]
     dora.confirm(f"{here}/changes/confirm")
     desk.settle()
     desk.deposit(70_000, to=desk.vault["address"])

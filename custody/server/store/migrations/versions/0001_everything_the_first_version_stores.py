@@ -877,6 +877,7 @@ def upgrade() -> None:
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("signers", sa.JSON(), nullable=False),
         sa.Column("key_ids", sa.JSON(), nullable=False),
+        sa.Column("asked_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("replacement_id", sa.String(), nullable=True),
         sa.Column("reason", sa.String(), nullable=True),
         sa.Column("replaced_at", sa.DateTime(timezone=True), nullable=True),
@@ -884,6 +885,7 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "state IN ('PLANNED', 'REPLACED', 'PROPOSED', 'LEFT')", name=op.f("ck_evacuated_vaults_state")
         ),
+        sa.ForeignKeyConstraint(["asked_by"], ["users.id"], name=op.f("fk_evacuated_vaults_asked_by_users")),
         sa.ForeignKeyConstraint(
             ["evacuation_id"], ["evacuations.id"], name=op.f("fk_evacuated_vaults_evacuation_id_evacuations")
         ),

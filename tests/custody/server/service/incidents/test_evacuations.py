@@ -6,13 +6,16 @@ import pytest
 from sqlalchemy import update
 
 from custody.advisories import Advisory
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.evacuation import State, stage_of
 from custody.server.service.incidents.evacuations import EVACUATE
-from custody.server.service.jobs.outbox import Task
+from custody.server.service.jobs.outbox import MAX_FAILURES, Task
 from custody.server.store.models import AdvisoryPublisher, AuditEvent, Key, Proposal, StoredAdvisory
 from tests.support.advisories import entry
 from tests.support.custody import SHOP, ok, refused
 from tests.support.evacuations import (
     START,
+    add_accounts,
     again,
     ask,
     body_of,
@@ -25,6 +28,9 @@ from tests.support.evacuations import (
 )
 from tests.support.platform import START as START_TIME
 from tests.support.platform import register_key, seed
+from tests.support.staff import change_role, remove
+
+ADMINISTRATOR = 1
 
 
 @pytest.fixture
@@ -35,6 +41,15 @@ def dora(desk):
 @pytest.fixture
 def keys(desk, dora):
     return [key_of(desk, "carol")]
+
+
+def add_advisory(db):
+    """It concerns, or may, the key of each device that is not known to be another."""
+    body = Advisory.model_validate(entry()).model_dump(mode="json")
+    made = {"key": "", "epoch": 0, "serial": 1, "digest": "", "line": b"", "taken_at": START_TIME}
+    db.add(AdvisoryPublisher(root="root", **made))
+    db.flush()
+    db.add(StoredAdvisory(id=7, root="root", name="X", serial=1, body=body, taken_at=START_TIME))
 
 
 def stages(desk):
@@ -55,6 +70,13 @@ class TestTwoPeople:
         refused(confirm(desk.signers["alice"], change), 403, "PERMISSION_DENIED")
         assert ok(desk.signers["alice"].get("/api/v1/changes", workspace_id=1)) == []
         assert ok(dora.get("/api/v1/changes", workspace_id=1)) == [change]
+        (shown,) = ok(dora.get("/api/v1/changes", workspace_id=1, change_id=change["change_id"]))
+        assert shown["plan"]["plan_hash"] == plan["plan_hash"]
+        (new,) = (one for one in shown["plan"]["vaults"][0]["signers"] if one["instead_of_user_id"])
+        (key,) = ok(desk.signers["erin"].get("/api/v1/keys"))
+        assert (new["instead_of_user_id"], new["fingerprint"]) == (
+            str(desk.user_ids["carol"]), key["MasterFingerprint"]["String"],
+        )  # fmt: skip
         assert ok(confirm(dora, change))["answer"]["started_by_name"] == "admin@example.org"
         found = report(desk)
         assert (found["confirmed_by_name"], found["asked_at"]) == ("dora@example.org", change["asked_at"])
@@ -64,11 +86,22 @@ class TestTwoPeople:
         assert "sweep it again there" in vault["cannot"]
 
     def test_p89_with_the_rule_its_role_confirms(self, desk, dora, keys):
+        body = {"org_id": 1, "workspace_id": 1, "name": "Second", "network": "testnet"}
+        ok(dora.post("/api/v1/create-workspace", body))
         rule = {"workspace_id": 1, "is_on": True, "role_name": "Administrator", "cooling_off_hours": 48}
         ok(desk.admin.post("/api/v1/update-second-person-rule", rule))
         refused(desk.admin.post(START, body_of(keys, plan_hash="0" * 64)), 409, "SECOND_PERSON_NEEDED")
-        # It does not cool off: a thief does not wait either.
-        ok(confirm(dora, ask(desk, keys, plan_of(desk, keys)["plan_hash"])))
+        # A member's word alone that a key is exposed is no way around cooling off.
+        change = ask(desk, keys, plan_of(desk, keys)["plan_hash"])
+        # Who confirms need be no member of its workspace: the page of another one shows the plan too.
+        (shown,) = ok(dora.get("/api/v1/changes", workspace_id=2, change_id=change["change_id"]))
+        assert shown["plan"]["vaults"][0]["vault_id"] == desk.vault["id"]
+        assert "cooling off" in refused(confirm(dora, change), 409, "STATE_CONFLICT")["detail"]
+        with desk.world.platform.services.store.write() as db:
+            add_advisory(db)
+        # An advisory does: a thief does not wait either.
+        change = ask(desk, keys, plan_of(desk, keys, priority="low")["plan_hash"], priority="low")
+        ok(confirm(dora, change))
 
     def test_p89_a_plan_that_has_changed_is_not_confirmed(self, desk, dora, keys):
         change = ask(desk, keys, plan_of(desk, keys)["plan_hash"])
@@ -76,6 +109,8 @@ class TestTwoPeople:
         (key,) = ok(erin.get("/api/v1/keys"))
         ok(erin.post("/api/v1/revoke-key", {"key_id": key["ID"], "reason": "superseded"}))
         ok(register_key(erin, seed(10)))
+        (shown,) = ok(dora.get("/api/v1/changes", workspace_id=1, change_id=change["change_id"]))
+        assert (shown["plan"], "another one by now" in shown["no_plan"]) == (None, True)
         refused(confirm(dora, change), 409, "STATE_CONFLICT")
         assert ok(desk.admin.get("/api/v1/evacuations", workspace_id=1)) == []
 
@@ -86,6 +121,21 @@ class TestTwoPeople:
         assert after["vaults"][0]["amount_sats"] > before["vaults"][0]["amount_sats"] == 0
         assert after["plan_hash"] == before["plan_hash"]
         assert plan_of(desk, keys, priority="low")["plan_hash"] != before["plan_hash"]
+
+
+class TestStage:
+    @pytest.mark.parametrize(
+        ("sweeps", "left", "stage"),
+        [
+            ([Status.CONFIRMED, Status.REJECTED], 1, "ended"),
+            ([Status.CONFIRMED, Status.EXPIRED], 1, "ended"),
+            ([Status.CONFIRMED, Status.REJECTED], 0, "confirmed"),
+            ([Status.CONFIRMED], 1, "confirmed"),
+            ([Status.PENDING, Status.REJECTED], 1, "awaiting-approval"),
+        ],
+    )
+    def test_a_sweep_that_ended_is_not_hidden_by_another(self, sweeps, left, stage):
+        assert stage_of(State.PROPOSED, sweeps, left_sats=left) == stage
 
 
 class TestPlan:
@@ -126,15 +176,10 @@ class TestPlan:
     def test_p92_no_key_that_an_advisory_concerns_takes_a_place(self, desk, keys):
         """Nobody said on which device erin's key is: it counts as exposed, though no vault has it."""
         trezor = {"maker": "trezor", "model": "Trezor Model T", "firmware": "2.8.1"}
-        body = Advisory.model_validate(entry()).model_dump(mode="json")
         with desk.world.platform.services.store.write() as db:
             ids = [desk.user_ids[name] for name in ("alice", "bob")]
             db.execute(update(Key).where(Key.user_id.in_(ids)).values(**trezor))
-            made = {"key": "", "epoch": 0, "serial": 1, "digest": "", "line": b"", "taken_at": START_TIME}
-            db.add(AdvisoryPublisher(root="root", **made))
-            db.flush()
-            kept = {"name": "X", "serial": 1, "body": body, "taken_at": START_TIME}
-            db.add(StoredAdvisory(id=7, root="root", **kept))
+            add_advisory(db)
         (vault,) = plan_of(desk, [], advisory_id=7)["vaults"]
         assert (vault["exposed"], "register another device" in vault["cannot"]) == (1, True)
 
@@ -147,6 +192,27 @@ class TestPlan:
         assert first["vault_id"] == other["id"]
         assert [bool(each["cannot"]) for each in (first, second)] == [True, True]
         assert "account" in first["cannot"]
+
+    def test_whoever_pays_a_vault_changes_no_plan(self, desk, keys):
+        """Three vaults alike, and erin's accounts are enough for two: the amounts do not decide for which."""
+        add_accounts(desk, 6, "alice", "bob", "carol")
+        more = [ok(desk.create_vault(name)) for name in ("Petty cash", "Tax")]
+        before = plan_of(desk, keys)
+        assert sorted(bool(each["cannot"]) for each in before["vaults"]) == [False, False, True]
+        for number, vault in enumerate((desk.vault, *more), start=1):
+            desk.deposit(10_000_000 * number, to=vault["address"])
+            after = plan_of(desk, keys)
+            assert after["plan_hash"] == before["plan_hash"]
+            assert after["vaults"][0]["vault_id"] == vault["id"], "the largest is moved first"
+
+    def test_a_starter_whose_approval_is_needed_starts_none(self, desk, dora, keys):
+        """Alice may not approve what she proposes: bob alone is left, where carol lost her key."""
+        controls = {"vault_id": desk.vault["id"], "only_address_book": False, "maker_may_approve": False}
+        ok(desk.admin.post("/api/v1/update-vault-controls", {"workspace_id": 1, **controls}))
+        ok(desk.signers["carol"].post("/api/v1/revoke-key", {"key_id": keys[0], "reason": "lost"}))
+        assert plan_of(desk, keys)["vaults"][0]["cannot"] is None
+        found = ok(desk.signers["alice"].post("/api/v1/preview-evacuation", body_of(keys)))
+        assert "another member asks" in found["vaults"][0]["cannot"]
 
 
 class TestWork:
@@ -169,12 +235,15 @@ class TestWork:
         assert new["detailed_vault_limits"]["Limit"] == "0.00100000"
         shown = ok(desk.admin.get("/api/v1/vault-controls", workspace_id=1, vault_id=new["id"]))
         assert (shown["only_address_book"], shown["maker_may_approve"]) == (True, False)
+        assert (row["unsigned_sats"] > 0, row["swept_sats"]) == (True, 0)
         sweep = desk.proposal(psbt_id)
         assert sweep["recipients"] == [new["address"]] == [row["replacement_address"]]
-        assert sweep["amounts_sats"] == [350_000_000 - sweep["fee_sats"]] == [row["swept_sats"]]
+        assert sweep["amounts_sats"] == [350_000_000 - sweep["fee_sats"]] == [row["unsigned_sats"]]
         assert ok(desk.admin.get("/api/v1/get-my-limits", workspace_id=1))["Used"] == before
         desk.sign_off(psbt_id)
         assert stages(desk) == ["signed"]
+        row["swept_sats"] = row["unsigned_sats"]
+        assert report(desk)["vaults"][0]["swept_sats"] == row["swept_sats"]
         desk.settle()
         assert stages(desk) == ["broadcast"]
         assert report(desk)["confirmed_at"] is None
@@ -202,7 +271,7 @@ class TestWork:
         start(desk, dora, keys)
         desk.settle()
         assert desk.proposal(psbt_id)["status"] == "CANCELLED"
-        assert report(desk)["vaults"][0]["swept_sats"] > 1_900_000
+        assert report(desk)["vaults"][0]["unsigned_sats"] > 1_900_000
 
     def test_p92_what_comes_later_is_named_and_swept_again(self, desk, dora, keys):
         desk.deposit(1_000_000)
@@ -246,4 +315,75 @@ class TestWork:
         assert stages(desk) == ["ended"]
         ok(again(desk, desk.vault["id"]))
         desk.settle()
+        assert stages(desk) == ["awaiting-approval"]
+
+    def test_p92_a_replacement_that_could_not_move_the_coins_on_gets_none(self, desk, dora, keys):
+        """Two of its three signers lost their keys after two people's yes: nothing more is swept there."""
+        controls = {"vault_id": desk.vault["id"], "only_address_book": True, "maker_may_approve": True}
+        ok(desk.admin.post("/api/v1/update-vault-controls", {"workspace_id": 1, **controls}))
+        desk.deposit(1_000_000)
+        start(desk, dora, keys)
+        desk.settle()
+        (first,) = report(desk)["vaults"][0]["psbt_ids"]
+        for name, number in (("erin", 10), ("bob", 12)):
+            (key,) = ok(desk.signers[name].get("/api/v1/keys"))
+            lost = {"key_id": key["ID"], "reason": "lost", "force": True}
+            ok(desk.signers[name].post("/api/v1/revoke-key", lost))
+            ok(register_key(desk.signers[name], seed(number)))
+        refused(desk.submit("alice", first, desk.signed("alice", first)), 403, "NOT_IN_ADDRESS_BOOK")
+        desk.deposit(250_000, to=desk.vault["address"])
+        ok(again(desk, desk.vault["id"]))
+        desk.settle()
+        (row,) = report(desk)["vaults"]
+        assert (row["stage"], row["psbt_ids"]) == ("left", [first])
+        assert "make a new plan for Treasury" in row["reason"]
+        # It is planned anew, and what waited for the first replacement is cancelled.
+        add_accounts(desk, 5, "alice")
+        desk.world.clock.advance(minutes=1)
+        start(desk, dora, keys)
+        desk.settle()
+        (row,) = report(desk)["vaults"]
+        assert (row["stage"], row["replacement_name"]) == ("awaiting-approval", "Treasury (new 2)")
+        assert (desk.proposal(first)["status"], row["unsigned_sats"] > 1_200_000) == ("CANCELLED", True)
+
+    def test_p90_who_sweeps_again_made_that_sweep(self, desk, dora, keys):
+        controls = {"vault_id": desk.vault["id"], "only_address_book": False, "maker_may_approve": False}
+        ok(desk.admin.post("/api/v1/update-vault-controls", {"workspace_id": 1, **controls}))
+        ok(change_role(desk.admin, desk.user_ids["alice"], ADMINISTRATOR))
+        desk.deposit(1_000_000)
+        start(desk, dora, keys)
+        desk.settle()
+        desk.deposit(250_000, to=desk.vault["address"])
+        ok(again(desk, desk.vault["id"], desk.signers["alice"]))
+        desk.settle()
+        ids = report(desk)["vaults"][0]["psbt_ids"]
+        second, first = sorted(ids, key=lambda each: desk.proposal(each)["amounts_sats"])
+        refused(desk.submit("alice", second, desk.signed("alice", second)), 403, "NOT_A_SIGNER")
+        desk.approve("alice", first)
+
+    def test_p90_who_left_makes_no_sweep(self, desk, dora, keys):
+        start(desk, dora, keys)
+        desk.settle()
+        desk.deposit(1_000_000, to=desk.vault["address"])
+        (row,) = report(desk)["vaults"]
+        ok(again(desk, row["vault_id"], dora))
+        ok(remove(desk.admin, desk.user_ids["dora"]))
+        desk.settle()
+        (row,) = report(desk)["vaults"]
+        assert (row["stage"], "another member sweeps again" in row["reason"]) == ("left", True)
+        ok(again(desk, row["vault_id"]))
+        desk.settle()
+        assert stages(desk) == ["awaiting-approval"]
+
+    def test_p92_no_number_of_failures_ends_it(self, desk, dora, keys, monkeypatch):
+        desk.deposit(1_000_000)
+        start(desk, dora, keys)
+        with monkeypatch.context() as patched:
+            patched.setitem(desk.world.platform.background.handlers, EVACUATE, lambda _task: 1 // 0)
+            broken = desk.world.platform.background.outbox()
+            for _ in range(MAX_FAILURES + 1):
+                broken.run_due()
+                desk.world.clock.advance(minutes=2)
+        desk.settle()
+        desk.admin = desk.world.as_user("admin@example.org")
         assert stages(desk) == ["awaiting-approval"]

@@ -1,0 +1,25 @@
+"""The plan of an evacuation in lines: for who asks for it, and for who confirms it."""
+
+from typing import TYPE_CHECKING
+
+from custody.cli.amounts import in_btc
+
+if TYPE_CHECKING:
+    from custody.schemas.evacuations import EvacuationPlan
+
+
+def plan_lines(plan: "EvacuationPlan") -> list[str]:
+    lines = [f"Plan {plan.plan_hash[:8]}: {len(plan.vaults)} vaults, fee {plan.fee_rate} sat/vB"]
+    for place, each in enumerate(plan.vaults, start=1):
+        exposed = f"{each.exposed} of {each.n} keys exposed, {each.m} sign"
+        lines.append(f"{place}. '{each.vault_name}' {each.vault_id}: {exposed}")
+        if each.cannot is not None:
+            lines.append(f"   cannot be moved: {each.cannot}")
+            continue
+        names = [signer.in_words() for signer in each.signers]
+        amounts = f"{in_btc(each.amount_sats)} BTC, fee {each.fee_sats} sats"
+        lines.append(f"   to '{each.replacement_name}' of {', '.join(names)}: {amounts}")
+        lines += [f"   {note}" for note in each.notes]
+    if plan.further_vaults:
+        lines.append(f"{plan.further_vaults} more vaults are exposed: plan again after this.")
+    return lines
