@@ -10,6 +10,7 @@ from datetime import timedelta
 from threading import Barrier, Thread
 
 import pytest
+from sqlalchemy import select
 
 from custody.schemas.auth import REFRESH_COOKIE
 from custody.schemas.users import PermissionName
@@ -566,19 +567,19 @@ class TestEnds:
         person.send("/console/sign-in/organisation", status=503)
         assert "sign in with your own password" in person.words
 
-    def test_p77_sign_ins_under_way_are_bounded(self, acme):
+    def test_p77_of_a_thousand_sign_ins_under_way_the_oldest_gives_way(self, acme):
         person, now = acme.browser(), acme.world.clock()
         with acme.world.platform.services.store.write() as db:
-            for number in range(MAX_OPEN - 1):
+            for number in range(MAX_OPEN):
                 flow = IdentityFlow(token_hash=b"%d" % number, provider_id=acme.provider_id, target="/")
-                flow.expires_at = now + timedelta(minutes=5)
+                flow.expires_at = now + timedelta(minutes=5, microseconds=number)
                 db.add(flow)
         brought = acme.leave(person)
-        other = acme.browser().open(f"/console/sign-in?organisation={acme.provider_id}")
-        other.send("/console/sign-in/organisation", status=429)
-        assert "are under way" in other.words
+        with acme.world.platform.services.store.read() as db:
+            under_way = set(db.scalars(select(IdentityFlow.token_hash)))
+        assert len(under_way) == MAX_OPEN
+        assert b"0" not in under_way
         acme.back(person, brought, 403)
-        acme.leave(other)
 
     def test_only_an_owner_sets_it_and_two_where_the_rule_is_on(self, acme):
         acme.world.member(1, "clerk@example.org", "Administrator")
