@@ -125,7 +125,7 @@ def fit_to_receive(db: Session, vault_ids: Sequence[str]) -> set[str]:
     if not vault_ids:
         return set()
     able = able_to_move(db, vault_ids)
-    evacuated = select(EvacuatedVault.vault_id)
+    evacuated = select(EvacuatedVault.vault_id).where(EvacuatedVault.vault_id.in_(vault_ids))
     query = select(Vault).where(Vault.id.in_(vault_ids), Vault.id.not_in(evacuated))
     return {vault.id for vault in db.scalars(query) if able.get(vault.id, 0) >= vault.m}
 
