@@ -11,7 +11,7 @@ from custody.cli.program import app
 from custody.terminal import Exit
 
 # What runs until it is stopped, or prints something else than an answer: lines, a document, a secret.
-WITHOUT_JSON = {"serve", "worker", "openapi", "audit export", "admin webhook-secret"}
+WITHOUT_JSON = {"serve", "worker", "openapi", "audit export", "proof download", "admin webhook-secret"}
 
 
 def commands(group, before=""):

@@ -45,6 +45,8 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/vault-history": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/vault-coins": WHO_PAYS_OR_LOOKS,
     "POST /api/v1/update-vault-controls": {MANAGE_WORKSPACE},
+    "GET /api/v1/exposures": WHO_SEES_VAULTS,
+    "POST /api/v1/take-advisories": {MANAGE_WORKSPACE},
     "POST /api/v1/preview-evacuation": WHO_SEES_VAULTS,
     "POST /api/v1/start-evacuation": {MANAGE_WORKSPACE},
     "GET /api/v1/evacuations": WHO_SEES_VAULTS,
@@ -114,6 +116,7 @@ WITHOUT_PERMISSION: dict[str, tuple[str, ...]] = {
         "POST /webhooks/purchases",
     ),
     SIGNED_IN: (
+        "GET /api/v1/advisories",
         "POST /auth/logout",
         "POST /auth/change-password",
         "POST /auth/two-factor",

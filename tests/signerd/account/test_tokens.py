@@ -7,7 +7,7 @@ import pytest
 
 from firmware_bridge import DeviceState
 from signerd.core.states import State
-from signerd.core.tokens import Published, Screen
+from signerd.core.tokens import Published
 from signerd.errors import NeedsAcknowledgement, StaleApproval
 from signerd.journal import quota
 from tests.support.daemons import approve, daemon_at, until, until_state
@@ -110,8 +110,8 @@ async def test_s28_the_device_that_is_there_says_what_is_held(prepared, tmp_path
         bridge.becomes(DeviceState.ABSENT)
         bridge.model, bridge.firmware = "Trezor Model T", "2.8.9"
         bridge.becomes(DeviceState.READY)
-        screen = Screen("Trezor Model T 2.8.9", 80)
-        await until(lambda: daemon.journal.review_context(token_snapshot(call())).screen == screen)
+        model = "Trezor Model T 2.8.9"
+        await until(lambda: daemon.journal.review_context(token_snapshot(call())).screen.name == model)
         shown = await daemon.proposal("t-1")
         (data,) = shown.money.data
         assert (shown.to_acknowledge, data.token.on_screen) == ((), data.token.hex)

@@ -46,7 +46,7 @@ EXPLAINED = {
         "min_sats is more than max_sats", "from_time is later than to_time",
         "exactly one of", "recipients: ", "amounts_sats: ", "coins: ", "amount_sats: ", "cancel: ",
         "psbt_base64: ", "accelerates_psbt_id: ", "m: ", "Give fee_rate", "a weekly cycle",
-        "Each recipient needs", "role_name: ",
+        "Each recipient needs", "role_name: ", "exposed_keys: name the keys",
     ),
     "a text has a meaning, as an address, a path, a URL or an amount": (
         "This is not an address", "The path is", "A level of the path", "The URL", "The amount is",
@@ -59,6 +59,7 @@ EXPLAINED = {
     ),
     "what no program is ever given": ("No program is given",),
     "a password that is guessed too easily": ("This password is guessed",),
+    "a text that is a signed document": ("This is no list of advisories",),
     "JSON can write characters that no text can hold": ("a text holds U+0000",),
     "lengths are counted without blanks at the ends": ("is too short", "must not be empty"),
 }  # fmt: skip
