@@ -132,6 +132,9 @@ def test_the_list_follows_and_a_signer_is_told_where_to_decide(window):
     page.route("**/parts/proposals*", lambda route: route.continue_() if held else held.append(route))
     with page.expect_request("**/changed*"), page.expect_request("**/parts/proposals*"):
         psbt_id = made(desk.propose(50_000, description="Rent"))
+    # The event of a request comes before its handler's turn.
+    while not held:
+        page.evaluate("document.readyState")
     as_it_was = held[0].fetch()
     # The next wait begins once the page has heard of the second one.
     with page.expect_request("**/changed*"):
