@@ -110,6 +110,9 @@ def _whole(value: object) -> object:
     """1.0 as 1. From 2**53 on such a number may not be the one that was written: it stays, and is refused."""
     if isinstance(value, list):
         return [_whole(each) for each in value]
+    if isinstance(value, dict):
+        # One level: an object within it is a shape of its own, or refused.
+        return {name: each if isinstance(each, dict | list) else _whole(each) for name, each in value.items()}
     is_exact = isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT_FLOAT
     return int(value) if is_exact else value  # type: ignore[call-overload]  # a float, by the line above
 

@@ -42,7 +42,9 @@ class EvacuationRequest(Request):
         list[TextId], Field(max_length=MAX_EXPOSED_KEYS, json_schema_extra={"uniqueItems": True})
     ] = Field(default_factory=list)
     advisory_id: IntId | None = None
-    substitutes: Annotated[dict[TextId, IntId], Field(max_length=100)] = Field(default_factory=dict)
+    substitutes: Annotated[
+        dict[TextId, IntId], Field(max_length=100, json_schema_extra={"additionalProperties": False})
+    ] = Field(default_factory=dict)
     priority: Priority = "high"
 
     @model_validator(mode="after")
