@@ -127,6 +127,8 @@ def plain_log() -> None:
     """An error in the log without colours and everybody's local variables,
     which take up to a second to draw.
     """
+    # A command of ``custody`` sends the log of its process elsewhere.
+    structlog.reset_defaults()
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, plain]

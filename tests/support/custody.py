@@ -74,9 +74,8 @@ class Desk:
 
     def deposit(self, *amounts: int, blocks: int = 6, to: str | None = None) -> list[str]:
         """Pays the vault's receive address; `blocks` are mined on top."""
-        txids = [
-            self.chain.fund(to or self.wallets()[0]["receive_address"], Sats(amount)) for amount in amounts
-        ]
+        addresses = {each["id"]: each["receive_address"] for each in self.wallets()}
+        txids = [self.chain.fund(to or addresses[self.vault["id"]], Sats(amount)) for amount in amounts]
         if blocks:
             self.chain.mine(blocks)
         self.watcher.look()

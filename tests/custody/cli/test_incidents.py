@@ -1,0 +1,62 @@
+"""The runbooks of docs/operate/incidents.md: a member's commands, and those of an operator beside the
+database. They freeze the vault and revoke a key, so the platform is this module's own.
+"""
+
+import re
+import shlex
+from pathlib import Path
+
+from custody.terminal import Exit
+from tests.support.custody import ok
+from tests.support.platform import PASSWORD
+
+DOCS = Path(__file__).parents[3] / "docs"
+RUNBOOKS = (DOCS / "operate" / "incidents.md").read_text(encoding="utf-8")
+# What the commands of each answer.
+WHOLE = "Every audit chain is whole."
+STEPS = {
+    "Incidents": ("custody 0.",),
+    "A session or a secret leaked": (
+        "4   carol@example.org",
+        "The vault 'Treasury' is frozen.",
+        "vaults.vault_frozen",
+        "(Shop) is revoked.",
+        *("A new totp secret.", "A new webhook secret.", "A new checkpoint secret."),
+        "of user 4 is revoked: lost.",
+    ),
+    "The administrator is lost": (
+        "eve@example.org is user 5, Administrator",
+        "bob@example.org signs in with mailed codes now",
+    ),
+    "A payment is stuck": ("Status:  pending",),
+    "The disk is full": (WHOLE,),
+    "The audit log is not whole": (WHOLE,),
+}
+
+
+def commands_of(runbook: str) -> list[str]:
+    """In a block or within a sentence."""
+    section = RUNBOOKS.partition(f"# {runbook}\n")[2].partition("\n## ")[0]
+    found = re.findall(r"^ {4,}(custody .+)$|`(custody [^`]+)`", section, re.MULTILINE)
+    return [" ".join((block or inline).split()) for block, inline in found]
+
+
+def test_the_steps_of_the_runbooks_do_what_they_say(desk, state, service, monkeypatch):
+    monkeypatch.setenv("CUSTODY_STATE", str(state))
+    rights = ["--right", "VIEW_BALANCES", "--network", "192.0.2.0/24", "--days", "9"]
+    made = service("service-account", "make", "Shop", *rights, answers="y\n")
+    assert made.exit_code == Exit.OK, made.output
+    proposed = ok(desk.propose(100_000))["psbt_id"]
+    (key,) = ok(desk.signers["carol"].get("/api/v1/keys"))
+    known = {"NAME": "Shop", "Cold reserve": "Treasury", "ada@example.org": "bob@example.org"}
+    for runbook, told in STEPS.items():
+        said = ""
+        for _custody, *words in map(shlex.split, commands_of(runbook)):
+            if words == ["approve-status"]:
+                continue  # named in a table, without its argument
+            known["ID"] = proposed if words[0] == "approve-status" else key["ID"]
+            answers = f"{PASSWORD}\n" if "add-member" in words else "y\n"
+            done = service(*(known.get(word, word) for word in words), answers=answers)
+            assert done.exit_code == Exit.OK, (words, done.output)
+            said += done.stdout
+        assert [words for words in told if words not in said] == [], said
