@@ -55,6 +55,10 @@ class EventKind(StrEnum):
     PROPOSAL_INVALIDATED = "proposal.invalidated"
     PROPOSAL_FAILED = "proposal.failed"
     PROPOSAL_PROVEN = "proposal.proven"
+    # Something is wrong with its transaction, or something else than before; and all is well again, or it has
+    # ended.
+    PROPOSAL_TROUBLED = "proposal.troubled"
+    PROPOSAL_TROUBLE_ENDED = "proposal.trouble_ended"
 
     # What comes to a vault otherwise than by a proposal of its own.
     DEPOSIT_SEEN = "deposit.seen"

@@ -31,6 +31,8 @@ CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
     EventKind.PROPOSAL_APPROVED: (*_PROPOSAL, "user_id", "is_complete"),
     EventKind.PROPOSAL_DECLINED: (*_PROPOSAL, "user_id"),
     EventKind.PROPOSAL_APPROVAL_WITHDRAWN: (*_PROPOSAL, "user_id"),
+    EventKind.PROPOSAL_TROUBLED: (*_PROPOSAL, "trouble"),
+    EventKind.PROPOSAL_TROUBLE_ENDED: (*_PROPOSAL, "trouble"),
     **{kind: _DEPOSIT for kind in EventKind if kind.startswith("deposit.")},
     EventKind.VAULT_CREATED: ("vault_id",),
     EventKind.VAULT_LIMIT_CHANGED: ("vault_id",),

@@ -12,13 +12,14 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.schemas.proposals import TxType
+from custody.schemas.proposals import TroubleKind, TxType
 from custody.server.domain.errors import StateConflict
-from custody.server.domain.lifecycle import ENDED, Event, next_status
+from custody.server.domain.lifecycle import ENDED, REPLACEABLE, Event, next_status
 from custody.server.domain.ports import Clock
+from custody.server.domain.trouble import FEE_TOO_LOW
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import note_held
-from custody.server.service.webhook_events import WebhookEvents, tell_status, tell_token
+from custody.server.service.webhook_events import WebhookEvents, tell_status, tell_token, tell_trouble
 from custody.server.store.models import CoinLock, Proposal, ProposalInput, Vault
 
 Coin = tuple[str, int]
@@ -58,8 +59,20 @@ class Lifecycle:
 
     def show(self, db: Session, proposal: Proposal) -> None:
         """Readers see other words; its status and ``updated_at`` stay."""
+        tell_trouble(self._events, db, proposal, trouble_of(proposal))
         db.flush()
         self._changes.moved(db, proposal.workspace_id)
+
+
+def trouble_of(proposal: Proposal) -> TroubleKind | None:
+    """What the watcher found; else what a node said when the transaction was offered. What has ended since
+    is troubled by nothing but a double spend.
+    """
+    kind = None if proposal.trouble is None else TroubleKind(proposal.trouble)
+    if kind in {None, TroubleKind.NOT_IN_MEMPOOL} and proposal.failure_code == FEE_TOO_LOW:
+        kind = TroubleKind.FEE_TOO_LOW
+    is_under_way = Status(proposal.status) in REPLACEABLE
+    return kind if is_under_way or kind is TroubleKind.DOUBLE_SPENT else None
 
 
 def has_ended(proposal: Proposal) -> bool:

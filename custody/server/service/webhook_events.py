@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import ProposalStatus, TroubleKind
 from custody.schemas.webhooks import EventKind
 from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
@@ -141,6 +141,18 @@ def tell_status(events: WebhookEvents, db: Session, proposal: Proposal) -> None:
     """Tells that the proposal has reached its present status."""
     kind = kind_of_status(ProposalStatus(proposal.status))
     events.tell(db, proposal.workspace_id, kind, event_data(proposal))
+
+
+def tell_trouble(events: WebhookEvents, db: Session, proposal: Proposal, kind: TroubleKind | None) -> None:
+    """Tells that something is wrong with its transaction by now, or nothing any more, where that is news."""
+    told = proposal.told_trouble
+    is_invalidated = proposal.status == ProposalStatus.INVALIDATED.value
+    if kind == told or (kind is None and is_invalidated and proposal.trouble == TroubleKind.CONFLICT):
+        # The watcher says next what the conflict of an invalidated one has become.
+        return
+    proposal.told_trouble = kind
+    about = EventKind.PROPOSAL_TROUBLE_ENDED if kind is None else EventKind.PROPOSAL_TROUBLED
+    events.tell(db, proposal.workspace_id, about, event_data(proposal, trouble=kind or told))
 
 
 def tell_token(events: WebhookEvents, db: Session, proposal: Proposal) -> None:

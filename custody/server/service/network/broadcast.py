@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.proposals import TroubleKind
 from custody.server.chain.backend import Accepted, AlreadyKnown, ChainBackend, Outcome, RefusalCode, Refused
 from custody.server.domain.audit import Category
 from custody.server.domain.errors import ChainUnavailable
@@ -92,6 +93,9 @@ class Broadcaster:
             self._reached_network(db, proposal)
         elif Status(proposal.status) is Status.BROADCASTING and proposal.failure_code is not None:
             proposal.failure_code = proposal.failure_reason = None
+            if proposal.trouble == TroubleKind.NOT_IN_MEMPOOL:
+                # The node has it, and the watcher sees so at its next look.
+                proposal.trouble = proposal.trouble_words = proposal.trouble_since = None
             self._lifecycle.touch(db, proposal)
 
     def _refused(self, db: Session, proposal: Proposal, refused: Refused) -> Verdict:

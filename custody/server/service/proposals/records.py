@@ -17,8 +17,9 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
 from custody.schemas.proposals import DecodedCall, ProposalStatus, TroubleKind, TxType
-from custody.server.domain.lifecycle import REPLACEABLE, TO_FINISH
-from custody.server.domain.trouble import FEE_TOO_LOW, advice_for, words_of
+from custody.server.domain.lifecycle import TO_FINISH
+from custody.server.domain.trouble import advice_for, words_of
+from custody.server.service.lifecycle import trouble_of
 from custody.server.service.proposals.families import may_be_replaced
 from custody.server.store.models import (
     ChainBlock,
@@ -307,22 +308,16 @@ def _rivals(db: Session, proposals: Sequence[Proposal]) -> dict[tuple[int, str],
 
 
 def _trouble(proposal: Proposal, rivals: Mapping[tuple[int, str], str]) -> wire.ProposalTrouble | None:
-    """What the watcher found; else what a node said when the transaction was offered. What has ended since
-    is troubled by nothing but a double spend.
-    """
-    status, kind, since = ProposalStatus(proposal.status), proposal.trouble, proposal.trouble_since
-    words = proposal.trouble_words
-    if kind in {None, TroubleKind.NOT_IN_MEMPOOL} and proposal.failure_code == FEE_TOO_LOW:
-        pays = FeeRate(proposal.fee_rate_sat_per_kvb)
-        kind, since = TroubleKind.FEE_TOO_LOW, proposal.updated_at
+    kind, since, words = trouble_of(proposal), proposal.trouble_since, proposal.trouble_words
+    if kind is TroubleKind.FEE_TOO_LOW:
+        pays, since = FeeRate(proposal.fee_rate_sat_per_kvb), proposal.updated_at
         words = words_of(kind, rival=None, pays=pays, asked=None, since=since)
-    is_over = kind == TroubleKind.DOUBLE_SPENT
-    if kind is None or since is None or (status not in REPLACEABLE and not is_over):
+    if kind is None or since is None:
         return None
     return wire.ProposalTrouble(
-        kind=TroubleKind(kind),
+        kind=kind,
         words=words or "",
-        advice=advice_for(TroubleKind(kind), may_be_replaced=may_be_replaced(proposal)),
+        advice=advice_for(kind, may_be_replaced=may_be_replaced(proposal)),
         txid=proposal.trouble_txid,
         psbt_id=rivals.get((proposal.workspace_id, proposal.trouble_txid or "")),
         since=since,

@@ -111,6 +111,8 @@ class Proposal(Base):
     trouble_txid: Mapped[str | None]
     trouble_words: Mapped[str | None]
     trouble_since: Mapped[datetime | None]
+    # The kind that webhooks were told of last; None where they were told that it has ended.
+    told_trouble: Mapped[str | None]
     replaces_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
     replaced_by_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
     # A sweep that two people decided: it counts for no role, and no limit stops it.

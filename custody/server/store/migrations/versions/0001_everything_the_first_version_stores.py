@@ -935,6 +935,7 @@ def upgrade() -> None:
         sa.Column("trouble_txid", sa.String(), nullable=True),
         sa.Column("trouble_words", sa.String(), nullable=True),
         sa.Column("trouble_since", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("told_trouble", sa.String(), nullable=True),
         sa.Column("replaces_id", sa.String(), nullable=True),
         sa.Column("replaced_by_id", sa.String(), nullable=True),
         sa.Column("evacuation_id", sa.String(), nullable=True),

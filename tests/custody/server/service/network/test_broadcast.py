@@ -14,6 +14,7 @@ from custody.server.chain.backend import RefusalCode, Refused
 from custody.server.service.network.broadcast import JITTER_SECONDS, LEAST, Rebroadcast
 from custody.server.service.proposals.signing import BROADCAST
 from custody.server.store.models import AuditEvent, Job, Proposal
+from tests.custody.server.service.network.test_troubles import listen, told_of
 from tests.support.backends import Unreliable
 from tests.support.custody import ok, open_desk
 from tests.support.platform import open_world
@@ -233,6 +234,7 @@ class TestTheTimer:
 
 class TestAFeeThatIsTooLowByNow:
     def test_p37_evicted_and_not_taken_back_it_says_so_and_a_bump_is_offered(self, funded, node, sent):
+        listen(funded)
         forget_mempool(funded)
         node.answer = refuse(RefusalCode.FEE_TOO_LOW)
         funded.watcher.look()
@@ -251,6 +253,7 @@ class TestAFeeThatIsTooLowByNow:
         finished(funded, second)
         assert status(funded, sent, second) == ["REPLACED", "BROADCASTING"]
         assert funded.proposal(sent)["failure_code"] is None
+        assert told_of(funded) == [("troubled", "fee-too-low"), ("trouble_ended", "fee-too-low")]
 
     def test_it_never_reached_the_network_it_stalls_and_the_bump_goes_instead(self, funded, node):
         first = made(funded.propose(150_000, fee_rate="2"))

@@ -12,6 +12,7 @@ from tests.custody.server.service.network.test_sightings import (
 )
 from tests.support.custody import ok
 from tests.support.replacing import accelerate, bump, cancel, finished, forget_mempool, made
+from tests.support.webhooks import told
 
 
 @pytest.fixture
@@ -29,6 +30,19 @@ def kind(desk, psbt_id):
     return None if found is None else found["kind"]
 
 
+def told_of(desk):
+    """What webhooks were told of troubles, in order."""
+    events = told(desk.world, desk.workspace_id)
+    assert all(data["psbt_id"] for _, data in events)
+    return [(what.partition(".")[2], data["trouble"]) for what, data in events]
+
+
+def listen(desk):
+    kinds = ["proposal.troubled", "proposal.trouble_ended"]
+    body = {"workspace_id": desk.workspace_id, "url": "https://hooks.example.org/", "kinds": kinds}
+    ok(desk.admin.post("/api/v1/create-webhook", body))
+
+
 def etag(desk, psbt_id):
     return desk.admin.get("/api/v1/psbt", workspace_id=1).headers["ETag"]
 
@@ -38,6 +52,7 @@ def test_p66_a_rival_in_the_mempool_is_named_at_once_and_until_it_has_gone(desk,
     if is_sent:
         broadcasting(desk, psbt_id)
     assert trouble(desk, psbt_id) is None
+    listen(desk)
     before = etag(desk, psbt_id)
     rival = outside_spend(desk, psbt_id)
     desk.chain.broadcast(rival)
@@ -46,14 +61,20 @@ def test_p66_a_rival_in_the_mempool_is_named_at_once_and_until_it_has_gone(desk,
     assert (found["kind"], found["txid"], found["psbt_id"]) == ("conflict", rival.txid, None)
     assert (found["advice"], rival.txid in found["words"]) == ("bump", True)
     assert etag(desk, psbt_id) != before
+    desk.watcher.look()
+    assert told_of(desk) == [("troubled", "conflict")], "once"
     forget_mempool(desk)
     desk.watcher.look()
     assert trouble(desk, psbt_id) is None
+    assert told_of(desk)[1:] == [("trouble_ended", "conflict")]
+    desk.chain.broadcast(rival)
+    desk.watcher.look()
     desk.chain.mine_block([rival])
     desk.watcher.look()
     found = trouble(desk, psbt_id)
     assert (found["kind"], found["txid"], found["advice"]) == ("double-spent", rival.txid, "none")
     assert desk.proposal(psbt_id)["status"] == "INVALIDATED"
+    assert told_of(desk)[2:] == [("troubled", "conflict"), ("troubled", "double-spent")]
 
 
 def test_p66_a_rival_of_the_workspaces_own_is_named_by_its_proposal(desk, psbt_id):
@@ -100,6 +121,7 @@ def test_what_the_mempool_dropped_is_said_until_it_is_back(desk, psbt_id):
 
 def test_what_waits_long_and_pays_little_is_slow_until_somebody_pays(desk, psbt_id):
     broadcasting(desk, psbt_id)
+    listen(desk)
     for hours, expected in ((1, None), (2, "slow")):
         desk.later(hours=hours)
         desk.chain.mine(1, empty=True)
@@ -117,11 +139,14 @@ def test_what_waits_long_and_pays_little_is_slow_until_somebody_pays(desk, psbt_
     assert desk.proposal(psbt_id)["status"] == "CONFIRMED"
     (row,) = desk.rows(Proposal, Proposal.id == psbt_id)
     assert (row.trouble, row.trouble_since) == (None, None)
+    assert told_of(desk) == [("troubled", "slow"), ("trouble_ended", "slow")]
 
 
 def test_what_has_ended_otherwise_is_no_trouble_any_more(desk, psbt_id):
+    listen(desk)
     desk.chain.broadcast(outside_spend(desk, psbt_id))
     desk.watcher.look()
     assert kind(desk, psbt_id) == "conflict"
     ok(cancel(desk, psbt_id))
     assert trouble(desk, psbt_id) is None
+    assert told_of(desk) == [("troubled", "conflict"), ("trouble_ended", "conflict")]
