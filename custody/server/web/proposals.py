@@ -1,7 +1,7 @@
 """Transaction proposals and forwards: creating, approving, declining, and reading them (with long polls)."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from http import HTTPStatus
@@ -122,7 +122,9 @@ def preview_psbt(call: Call[CreatePsbtRequest]) -> PsbtPreview:
     """What ``create-psbt`` would make of this now: coins, change, fee, and what the limits leave. It stores and reserves nothing,
     and refuses what that call refuses.
     """  # noqa: E501
-    return call.services.previewing.preview(call.db, call.caller, call.access, call.body, _draft_psbt(call))
+    # As a second try is drafted: the first one is not measured by the limits until it is stored.
+    prepared = _draft_psbt(replace(call, tries=1))
+    return call.services.previewing.preview(call.db, call.caller, call.access, call.body, prepared)
 
 
 def cancel_psbt(call: Call[CancelPsbtRequest]) -> CancelPsbtResponse:

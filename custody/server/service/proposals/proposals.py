@@ -20,7 +20,7 @@ from custody.server.domain.errors import (
 )
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.backends import Market
+from custody.server.service.backends import Market, Quote
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.proposals.bounds import vault_to_spend
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
@@ -32,10 +32,10 @@ from custody.server.service.proposals.records import Reader, proposal_records
 from custody.server.service.proposals.searching import search
 from custody.server.service.proposals.signing import APPROVER
 from custody.server.service.proposals.storing import Terms, record_proposal, store_proposal
-from custody.server.service.requests.changes import Changes
+from custody.server.service.requests.changes import Changes, Outdated
 from custody.server.service.stored_vaults import derive_ahead, policy_of, vault_in
 from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
-from multisig import Network, Sats
+from multisig import FeeRate, Network, Sats
 
 # A page costs the same however many proposals a workspace has made.
 MAX_COUNTED = 1_000
@@ -71,12 +71,13 @@ class Filter:
 @dataclass(frozen=True)
 class Prepared:
     """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments
-    to itself do not.
+    to itself do not. ``is_cheapest``: no other coins pay it for a lower fee.
     """
 
     intent: Intent
     draft: Draft
     paid: Sats
+    is_cheapest: bool = False
 
 
 class Proposals:
@@ -113,8 +114,8 @@ class Proposals:
         it. A sweep is measured by the limits when it is stored.
 
         ``tries``: how often a draft was outdated when it was to be stored. Only from the second try on is it
-        checked that no proposal has this transaction: hardly ever one has, and the database stores none
-        twice.
+        checked that no proposal has this transaction, and that it fits within the limits: hardly ever it is
+        otherwise, the database stores none twice, and limits are measured when it is stored.
 
         A movement whose payments alone are above a limit is refused for that, whatever coins there are.
         Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded,
@@ -138,15 +139,15 @@ class Proposals:
             paid = _paid_elsewhere(db, vault, intent)
             # A drafted movement is measured when it is stored, fee included: the sums of a cycle are not read
             # twice.
-            least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
-            self._limits.require(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
+            self._require_least(db, caller, access, vault, intent, paid, rate)
             if isinstance(error, InsufficientFunds | LockedFunds) and intent.payments:
                 most = self._maximum.of_intent(db, caller, access, vault, intent, rate, quote)
                 raise type(error)(
                     f"{error.detail} {most.in_words}", figures={"maximum_sats": int(most.amount)}
                 ) from error
             raise
-        return Prepared(intent, draft, _paid_elsewhere(db, vault, intent))
+        prepared = Prepared(intent, draft, _paid_elsewhere(db, vault, intent))
+        return prepared if tries == 0 else self._at_less_fee(db, caller, access, vault, prepared, rate, quote)
 
     def create(
         self,
@@ -158,8 +159,9 @@ class Proposals:
     ) -> wire.CreatePsbtResponse:
         """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
 
-        Raises Outdated where a coin of the draft has gone, or this transaction was proposed, meanwhile;
-        NotFound (vault), RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+        Raises Outdated where a coin of the draft has gone, this transaction was proposed meanwhile, or
+        another draft may fit within the limits; NotFound (vault), RoleLimitExceeded, VaultLimitExceeded,
+        PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, prepared.draft.needed)
@@ -180,17 +182,18 @@ class Proposals:
         prepared: Prepared,
     ) -> tuple[Draft, Movement]:
         """What is stored, and what it counts for the limits. Raises RoleLimitExceeded, VaultLimitExceeded,
-        PolicyUnavailable.
+        PolicyUnavailable; Outdated where another draft might fit.
         """
         draft = _at_next_change(vault, prepared.draft)
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
         try:
             self._limits.require(db, caller, access, vault, movement)
         except (RoleLimitExceeded, VaultLimitExceeded):
-            if request.coins is not None or prepared.intent.sweeps:
+            if request.coins is not None or prepared.intent.sweeps or prepared.is_cheapest:
                 raise
-            draft = self._at_less_fee(db, caller, access, vault, request, prepared)
-            movement = replace(movement, amount=Sats(prepared.paid + draft.selection.fee))
+            rate = read_rate(request, self._market.quote(vault.chain))
+            self._require_least(db, caller, access, vault, prepared.intent, prepared.paid, rate)
+            raise Outdated("Other coins may pay the same for less.") from None
         return draft, movement
 
     def _at_less_fee(
@@ -199,25 +202,36 @@ class Proposals:
         caller: Caller,
         access: WorkspaceAccess,
         vault: Vault,
-        request: wire.CreatePsbtRequest,
         prepared: Prepared,
-    ) -> Draft:
-        """Coins are drawn at random, and their fee counts for the limits: where other coins pay the same for
-        less, and that fits, those are spent. Raises RoleLimitExceeded, VaultLimitExceeded.
+        rate: FeeRate,
+        quote: Quote,
+    ) -> Prepared:
+        """Coins are drawn at random, and their fee counts for the limits: where that does not fit, the coins
+        that pay the same for the least fee.
         """
-        intent, quote = prepared.intent, self._market.quote(vault.chain)
-        rate = read_rate(request, quote)
-
-        def require(fee: Sats) -> None:
-            movement = Movement(Sats(prepared.paid + fee), self._clock())
+        movement = Movement(Sats(prepared.paid + prepared.draft.selection.fee), self._clock())
+        try:
             self._limits.require(db, caller, access, vault, movement)
+        except (RoleLimitExceeded, VaultLimitExceeded):
+            cheapest = self._drafter.cheapest(db, vault, prepared.intent, rate, quote)
+            return replace(prepared, draft=cheapest or prepared.draft, is_cheapest=True)
+        return prepared
 
-        # Most refusals end here, and take no more of the writers' time.
-        require(plan_of(policy_of(vault), intent, rate).fee(1, with_change=False))
-        cheapest = self._drafter.cheapest(db, vault, intent, rate, quote)
-        draft = prepared.draft if cheapest is None else cheapest
-        require(draft.selection.fee)
-        return draft
+    def _require_least(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        vault: Vault,
+        intent: Intent,
+        paid: Sats,
+        rate: FeeRate,
+    ) -> None:
+        """That the limits let it go at the fee of one coin, below which none is. Raises RoleLimitExceeded,
+        VaultLimitExceeded.
+        """
+        least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
+        self._limits.require(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
 
     def _insert(
         self,

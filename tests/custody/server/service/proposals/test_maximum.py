@@ -50,7 +50,14 @@ def holding(desk, amounts, limit: int = RICH):
 
 @pytest.fixture
 def few(monkeypatch, desk):
-    """A transaction takes four coins, and the fee's cap is soon met."""
+    """A transaction takes four coins, and the fee's cap is soon met. None is built in the writers' turn."""
+    build, writing = drafting.Drafter._build, desk.world.platform.services.store._database.writing
+
+    def outside(self, db, *rest):
+        assert db.get_bind() is not writing
+        return build(self, db, *rest)
+
+    monkeypatch.setattr(drafting.Drafter, "_build", outside)
     for module in (selection, drafting, coins):
         monkeypatch.setattr(module, "MAX_INPUTS", FEW)
     monkeypatch.setattr("custody.server.domain.most.MAX_INPUTS", FEW)
