@@ -131,6 +131,10 @@ def new_key_command(secret_file: Path, as_json: bool) -> None:
     if as_json:
         answer({"publisher": public_key_of(secret)})
     else:
+        aside(
+            "This is the public key. Readers trust it: the platform in CUSTODY_ADVISORY_KEYS, each signer in "
+            "advisory_keys of signerd's config.toml."
+        )
         say(public_key_of(secret))
 
 
@@ -235,5 +239,10 @@ def _row(each: "VaultExposure") -> tuple[str, ...]:
         f"{each.m} of {each.n}",
         needed,
         f"{each.balance_sats:,}",
-        each.name,
+        each.name if each.replaced_at is None else _evacuated(each),
     )
+
+
+def _evacuated(each: "VaultExposure") -> str:
+    how = "being evacuated since" if each.balance_sats else "evacuated on"
+    return f"{each.name} ({how} {each.replaced_at:%Y-%m-%d}, replaced by {each.replacement_name})"

@@ -104,6 +104,9 @@ def start_command(
         plan = client.preview_evacuation(request)
         for line in plan_lines(plan):
             aside(line)
+        if all(each.cannot is not None for each in plan.vaults):
+            hint = "The plan says why each vault is not moved."
+            fail("there is nothing to evacuate", hint, Exit.NOT_DECIDED)
         confirm(desk.answers, f"Ask a second person for the plan {plan.plan_hash[:8]}?", yes=yes)
         body = StartEvacuationRequest(**request.model_dump(), plan_hash=plan.plan_hash)
         change = client.request_change(place.workspace_id, START, body)

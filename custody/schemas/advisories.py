@@ -76,7 +76,8 @@ class ExposedKey(Shape):
 
 class VaultExposure(Shape):
     """A vault with exposed keys. ``keys_to_spare``: how many other keys a thief needs beside the exposed ones; at 0 these are
-    enough. ``balance_sats``: with what is unconfirmed.
+    enough. ``balance_sats``: with what is unconfirmed. ``replaced_at`` and ``replacement_name``: of the vault that it
+    is evacuated to, where it has one. Without coins it stands last then.
     """  # noqa: E501
 
     vault_id: Label
@@ -89,3 +90,5 @@ class VaultExposure(Shape):
     keys_to_spare: Annotated[int, Field(ge=0, le=15)]
     balance_sats: Sats
     keys: Few[ExposedKey]
+    replaced_at: Timestamp | None = None
+    replacement_name: Label | None = None

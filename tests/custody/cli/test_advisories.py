@@ -1,6 +1,7 @@
 """A publisher's list from the key to the platform, by the commands alone; and a drill that is timed."""
 
 import json
+import re
 
 from custody.terminal import Exit
 from tests.support.advisories import entry
@@ -11,7 +12,9 @@ def test_a_drill_is_signed_checked_taken_and_shown(desk, service, tmp_path):
     files = {name: str(tmp_path / name) for name in ("secret", "other", "draft", "signed", "second")}
     key = json.loads(service("advisory", "new-key", files["secret"], "--json").stdout)["publisher"]
     assert service("advisory", "new-key", files["secret"]).exit_code == Exit.USAGE
-    other = service("advisory", "new-key", files["other"]).stdout.strip()
+    made = service("advisory", "new-key", files["other"])
+    other = made.stdout.strip()
+    assert "CUSTODY_ADVISORY_KEYS" in made.stderr
     draft = {"issued": "2026-02-01T00:00:00Z", "expires": "9999-02-01T00:00:00Z"}
     (tmp_path / "draft").write_text(json.dumps(draft | {"advisories": [entry("DRILL-1", drill=True)]}))
     signed = service("advisory", "sign", files["draft"], files["signed"], "--key", files["secret"])
@@ -20,7 +23,7 @@ def test_a_drill_is_signed_checked_taken_and_shown(desk, service, tmp_path):
     assert (checked.exit_code, checked.stdout) == (Exit.OK, signed.stdout)
     assert service("advisory", "check", files["signed"], "--publisher", other).exit_code == Exit.FAILED
 
-    desk.world.platform.services.advisories._trusted = {key}
+    desk.world.platform.services.advisories._standing.trusted = {key}
     assert "DRILL-1" in service("advisory", "take", files["signed"]).stdout
     handed = (
         "advisory", "sign", files["draft"], files["second"],
@@ -37,6 +40,10 @@ def test_a_drill_is_signed_checked_taken_and_shown(desk, service, tmp_path):
     assert "nothing was evacuated" in service("advisory", "report", "DRILL-1").stderr
     start(desk, staff(desk), [key_of(desk, "carol")])
     desk.settle()
+    old = service("advisory", "exposures", "DRILL-1").stdout.splitlines()[1]
+    assert re.search(r"Treasury \(being evacuated since 20..-..-.., replaced by Treasury \(new\)\)$", old)
+    nothing = service("evacuate", "start", "--key", key_of(desk, "carol"))
+    assert "there is nothing to evacuate" in nothing.stderr
     file = tmp_path / "report"
     told = service("advisory", "report", "DRILL-1", "--file", str(file)).stdout.splitlines()
     assert told[0].startswith("Drill DRILL-1, evacuation ")

@@ -1,6 +1,6 @@
 """Taking a publisher's signed list, whoever brings it; telling those whose keys it concerns."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import bindparam, or_, select
@@ -24,7 +24,7 @@ from custody.server.domain.errors import Invalid, StateConflict
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.incidents.exposure import Exposure, advisory_of, exposures
-from custody.server.service.keys.concerned import concern_of
+from custody.server.service.keys.concerned import Standing, concern_of
 from custody.server.service.keys.quorums import workspaces_seen_by
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.system import OPERATOR, PLATFORM, place_of
@@ -33,12 +33,10 @@ from multisig import Network
 
 
 class Advisories:
-    """``trusted``: the keys of publishers that the operator has set, x-only in hex."""
-
-    def __init__(self, clock: Clock, audit: AuditLog, trusted: Collection[str]) -> None:
+    def __init__(self, clock: Clock, audit: AuditLog, standing: Standing) -> None:
         self._clock = clock
         self._audit = audit
-        self._trusted = trusted
+        self._standing = standing
 
     def take(self, db: Session, caller: Caller, data: bytes) -> wire.AdvisoryPublisher:
         """The newest list of its publisher. One that is held already changes nothing.
@@ -48,7 +46,7 @@ class Advisories:
         """
         before = {row.root: row for row in db.scalars(select(AdvisoryPublisher))}
         try:
-            told, held = believe(data, self._trusted, map(_held, before.values()), self._clock())
+            told, held = believe(data, self._standing.trusted, map(_held, before.values()), self._clock())
         except OlderAdvisories as error:
             raise StateConflict(str(error)) from None
         except AdvisoriesRefused as error:
@@ -74,7 +72,9 @@ class Advisories:
     def listed(self, db: Session) -> list[wire.AdvisoryPublisher]:
         """The newest list of each publisher that is trusted now."""
         query = select(AdvisoryPublisher).order_by(AdvisoryPublisher.taken_at, AdvisoryPublisher.root)
-        return [_shape(db, row, self._clock()) for row in db.scalars(query) if row.root in self._trusted]
+        return [
+            _shape(db, row, self._clock()) for row in db.scalars(query) if row.root in self._standing.trusted
+        ]
 
     def exposed(
         self, db: Session, caller: Caller, access: WorkspaceAccess, advisory_id: int
@@ -209,6 +209,8 @@ def _exposure(found: Exposure) -> wire.VaultExposure:
         exposed_keys=found.exposed_keys,
         keys_to_spare=found.keys_to_spare,
         balance_sats=found.amount_sats,
+        replaced_at=found.moved and found.moved.replaced_at,
+        replacement_name=found.moved and found.moved.name,
         keys=[
             wire.ExposedKey(
                 key_id=key.key_id,

@@ -34,9 +34,9 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
 from custody.server.service.incidents.evacuation_plan import Open, open_in
 from custody.server.service.jobs.outbox import Done, Finish, Task
-from custody.server.service.keys.quorums import fit_to_receive
+from custody.server.service.keys.concerned import Standing
 from custody.server.service.limits.limits import PolicyStore
-from custody.server.service.proposals.bounds import vault_to_spend
+from custody.server.service.proposals.bounds import require_fit, vault_to_spend
 from custody.server.service.proposals.coins import lock_coins
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.proposals.ending import MANAGERS, Cancelling
@@ -69,6 +69,7 @@ class Evacuating:
         vaults: Vaults,
         policies: PolicyStore,
         cancelling: Cancelling,
+        standing: Standing,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -80,6 +81,7 @@ class Evacuating:
         self._vaults = vaults
         self._policies = policies
         self._cancelling = cancelling
+        self._standing = standing
         self._steps: Mapping[State, Callable[[Session, Caller, WorkspaceAccess, EvacuatedVault], Event]] = {
             State.PLANNED: self._replace,
             State.REPLACED: self._sweep,
@@ -153,16 +155,12 @@ class Evacuating:
         """All that one transaction takes, to the replacement's first address, which its signers saw on their devices when
         they pinned it. No limit is asked: two people said yes to this move and to no other.
 
-        Raises VaultFrozen, LockedFunds, InsufficientFunds, Dust, Invalid, ChainUnavailable; StateConflict (the
-        replacement is exposed by now, or its signers could not move the coins on).
+        Raises VaultFrozen (either of the two), LockedFunds, InsufficientFunds, Dust, Invalid, ChainUnavailable;
+        StateConflict (the replacement is exposed by now, or its signers could not move the coins on).
         """  # noqa: E501
         old = vault_to_spend(db, access, row.vault_id)
         replacement = db.get_one(Vault, row.replacement_id)
-        if not fit_to_receive(db, [replacement.id]):
-            raise StateConflict(
-                f"{replacement.name} is evacuated itself, or too few of its signers can still sign: make a "
-                f"new plan for {old.name}."
-            )
+        require_fit(db, replacement, self._standing)
         evacuation = db.get_one(Evacuation, row.evacuation_id)
         self._cancel_unsigned(db, caller, access, row)
         quote = self._market.quote(old.chain)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from custody.advisories import Concern
+from custody.advisories import Advisory, Concern
 from custody.schemas import evacuations as wire
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
@@ -20,8 +20,8 @@ from custody.server.domain.evacuation import Candidate, Place, Room, Seat, State
 from custody.server.domain.limits import in_btc
 from custody.server.service.backends import Quote
 from custody.server.service.incidents.exposure import advisory_of
-from custody.server.service.keys.concerned import concern_of
-from custody.server.service.keys.quorums import able_to_move, fit_to_receive
+from custody.server.service.keys.concerned import concern_of, exposing
+from custody.server.service.keys.quorums import able_to_move, unfit_to_receive
 from custody.server.service.proposals.coins import VaultCoins, kept_for_tokens
 from custody.server.service.proposals.drafting import Drafter, plan_of
 from custody.server.service.proposals.ending import released_signatures
@@ -67,9 +67,16 @@ class Decided:
     plan_hash: str
 
 
-def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest, maker_id: int) -> Decided:
+def decide(
+    db: Session,
+    access: WorkspaceAccess,
+    request: wire.EvacuationRequest,
+    maker_id: int,
+    standing: Collection[Advisory],
+) -> Decided:
     """The same rows give the same plan: no amount counts but for the order. ``maker_id``: the user who starts
-    it, and so makes its sweeps.
+    it, and so makes its sweeps. ``standing``: the advisories in force: no key that one of them exposes takes
+    a place.
 
     Raises Invalid (a key that is nobody's here, or in no vault).
     """
@@ -86,8 +93,8 @@ def decide(db: Session, access: WorkspaceAccess, request: wire.EvacuationRequest
     )
     chosen = ordered[: wire.MAX_EVACUATED]
     ids = [vault.id for vault in chosen]
-    able, moved = able_to_move(db, ids, maker_id), _moved_before(db, ids)
-    candidates = _candidates(db, access, exposed)
+    able, moved = able_to_move(db, ids, maker_id), _moved_before(db, ids, standing)
+    candidates = _candidates(db, access, exposed, standing)
     names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
     room = Room.of(candidates, (places[vault] for vault in chosen if vault.id not in moved))
     planned = []
@@ -173,9 +180,11 @@ def _places(db: Session, access: WorkspaceAccess, exposed: Collection[str]) -> d
     return found
 
 
-def _candidates(db: Session, access: WorkspaceAccess, exposed: Collection[str]) -> Mapping[int, Candidate]:
+def _candidates(
+    db: Session, access: WorkspaceAccess, exposed: Collection[str], standing: Collection[Advisory]
+) -> Mapping[int, Candidate]:
     query = (
-        select(Membership.user_id, Key.id, func.count(KeyAccount.id))
+        select(Membership.user_id, Key, func.count(KeyAccount.id))
         .join(RolePermission, RolePermission.role_id == Membership.role_id)
         .join(Key, Key.user_id == Membership.user_id)
         .join(KeyAccount, KeyAccount.key_id == Key.id)
@@ -188,11 +197,14 @@ def _candidates(db: Session, access: WorkspaceAccess, exposed: Collection[str]) 
         )
         .group_by(Membership.user_id, Key.id)
     )
-    found = (Candidate(*row) for row in db.execute(query))
-    return {each.user_id: each for each in found if each.key_id not in exposed}
+    return {
+        user_id: Candidate(user_id, key.id, accounts)
+        for user_id, key, accounts in db.execute(query)
+        if key.id not in exposed and exposing(standing, key) is None
+    }
 
 
-def _moved_before(db: Session, vault_ids: Sequence[str]) -> Mapping[str, str]:
+def _moved_before(db: Session, vault_ids: Sequence[str], standing: Collection[Advisory]) -> Mapping[str, str]:
     """Why those are not moved again that have, or are about to get, a replacement that can take the coins. By
     vault.
     """
@@ -201,11 +213,12 @@ def _moved_before(db: Session, vault_ids: Sequence[str]) -> Mapping[str, str]:
         or_(EvacuatedVault.replacement_id.is_not(None), EvacuatedVault.state == State.PLANNED.value),
     )
     rows = db.scalars(query).all()
-    fit = fit_to_receive(db, [row.replacement_id for row in rows if row.replacement_id is not None])
+    made = {row.replacement_id for row in rows if row.replacement_id is not None}
+    unfit = unfit_to_receive(db, made, standing)
     return {
         row.vault_id: f"The evacuation {row.evacuation_id} moves it to {row.name}: sweep it again there."
         for row in rows
-        if row.replacement_id is None or row.replacement_id in fit
+        if row.replacement_id not in unfit
     }
 
 

@@ -4,13 +4,14 @@ What is decided is recorded with a job for each vault; `evacuating` acts on it.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final, cast
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from custody.advisories import Advisory
 from custody.schemas import evacuations as wire
 from custody.schemas.changes import Change, ChangeStatus
 from custody.schemas.common import Priority
@@ -23,8 +24,10 @@ from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.backends import Market
-from custody.server.service.incidents.evacuation_plan import decide, shown
+from custody.server.service.incidents.evacuation_plan import Decided, decide, shown
 from custody.server.service.jobs.outbox import enqueue, enqueue_new
+from custody.server.service.keys.concerned import Standing
+from custody.server.service.keys.quorums import unfit_to_receive
 from custody.server.service.people.second_person import START_EVACUATION
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.requests.changes import Changes
@@ -35,6 +38,8 @@ from custody.server.store.models import EvacuatedVault, Evacuation, PendingChang
 # The kind of job that moves one vault on. Its subject is the evacuation's id and the vault's.
 EVACUATE: Final = "evacuate"
 MAX_SHOWN: Final = 20
+# In one refusal; the plan has each.
+MOST_REASONS: Final = 5
 
 
 def subject_of(row: EvacuatedVault) -> str:
@@ -50,6 +55,7 @@ class Evacuations:
         changes: Changes,
         market: Market,
         drafter: Drafter,
+        standing: Standing,
     ) -> None:
         self._clock = clock
         self._random = random
@@ -57,6 +63,7 @@ class Evacuations:
         self._changes = changes
         self._market = market
         self._drafter = drafter
+        self._standing = standing
 
     def plan(
         self, db: Session, maker_id: int, access: WorkspaceAccess, request: wire.EvacuationRequest
@@ -64,7 +71,8 @@ class Evacuations:
         """``maker_id``: the user who would start it. It only reads. Raises Invalid, ChainUnavailable."""
         quote = self._market.quote(access.chain)
         rate = quote.rates[request.priority]
-        return shown(db, decide(db, access, request, maker_id), self._drafter, rate, quote, request)
+        decided = decide(db, access, request, maker_id, self._standing(db).values())
+        return shown(db, decided, self._drafter, rate, quote, request)
 
     def with_plan(self, db: Session, caller: Caller, change: Change) -> Change:
         """For who may confirm the change: what they would say yes to, as of now."""
@@ -89,14 +97,15 @@ class Evacuations:
     ) -> wire.Evacuation:
         """After a second person's yes. Records what is decided, and a job for each vault.
 
-        Raises Invalid; StateConflict (the plan is another one by now).
+        Raises Invalid; StateConflict (the plan is another one by now, or moves nothing).
         """
-        decided = decide(db, access, request, caller.user_id)
+        decided = decide(db, access, request, caller.user_id, self._standing(db).values())
         if decided.plan_hash != request.plan_hash:
             raise StateConflict(
                 f"The plan is {decided.plan_hash[:8]} by now, and not {request.plan_hash[:8]}: a key, a "
                 "vault or a member changed. Look at the new plan and start that one."
             )
+        _require_something(decided)
         now = self._clock()
         made = Evacuation(
             id=new_id(self._random),
@@ -171,7 +180,15 @@ class Evacuations:
         rows: dict[str, list[EvacuatedVault]] = defaultdict(list)
         for row in db.scalars(query.order_by(EvacuatedVault.place)):
             rows[row.evacuation_id].append(row)
-        return [_report(db, each, rows[each.id]) for each in evacuations]
+        standing = self._standing(db).values()
+        return [_report(db, each, rows[each.id], standing) for each in evacuations]
+
+
+def _require_something(decided: Decided) -> None:
+    """Nobody is asked to say yes to a plan that moves nothing. Raises StateConflict."""
+    if all(each.cannot is not None for each in decided.vaults):
+        reasons = [f"{each.vault.name}: {each.cannot}" for each in decided.vaults[:MOST_REASONS]]
+        raise StateConflict(" ".join(("There is nothing to evacuate.", *reasons)))
 
 
 def _evacuation(db: Session, access: WorkspaceAccess, evacuation_id: str) -> Evacuation:
@@ -181,14 +198,22 @@ def _evacuation(db: Session, access: WorkspaceAccess, evacuation_id: str) -> Eva
     return found
 
 
-def _report(db: Session, evacuation: Evacuation, rows: Sequence[EvacuatedVault]) -> wire.Evacuation:
+def _report(
+    db: Session,
+    evacuation: Evacuation,
+    rows: Sequence[EvacuatedVault],
+    standing: Collection[Advisory],
+) -> wire.Evacuation:
     ids = [row.vault_id for row in rows]
     wanted = {*ids, *(row.replacement_id for row in rows if row.replacement_id is not None)}
     vaults = {vault.id: vault for vault in db.scalars(select(Vault).where(Vault.id.in_(wanted)))}
     balances = balances_of(db, ids)
     swept = _sweeps(db, evacuation)
+    waiting = {row.replacement_id for row in rows if any(map(_awaits_approval, swept[row.vault_id]))} - {None}
+    unfit = unfit_to_receive(db, cast("set[str]", waiting), standing)
     shown_rows = [
-        _shown_row(row, vaults, balances.get(row.vault_id, Balance()), swept[row.vault_id]) for row in rows
+        _shown_row(row, vaults, balances.get(row.vault_id, Balance()), swept[row.vault_id], unfit)
+        for row in rows
     ]
     moved = [(row, each) for row, each in zip(rows, shown_rows, strict=True) if each.stage != "left"]
     change = _change_of(db, evacuation)
@@ -229,27 +254,37 @@ def _sweeps(db: Session, evacuation: Evacuation) -> Mapping[str, list[Proposal]]
     return found
 
 
+def _awaits_approval(sweep: Proposal) -> bool:
+    return sweep.status == ProposalStatus.PENDING
+
+
 def _shown_row(
-    row: EvacuatedVault, vaults: Mapping[str, Vault], balance: Balance, sweeps: Sequence[Proposal]
+    row: EvacuatedVault,
+    vaults: Mapping[str, Vault],
+    balance: Balance,
+    sweeps: Sequence[Proposal],
+    unfit: Mapping[str, str],
 ) -> wire.EvacuatedVault:
+    """``unfit``: why no approval is taken, by replacement."""
     replacement = None if row.replacement_id is None else vaults[row.replacement_id]
     left = balance.confirmed + balance.unconfirmed - balance.locked
     living = [sweep for sweep in sweeps if _is_living(sweep)]
     arriving = [(sweep, sweep.movement_sats - sweep.fee_sats) for sweep in living]
     state = State(row.state)
+    why = None if replacement is None else unfit.get(replacement.id)
     can = state in {State.PROPOSED, State.LEFT} and replacement is not None
     return wire.EvacuatedVault(
         vault_id=row.vault_id,
         vault_name=vaults[row.vault_id].name,
         stage=stage_of(state, _newest(sweeps), left_sats=left),
-        reason=row.reason,
+        reason=row.reason if why is None else f"No approval is taken: {why}. Make a new plan for it.",
         replacement_id=row.replacement_id,
         replacement_name=row.name,
         replacement_address=None if replacement is None else replacement.address,
         verification_code=None if replacement is None else policy_of(replacement).verification_code,
         psbt_ids=[sweep.id for sweep in sweeps],
-        unsigned_sats=sum(arrives for sweep, arrives in arriving if sweep.status == ProposalStatus.PENDING),
-        swept_sats=sum(arrives for sweep, arrives in arriving if sweep.status != ProposalStatus.PENDING),
+        unsigned_sats=sum(arrives for sweep, arrives in arriving if _awaits_approval(sweep)),
+        swept_sats=sum(arrives for sweep, arrives in arriving if not _awaits_approval(sweep)),
         fee_sats=sum(sweep.fee_sats for sweep in living),
         left_sats=left,
         may_sweep_again=can and left > 0,

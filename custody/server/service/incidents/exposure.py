@@ -1,5 +1,6 @@
 """Which vaults an advisory exposes: how many keys of each quorum, and how much is there."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -10,7 +11,7 @@ from custody.advisories import Advisory, Concern
 from custody.server.domain.errors import NotFound
 from custody.server.service.keys.concerned import concern_of
 from custody.server.service.stored_vaults import Balance, balances_of
-from custody.server.store.models import Key, StoredAdvisory, Vault, VaultSigner, Workspace
+from custody.server.store.models import EvacuatedVault, Key, StoredAdvisory, Vault, VaultSigner, Workspace
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class ExposedKey:
 @dataclass(frozen=True)
 class Exposure:
     """``required`` of ``total`` keys move what the vault holds: ``amount_sats``, in satoshi, with what is
-    unconfirmed.
+    unconfirmed. ``moved``: the newest evacuation that made a replacement for it.
     """
 
     vault_id: str
@@ -36,6 +37,7 @@ class Exposure:
     total: int
     keys: tuple[ExposedKey, ...]
     amount_sats: int
+    moved: EvacuatedVault | None
 
     @property
     def exposed_keys(self) -> int:
@@ -46,10 +48,16 @@ class Exposure:
         """How many more keys a thief needs: 0 where the exposed ones are enough."""
         return max(self.required - self.exposed_keys, 0)
 
+    @property
+    def urgency(self) -> tuple[bool, int, int, str]:
+        is_empty = self.moved is not None and not self.amount_sats
+        return is_empty, self.keys_to_spare, -self.amount_sats, self.vault_id
+
 
 def exposures(db: Session, organisation_id: int, advisory: Advisory) -> list[Exposure]:
     """The organisation's vaults with at least one exposed key: those first that the exposed keys alone move,
-    then by how many keys are missing to that; of those the largest amount first.
+    then by how many keys are missing to that; of those the largest amount first. Evacuated vaults without
+    coins stand last.
 
     A drill sees vaults of test networks alone.
     """
@@ -71,11 +79,24 @@ def exposures(db: Session, organisation_id: int, advisory: Advisory) -> list[Exp
         if keys:
             exposed[vault] = keys
     balances = balances_of(db, [vault.id for vault in exposed])
-    found = [_exposure(vault, keys, balances.get(vault.id, Balance())) for vault, keys in exposed.items()]
-    return sorted(found, key=lambda each: (each.keys_to_spare, -each.amount_sats, each.vault_id))
+    moved = _moved(db, [vault.id for vault in exposed])
+    found = [
+        _exposure(vault, keys, balances.get(vault.id, Balance()), moved.get(vault.id))
+        for vault, keys in exposed.items()
+    ]
+    return sorted(found, key=lambda each: each.urgency)
 
 
-def _exposure(vault: Vault, keys: tuple[ExposedKey, ...], balance: Balance) -> Exposure:
+def _moved(db: Session, vault_ids: Collection[str]) -> Mapping[str, EvacuatedVault]:
+    query = select(EvacuatedVault).where(
+        EvacuatedVault.vault_id.in_(vault_ids), EvacuatedVault.replacement_id.is_not(None)
+    )
+    return {row.vault_id: row for row in db.scalars(query.order_by(EvacuatedVault.replaced_at))}
+
+
+def _exposure(
+    vault: Vault, keys: tuple[ExposedKey, ...], balance: Balance, moved: EvacuatedVault | None
+) -> Exposure:
     return Exposure(
         vault_id=vault.id,
         workspace_id=vault.workspace_id,
@@ -85,6 +106,7 @@ def _exposure(vault: Vault, keys: tuple[ExposedKey, ...], balance: Balance) -> E
         total=vault.n,
         keys=keys,
         amount_sats=balance.confirmed + balance.unconfirmed,
+        moved=moved,
     )
 
 

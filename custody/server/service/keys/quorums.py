@@ -1,12 +1,14 @@
 """Whether a vault keeps enough signers when a member loses a key, the membership or a permission."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Select, false, func, or_, select
 from sqlalchemy.orm import Session
 
+from custody.advisories import Advisory
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import VaultsLeftShort
+from custody.server.service.keys.concerned import exposing
 from custody.server.store.models import EvacuatedVault, Key, Membership, RolePermission, Vault, VaultSigner
 
 # The permissions that show a workspace's vaults.
@@ -108,7 +110,7 @@ def _able(which: ColumnElement[bool]) -> Select[str]:
     )
 
 
-def able_to_move(db: Session, vault_ids: Sequence[str], maker_id: int | None = None) -> dict[str, int]:
+def able_to_move(db: Session, vault_ids: Collection[str], maker_id: int | None = None) -> dict[str, int]:
     """How many signers of each vault can still move its coins to another one; a vault without any is not in
     it. ``maker_id``: the user who proposes it, and does not count where makers may not approve.
     """
@@ -118,18 +120,29 @@ def able_to_move(db: Session, vault_ids: Sequence[str], maker_id: int | None = N
     return dict(db.execute(_counted(_able(can_sign), vault_ids)).all())
 
 
-def fit_to_receive(db: Session, vault_ids: Sequence[str]) -> set[str]:
-    """Of these replacements, those that are in no evacuation themselves and whose signers can still move what
-    arrives.
-    """
+def unfit_to_receive(
+    db: Session, vault_ids: Collection[str], advisories: Collection[Advisory] = ()
+) -> dict[str, str]:
+    """Of these replacements, those that get nothing more, and why: they are in an evacuation themselves, one of the
+    advisories exposes a key, or too few signers could move on what arrives.
+    """  # noqa: E501
     if not vault_ids:
-        return set()
+        return {}
     able = able_to_move(db, vault_ids)
-    evacuated = select(EvacuatedVault.vault_id).where(EvacuatedVault.vault_id.in_(vault_ids))
-    query = select(Vault).where(Vault.id.in_(vault_ids), Vault.id.not_in(evacuated))
-    return {vault.id for vault in db.scalars(query) if able.get(vault.id, 0) >= vault.m}
+    found: dict[str, str] = {}
+    places = select(Vault, Key).join(VaultSigner, VaultSigner.vault_id == Vault.id)
+    places = places.join(Key, Key.id == VaultSigner.key_id).where(Vault.id.in_(vault_ids))
+    for vault, key in db.execute(places.order_by(Vault.id, VaultSigner.key_index)):
+        if able.get(vault.id, 0) < vault.m:
+            found[vault.id] = f"too few signers of {vault.name} can still sign"
+        elif (advisory := exposing(advisories, key)) is not None:
+            found.setdefault(vault.id, f"the advisory {advisory.id} exposes a key of {vault.name}")
+    evacuated = select(Vault).join(EvacuatedVault, EvacuatedVault.vault_id == Vault.id)
+    for vault in db.scalars(evacuated.where(Vault.id.in_(vault_ids))):
+        found[vault.id] = f"{vault.name} is evacuated itself"
+    return found
 
 
-def _counted(able: Select[str], among: Select[str] | Sequence[str]) -> Select[str, int]:
+def _counted(able: Select[str], among: Select[str] | Collection[str]) -> Select[str, int]:
     able_signers = able.where(VaultSigner.vault_id.in_(among)).subquery()
     return select(able_signers.c.vault_id, func.count()).group_by(able_signers.c.vault_id)

@@ -8,8 +8,14 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.credentials import WorkspaceAccess
-from custody.server.domain.errors import MakerMayNotApprove, NotInAddressBook, VaultFrozen
-from custody.server.service.keys.quorums import fit_to_receive
+from custody.server.domain.errors import (
+    MakerMayNotApprove,
+    NotInAddressBook,
+    StateConflict,
+    VaultFrozen,
+)
+from custody.server.service.keys.concerned import Standing
+from custody.server.service.keys.quorums import unfit_to_receive
 from custody.server.service.stored_vaults import vault_in
 from custody.server.store.models import AddressBookEntry, EvacuatedVault, Proposal, Vault, WatchedScript
 from multisig import Network, Psbt, encode_address
@@ -55,7 +61,8 @@ def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> No
     replacements = select(EvacuatedVault.replacement_id).where(
         EvacuatedVault.vault_id == vault.id, EvacuatedVault.replacement_id.is_not(None)
     )
-    fit = fit_to_receive(db, [one for one in db.scalars(replacements) if one is not None])
+    ids = {one for one in db.scalars(replacements) if one is not None}
+    fit = ids - unfit_to_receive(db, ids).keys()
     own = select(WatchedScript.script_pubkey).where(
         WatchedScript.chain == vault.chain,
         WatchedScript.script_pubkey.in_(scripts),
@@ -72,6 +79,23 @@ def require_scripts_listed(db: Session, vault: Vault, scripts: set[bytes]) -> No
             f"The vault {vault.name} pays addresses of the workspace's address book alone. Not in it: "
             f"{', '.join(sorted(elsewhere))}."
         )
+
+
+def require_fit(db: Session, replacement: Vault, standing: Standing) -> None:
+    """What two people said yes to holds while the replacement can take the coins. Raises VaultFrozen,
+    StateConflict.
+    """
+    require_thawed(replacement)
+    why = unfit_to_receive(db, [replacement.id], standing(db).values()).get(replacement.id)
+    if why is not None:
+        raise StateConflict(f"Nothing more is swept there: {why}. Make a new plan for the old vault.")
+
+
+def require_fit_for_sweep(db: Session, proposal: Proposal, standing: Standing) -> None:
+    """The same of the vault that an evacuation's sweep goes to. Raises VaultFrozen, StateConflict."""
+    if proposal.evacuation_id is not None:
+        row = db.get_one(EvacuatedVault, (proposal.evacuation_id, proposal.vault_id))
+        require_fit(db, db.get_one(Vault, row.replacement_id), standing)
 
 
 def _destinations(psbt: bytes) -> set[bytes]:

@@ -30,9 +30,15 @@ from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.keys.concerned import Standing
 from custody.server.service.keys.profiles import profile_policy
 from custody.server.service.lifecycle import Lifecycle, require_newest
-from custody.server.service.proposals.bounds import require_listed, require_other_maker, require_thawed
+from custody.server.service.proposals.bounds import (
+    require_fit_for_sweep,
+    require_listed,
+    require_other_maker,
+    require_thawed,
+)
 from custody.server.service.proposals.records import collected_signatures
 from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.changes import Outdated
@@ -80,10 +86,11 @@ class Signer:
 
 
 class Signing:
-    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
+    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle, standing: Standing) -> None:
         self._clock = clock
         self._audit = audit
         self._lifecycle = lifecycle
+        self._standing = standing
 
     def expect(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SignPsbtRequest
@@ -112,9 +119,9 @@ class Signing:
         for a decline.
 
         Raises Outdated where the proposal has other signatures by now than those that it was verified beside.
-        Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or
-        a newer version takes its place); VaultFrozen; MakerMayNotApprove; NotInAddressBook. Then nothing is
-        kept.
+        Raises NotFound; PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, a
+        newer version takes its place, or nothing more is swept to its vault); VaultFrozen;
+        MakerMayNotApprove; NotInAddressBook. Then nothing is kept.
         """
         signer = signer_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
         if verified is None:
@@ -137,7 +144,7 @@ class Signing:
             return self._too_late(db, signer)
         require_newest(db, proposal)
         self._require_time_left(proposal)
-        _require_bounds(db, signer)
+        self._require_bounds(db, signer)
         self._keep(db, signer, verified)
         told = event_data(proposal, user_id=caller.user_id, is_complete=progress.is_complete)
         what = _described(signer, progress)
@@ -168,6 +175,17 @@ class Signing:
         progress = SignerProgress((), ())
         said = "The threshold was met without this signature; it was not recorded."
         return self._answer(signer.proposal, progress, _collected(db, signer.proposal), said)
+
+    def _require_bounds(self, db: Session, signer: Signer) -> None:
+        """What was decided about the vault since it was proposed counts too. Raises VaultFrozen,
+        MakerMayNotApprove, NotInAddressBook, StateConflict.
+        """
+        if signer.vault is None:
+            return
+        require_thawed(signer.vault)
+        require_other_maker(db, signer.vault, signer.proposal, signer.user_id)
+        require_fit_for_sweep(db, signer.proposal, self._standing)
+        require_listed(db, signer.vault, signer.proposal.psbt)
 
     def _require_time_left(self, proposal: Proposal) -> None:
         if self._clock() >= proposal.expires_at:
@@ -237,17 +255,6 @@ class Signing:
             missing_inputs=missing,
             detail=detail,
         )
-
-
-def _require_bounds(db: Session, signer: Signer) -> None:
-    """What was decided about the vault since it was proposed counts too. Raises VaultFrozen,
-    MakerMayNotApprove, NotInAddressBook.
-    """
-    if signer.vault is None:
-        return
-    require_thawed(signer.vault)
-    require_other_maker(db, signer.vault, signer.proposal, signer.user_id)
-    require_listed(db, signer.vault, signer.proposal.psbt)
 
 
 def _collected(db: Session, proposal: Proposal) -> int:

@@ -11,6 +11,7 @@ from custody.server.domain.evacuation import State, stage_of
 from custody.server.service.incidents.evacuations import EVACUATE
 from custody.server.service.jobs.outbox import MAX_FAILURES, Task
 from custody.server.store.models import AdvisoryPublisher, AuditEvent, Key, Proposal, StoredAdvisory
+from tests.custody.server.service.incidents.test_exposure import COLDCARD, know
 from tests.support.advisories import entry
 from tests.support.custody import SHOP, ok, refused
 from tests.support.evacuations import (
@@ -43,8 +44,14 @@ def keys(desk, dora):
     return [key_of(desk, "carol")]
 
 
-def add_advisory(db):
+def add_advisory(desk):
     """It concerns, or may, the key of each device that is not known to be another."""
+    desk.world.platform.services.advisories._standing.trusted = {"root"}
+    with desk.world.platform.services.store.write() as db:
+        _add_advisory(db)
+
+
+def _add_advisory(db):
     body = Advisory.model_validate(entry()).model_dump(mode="json")
     made = {"key": "", "epoch": 0, "serial": 1, "digest": "", "line": b"", "taken_at": START_TIME}
     db.add(AdvisoryPublisher(root="root", **made))
@@ -97,8 +104,7 @@ class TestTwoPeople:
         (shown,) = ok(dora.get("/api/v1/changes", workspace_id=2, change_id=change["change_id"]))
         assert shown["plan"]["vaults"][0]["vault_id"] == desk.vault["id"]
         assert "cooling off" in refused(confirm(dora, change), 409, "STATE_CONFLICT")["detail"]
-        with desk.world.platform.services.store.write() as db:
-            add_advisory(db)
+        add_advisory(desk)
         # An advisory does: a thief does not wait either.
         change = ask(desk, keys, plan_of(desk, keys, priority="low")["plan_hash"], priority="low")
         ok(confirm(dora, change))
@@ -179,7 +185,7 @@ class TestPlan:
         with desk.world.platform.services.store.write() as db:
             ids = [desk.user_ids[name] for name in ("alice", "bob")]
             db.execute(update(Key).where(Key.user_id.in_(ids)).values(**trezor))
-            add_advisory(db)
+        add_advisory(desk)
         (vault,) = plan_of(desk, [], advisory_id=7)["vaults"]
         assert (vault["exposed"], "register another device" in vault["cannot"]) == (1, True)
 
@@ -252,6 +258,11 @@ class TestWork:
         assert (stages(desk), found["vaults"][0]["left_sats"]) == (["confirmed"], 0)
         assert None not in (found["replaced_at"], found["proposed_at"], found["confirmed_at"])
         assert {each["confirmed_sats"] for each in desk.wallets()} == {0, row["swept_sats"]}
+        # What an advisory exposes names it last, and says so.
+        add_advisory(desk)
+        new, old = ok(desk.admin.get("/api/v1/exposures", workspace_id=1, advisory_id=7))
+        assert (old["balance_sats"], old["replacement_name"]) == (0, new["name"])
+        assert (new["replacement_name"], old["replaced_at"]) == (None, row["replaced_at"])
 
     def test_p91_the_job_again_makes_nothing_again(self, desk, dora, keys):
         desk.deposit(1_000_000)
@@ -330,13 +341,16 @@ class TestWork:
             lost = {"key_id": key["ID"], "reason": "lost", "force": True}
             ok(desk.signers[name].post("/api/v1/revoke-key", lost))
             ok(register_key(desk.signers[name], seed(number)))
-        refused(desk.submit("alice", first, desk.signed("alice", first)), 403, "NOT_IN_ADDRESS_BOOK")
+        answer = desk.submit("alice", first, desk.signed("alice", first))
+        assert "too few signers of Treasury (new)" in refused(answer, 409, "STATE_CONFLICT")["detail"]
         desk.deposit(250_000, to=desk.vault["address"])
+        to_it = desk.propose(10_000, recipients=[report(desk)["vaults"][0]["replacement_address"]])
+        refused(to_it, 403, "NOT_IN_ADDRESS_BOOK")
         ok(again(desk, desk.vault["id"]))
         desk.settle()
         (row,) = report(desk)["vaults"]
         assert (row["stage"], row["psbt_ids"]) == ("left", [first])
-        assert "make a new plan for Treasury" in row["reason"]
+        assert "Make a new plan" in row["reason"]
         # It is planned anew, and what waited for the first replacement is cancelled.
         add_accounts(desk, 5, "alice")
         desk.world.clock.advance(minutes=1)
@@ -345,6 +359,40 @@ class TestWork:
         (row,) = report(desk)["vaults"]
         assert (row["stage"], row["replacement_name"]) == ("awaiting-approval", "Treasury (new 2)")
         assert (desk.proposal(first)["status"], row["unsigned_sats"] > 1_200_000) == ("CANCELLED", True)
+
+    def test_p92_a_replacement_that_is_frozen_or_exposed_by_now_gets_none(self, desk, dora, keys):
+        """By a later advisory, for certain: what is not known of a device stops no sweep."""
+        desk.deposit(1_000_000)
+        start(desk, dora, keys)
+        desk.settle()
+        (row,) = report(desk)["vaults"]
+        (sweep,) = row["psbt_ids"]
+        signed = desk.signed("alice", sweep)
+        here = {"workspace_id": 1, "vault_id": row["replacement_id"]}
+        ok(desk.signers["alice"].post("/api/v1/freeze-vault", here))
+        refused(desk.submit("alice", sweep, signed), 409, "VAULT_FROZEN")
+        for name in ("alice", "bob"):
+            ok(desk.signers[name].post("/api/v1/unfreeze-vault", here))
+        know(desk, erin=COLDCARD)
+        add_advisory(desk)
+        answer = desk.submit("alice", sweep, signed)
+        why = "the advisory COLDCARD-2026-07 exposes a key of Treasury (new)"
+        assert why in refused(answer, 409, "STATE_CONFLICT")["detail"]
+        assert why in report(desk)["vaults"][0]["reason"]
+        desk.deposit(250_000, to=desk.vault["address"])
+        ok(again(desk, desk.vault["id"]))
+        desk.settle()
+        (row,) = report(desk)["vaults"]
+        assert (row["stage"], row["psbt_ids"], why in row["reason"]) == ("left", [sweep], True)
+        # No new plan gives erin the place either: it would move nothing, so nobody is asked for a yes.
+        plan = plan_of(desk, keys)
+        assert "register another device" in plan["vaults"][0]["cannot"]
+        change = {"workspace_id": 1, "path": START, "body": body_of(keys, plan_hash=plan["plan_hash"])}
+        told = refused(desk.admin.post("/api/v1/request-change", change), 409, "STATE_CONFLICT")["detail"]
+        assert told.startswith("There is nothing to evacuate. Treasury: ")
+        # What a publisher said whom the operator trusts no longer stops nothing.
+        desk.world.platform.services.advisories._standing.trusted = set()
+        ok(desk.submit("alice", sweep, signed))
 
     def test_p90_who_sweeps_again_made_that_sweep(self, desk, dora, keys):
         controls = {"vault_id": desk.vault["id"], "only_address_book": False, "maker_may_approve": False}
