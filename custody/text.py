@@ -30,6 +30,11 @@ def amount(value: int) -> str:
     return f"{'-' if value < 0 else ''}{whole}.{fraction:08d} BTC ({value:,} sats)"
 
 
+def count(number: int, one: str, many: str) -> str:
+    """``1 coin``, ``2 coins``."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def said(error: Exception) -> str:
     """An error's sentence as the end of one of ours, with one full stop."""
     return plain(str(error)).rstrip(".") + "."

@@ -135,7 +135,10 @@ class Unsupported(BridgeError):
 class NotEnrolled(BridgeError):
     code = "not-enrolled"
     sentence = "The device does not know this vault."
-    hint = "Enrol the vault on the device, compare the details on its screen, and repeat."
+    hint = (
+        "Enrol the vault on the device (with signerd: `signerd pin NAME` once more), compare the details on "
+        "its screen, and repeat."
+    )
 
 
 class WrongDevice(BridgeError):

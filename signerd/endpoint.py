@@ -5,6 +5,7 @@ it.
 import os
 import socket
 import stat
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,23 @@ DEVICE_SECONDS = 120.0
 PERSON_SECONDS = 25 * 3600.0
 # The page and apps reach it over TCP at this machine's own address.
 IPV4 = "127.0.0.1"
+# A program that listens and answers nothing does not keep the daemon from its start.
+ANSWER_SECONDS = 3.0
+MOST_READ = 1_000
+
+
+def taken_by(port: int) -> str:
+    """Which program has the port, in words: a signerd tells a caller who is not paired that it is one."""
+    from http.client import HTTPConnection, HTTPException
+
+    try:
+        with closing(HTTPConnection(IPV4, port, timeout=ANSWER_SECONDS)) as link:
+            link.request("GET", f"{PREFIX}/status")
+            if b"signerd" in link.getresponse().read(MOST_READ):
+                return "another signerd, which has another state folder"
+    except (OSError, HTTPException):
+        pass
+    return "another program"
 
 
 @dataclass

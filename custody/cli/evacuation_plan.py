@@ -3,13 +3,16 @@
 from typing import TYPE_CHECKING
 
 from custody.cli.amounts import in_btc
+from custody.text import count
 
 if TYPE_CHECKING:
     from custody.schemas.evacuations import EvacuationPlan
 
 
 def plan_lines(plan: "EvacuationPlan") -> list[str]:
-    lines = [f"Plan {plan.plan_hash[:8]}: {len(plan.vaults)} vaults, fee {plan.fee_rate} sat/vB"]
+    lines = [
+        f"Plan {plan.plan_hash[:8]}: {count(len(plan.vaults), 'vault', 'vaults')}, fee {plan.fee_rate} sat/vB"
+    ]
     for place, each in enumerate(plan.vaults, start=1):
         exposed = f"{each.exposed} of {each.n} keys exposed, {each.m} sign"
         lines.append(f"{place}. '{each.vault_name}' {each.vault_id}: {exposed}")

@@ -27,6 +27,7 @@ from custody.history_files import (
 from custody.private_files import PRIVATE_FILE
 from custody.spreadsheets import csv_lines
 from custody.terminal import Exit, answer, say, table
+from custody.text import count
 
 if TYPE_CHECKING:
     from custody.client import Client
@@ -234,7 +235,7 @@ def _write(file: Path, header: Sequence[str], rows: Iterable[Sequence[str]], *, 
     if as_json:
         answer({"file": str(file), "rows": written})
     else:
-        say(f"{written:,} rows are in {file}.")
+        say(f"{count(written, 'row is', 'rows are')} in {file}.")
 
 
 def _movement_row(one: "VaultMovement") -> tuple[str, ...]:

@@ -52,13 +52,13 @@ def make_command(
     """Ask a vault's signers to sign a message."""
     from custody.schemas.proofs import CreateProofRequest
     from multisig import Psbt
-    from multisig.bip322 import MAX_COINS
+    from multisig.bip322 import MAX_COINS, signing_devices
 
     with desk.client() as client:
         place = place_of(client, workspace)
         one = vault_of(client, place.workspace_id, given, unseen=yes)
         aside(f"The signers of '{one.name}' {one.id} are asked to sign: {message}")
-        aside("Not every device signs such a message: docs/operate/proofs.md lists those that do.")
+        aside(f"These devices sign such a message: {signing_devices(coins=with_coins)}.")
         confirm(desk.answers, "Ask them?", yes=yes)
         request = CreateProofRequest(
             workspace_id=place.workspace_id,

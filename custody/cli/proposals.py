@@ -11,7 +11,7 @@ from custody.cli.meant import chosen, place_of, workspace_option
 from custody.cli.members import full_name
 from custody.naming import Candidate
 from custody.terminal import answer, aside, say, table
-from custody.text import amount, short_ids
+from custody.text import amount, count, short_ids
 
 if TYPE_CHECKING:
     from custody.client import Client
@@ -149,7 +149,7 @@ def lines_of(one: "Proposal") -> Iterator[str]:
     if one.status == "PENDING":
         yield f"  Expires: {one.expires_at:%Y-%m-%d %H:%M} UTC"
     if one.txid:
-        yield f"  Transaction {one.txid}, {one.confirmations} confirmations"
+        yield f"  Transaction {one.txid}, {count(one.confirmations, 'confirmation', 'confirmations')}"
     if one.failure_reason:
         yield f"  {one.failure_reason}"
     if one.trouble:

@@ -12,6 +12,7 @@ from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
 from custody.naming import Candidate
 from custody.terminal import answer, aside, put, say, table
+from custody.text import count
 
 if TYPE_CHECKING:
     from custody.client import Client
@@ -119,7 +120,11 @@ def secret_command(
         place = place_of(client, workspace)
         found = account_of(client, place.workspace_id, account, unseen=yes)
         aside(f"A new secret of service account {found.service_account_id} ({found.name})")
-        confirm(desk.answers, f"The one before stays good for {overlap_hours} hours. Make it?", yes=yes)
+        confirm(
+            desk.answers,
+            f"The one before stays good for {count(overlap_hours, 'hour', 'hours')}. Make it?",
+            yes=yes,
+        )
         made = client.issue_service_secret(
             IssueServiceSecretRequest(
                 workspace_id=place.workspace_id,

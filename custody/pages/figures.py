@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from custody.text import SATS_PER_BTC, plain
+from custody.text import SATS_PER_BTC, count, plain
 
 # As devices and block explorers print addresses, to be compared group by group.
 ADDRESS_GROUP = 4
@@ -91,11 +91,6 @@ def moment(text: str) -> Markup:
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
         utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S}", f"{here:%-d %b %Y, %H:%M:%S}"
     )
-
-
-def count(number: int, one: str, many: str) -> str:
-    """``1 coin``, ``2 coins``."""
-    return f"{number:,} {one if number == 1 else many}"
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(

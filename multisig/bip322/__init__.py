@@ -4,7 +4,7 @@ The signature spends, in a transaction that can never be mined, the only output 
 message and does not exist. What proves funds spends coins beside it.
 """
 
-from multisig.bip322.devices import PROOF_SIGNING, ProofSigning, may_sign_proof, why_no_proof
+from multisig.bip322.devices import PROOF_SIGNING, ProofSigning, may_sign_proof, signing_devices, why_no_proof
 from multisig.bip322.encoding import ProofSignature, Variant
 from multisig.bip322.inspecting import inspect_proof
 from multisig.bip322.making import MAX_COINS, build_proof, finalise_proof, is_proof
@@ -37,6 +37,7 @@ __all__ = [
     "may_sign_proof",
     "require_showable",
     "signed_message_hash",
+    "signing_devices",
     "to_sign",
     "to_spend",
     "verify_message",

@@ -126,8 +126,21 @@ def why_no_proof(maker: str, model: str, firmware: str | None, *, coins: int) ->
 def may_sign_proof(maker: str, model: str, firmware: str | None, *, coins: int) -> bool:
     """Whether it does with this firmware, or with a newer one that is known: it may have been updated."""
     version = _numbers(firmware) or (0, 0, 0)
-    able = (row for row in _rows(maker, model) if row.funds or (row.control and not coins))
-    return any(version <= row.until for row in able)
+    return any(version <= row.until for row in _rows(maker, model) if _signs(row, coins))
+
+
+def signing_devices(*, coins: int) -> str:
+    """Those that sign for an address and so many coins: ``Coldcard 5.5.1 to 5.6.1, …``."""
+    able = (row for row in PROOF_SIGNING if _signs(row, coins))
+    return ", ".join(f"{row.model} {_dotted(row.since)} to {_dotted(row.until)}" for row in able)
+
+
+def _signs(row: ProofSigning, coins: int) -> bool:
+    return row.funds or (row.control and not coins)
+
+
+def _dotted(numbers: _Numbers) -> str:
+    return ".".join(map(str, numbers))
 
 
 def _rows(maker: str, model: str) -> Iterator[ProofSigning]:

@@ -43,7 +43,7 @@ class Source(StrEnum):
     PSBT = "psbt"
 
 
-NO_KEY_OF_OURS = "None of its keys is a registered key of your device."
+NO_KEY_OF_OURS = "None of its keys is a registered key of your device: nothing of it is asked of you."
 SOURCE_WORDS = {
     Source.RECORD: "the platform's record",
     Source.FILE: "your file",
@@ -65,7 +65,8 @@ class SeenVault:
 
     ``fault`` says why it cannot be pinned or used; ``vault`` is None where its descriptor cannot be read.
     ``changes``: in what the platform has shown a pinned vault otherwise, while the person has not looked.
-    ``renamed``: what the platform calls a pinned vault now, where that is another name.
+    ``renamed``: what the platform calls a pinned vault now, where that is another name. ``of_others``: it is
+    not pinned, and all that stands in the way is that no key of ours is in it: nothing is to be done here.
     """
 
     vault_id: str
@@ -79,6 +80,7 @@ class SeenVault:
     address_shown: bool = False
     changes: tuple[str, ...] = ()
     renamed: str | None = None
+    of_others: bool = False
 
     @property
     def first_address(self) -> str | None:
@@ -247,7 +249,7 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
     pinned = journal.pin(claim.vault_id)
     if pinned is not None:
         return _seen_pinned(journal, claim, pinned)
-    vault, own, fault = None, None, None
+    vault, own, fault, of_others = None, None, None, False
     try:
         vault = Vault.from_descriptor(claim.descriptor, journal.network)
     except MultisigError as error:
@@ -255,6 +257,7 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
     else:
         own = own_key_of(vault, journal.own_keys())
         fault = _fault(journal, claim, vault, own)
+        of_others = fault == _without_our_key(journal, vault)
     return SeenVault(
         claim.vault_id,
         claim.workspace_id,
@@ -264,6 +267,7 @@ def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
         pinned=False,
         enrolled=False,
         fault=fault,
+        of_others=of_others,
     )
 
 

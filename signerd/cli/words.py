@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signerd.core.states import ASKED, network_words, state_words
-from signerd.core.text import WHY_ELSEWHERE, amount, place_words, short_ids
+from signerd.core.text import WHY_ELSEWHERE, amount, count, place_words, short_ids
 
 if TYPE_CHECKING:
     from signerd.shapes import (
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         DataView,
         MoneyView,
         PaymentView,
+        ProofView,
         ProposalLine,
         ProposalView,
         PsbtReview,
@@ -37,9 +38,8 @@ def proposals_text(lines: "Sequence[ProposalLine]") -> str:
 
 
 def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
-    fee = "not known" if line.fee_sats is None else amount(line.fee_sats)
     whose = PROFILE if line.brought_by and line.from_profile else _vault_words(line)
-    lines = [line.title, standing_words(line), f"from {whose}, fee {fee}"]
+    lines = [line.title, standing_words(line), f"from {whose}, {_fee(line)}"]
     if line.brought_by:
         lines.append(f"not the platform's: brought by {line.brought_by}")
     else:
@@ -47,6 +47,12 @@ def _listed_proposal(line: "ProposalLine", short: str) -> list[str]:
     lines += _trouble(line)
     first, *others = lines
     return [f"{short}  {first}", *(f"{'':{len(short)}}  {other}" for other in others)]
+
+
+def _fee(line: "ProposalLine") -> str:
+    if line.fee_sats is not None:
+        return f"fee {amount(line.fee_sats)}"
+    return "fee not known" if line.paid_sats is None else "moves no money"
 
 
 def _vault_words(line: "ProposalLine") -> str:
@@ -113,20 +119,34 @@ def money_lines(money: "MoneyView | None", whose: str) -> list[str]:
     """``whose`` money it is: what comes back comes back there."""
     if money is None:
         return ["Where the money goes: NOT KNOWN. The transaction was not judged; the checks say why."]
-    coins = "1 coin" if money.inputs == 1 else f"{money.inputs} coins"
+    if money.proof is not None:
+        return _proof_lines(money.proof, money.txid)
     lines = ["Where the money goes (from the transaction itself)"]
     for p in money.payments:
         lines.append(f"  pays   {amount(p.amount_sats)} to {p.on_screen or f'script {p.script}'}{_label(p)}")
         lines += _elsewhere(p.on_screen, p.address)
+        lines += [f"         {p.pinned}"] if p.pinned else []
     for c in money.change:
         where = f"{c.on_screen} ({place_words(c.chain, c.index)})"
         lines.append(f"  back   {amount(c.amount_sats)} to {whose}, {where}")
         lines += _elsewhere(c.on_screen, c.address)
     lines += [line for output in money.data for line in _data(output)]
     lines.append(f"  fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB")
+    coins = count(money.inputs, "coin", "coins")
     lines.append(f"  takes  {amount(money.total_in_sats)} from {whose}, in {coins}")
     lines.append(f"  Transaction {money.txid}, {money.vsize} vB{_terms(money)}")
     return lines
+
+
+def _proof_lines(proof: "ProofView", txid: str) -> list[str]:
+    return [
+        "It moves no money, and pays no fee (from the transaction itself)",
+        f"  {proof.sentence}",
+        f"  signs  {proof.message}",
+        f"  as     {proof.on_screen}",
+        *_elsewhere(proof.on_screen, proof.address),
+        f"  Transaction {txid}, which no node can ever take",
+    ]
 
 
 def _elsewhere(screen: str | None, address: str | None) -> list[str]:
@@ -140,7 +160,7 @@ def _label(payment: "PaymentView") -> str:
 
 def _data(output: "DataView") -> list[str]:
     text = f" ('{output.text}')" if output.text else ""
-    line = f"  data   {len(output.data) // 2} bytes: {output.data}{text}"
+    line = f"  data   {count(len(output.data) // 2, 'byte', 'bytes')}: {output.data}{text}"
     return [line] if output.token is None else [line, *_token(output.token)]
 
 
@@ -165,14 +185,12 @@ def _listed(token: "TokenView") -> list[str]:
     """Each line bears its number, so that the end of a long list is not taken for all of it."""
     if not token.listed:
         return []
-    count, named = (
-        len(token.listed),
-        (f"{one.address}{f' ({one.name})' if one.name else ''}" for one in token.listed),
-    )
-    what = "one address" if count == 1 else f"{count} addresses"
+    total = len(token.listed)
+    named = (f"{one.address}{f' ({one.name})' if one.name else ''}" for one in token.listed)
+    what = count(total, "address", "addresses")
     return [
         f"           listed from the start: {what}, SHA-256 of the list {token.listed_hash}",
-        *(f"             {number} of {count}: {words}" for number, words in enumerate(named, 1)),
+        *(f"             {number} of {total}: {words}" for number, words in enumerate(named, 1)),
     ]
 
 
@@ -204,7 +222,8 @@ def _claims(view: "ProposalView") -> list[str]:
     if view.description:
         lines.append(f'  "{view.description}"')
     if view.recorded_txid:
-        lines.append(f"  transaction {view.recorded_txid}, {view.confirmations} confirmations")
+        confirmed = count(view.confirmations, "confirmation", "confirmations")
+        lines.append(f"  transaction {view.recorded_txid}, {confirmed}")
     if view.trouble is not None:
         lines.append(f'  "{view.trouble.words}"')
     return lines

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 
 from multisig import RECEIVE, MultisigError, Network, OriginKey, Vault
-from signerd.core.text import canonical, plain, said
+from signerd.core.text import canonical, count, plain, said
 from signerd.core.values import FormerKey, OwnKey, Pin
 
 # An address has at most 90 characters, a bech32 text's bound (BIP-173); what is longer is cut where it is
@@ -68,7 +68,7 @@ def differences(known: Vault, shown: Vault) -> tuple[str, ...]:
     """
     found = []
     if known.threshold != shown.threshold:
-        found.append(f"It needs {shown.threshold} signatures, not {known.threshold}.")
+        found.append(f"It needs {count(shown.threshold, 'signature', 'signatures')}, not {known.threshold}.")
     was, now = frozenset(known.cosigners), frozenset(shown.cosigners)
     found += [_gone(key, shown) for key in known.cosigners if key not in now]
     found += [

@@ -74,6 +74,9 @@ def review(snapshot: Snapshot, around: ReviewContext) -> Review:
     inspected = InspectedCase(snapshot, psbt, around, around.pin, inspection, signing)
     verdicts += (*run(Stage.INSPECTION, inspected), *_findings(inspection))
     verdicts += (*run(Stage.AFTER, inspected), *judge(inspected))
+    if inspection.proof is not None and not inspection.ok:
+        # It has a message's form, and may be a payment all the same: no figure of it is shown.
+        return _sealed(snapshot, around, None, verdicts)
     return _sealed(snapshot, around, inspection, verdicts)
 
 

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from custody.text import LONGEST_TEXT, SATS_PER_BTC, SHORT_ID, amount, plain, said, short_ids
+from custody.text import LONGEST_TEXT, SATS_PER_BTC, SHORT_ID, amount, count, plain, said, short_ids
 
 __all__ = [
     "LONGEST_TEXT",
@@ -14,6 +14,7 @@ __all__ = [
     "amount",
     "as_compared",
     "canonical",
+    "count",
     "line_of",
     "place_words",
     "plain",

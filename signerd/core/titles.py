@@ -6,18 +6,23 @@ of a proposal, its memo and who made it, is no part of a title: it is bounded he
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from custody.schemas.proposals import TxType
 from multisig import Inspection, Network
 from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, format_units
 from signerd.core.checks.case import Outcome
+from signerd.core.places import PinnedPlace
 from signerd.core.review import Review
 from signerd.core.screens import on_screen
-from signerd.core.text import SATS_PER_BTC, plain, short_id
+from signerd.core.text import SATS_PER_BTC, count, plain, short_id
 
 Labels = Mapping[bytes, str]
 """The person's own names of addresses, by output script."""
+Pinned = Mapping[bytes, PinnedPlace]
+"""Addresses of vaults that are pinned here, by output script."""
+NO_PINNED: Pinned = MappingProxyType({})
 
 NOT_JUDGED = "Not judged: where its money goes is not known"
 UNKNOWN_TOKEN = "tokens that this machine does not know"  # noqa: S105 - a token of value, not of access
@@ -43,7 +48,7 @@ _CALLS = {
 }
 
 
-def title_of(found: Review, labels: Labels) -> str:
+def title_of(found: Review, labels: Labels, pinned: Pinned = NO_PINNED) -> str:
     """``Pay 0.1234 BTC to Acme``. ``NOT_JUDGED`` where nothing was proven of it."""
     inspection = found.inspection
     if inspection is None:
@@ -53,14 +58,15 @@ def title_of(found: Review, labels: Labels) -> str:
     replaced = _replaced(found)
     if replaced is not None and not inspection.payments and not inspection.op_returns:
         return f"Take {replaced} back: {_back(inspection)} return"
-    what = "; ".join(_what(found, inspection, labels))
+    named = {script: f"your vault '{_bounded(place.name, LONGEST_NAME)}'" for script, place in pinned.items()}
+    what = "; ".join(_what(found, inspection, {**named, **labels}))
     return what if replaced is None else f"{what}, at a higher fee than {replaced}"
 
 
 def _proof(proof: ProofOfControl) -> str:
     what = short_address(proof.address)
     if proof.coins:
-        what = f"{len(proof.coins)} coins with {btc(int(proof.total))}, and {what}"
+        what = f"{count(len(proof.coins), 'coin', 'coins')} with {btc(int(proof.total))}, and {what}"
     return f"Sign a message to prove control of {what}; it pays nobody"
 
 
@@ -98,7 +104,7 @@ def _what(found: Review, inspection: Inspection, labels: Labels) -> Iterator[str
         yield _payment(found, inspection, labels)
     elif payload is None and inspection.op_returns:
         size = sum(len(output.data) for output in inspection.op_returns)
-        yield f"Publish {size} bytes of data, and pay nobody"
+        yield f"Publish {count(size, 'byte', 'bytes')} of data, and pay nobody"
     elif payload is None:
         whose = "your own profile" if found.snapshot.is_of_profile else "the vault"
         yield f"Pay nobody: {_back(inspection)} stay in {whose}"

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from multisig import MultisigError, Policy, Psbt, ReceivedPsbt
-from multisig.bip322 import is_proof
+from multisig.bip322 import is_proof, signing_devices
 from signerd.callers import Caller
 from signerd.core import events
 from signerd.core.audit import Note
@@ -194,7 +194,7 @@ def _require_able(screen: Screen | None, *, coins: int) -> None:
         raise RefusedByChecks(
             "it is a message, and it is not known whether your device signs messages",
             hint="Connect the device by its cable once, so that its model and firmware are known. "
-            "docs/operate/proofs.md lists those that sign.",
+            f"These sign: {signing_devices(coins=coins)}.",
         )
     why = screen.why_no_message(coins)
     if why:

@@ -18,9 +18,9 @@ from signerd.core import events
 from signerd.core.following import identity_of
 from signerd.core.review import Review, review
 from signerd.core.signing import LIVES_SECONDS, imported_snapshot, signing_of
-from signerd.core.titles import Labels, title_of
+from signerd.core.titles import NO_PINNED, Labels, title_of
 from signerd.core.values import Imported, Record, ReviewContext, Snapshot
-from signerd.daemon.proposal_views import ENDED, imported_line, psbt_review, refusal_words
+from signerd.daemon.proposal_views import ENDED, imported_line, paid_and_fee, psbt_review, refusal_words
 from signerd.daemon.runner import Runner
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyBrought, UnknownProposal
 from signerd.journal import Journal
@@ -187,7 +187,7 @@ class ImportedPsbts:
             told = refusal_words(found, whole=_is_person(caller))
             raise RefusedByChecks(f"it is not signed here. {told}", hint="You were not asked about it.")
         assert snapshot.brought is not None, "made so by this class"
-        paid, fee = sum(int(one.amount) for one in found.inspection.payments), int(found.inspection.fee)
+        paid, fee = paid_and_fee(found.inspection)
         title = title_of(found, {})
         return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee, title=title))
 
@@ -272,7 +272,8 @@ class ImportedPsbts:
     def _shown(self, found: Review, proposed: Record | None, caller: Caller) -> PsbtReview:
         proposal_id = None if proposed is None else proposed.psbt_id
         whole = _is_person(caller)
-        return psbt_review(found, self.journal.network, proposal_id, self.labels, whole=whole)
+        pinned = self.journal.pinned_places(found) if whole else NO_PINNED
+        return psbt_review(found, self.journal.network, proposal_id, self.labels, pinned, whole=whole)
 
     def _final(self, snapshot: Snapshot, signed: Psbt) -> str | None:
         """None where others have to sign as well, or the vault is not pinned any more: nothing of it is

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
+from custody.schemas.proofs import block_named
 from custody.schemas.proposals import TxType
 from firmware_bridge import Device
 from multisig import (
@@ -18,6 +19,7 @@ from multisig import (
     OpReturn,
     Payment,
 )
+from multisig.inspection import ProofOfControl
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
 from signerd.core.checks.case import Verdict
 from signerd.core.checks.tokens import ListedAddress
@@ -25,8 +27,17 @@ from signerd.core.review import Review
 from signerd.core.rules.values import RULE_NAMES
 from signerd.core.screens import address_on_screen, on_screen
 from signerd.core.states import State
-from signerd.core.text import amount, plain
-from signerd.core.titles import Labels, labels_paid, memo_of, paid_in_short, proposer_of, title_of
+from signerd.core.text import amount, count, plain
+from signerd.core.titles import (
+    NO_PINNED,
+    Labels,
+    Pinned,
+    labels_paid,
+    memo_of,
+    paid_in_short,
+    proposer_of,
+    title_of,
+)
 from signerd.core.tokens import Screen, hidden_parts, screen_words
 from signerd.core.trouble import Trouble
 from signerd.core.values import Pin, Record
@@ -41,6 +52,7 @@ from signerd.shapes import (
     ListedView,
     MoneyView,
     PaymentView,
+    ProofView,
     ProposalLine,
     ProposalView,
     PsbtReview,
@@ -71,10 +83,10 @@ NO_LABELS: Labels = MappingProxyType({})
 
 
 def proposal_line(
-    record: Record, review: Review, network: Network, labels: Labels = NO_LABELS
+    record: Record, review: Review, network: Network, labels: Labels = NO_LABELS, pinned: Pinned = NO_PINNED
 ) -> ProposalLine:
     """``labels``: the person's own names of addresses."""
-    return ProposalLine(**_judged_line(record, review, network, labels))
+    return ProposalLine(**_judged_line(record, review, network, labels, pinned))
 
 
 def imported_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
@@ -87,14 +99,16 @@ def imported_proposal_line(record: Record, pin: Pin | None, network: Network) ->
     return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee), title=title)
 
 
-def _judged_line(record: Record, review: Review, network: Network, labels: Labels) -> dict[str, Any]:
+def _judged_line(
+    record: Record, review: Review, network: Network, labels: Labels, pinned: Pinned
+) -> dict[str, Any]:
     found = review.inspection
-    paid, fee = (None, None) if found is None else (_paid(found), int(found.fee))
+    paid, fee = (None, None) if found is None else paid_and_fee(found)
     token = None if found is None or review.token is None else token_in_short(found, review.token)
     return {
         **_line(record, review.pin, network, paid, fee),
         "token": token,
-        "title": title_of(review, labels),
+        "title": title_of(review, labels, pinned),
         "labels": labels_paid(review, labels),
     }
 
@@ -146,6 +160,7 @@ def proposal_view(
     network: Network,
     labels: Labels = NO_LABELS,
     device: Device | None = None,
+    pinned: Pinned = NO_PINNED,
 ) -> ProposalView:
     """``review`` must be of the record's snapshot: its digest is what an approval will be bound to.
 
@@ -153,13 +168,13 @@ def proposal_view(
     """
     snapshot, pin = record.snapshot, review.pin
     return ProposalView(
-        **_judged_line(record, review, network, labels),
+        **_judged_line(record, review, network, labels, pinned),
         digest=review.digest,
         allowed=review.allowed,
         to_acknowledge=tuple(sorted(review.to_acknowledge)),
         money=None
         if review.inspection is None
-        else money_view(review.inspection, review.token, review.listed, review.screen, labels),
+        else money_view(review.inspection, review.token, review.listed, review.screen, labels, pinned),
         checks=tuple(check_view(verdict) for verdict in review.verdicts),
         verification_code=None if pin is None else pin.vault.verification_code,
         kind=snapshot.kind.value,
@@ -170,7 +185,7 @@ def proposal_view(
         signed_here=record.signature is not None,
         screens=()
         if device is None or review.inspection is None
-        else device_screens(device, review.inspection),
+        else device_screens(device, review.inspection, pinned),
     )
 
 
@@ -180,18 +195,23 @@ def money_view(
     listed: Sequence[ListedAddress] = (),
     screen: Screen | None = None,
     labels: Labels = NO_LABELS,
+    pinned: Pinned = NO_PINNED,
 ) -> MoneyView:
     """``token``: that of its first payload, where bytes have proven it; ``listed``: whom a deployment of it
     lists from the start.
 
     Another payload beside the first is refused, and is told in no token's decimals.
     """
-    first = inspection.token_output
+    first, proof = inspection.token_output, inspection.proof
+    # The first input of a message spends an output that does not exist.
+    spent = inspection.inputs if proof is None else inspection.inputs[1:]
     return MoneyView(
         txid=inspection.txid,
-        inputs=len(inspection.inputs),
+        inputs=len(spent),
         total_in_sats=int(inspection.total_in),
-        payments=tuple(_payment(payment, inspection.network, labels) for payment in inspection.payments),
+        payments=tuple(
+            _payment(payment, inspection.network, labels, pinned) for payment in inspection.payments
+        ),
         change=tuple(_change(change, inspection.network) for change in inspection.change),
         data=tuple(
             _data(output, inspection, token, listed, screen)
@@ -206,8 +226,28 @@ def money_view(
         vsize=inspection.vsize,
         locktime=inspection.locktime,
         replaceable=inspection.signals_rbf,
-        coins=tuple(_coin(spent) for spent in inspection.inputs),
+        coins=tuple(_coin(coin) for coin in spent),
+        proof=None if proof is None else _proof(proof, inspection.network),
     )
+
+
+def _proof(proof: ProofOfControl, network: Network) -> ProofView:
+    addresses = {proof.address, *(coin.address for coin in proof.coins)}
+    what, block = count(len(addresses), "address", "addresses"), block_named(proof.message)
+    if proof.coins:
+        what = f"{what}, and of {count(len(proof.coins), 'coin', 'coins')} of {amount(proof.total)} in all"
+    at = "" if block is None else f", at block {block[0]:,} by its own word"
+    return ProofView(
+        sentence=f"It proves control of {what}{at}.",
+        message=plain(proof.message),
+        address=proof.address,
+        on_screen=address_on_screen(proof.address, network),
+    )
+
+
+def paid_and_fee(inspection: Inspection) -> tuple[int, int | None]:
+    """In satoshis, for a list."""
+    return _paid(inspection), None if inspection.proof is not None else int(inspection.fee)
 
 
 def _paid(inspection: Inspection) -> int:
@@ -218,7 +258,8 @@ def _coin(spent: InspectedInput) -> CoinView:
     return CoinView(txid=spent.outpoint.txid, vout=spent.outpoint.vout, amount_sats=int(spent.amount))
 
 
-def _payment(payment: Payment, network: Network, labels: Labels) -> PaymentView:
+def _payment(payment: Payment, network: Network, labels: Labels, pinned: Pinned) -> PaymentView:
+    place = pinned.get(payment.script_pubkey)
     return PaymentView(
         output_index=payment.output_index,
         amount_sats=int(payment.amount),
@@ -226,6 +267,7 @@ def _payment(payment: Payment, network: Network, labels: Labels) -> PaymentView:
         script=payment.script_pubkey.hex(),
         label=labels.get(payment.script_pubkey),
         on_screen=on_screen(payment.script_pubkey, network),
+        pinned=None if place is None else place.words,
     )
 
 
@@ -290,10 +332,16 @@ def imported_line(
 
 
 def psbt_review(
-    found: Review, network: Network, proposal_id: str | None, labels: Labels = NO_LABELS, *, whole: bool
+    found: Review,
+    network: Network,
+    proposal_id: str | None,
+    labels: Labels = NO_LABELS,
+    pinned: Pinned = NO_PINNED,
+    *,
+    whole: bool,
 ) -> PsbtReview:
     """``whole``: for the person; an app is not told what else was signed and spent, nor the person's own
-    names of addresses.
+    names of addresses. ``pinned``: none for an app.
     """
     labels = labels if whole else NO_LABELS
     return PsbtReview(
@@ -302,10 +350,12 @@ def psbt_review(
         vault_name=None if found.pin is None else plain(found.pin.name),
         allowed=found.allowed,
         to_acknowledge=tuple(sorted(found.to_acknowledge)),
-        money=None if found.inspection is None else money_view(found.inspection, labels=labels),
+        money=None
+        if found.inspection is None
+        else money_view(found.inspection, labels=labels, pinned=pinned),
         checks=tuple(check if whole else _for_an_app(check) for check in map(check_view, found.verdicts)),
         proposal_id=proposal_id,
-        title=title_of(found, labels),
+        title=title_of(found, labels, pinned),
     )
 
 

@@ -20,7 +20,7 @@ from firmware_bridge.missing import missing_hwi
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.session import Account
-from signerd.account.vaults import seen_vaults
+from signerd.account.vaults import SeenVault, seen_vaults
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.checks.table import CHECKS, HOLD
 from signerd.core.rules.values import rule_words
@@ -242,14 +242,21 @@ def notes_of(
     yield from _restored(journal)
     yield from _keys(journal)
     for vault in seen_vaults(journal):
-        if vault.fault:
-            yield f"Vault {plain(vault.name)}: {vault.fault}"
+        if vault.fault and not vault.of_others:
+            yield f"Vault {plain(vault.name)}: {vault.fault}{_ends(vault)}"
     yield from _configuration(journal)
     if not config.devices.sandbox:
         yield "The processes of devices are not confined: [devices] sandbox is off."
     for record in journal.unsettled():
         if record.alarm:
             yield f"Proposal {record.psbt_id}: {record.alarm}"
+
+
+def _ends(vault: SeenVault) -> str:
+    """How the notice of a vault ends that our key has left."""
+    if vault.own is not None or vault.changes:
+        return ""
+    return f" Once nothing is left in it, `signerd unpin {vault.vault_id}` ends this notice."
 
 
 def _session(account: Account, follower: Follower) -> Iterator[str]:

@@ -1,21 +1,30 @@
 """What the signer's device shows of a proposal, screen by screen, to be compared with it."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from firmware_bridge import Device
 from firmware_bridge.screens import Output, Payment, Proof, Screen, payment_screens, proof_screens
 from multisig import Inspection, Network
 from multisig.inspection import ProofOfControl
-from signerd.core.screens import address_on_screen
+from signerd.core.screens import address_on_screen, on_screen
 from signerd.core.text import plain
+from signerd.core.titles import NO_PINNED, Pinned
 from signerd.daemon.devices import screen_of
 from signerd.shapes import FigureView, ScreenView
 
+NO_WORDS: Mapping[str | None, str] = MappingProxyType({})
 
-def device_screens(device: Device, inspection: Inspection) -> tuple[ScreenView, ...]:
+
+def device_screens(
+    device: Device, inspection: Inspection, pinned: Pinned = NO_PINNED
+) -> tuple[ScreenView, ...]:
     """Empty where the screens of the device's maker are not known."""
     if inspection.proof is not None:
         return tuple(_view(screen) for screen in _of_proof(device, inspection.network, inspection.proof))
     found = payment_screens(device.family, inspection.network, _as_told(device, inspection))
-    return tuple(_view(screen) for screen in found)
+    words = {on_screen(script, inspection.network): place.words for script, place in pinned.items()}
+    return tuple(_view(screen, words) for screen in found)
 
 
 def _of_proof(device: Device, network: Network, proof: ProofOfControl) -> tuple[Screen, ...]:
@@ -23,8 +32,12 @@ def _of_proof(device: Device, network: Network, proof: ProofOfControl) -> tuple[
     return proof_screens(device.family, network, Proof(proof.message, address, int(proof.total)))
 
 
-def _view(screen: Screen) -> ScreenView:
-    return ScreenView(figures=tuple(FigureView(label=one.label, value=plain(one.value)) for one in screen))
+def _view(screen: Screen, words: Mapping[str | None, str] = NO_WORDS) -> ScreenView:
+    return ScreenView(
+        figures=tuple(
+            FigureView(label=one.label, value=plain(one.value), pinned=words.get(one.value)) for one in screen
+        )
+    )
 
 
 def _as_told(device: Device, inspection: Inspection) -> Payment:

@@ -37,6 +37,7 @@ from signerd.core.keys import Accounts
 from signerd.core.review import Review
 from signerd.core.states import State
 from signerd.core.text import plain, said
+from signerd.core.titles import NO_PINNED, Labels, Pinned
 from signerd.core.values import Record
 from signerd.daemon.airgap import Airgap
 from signerd.daemon.airgap_setup import AirgapSetup
@@ -227,9 +228,9 @@ class Daemon:
         """
         record = self.journal.record(psbt_id)
         found = self._review(record)
-        labels = self.config.labels if by.app_id is None else NO_LABELS
+        labels, pinned = self._names(found, by)
         device = await self._own_device()
-        shown = proposal_view(record, found, self.journal.network, labels, device)
+        shown = proposal_view(record, found, self.journal.network, labels, device, pinned)
         return shown if by.app_id is None else for_an_app(shown, found, partial(self.imported.hides, by))
 
     async def _own_device(self) -> Device | None:
@@ -254,8 +255,14 @@ class Daemon:
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.brought is not None:
             return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
-        labels = self.config.labels if by.app_id is None else NO_LABELS
-        return proposal_line(record, self._review(record), network, labels)
+        found = self._review(record)
+        return proposal_line(record, found, network, *self._names(found, by))
+
+    def _names(self, found: Review, by: Caller) -> tuple[Labels, Pinned]:
+        """What this machine knows addresses as; nothing for an app, which would find out by asking."""
+        if by.app_id is not None:
+            return NO_LABELS, NO_PINNED
+        return self.config.labels, self.journal.pinned_places(found)
 
     def _review(self, record: Record) -> Review:
         return self.imported.reviews.of(record)

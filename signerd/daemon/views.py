@@ -12,7 +12,7 @@ from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.screens import on_screen
-from signerd.core.text import plain
+from signerd.core.text import count, plain
 from signerd.core.values import OwnKey
 from signerd.shapes import (
     AccountKeys,
@@ -114,7 +114,7 @@ def airgap_preview(offer: Offer) -> RegistrationPreview:
 
 
 def _accounts_note(accounts: int) -> str:
-    number = "one account" if accounts == 1 else f"{accounts} accounts"
+    number = count(accounts, "account", "accounts")
     return f"There are keys of {number} for vaults: each vault takes one. More can be registered later."
 
 

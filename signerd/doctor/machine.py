@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from firmware_bridge.missing import install_line
 from signerd.client import DaemonClient
 from signerd.doctor.finding import Finding, Outcome, Patient, well
+from signerd.endpoint import taken_by
 from signerd.notifying.notifier import session_bus
 from signerd.shapes import DeviceView
 from signerd.udev.rules import shut_devices, some_rule
@@ -80,7 +81,7 @@ def _free(wanted: int) -> Finding:
         return Finding(Outcome.UNKNOWN, f"Port {wanted}: {error.strerror}.")
     return Finding(
         Outcome.TROUBLE,
-        f"Port {wanted} is taken by another program.",
+        f"Port {wanted} is taken by {taken_by(wanted)}.",
         "The page is not served then, and apps do not find signerd.",
         "Stop that program, or name another port: [loopback] port.",
     )

@@ -23,7 +23,7 @@ from signerd.core.events import (
     due_effects,
 )
 from signerd.core.following import receive
-from signerd.core.places import NEW_POLICY, policy_code
+from signerd.core.places import NEW_POLICY, PinnedPlace, policy_code, receive_scripts
 from signerd.core.recalling import own_signature
 from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM
@@ -339,6 +339,15 @@ class Journal(KeysAndVaults):
         """The receive address after the last one that a transaction signed here used."""
         code = policy_code(vault)
         return self._places.of((code,)).get(code, NEW_POLICY)[RECEIVE][0][1] + 1
+
+    def pinned_places(self, found: Review) -> dict[bytes, PinnedPlace]:
+        """What it pays to receive addresses of pinned vaults, by their scripts."""
+        paid = () if found.inspection is None else found.inspection.payments
+        wanted, places = frozenset(payment.script_pubkey for payment in paid), dict[bytes, PinnedPlace]()
+        for pin in self.pins() if wanted else ():
+            known = receive_scripts(pin.vault, self.next_receive_index(pin.vault))
+            places |= {script: PinnedPlace(pin.name, known[script]) for script in wanted & known.keys()}
+        return places
 
     def review_context(self, snapshot: Snapshot) -> ReviewContext:
         """What this machine knows that bears on a proposal."""

@@ -33,13 +33,13 @@ class Kind(Enum):
     ALARM = ("signerd warns you", "signerd warns you of {count} matters", True)
     QUESTION = ("A device asks you something", "Devices ask you {count} things", True)
     PAIRING = ("An app asks to be paired", "Apps ask to be paired, {count} times", False)
-    PROPOSAL = ("A payment waits for your decision", "{count} payments wait for your decision", False)
+    PROPOSAL = ("A proposal waits for your decision", "{count} proposals wait for your decision", False)
     DEVICE = (
-        "An approved payment waits for its device",
-        "{count} approved payments wait for a device",
+        "An approved proposal waits for its device",
+        "{count} approved proposals wait for a device",
         False,
     )
-    REFUSED = ("A payment was refused by a check", "{count} payments were refused by checks", False)
+    REFUSED = ("A proposal was refused by a check", "{count} proposals were refused by checks", False)
     TROUBLE = ("A payment gets no further", "{count} payments get no further", False)
     BROADCAST = ("A payment was sent to the network", "{count} payments were sent to the network", False)
 

@@ -25,7 +25,8 @@ class TroubleView(Answer):
 
 
 class ProposalLine(Answer):
-    """A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged.
+    """A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged. A message (BIP-322)
+    pays nobody, 0, and no fee, None.
 
     ``title``: in one line what it does, as its bytes and the pinned vault prove it. ``labels``: the names that the person gave to
     those whom it pays (``[addresses]`` of the configuration). ``memo``, ``proposed_by`` and ``proposed_at`` (RFC 3339 UTC, None where
@@ -71,7 +72,8 @@ class CoinView(Answer):
 class PaymentView(Answer):
     """``address`` is None where the script has none; ``script`` is hex. ``label``: the person's own name of it.
 
-    ``on_screen``: the address as devices write it, which is what a person compares there.
+    ``on_screen``: the address as devices write it, which is what a person compares there. ``pinned``: which address of which vault
+    that is pinned here it is, in words, where its script was derived again from that vault; an app is not told.
     """
 
     output_index: int
@@ -80,6 +82,7 @@ class PaymentView(Answer):
     script: str
     on_screen: str | None = None
     label: str | None = None
+    pinned: str | None = None
 
 
 class ChangeView(Answer):
@@ -140,8 +143,22 @@ class DataView(Answer):
     token: TokenView | None = None
 
 
+class ProofView(Answer):
+    """A message that is signed to prove control (BIP-322). ``sentence``: of how many addresses and coins, and at which block by the
+    message's own word. ``address``: whose script signs the message; ``on_screen``: as of a payment.
+    """
+
+    sentence: str
+    message: str
+    address: str
+    on_screen: str
+
+
 class MoneyView(Answer):
-    """Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text."""
+    """Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text.
+
+    ``proof``: the bytes prove that it is a message, which moves no money: inputs are the coins that it names, and no fee is paid.
+    """
 
     txid: str
     inputs: int
@@ -157,6 +174,7 @@ class MoneyView(Answer):
     locktime: int
     replaceable: bool
     coins: tuple[CoinView, ...] = ()
+    proof: ProofView | None = None
 
 
 class CheckView(Answer):
@@ -170,10 +188,11 @@ class CheckView(Answer):
 
 
 class FigureView(Answer):
-    """``value``: as the device writes it."""
+    """``value``: as the device writes it. ``pinned``: as of a payment."""
 
     label: str
     value: str
+    pinned: str | None = None
 
 
 class ScreenView(Answer):

@@ -8,23 +8,32 @@ from custody.schemas.proposals import TxType
 from firmware_bridge import sanitised_psbt
 from multisig import MultisigError, Psbt, TxOut, sats
 from multisig.bip322 import build_proof
+from signerd.cli.words import proposal_text, proposals_text
 from signerd.core.checks.case import Outcome
-from signerd.core.review import review
+from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.titles import title_of
 from signerd.core.tokens import Screen
-from signerd.core.values import Imported, Neighbour
-from tests.support.desk import VAULT, review_context, snapshot_of, spend
+from signerd.core.values import Imported, Neighbour, Record
+from signerd.daemon.proposal_views import proposal_view
+from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of, spend
 from tests.support.proofs import MESSAGE
 from tests.support.wallets import ALICE, BOB, MALLORY, fund, make_vault, with_input
 
 COINS = [fund(VAULT, 40_000, index=1), fund(VAULT, 70_000, index=2, chain=1)]
-PROOF = build_proof(VAULT, MESSAGE, 0, 0, COINS).psbt
+AT_BLOCK = f"{MESSAGE} (block 215, {'00' * 32})"
+PROOF = build_proof(VAULT, AT_BLOCK, 0, 0, COINS).psbt
 
 
 def told(psbt: Psbt, **changes: object):
     record = {"kind": TxType.PROOF, "recipients": (), "amounts": (), "fee": 0, "op_return": None}
     return snapshot_of(psbt, **(record | {"txid_expected": psbt.tx.txid} | changes))
+
+
+def words_of(found: Review) -> str:
+    """As the terminal shows it, in a list and whole."""
+    view = proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
+    return proposals_text([view]) + proposal_text(view)
 
 
 def judged(psbt: Psbt, around: dict | None = None, **changes: object):
@@ -38,6 +47,11 @@ def test_p93_the_person_sees_the_message_and_what_it_speaks_for():
     for words in (MESSAGE, VAULT.address(0, 0), "2 coins", "110,000 sats", "no node can ever take it"):
         assert words in shown.sentence
     assert title_of(found, {}).startswith("Sign a message to prove control of 2 coins with 0.0011 BTC")
+    whole = words_of(found)
+    assert "It moves no money, and pays no fee" in whole
+    proven = "control of 3 addresses, and of 2 coins of 0.00110000 BTC (110,000 sats) in all, at block 215"
+    assert proven in whole
+    assert not [word for word in ("takes ", "fee  ", "sat/vB", "NOT KNOWN") if word in whole]
 
 
 def without_the_message(psbt: Psbt) -> Psbt:
@@ -79,7 +93,11 @@ ATTACKS = {
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_is_no_proof_of_this_vault_is_signed_by_nobody(name):
     psbt = ATTACKS[name]
-    assert not judged(psbt).allowed
+    found = judged(psbt)
+    assert not found.allowed
+    # Nothing of it is shown as a message: the platform's label alone makes none.
+    assert "moves no money" not in words_of(found)
+    assert "Sign a message" not in words_of(found)
     # Beside it, the device's own door: what it hands on, if anything, is shown there as the payment it is.
     try:
         sanitised_psbt.require_sound(psbt, VAULT)
@@ -90,7 +108,9 @@ def test_what_is_no_proof_of_this_vault_is_signed_by_nobody(name):
 
 
 def test_p93_a_proof_called_a_payment_is_refused():
-    assert not judged(PROOF, kind=TxType.SEND).allowed
+    found = judged(PROOF, kind=TxType.SEND)
+    assert not found.allowed
+    assert "It is called a payment, and its transaction stands for a message." in words_of(found)
 
 
 def test_p93_a_proof_that_a_person_brings_is_judged_as_one():

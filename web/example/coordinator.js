@@ -85,14 +85,21 @@ on("file", "change", async () => {
 
 const psbt = () => at("psbt").value.replace(/\s/g, "");
 
+const moneyLines = (money) => {
+  if (!money) return ["Where its money goes is not known."];
+  if (money.proof) return [`It moves no money. ${money.proof.sentence}`, money.proof.message];
+  return [
+    ...money.payments.map((one) => `${one.amount_sats} sats to ${one.address ?? one.script}`),
+    `${money.change_sats} sats come back`,
+    `${money.fee_sats} sats of fee`,
+  ];
+};
+
 on("look", "click", async () => {
   if (!signers.length) throw new Error("Add a signer first.");
   const review = await call(signers[0].daemon, "inspect_psbt", { body: { psbt: psbt() } });
-  const { payments = [], change_sats = 0, fee_sats = 0 } = review.money ?? {};
   const lines = [
-    ...payments.map((one) => `${one.amount_sats} sats to ${one.address ?? one.script}`),
-    `${change_sats} sats come back`,
-    `${fee_sats} sats of fee`,
+    ...moneyLines(review.money),
     ...review.checks.filter((check) => check.outcome !== "allow").map((check) => check.sentence),
   ];
   at("money").replaceChildren(...lines.map((line) => element("li", line)));

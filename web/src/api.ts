@@ -173,10 +173,11 @@ export interface components {
             firmware: string | null;
             advisories: components["schemas"]["AdvisoryView"][];
         };
-        /** @description ``value``: as the device writes it. */
+        /** @description ``value``: as the device writes it. ``pinned``: as of a payment. */
         FigureView: {
             label: string;
             value: string;
+            pinned: string | null;
         };
         /** @description ``purpose``: "vault" or "profile"; ``path`` starts with ``m/``. */
         KeyView: {
@@ -201,7 +202,11 @@ export interface components {
             origin: string | null;
             expires: string | null;
         };
-        /** @description Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text. */
+        /**
+         * @description Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text.
+         *
+         *     ``proof``: the bytes prove that it is a message, which moves no money: inputs are the coins that it names, and no fee is paid.
+         */
         MoneyView: {
             txid: string;
             inputs: number;
@@ -217,6 +222,7 @@ export interface components {
             locktime: number;
             replaceable: boolean;
             coins: components["schemas"]["CoinView"][];
+            proof: components["schemas"]["ProofView"] | null;
         };
         /** @description For the app alone, once. It shows ``code``, and fetches its token with ``secret`` within ``seconds``. */
         Pairing: {
@@ -233,7 +239,8 @@ export interface components {
         /**
          * @description ``address`` is None where the script has none; ``script`` is hex. ``label``: the person's own name of it.
          *
-         *     ``on_screen``: the address as devices write it, which is what a person compares there.
+         *     ``on_screen``: the address as devices write it, which is what a person compares there. ``pinned``: which address of which vault
+         *     that is pinned here it is, in words, where its script was derived again from that vault; an app is not told.
          */
         PaymentView: {
             output_index: number;
@@ -242,9 +249,21 @@ export interface components {
             script: string;
             on_screen: string | null;
             label: string | null;
+            pinned: string | null;
         };
         /**
-         * @description A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged.
+         * @description A message that is signed to prove control (BIP-322). ``sentence``: of how many addresses and coins, and at which block by the
+         *     message's own word. ``address``: whose script signs the message; ``on_screen``: as of a payment.
+         */
+        ProofView: {
+            sentence: string;
+            message: string;
+            address: string;
+            on_screen: string;
+        };
+        /**
+         * @description A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged. A message (BIP-322)
+         *     pays nobody, 0, and no fee, None.
          *
          *     ``title``: in one line what it does, as its bytes and the pinned vault prove it. ``labels``: the names that the person gave to
          *     those whom it pays (``[addresses]`` of the configuration). ``memo``, ``proposed_by`` and ``proposed_at`` (RFC 3339 UTC, None where

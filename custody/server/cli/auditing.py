@@ -17,6 +17,7 @@ import click
 from custody.cli.common import fail, json_option
 from custody.server.cli.common import platform_at, refusals, state_option
 from custody.terminal import Exit, answer, aside, put, say
+from custody.text import count
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -218,7 +219,10 @@ def _tell(report: "Report") -> None:
     if report.findings:
         return
     say("Every audit chain is whole.")
-    say(f"{report.rows} rows in {report.chains} chains, {report.checkpoints} checkpoints.")
+    say(
+        f"{count(report.rows, 'row', 'rows')} in {count(report.chains, 'chain', 'chains')}, "
+        f"{count(report.checkpoints, 'checkpoint', 'checkpoints')}."
+    )
     if not report.checkpoints:
         aside(
             "No checkpoint was given: that no one rewrote a chain from its start, or cut its end, is not "
@@ -230,7 +234,7 @@ def _tell_export(seen: "Seen") -> None:
     if not seen.rows:
         say("The export holds no rows.")
         return
-    gaps = f", with {seen.gaps} gaps where a filter left rows out" if seen.gaps else ""
+    gaps = f", with {count(seen.gaps, 'gap', 'gaps')} where a filter left rows out" if seen.gaps else ""
     say(
         f"{seen.rows} rows of {seen.chain_id}, from {seen.first} to {seen.last}{gaps}: each as it was "
         "recorded."

@@ -15,7 +15,7 @@ import click
 from custody.cli.common import fail, json_option
 from custody.server.cli.common import refusals
 from custody.terminal import Exit, answer, put
-from custody.text import amount, plain
+from custody.text import amount, count, plain
 
 if TYPE_CHECKING:
     from custody.schemas.proofs import CoinOfProof, ProofFile
@@ -162,7 +162,7 @@ def _lines(proof: "ProofFile", judged: "Judged", checked: Checked | None) -> Ite
     for coins, how in ((judged.signed, "signed for"), (judged.unsigned, "that no signature names")):
         if coins:
             block = f"block {proof.height:,} ({proof.block_hash})"
-            yield f"{len(coins)} coins {how}, {amount(_total(coins))}, at {block}:"
+            yield f"{count(len(coins), 'coin', 'coins')} {how}, {amount(_total(coins))}, at {block}:"
         for coin in coins:
             yield f"  {coin.outpoint}  {amount(coin.amount_sats)}  {_shown(coin.address, proof)}"
     if not proof.coins:

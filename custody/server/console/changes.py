@@ -9,6 +9,7 @@ from custody.server.console.members import name_of
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import NotFound, StateConflict
+from custody.text import count
 
 # Of those that are decided.
 SHOWN = 20
@@ -94,7 +95,10 @@ def review_rule(visit: Visit) -> Review:
         return Review("Switch the rule off?", (), "Switch it off", "Each member then changes policy alone.")
     facts = (
         ("Who confirms", f"members in the role {visit.form.one('role_name')}"),
-        ("Cooling off", f"{visit.number('cooling_off_hours')} hours, where a change lets more pass"),
+        (
+            "Cooling off",
+            f"{count(visit.number('cooling_off_hours'), 'hour', 'hours')}, where a change lets more pass",
+        ),
     )
     warning = "From then on nobody changes roles, limits, members or this rule alone."
     return Review("Switch the rule on?", facts, "Switch it on", warning)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from custody.pages.flow import Flow, Picture, address_lines, draw
 from custody.schemas.proposals import TxType
 from custody.schemas.vaults import Vault
+from custody.text import count
 from multisig import Inspection, MultisigError, Network, Psbt, inspect
 from multisig import Vault as Policy
 
@@ -113,5 +114,7 @@ def _flows(shares: Sequence[Share], seen: Inspection) -> tuple[Flow, ...]:
         Flow(share.kind, share.sats, share.title, () if share.kind == "fee" else address_lines(share.address))
         for share in shares
     ]
-    data = [Flow("data", 0, f"Data, {len(output.data)} bytes") for output in seen.op_returns]
+    data = [
+        Flow("data", 0, f"Data, {count(len(output.data), 'byte', 'bytes')}") for output in seen.op_returns
+    ]
     return (*money[:-1], *data, money[-1])

@@ -10,6 +10,7 @@ from custody.server.console.rendering import PERMISSION_WORDS
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound
+from custody.text import count
 
 STATES = {
     "WAITING": "has no secret yet",
@@ -106,7 +107,7 @@ def change(visit: Visit) -> Response:
 def review_secret(visit: Visit) -> Review:
     facts = (
         ("Program", _one(visit).name),
-        ("The secret before it stays good for", f"{visit.number('overlap_hours')} hours"),
+        ("The secret before it stays good for", count(visit.number("overlap_hours"), "hour", "hours")),
     )
     return Review("Make a new secret?", facts, "Make a new secret", "It is shown once.")
 

@@ -10,7 +10,7 @@ from custody.pages.figures import address
 from custody.schemas.asset_tokens import CallContractResponse, Contract
 from custody.schemas.vaults import Vault
 from custody.server.console.table import Review, Row
-from custody.server.console.tokens import priority, token_here, vaults_to_choose
+from custody.server.console.tokens import approving, priority, token_here, vaults_to_choose
 from custody.server.console.typed import raw_units
 from custody.server.console.vaults import vault_by_id
 from custody.server.console.visit import Visit
@@ -127,7 +127,7 @@ def review_call(visit: Visit) -> Review:
             part
             for part in (
                 _WARNINGS.get(typed.function, ""),
-                f"{vault.m} signers of {vault.name} approve it on their devices; a miner is paid a fee.",
+                f"{approving(vault)}; a miner is paid a fee.",
             )
             if part
         ),

@@ -26,6 +26,7 @@ from custody.server.console.vaults import CHAIN_SECONDS, holdings, vault_by_id
 from custody.server.console.visit import Visit
 from custody.server.console.words import token_units
 from custody.server.domain.errors import Invalid
+from custody.text import count
 from multisig.tokens import MAX_DECIMALS, Function
 
 PAGE = 25
@@ -215,6 +216,15 @@ def _listed(visit: Visit) -> list[WhitelistAddress]:
     return list(found.values())
 
 
+def approving(vault: Vault) -> str:
+    """Who has to, as the beginning of a sentence."""
+    one, many = (
+        f"signer of {vault.name} approves it on a device",
+        f"signers of {vault.name} approve it on their devices",
+    )
+    return count(vault.m, one, many)
+
+
 def review_token(visit: Visit) -> Review:
     listed = _listed(visit)
     typed = _typed(visit, listed)
@@ -236,7 +246,7 @@ def review_token(visit: Visit) -> Review:
             ("Icon", typed["icon"] or "none"),
         ),
         "Propose the token",
-        f"Nothing of this ever changes. {vault.m} signers of {vault.name} approve it on their devices.",
+        f"Nothing of this ever changes. {approving(vault)}.",
         pinned=(shown_mark(*_addresses(listed)),),
     )
 

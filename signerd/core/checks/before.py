@@ -5,6 +5,7 @@ No record of recipients, amounts, fee or transaction id comes with an imported P
 compare them do not run, and one warning names them: only the person knows what it should do.
 """
 
+import shlex
 from datetime import UTC, datetime
 
 from custody.schemas.proposals import TxType
@@ -78,7 +79,8 @@ def pinned(case: Case) -> Answer:
     pin = case.around.pin
     if pin is None:
         return refuse(
-            "The vault is not pinned on this machine. Compare it with the other signers, then pin it.",
+            f"The vault is not pinned on this machine. Compare it with the other signers, then pin it: "
+            f"`signerd pin {_named(case)}`.",
             vault_id=case.snapshot.vault_id,
         )
     if pin.workspace_id != case.snapshot.workspace_id:
@@ -86,6 +88,11 @@ def pinned(case: Case) -> Answer:
             f"The vault was pinned in workspace {pin.workspace_id}; the proposal comes from another."
         )
     return allow(f"The vault is the pinned '{pin.name}'.", code=pin.vault.verification_code)
+
+
+def _named(case: Case) -> str:
+    """The vault as a command takes it: the platform chose its name, and a shell would run what is in it."""
+    return shlex.quote(plain(case.around.claimed_name or case.snapshot.vault_id))
 
 
 def unchanged(case: Case) -> Answer:
@@ -134,9 +141,11 @@ def network_agrees(case: Case) -> Answer:
 def own_key_inside(case: Case) -> Answer:
     """S15: our exact extended key at its exact account, as this machine's device gave it."""
     pin = case.around.pin
-    own = None if pin is None else own_key_of(pin.vault, case.around.own_keys)
-    if pin is None or own is None:
-        former = None if pin is None else former_key_of(pin.vault, case.around.former_keys)
+    if pin is None:
+        return refuse("Whether a key of your device is in it is told once it is pinned.")
+    own = own_key_of(pin.vault, case.around.own_keys)
+    if own is None:
+        former = former_key_of(pin.vault, case.around.former_keys)
         if former is not None:
             return refuse(made_with_former(former), fingerprint=str(former.own.key.fingerprint))
         return refuse("None of the keys of this vault is a registered key of your device.")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from multisig import RECEIVE, Change, MultisigError, Sats, Vault, decode_address
 from signerd.core.checks.case import Answer, InspectedCase, allow, hold, refuse, warn
 from signerd.core.places import GAP, NEW_POLICY, is_near, last_below, policy_code, with_coins
-from signerd.core.text import amount, place_words, said
+from signerd.core.text import amount, count, place_words, said
 
 
 def proven(case: InspectedCase) -> Answer:
@@ -87,7 +87,9 @@ def _recorded_data(case: InspectedCase) -> Answer:
     if case.inspection.token_output is not None:
         return refuse("The data is a token's, and the proposal does not say that it is about a token.")
     sentence = (
-        "It carries no data." if not carried else f"It carries the recorded {len(carried[0])} bytes of data."
+        "It carries no data."
+        if not carried
+        else f"It carries the recorded {count(len(carried[0]), 'byte', 'bytes')} of data."
     )
     return allow(sentence)
 
@@ -98,7 +100,10 @@ def _imported_data(case: InspectedCase) -> Answer:
         return refuse("The data is a token's, and what is brought may be about coins only.")
     if carried:
         size = sum(len(output.data) for output in carried)
-        return hold(f"It carries {size} bytes of data, which its record does not mention.", bytes=size)
+        return hold(
+            f"It carries {count(size, 'byte', 'bytes')} of data, which its record does not mention.",
+            bytes=size,
+        )
     return allow("It carries no data.")
 
 

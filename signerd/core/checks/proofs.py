@@ -2,7 +2,7 @@
 
 from multisig.bip322 import is_proof
 from signerd.core.checks.case import Answer, Case, InspectedCase, allow, refuse
-from signerd.core.text import amount
+from signerd.core.text import amount, count
 
 
 def agrees(case: Case, *, named: bool) -> Answer | None:
@@ -22,7 +22,7 @@ def proves(case: InspectedCase) -> Answer:
         return refuse("What it says, or for which address of the vault, is not proven.")
     coins = ""
     if proof.coins:
-        coins = f", and of {len(proof.coins)} coins with {amount(proof.total)} in all"
+        coins = f", and of {count(len(proof.coins), 'coin', 'coins')} with {amount(proof.total)} in all"
     return allow(
         f"It signs the message “{proof.message}” as proof that the vault controls {proof.address}{coins}. "
         "It pays nobody, and no node can ever take it.",

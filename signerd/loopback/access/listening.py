@@ -14,7 +14,7 @@ from pathlib import Path
 
 from custody.private_files import PRIVATE_FILE
 from signerd.door import Door
-from signerd.endpoint import IPV4, require_own_socket, socket_path
+from signerd.endpoint import IPV4, require_own_socket, socket_path, taken_by
 from signerd.errors import SocketUnusable, UnsafeFolder
 from signerd.journal.storage import make_private
 from signerd.loopback.access.peers import Whose, teller
@@ -145,7 +145,7 @@ IPV6 = "::1"
 TRIES = 8
 
 TAKEN = (
-    "The page is not served: port {port} of this machine is taken by another program. "
+    "The page is not served: port {port} of this machine is taken by {by}. "
     "Stop that one, or name another port in the configuration ([loopback] port), and start signerd again."
 )
 UNTOLD = "The page is not served: this system does not tell signerd which user a TCP connection belongs to."
@@ -186,7 +186,7 @@ def _listening(port: int) -> Listening:
         sockets = _both(port)
     except OSError as error:
         taken = error.errno in {errno.EADDRINUSE, errno.EACCES}
-        note = TAKEN.format(port=port) if taken else REFUSED.format(reason=error.strerror)
+        note = TAKEN.format(port=port, by=taken_by(port)) if taken else REFUSED.format(reason=error.strerror)
         return Listening(notes=(note,))
     notes = () if len(sockets) > 1 else (NO_IPV6,)
     return Listening(sockets, sockets[0].getsockname()[1], whose, notes)

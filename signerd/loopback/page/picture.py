@@ -1,7 +1,7 @@
 """The picture of a proposal: what its transaction spends and pays, as this machine read it."""
 
 from custody.pages.flow import Flow, Picture, address_lines, draw
-from signerd.core.text import place_words
+from signerd.core.text import count, place_words
 from signerd.shapes import MoneyView
 
 
@@ -23,6 +23,6 @@ def _outputs(money: MoneyView, whose: str) -> tuple[Flow, ...]:
             )
             for c in money.change
         ),
-        *(Flow("data", 0, f"Data, {len(d.data) // 2} bytes") for d in money.data),
+        *(Flow("data", 0, f"Data, {count(len(d.data) // 2, 'byte', 'bytes')}") for d in money.data),
         Flow("fee", money.fee_sats, "Network fee"),
     )

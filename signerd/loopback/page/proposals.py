@@ -30,6 +30,12 @@ STEPS = (
     ("Confirmed", frozenset({"confirmed"})),
 )
 
+PROOF_STEPS = (
+    *STEPS[:3],
+    ("Others sign", frozenset({"submitted", "broadcast"})),
+    ("The proof is complete", frozenset({"confirmed"})),
+)
+
 # What a program brought goes back to that program, and the platform is not told of it.
 BROUGHT_STEPS = (
     *STEPS[:2],
@@ -81,13 +87,13 @@ class Shown:
 
 def shown(view: ProposalView) -> Shown:
     whose = "your own profile" if view.from_profile else "the vault"
-    checks = view.checks
+    checks, money = view.checks, None if is_proof(view) else view.money
     asked = view.state in ASKED
     return Shown(
         view=view,
         whose=whose,
-        picture=None if view.money is None else picture_of(view.money, whose=whose),
-        shares=() if view.money is None else shares(view.money, whose),
+        picture=None if money is None else picture_of(money, whose=whose),
+        shares=() if money is None else shares(money, whose),
         refused=tuple(c for c in checks if c.outcome == "refuse"),
         to_acknowledge=tuple(c for c in checks if c.outcome == "warn" and c.acknowledge),
         warned=tuple(c for c in checks if c.outcome == "warn" and not c.acknowledge),
@@ -96,6 +102,10 @@ def shown(view: ProposalView) -> Shown:
         decidable=asked and view.allowed,
         rejectable=view.state in {*ASKED, "refused", "waiting-for-device", "exported", "quarantined"},
     )
+
+
+def is_proof(view: ProposalView) -> bool:
+    return view.money is not None and view.money.proof is not None
 
 
 def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
@@ -107,7 +117,15 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
     return (
         *(
             Share(
-                "pay", "Pays", p.amount_sats, part(p.amount_sats), p.address, p.script, p.on_screen, p.label
+                "pay",
+                "Pays",
+                p.amount_sats,
+                part(p.amount_sats),
+                p.address,
+                p.script,
+                p.on_screen,
+                p.label,
+                p.pinned or "",
             )
             for p in money.payments
         ),
@@ -127,9 +145,9 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
     )
 
 
-def stages(state: str, *, brought: bool = False) -> tuple[Stage, ...]:
+def stages(state: str, *, brought: bool = False, proof: bool = False) -> tuple[Stage, ...]:
     """Nothing for a proposal that left these steps, or never took them: its state says it all."""
-    steps = BROUGHT_STEPS if brought else STEPS
+    steps = BROUGHT_STEPS if brought else PROOF_STEPS if proof else STEPS
     at = next((n for n, (_words, states) in enumerate(steps) if state in states), None)
     if at is None:
         return ()
@@ -168,7 +186,7 @@ def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> 
     lines = asked.service.feed.since(0, view.psbt_id)
     return {
         "shown": shown(view),
-        "stages": stages(view.state, brought=view.brought_by is not None),
+        "stages": stages(view.state, brought=view.brought_by is not None, proof=is_proof(view)),
         "status_line": status_line(view, lines),
         "changed": changed,
         "standing_part": _standing_part(view.psbt_id),

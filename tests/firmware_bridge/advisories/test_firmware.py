@@ -8,7 +8,7 @@ import pytest
 
 from firmware_bridge import Family, data_screen
 from firmware_bridge.advisories.firmware import DATA_SCREENS
-from multisig.bip322 import PROOF_SIGNING, may_sign_proof, why_no_proof
+from multisig.bip322 import PROOF_SIGNING, may_sign_proof, signing_devices, why_no_proof
 from multisig.tokens import MAX_PAYLOAD_BYTES
 
 
@@ -95,6 +95,8 @@ def test_the_guide_for_auditors_says_of_each_model_what_the_data_says(row):
     answers = " | ".join("yes" if does else "no" for does in (row.control, row.funds))
     app = "app " if row.maker == Family.LEDGER else ""
     assert f"| {row.model} | {app}{since} to {until} | {answers} | {row.shows} |" in PROOFS
+    for coins, does in ((0, row.control), (1, row.funds)):
+        assert (f"{row.model} {since} to {until}" in signing_devices(coins=coins).split(", ")) is does
 
 
 def test_each_row_about_messages_has_its_source():

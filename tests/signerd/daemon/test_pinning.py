@@ -2,13 +2,16 @@
 alarms.
 """
 
+import shlex
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from firmware_bridge import AddressMismatch, DeviceState, Disconnected, RefusedByPerson, Unsupported
+from signerd.account.vaults import NO_KEY_OF_OURS
 from signerd.cli.vaults import preview_text
+from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.states import State
 from signerd.daemon.service import Daemon
@@ -22,10 +25,10 @@ from signerd.errors import (
     WrongCode,
 )
 from tests.support.daemons import daemon_at, until, until_state
-from tests.support.desk import VAULT, VAULT_ID
+from tests.support.desk import CLAIM, VAULT, VAULT_ID, own_keys
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
-from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
+from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_vault
 
 pytestmark = pytest.mark.anyio
 CODE = VAULT.verification_code
@@ -69,6 +72,31 @@ async def test_s13_another_address_on_the_device_refuses_the_pin_and_is_kept_as_
     assert "\x1b" not in alarm
     assert daemon.journal.record("p-1").state is State.REFUSED
     assert (await daemon.verify_audit()).fault is None
+
+
+async def test_a_vault_of_others_needs_no_attention_and_one_that_our_key_left_until_it_is_unpinned(daemon):
+    async def notes() -> list[str]:
+        return [note for note in (await daemon.status()).notes if note.startswith("Vault ")]
+
+    others = make_vault((BOB, CAROL, MALLORY))
+    daemon.journal.learn(VaultClaim("vault-2", 1, "Reserve 2", others.descriptor))
+    assert NO_KEY_OF_OURS in [view.fault for view in await daemon.vaults()]
+    assert await notes() == []
+    await daemon.pin(VAULT_ID, CODE)
+    daemon.journal.add_own_keys(own_keys(MALLORY), "key-2", Note("registered", "key-2"))
+    (note,) = await notes()
+    assert "Once nothing is left in it, `signerd unpin vault-1` ends this notice." in note
+    await daemon.unpin(VAULT_ID, CODE)
+    assert await notes() == []
+
+
+async def test_a_proposal_of_an_unpinned_vault_names_the_command_as_a_shell_takes_it(daemon):
+    hostile = VaultClaim(VAULT_ID, 1, "Reserve $(rm -rf ~) 'x'", VAULT.descriptor)
+    for claim in (hostile, CLAIM):
+        daemon.journal.learn(claim)
+        reason = daemon.imported.reviews.of(daemon.journal.record("p-1")).refusals[0].sentence
+        assert f"`signerd pin {shlex.quote(claim.name)}`" in reason
+        assert "registered key" not in reason
 
 
 @pytest.mark.parametrize(

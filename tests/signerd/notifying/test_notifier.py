@@ -84,7 +84,7 @@ async def test_a_burst_is_one_notice_and_the_next_one_waits():
         desk.feed.add(f"p-{number}", "ask", "x")
     await desk.let_go()
     await asyncio.wait_for(desk.asleep.wait(), PATIENCE)
-    assert [notice.title for notice in desk.shown] == ["1000 payments wait for your decision."]
+    assert [notice.title for notice in desk.shown] == ["1000 proposals wait for your decision."]
     assert desk.waits == [GATHER_SECONDS, PAUSE_SECONDS]
     desk.feed.add("p-x", "ask", "x")
     await asyncio.sleep(0)
@@ -147,7 +147,7 @@ async def test_switched_off_nothing_runs(mode, more):
 BUS = pytest.mark.skipif(
     shutil.which("dbus-daemon") is None, reason="dbus-daemon is not installed (Debian: dbus)"
 )
-NOTICE = Notice("A payment waits for your decision.", "", urgent=False)
+NOTICE = Notice("A proposal waits for your decision.", "", urgent=False)
 CONFIGURATION = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig><type>session</type><listen>unix:path={path}</listen>
@@ -287,12 +287,12 @@ def test_the_states_that_are_told_are_states(word):
 
 def test_a_burst_of_a_thousand_proposals_is_one_notice_that_counts_them():
     notice = notice_of([line(f"p-{n}", "ask") for n in range(1000)], None)
-    assert (notice.title, notice.body) == ("1000 payments wait for your decision.", "")
+    assert (notice.title, notice.body) == ("1000 proposals wait for your decision.", "")
 
 
 def test_what_happens_twice_to_one_is_told_once():
     notice = notice_of([line("p-1", "ask"), line("p-1", "ask")], None)
-    assert notice.title == "A payment waits for your decision."
+    assert notice.title == "A proposal waits for your decision."
 
 
 def test_the_most_pressing_is_the_title():
@@ -303,14 +303,14 @@ def test_the_most_pressing_is_the_title():
     ]
     notice = notice_of(lines, None)
     assert notice.title == "signerd warns you."
-    assert notice.body == "A payment waits for your decision. A payment was refused by a check."
+    assert notice.body == "A proposal waits for your decision. A proposal was refused by a check."
     assert notice.urgent
 
 
 def test_l6_of_many_the_most_pressing_is_named_first_where_the_end_is_cut():
     lines = [*(line(f"p-{n}", "ask") for n in range(100)), line("vault-9", "alarm")]
     notice = notice_of(lines, TITLES)
-    assert notice.body.startswith("100 payments wait for your decision. vault-9, p-0, p-1")
+    assert notice.body.startswith("100 proposals wait for your decision. vault-9, p-0, p-1")
     assert notice.body.endswith("…")
 
 

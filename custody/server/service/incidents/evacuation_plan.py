@@ -39,6 +39,7 @@ from custody.server.store.models import (
     Vault,
     VaultSigner,
 )
+from custody.text import count
 from multisig import CHANGE, FeeRate, Sats, TxOut
 
 # "Savings (new)" is a name too.
@@ -383,11 +384,17 @@ def _notes(vault: Vault, money: _Money, is_open: Open) -> list[str]:
         (not money.amount, "There is nothing to sweep now."),
         (money.further, f"{btc(money.further)} more than one transaction takes: more sweeps follow."),
         (money.held, f"{btc(money.held)} are held by proposals."),
-        (cancels, f"{cancels} proposals without a signature are cancelled first."),
-        (holds, f"{holds} proposals keep their coins: they have signatures, or are on their way."),
+        (cancels, f"{count(cancels, 'unsigned proposal is', 'unsigned proposals are')} cancelled first."),
+        (
+            holds,
+            f"{count(holds, 'proposal keeps its', 'proposals keep their')} coins: signed, or on the way.",
+        ),
         (money.waiting, f"{btc(money.waiting)} are in no block yet: sweep again after it."),
         (money.small, f"{btc(money.small)} are in coins below their own fee."),
         (money.kept, f"{btc(money.kept)} stay for its tokens: hand those over, then send the coin."),
-        (forwards, f"{forwards} forwards pay its old address: sweep again after them."),
+        (
+            forwards,
+            f"{count(forwards, 'forward pays', 'forwards pay')} its old address: sweep again afterwards.",
+        ),
     )
     return [words for holds_now, words in said if holds_now]

@@ -41,6 +41,7 @@ from custody.server.service.people.staff import (
     staff_of,
 )
 from custody.server.store.models import Invitation, Role, RolePermission, Vault
+from custody.text import count
 from multisig import InvalidAmount, Sats, parse_btc
 
 
@@ -93,7 +94,8 @@ class Roles:
         offers = self._open_invitations(db, role)
         if members or offers:
             raise RoleInUse(
-                f"The role is held by {members} members and offered by {offers} open invitations."
+                f"The role is held by {count(members, 'member', 'members')} and offered by "
+                f"{count(offers, 'open invitation', 'open invitations')}."
             )
         db.execute(delete(RolePermission).where(RolePermission.role_id == role.id))
         db.delete(role)

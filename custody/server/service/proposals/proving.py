@@ -43,7 +43,7 @@ from multisig import (
     decode_address,
     encode_address,
 )
-from multisig.bip322 import MAX_COINS, build_proof, finalise_proof, may_sign_proof
+from multisig.bip322 import MAX_COINS, build_proof, finalise_proof, may_sign_proof, signing_devices
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def _require_quorum(db: Session, vault: Vault, *, coins: int) -> None:
         what = "for its coins" if coins else "at all"
         sentence = (
             f"{vault.m} of the vault's {len(keys)} keys have to sign, and these devices sign no such message "
-            f"{what}: {', '.join(sorted(unable))}. docs/operate/proofs.md lists those that do."
+            f"{what}: {', '.join(sorted(unable))}. These do: {signing_devices(coins=coins)}."
         )
         raise Invalid.at("/vault_id", sentence, "no-quorum")
 

@@ -64,6 +64,7 @@ def test_a_port_that_is_taken_at_either_address_is_told_and_not_half_served(host
             assert found.port is None
             (note,) = found.notes
             assert f"port {port} of this machine is taken" in note
+            assert "by another program. " in note
             assert "[loopback] port" in note
 
 
@@ -72,6 +73,8 @@ def test_a_restarted_daemon_gets_its_port_back_at_once(tmp_path):
         number = port.number
         # The daemon ends this connection itself, and the kernel remembers it for a minute.
         assert port.ask("GET", "/v1/devices").status == 401
+        with listening_ports(number) as found:
+            assert "taken by another signerd, which has another state folder. " in found.notes[0]
     with listening_ports(number) as found:
         assert found.port == number
 

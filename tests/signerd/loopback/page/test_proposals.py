@@ -4,14 +4,21 @@ token lists from the start: every address whole, however many there are (S12).
 
 import asyncio
 import unicodedata
+from dataclasses import replace
 
 import pytest
 
-from multisig import RECEIVE, encode_address
+from custody.schemas.proposals import TxType
+from multisig import RECEIVE, TxOut, build_psbt, encode_address, sats
+from multisig.bip322 import build_proof
 from signerd.callers import TERMINAL
+from signerd.cli.words import proposal_text
+from signerd.core.audit import Note
+from signerd.core.places import LOOKED_AHEAD
 from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.core.tokens import Published
+from signerd.core.values import Pin
 from signerd.feed import Line
 from signerd.loopback.page.proposals import stages, status_line
 from tests.support.bills import bill
@@ -19,7 +26,7 @@ from tests.support.daemons import until_state
 from tests.support.desk import NETWORK, VAULT, snapshot_of, spend
 from tests.support.paged import Markup
 from tests.support.tokens import gold, token_snapshot
-from tests.support.wallets import foreign_script
+from tests.support.wallets import ALICE, BOB, MALLORY, foreign_script, fund, make_vault
 
 pytestmark = pytest.mark.anyio
 
@@ -54,6 +61,55 @@ async def test_every_figure_of_the_view_is_on_the_page(desk):
     for check in view.checks:
         assert check.sentence in whole
     assert "REGTEST: test coins, no real bitcoin" in whole
+
+
+async def test_p93_a_message_is_told_as_what_moves_no_money(desk):
+    proof = build_proof(VAULT, "Audit of 2026", 0, 0, [fund(VAULT, 70_000, index=2)])
+    desk.platform.proposals["m-1"] = snapshot_of(
+        proof.psbt, "m-1", kind=TxType.PROOF, recipients=(), amounts=(), op_return=None
+    )
+    # The pretended device signs none.
+    await until_state(desk.daemon, "m-1", State.REFUSED)
+    whole = (await desk.page("/proposals/m-1")).all("main")[0].words
+    for words in (
+        "It moves no money",
+        "control of 2 addresses, and of 1 coin of 0.00070000 BTC",
+        "Audit of 2026",
+    ):
+        assert words in whole
+    for words in (
+        "Where the money goes",
+        "Network fee",
+        "Taken from",
+        "sat/vB",
+        "Others sign, and it is sent",
+    ):
+        assert words not in whole
+    assert "no money" in (await desk.page("/")).all("main")[0].words
+
+
+async def test_an_address_of_another_pinned_vault_is_named_wherever_the_person_looks(desk):
+    reserve = make_vault((ALICE, BOB, MALLORY), account=1)
+    pin = Pin("vault-2", 1, "Reserve 2", reserve, ALICE.vault_key(NETWORK, 1))
+    desk.daemon.journal.add_pin(pin, Note("pinned", "vault-2"))
+    at = [TxOut(sats(9_000), reserve.script_pubkey(RECEIVE, index)) for index in (3, LOOKED_AHEAD)]
+    psbt = build_psbt(VAULT, [fund(VAULT, 20_000)], at, 0)
+    desk.platform.proposals["s-1"] = snapshot_of(psbt, "s-1", description="to your pinned vault 'Cold'")
+    await until_state(desk.daemon, "s-1", State.WAITING_PERSON)
+    view = await desk.daemon.proposal("s-1")
+    words = "your pinned vault 'Reserve 2', receive address 3, derived again here"
+    # No further than a bound, so that many vaults cost little.
+    assert [paid.pinned for paid in view.money.payments] == [words, None]
+    assert view.title == "Pay 0.00018 BTC to 2 payees, 0.00009 BTC of it to your vault 'Reserve 2'"
+    assert [one.pinned for screen in view.screens for one in screen.figures if one.label == "To"] == [
+        words,
+        None,
+    ]
+    assert f"         {words}\n" in proposal_text(view)
+    assert words in (await desk.page("/proposals/s-1")).all("main")[0].words
+    # An app would find out by asking which addresses are the person's.
+    told = await desk.daemon.proposal("s-1", replace(TERMINAL, app_id="app-1"))
+    assert "Reserve 2" not in told.model_dump_json()
 
 
 async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(desk):

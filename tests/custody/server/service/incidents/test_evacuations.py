@@ -158,7 +158,7 @@ class TestPlan:
         assert vault["signers"][2]["instead_of_user_id"] == str(desk.user_ids["carol"])
         assert (len(vault["cancels"]), vault["holds"]) == (1, [psbt_id])
         assert vault["held_sats"] == 5_400_000
-        assert "1 proposals without a signature are cancelled first." in vault["notes"]
+        assert "1 unsigned proposal is cancelled first." in vault["notes"]
 
     def test_a_member_with_another_key_stays(self, desk, keys):
         carol = desk.signers["carol"]
