@@ -12,7 +12,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from tests.support.examples import BRIEFLY, examples
+from tests.support.examples import BRIEFLY, RUN, examples
 
 HERE = Path(__file__).parent
 # Set for a second interpreter, after a first one tried everything. Tried again is what the language and its
@@ -75,6 +75,10 @@ def pytest_configure() -> None:
     if shutil.disk_usage(MEMORY).free >= ENOUGH_BYTES:
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None
+
+
+def pytest_report_header() -> str:
+    return f"cases and databases drawn by TEST_RUN={RUN}"
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.attacks.cases import Entry, entries
 from tests.attacks.guards import switch_off
 from tests.support.daemons import daemon_at, is_well, prepare
 from tests.support.desk import snapshot_of, spend
+from tests.support.examples import drawn
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
 
@@ -94,6 +96,7 @@ async def test_f_without_its_bound_a_number_is_taken_or_fails_in_the_journal(
 
 BODIES = entries("bodies")
 BOMBS = tuple(entry for entry in BODIES if entry.off)
+SHELLS = ("waiting", "awaiting")
 # An answer of 64 MiB is held once as it comes and once whole.
 MOST_MEGABYTES = 200
 # Of the bomb, and of every bound: what is read without a guard must not take the machine's memory.
@@ -109,7 +112,7 @@ def read(entry: Entry, shell: str, share: float = 1, guard: str = "") -> tuple[s
     return None if error == "None" else error, int(megabytes)
 
 
-@pytest.mark.parametrize("shell", ["waiting", "awaiting"])
+@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("entry", BODIES, ids=str)
 def test_f_an_answer_that_grows_is_refused_in_bounded_memory(entry: Entry, shell: str) -> None:
     error, megabytes = read(entry, shell)
@@ -117,8 +120,7 @@ def test_f_an_answer_that_grows_is_refused_in_bounded_memory(entry: Entry, shell
     assert megabytes < MOST_MEGABYTES
 
 
-@pytest.mark.parametrize("shell", ["waiting", "awaiting"])
-@pytest.mark.parametrize("entry", BOMBS, ids=str)
+@pytest.mark.parametrize(("entry", "shell"), drawn([*product(BOMBS, SHELLS)], 2), ids=str)
 def test_f_without_its_guard_it_would_take_what_it_grows_to(entry: Entry, shell: str) -> None:
     """A bomb of a tenth, within bounds of a tenth: that the test above would notice."""
     error, megabytes = read(entry, shell, SHARE)

@@ -1,7 +1,5 @@
-"""Whatever asks for ``database`` runs on SQLite or on PostgreSQL, by turns; what says so, on both."""
+"""Whatever asks for ``database`` runs on SQLite or on PostgreSQL, as the run draws; what says so, on both."""
 
-import os
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,18 +9,16 @@ from custody.server.store import Store, sqlite_url
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.custody import Desk
 from tests.support.databases import make_sqlite
+from tests.support.examples import drawn
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 from tests.support.prepared import Copies, Story, nothing, three_deposits
 
-# On both: what asks the databases for what they do differently (locks, plans, migrations, kills), and each
-# part of the main job, of tokens and of forwards. Of the rest each statement is asked by many tests, half of
-# which run on either: all on both would take a third of the suite's time. With EVERYTHING in the environment
-# all run on both.
-EVERYTHING = "CUSTODY_TEST_BOTH_DATABASES"
+# On both: what asks the databases for what they do differently (locks, plans, migrations, kills). Of the rest
+# each statement is asked by many tests, half of which run on either, the other half in the next run: all on
+# both would take a third of the suite's time. ``TEST_EXAMPLES=2`` runs all on both.
 ON_BOTH = {
-    "test_calling", "test_crash", "test_drafting", "test_forwarding", "test_history", "test_leases",
-    "test_lifecycle", "test_migrations", "test_movements", "test_outbox", "test_plans", "test_processes",
-    "test_races", "test_replacing", "test_signing", "test_statement_counts", "test_storing", "test_workers",
+    "test_leases", "test_lifecycle", "test_migrations", "test_outbox", "test_plans", "test_races",
+    "test_statement_counts", "test_storing", "test_workers",
 }  # fmt: skip
 # What one database alone has. Of the routes' tests these ask it nothing that the others do not ask of both.
 ALONE = {"test_postgresql": "postgresql"} | dict.fromkeys(
@@ -52,12 +48,11 @@ def _databases(metafunc: pytest.Metafunc) -> list[str]:
     module, both = metafunc.module.__name__.rpartition(".")[2], ["sqlite", "postgresql"]
     if module in ALONE:
         return [ALONE[module]]
-    if module in ON_BOTH or EVERYTHING in os.environ:
+    if module in ON_BOTH:
         return both
     if find_programs() is None and not is_required():
         return ["sqlite"]
-    # By the test's name: the same in each run and in each worker.
-    return [both[zlib.crc32(metafunc.definition.nodeid.encode()) % 2]]
+    return drawn(both, 1, of=metafunc.definition.nodeid)
 
 
 @pytest.fixture

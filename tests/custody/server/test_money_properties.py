@@ -507,7 +507,7 @@ def _sats(text: str) -> int:
 
 TestMoney = Money.TestCase
 TestMoney.settings = settings(
-    max_examples=examples(6),
+    max_examples=examples(4),
     stateful_step_count=25,
     # A life takes seconds: shrinking one takes minutes, so a developer does that by hand.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),

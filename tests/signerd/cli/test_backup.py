@@ -26,6 +26,9 @@ def test_a_round_with_a_passphrase(state, tmp_path):
     assert made.status == Exit.OK
     assert file.read_bytes().startswith(MAGIC)
     assert file.stat().st_mode & 0o077 == 0
+    wrong = signerd("restore", str(file), state=new, typed="other\n")
+    assert (wrong.status, new.exists()) == (Exit.STATE, False)
+    assert "passphrase does not open it" in wrong.err
     done = signerd("restore", str(file), state=new, typed="phrase\ny\n")
     assert done.status == Exit.OK
     assert is_tame(done.out)
@@ -81,20 +84,22 @@ def test_an_empty_passphrase_is_refused_in_words(state, tmp_path):
     assert "passphrase is empty" in refused.err
 
 
-def test_a_wrong_passphrase_a_no_and_a_folder_in_use_change_nothing(state, tmp_path):
-    file, new = tmp_path / "b.age", tmp_path / "new"
-    signerd("backup", str(file), state=state, typed="phrase\n")
-    wrong = signerd("restore", str(file), state=new, typed="other\n")
-    assert (wrong.status, new.exists()) == (Exit.STATE, False)
-    assert "passphrase does not open it" in wrong.err
-    assert signerd("restore", str(file), state=new, typed="phrase\nn\n").status == Exit.DECLINED
+def test_a_no_and_a_folder_in_use_change_nothing(state, tmp_path):
+    """With a key: to work a passphrase out takes a second each time."""
+    identity, file, new = x25519.Identity.generate(), tmp_path / "b.age", tmp_path / "new"
+    (tmp_path / "key").write_text(str(identity))
+    make = ("backup", str(file), "--recipient", str(identity.to_public()))
+    restore = ("restore", str(file), "--identity", str(tmp_path / "key"))
+    assert signerd(*make, state=state).status == Exit.OK
+    assert signerd(*restore, state=new, typed="n\n").status == Exit.DECLINED
     assert not new.exists()
-    used = signerd("restore", str(file), state=state, typed="phrase\ny\n")
+    used = signerd(*restore, state=state, typed="y\n")
     assert (used.status, "is in use" in used.err) == (Exit.STATE, True)
-    assert signerd("backup", str(file), state=state, typed="phrase\n").status == Exit.STATE
+    assert signerd(*make, state=state).status == Exit.STATE
 
 
 def test_the_reminder_ends_with_a_backup(state, tmp_path):
     assert "no backup" in signerd("doctor", state=state).out
-    signerd("backup", str(tmp_path / "b.age"), state=state, typed="phrase\n")
+    recipient = str(x25519.Identity.generate().to_public())
+    signerd("backup", str(tmp_path / "b.age"), "--recipient", recipient, state=state)
     assert "The last backup is of" in signerd("doctor", state=state).out

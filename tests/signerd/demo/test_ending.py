@@ -14,6 +14,7 @@ from device_simulators.conformance.rigs import short_folder
 from signerd.demo import programs, story
 from signerd.demo.programs import DemoFailed, Programs, side_by_side
 from tests.support.descendants import command_of, descendants, until_gone
+from tests.support.examples import drawn
 
 PATIENCE_SECONDS = 120
 
@@ -34,8 +35,8 @@ def programs_of(folder: str) -> list[int]:
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system does not list its processes")
 @pytest.mark.parametrize(
     ("ending", "moment"),
-    [(signal.SIGTERM, "Inviting the signers"), (signal.SIGHUP, "is switched on")],
-    ids=["SIGTERM", "SIGHUP"],
+    drawn([(signal.SIGTERM, "Inviting the signers"), (signal.SIGHUP, "is switched on")], 1),
+    ids=str,
 )
 def test_a_signal_ends_every_program(ending: signal.Signals, moment: str) -> None:
     with (

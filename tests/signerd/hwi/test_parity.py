@@ -6,6 +6,7 @@ import pytest
 
 from firmware_bridge import Family
 from multisig import Psbt, checksum, verify_signatures
+from tests.support.examples import drawn
 from tests.support.hwi_parity import FINGERPRINT, PROFILE, commands_of
 from tests.support.namespace import run_isolated
 from tests.support.virtual import spend
@@ -22,7 +23,7 @@ DIFFERENCES = {
 pytestmark = pytest.mark.namespace
 
 
-@pytest.fixture(scope="module", params=sorted(DIFFERENCES))
+@pytest.fixture(scope="module", params=drawn(sorted(DIFFERENCES), 1))
 def seen(request):
     # Some twenty programs, one after the other, each of which loads HWI or the whole of multisig.
     found = run_isolated("hwi_parity", request.param, deadline=1200)

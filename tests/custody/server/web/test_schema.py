@@ -152,7 +152,7 @@ def test_every_endpoint_keeps_to_the_document(
 
     @seed(SEED)
     @settings(
-        max_examples=examples(8), derandomize=SEED == 1, database=None,
+        max_examples=examples(4), derandomize=SEED == 1, database=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(
