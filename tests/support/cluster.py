@@ -20,6 +20,7 @@ from tests.support.custody import Desk, _desk, ok
 from tests.support.fake_bitcoind import PASSWORD, USER, FakeBitcoind
 from tests.support.platform import CHEAP, As, Clock, KeptMail, World
 
+HERE = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "custody.server")
 # Nothing takes that long; a machine under load may take some of it.
 PATIENCE = 300.0
@@ -56,10 +57,10 @@ class Cluster:
     apis: list[Process] = field(default_factory=list)
     workers: list[Process] = field(default_factory=list)
 
-    def start(self, *, apis: int = 0, workers: int = 0) -> None:
-        """All of them at once, as a machine that comes up does."""
-        new_apis = [self._start("serve", "--no-workers", "--listen") for _ in range(apis)]
-        new_workers = [self._start("worker", "--health") for _ in range(workers)]
+    def start(self, *, apis: int = 0, workers: int = 0, version: Path = HERE) -> None:
+        """All of them at once, as a machine that comes up does. ``version``: the folder of their source."""
+        new_apis = [self._start(version, "serve", "--no-workers", "--listen") for _ in range(apis)]
+        new_workers = [self._start(version, "worker", "--health") for _ in range(workers)]
         for process in (*new_apis, *new_workers):
             process.await_start()
         self.apis += new_apis
@@ -75,7 +76,7 @@ class Cluster:
         desk.vault = ok(desk.create_vault())
         return desk
 
-    def _start(self, *arguments: str) -> Process:
+    def _start(self, version: Path, *arguments: str) -> Process:
         log = self.folder / f"{len(list(self.folder.glob('*.log')))}.log"
         environment = {
             **os.environ,
@@ -92,6 +93,7 @@ class Cluster:
                 stderr=stderr,
                 text=True,
                 env=environment,
+                cwd=version,
             )
         self.stack.callback(_put_down, program)
         return Process(program, log)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select
 
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.store import Store
@@ -178,13 +178,3 @@ def test_told_to_stop_under_load_it_answers_or_has_done_nothing(cluster: Cluster
     }
     assert kept == set(told)
     assert not kept & set(failed)
-
-
-def test_processes_that_are_older_than_the_database_end(cluster: Cluster) -> None:
-    """A newer version migrated it meanwhile: they write nothing more, and say why they end."""
-    cluster.start(apis=1, workers=1)
-    with cluster.platform.services.store.write() as db:
-        db.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    for process in (*cluster.apis, *cluster.workers):
-        assert process.await_end() == 1
-        assert "A newer version of the platform has migrated the database" in process.log.read_text()
