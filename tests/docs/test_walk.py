@@ -6,14 +6,19 @@ import re
 import shlex
 
 import pytest
+from click.testing import CliRunner
 
+from custody.cli.program import app as custody
 from signerd.cli.terminal import Exit
+from tests.support.advisories import Publisher, entry
 from tests.support.command import signerd
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.pages import DOCS, command_lines
 from tests.support.served import make_outer, served_daemon
 
-PAGES = ["first-steps", "approving", "emergency", "backup", "pinning"]
+PAGES = [
+    "first-steps", "approving", "emergency", "backup", "pinning", "rules", "cli", "codes", "lost-device",
+]  # fmt: skip
 # What is not run here, and where it is.
 LEFT_OUT = {
     "signerd udev install": "tells of the system's own rules: tests/signerd/cli/test_service.py",
@@ -24,6 +29,7 @@ LEFT_OUT = {
     "signerd reject ID": "it was approved before: tests/signerd/cli/test_proposals.py",
     "signerd restore": "into a folder without a daemon: tests/signerd/cli/test_backup.py",
     "signerd login": "asks for a password: tests/signerd/cli/test_account.py",
+    "signerd completion": "writes a file: tests/signerd/cli/test_documented.py",
     "signerd run": "is the daemon that all of this asks",
 }
 CONFIG = 'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:9"\n'
@@ -38,8 +44,10 @@ def left_out(line):
 def filled_in(line, folder):
     for placeholder, given in (
         ("VAULT", VAULT_ID),
-        ("ID", "p-1"),
-        ("(?=kit.html|bundle.json)", f"{folder}/"),
+        ("(ID|8bdd)", "p-1"),
+        ("Cold reserve", VAULT_ID),
+        ("FILE", f"{folder}/rules.toml"),
+        ("(?=kit.html|bundle.json|advisories.json)", f"{folder}/"),
     ):
         line = re.sub(rf"\b{placeholder}", given, line)
     return shlex.split(line.replace("/media/stick/", f"{folder}/"))[1:]
@@ -49,10 +57,18 @@ def filled_in(line, folder):
 def test_the_commands_of_a_guide_work_in_its_order(page, tmp_path):
     state = tmp_path / "s"
     lines = [line for line in command_lines(DOCS / "sign" / f"{page}.md") if not left_out(line)]
-    assert lines
+    (tmp_path / "rules.toml").write_text('[ask]\nabove_per_transaction = "0.5 BTC"\n')
+    publisher = Publisher()
+    (tmp_path / "advisories.json").write_bytes(
+        publisher.list(1, entry(), expires="9999-01-01T00:00:00Z").line
+    )
     with served_daemon(state, make_outer(tmp_path), prepared=page != "first-steps") as desk:
         (state / "config.toml").write_text(CONFIG)
+        desk.service.config = desk.service.config.model_copy(update={"advisory_keys": (publisher.root,)})
         for line in lines:
+            if line.startswith("custody "):
+                assert CliRunner().invoke(custody, shlex.split(line)[1:]).exit_code == Exit.OK, line
+                continue
             arguments = filled_in(line, tmp_path)
             if arguments[0] == "proposals":
                 desk.until(lambda: any(one.psbt_id == "p-1" for one in desk.service.journal.records()))
