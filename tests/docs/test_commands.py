@@ -1,9 +1,8 @@
-"""Every command in the documents is one of the programs, with the options that it has.
+"""Every command in the documents is one of the programs, with the options that it has, and a test runs it.
 
-A line in a block must be whole: its arguments are parsed as the program parses them, and nothing is run. A
-command within a sentence may leave arguments out. What runs the lines of a page stands beside it: the
-treasurer's (tests/custody/cli/test_treasurer.py), the operator's (tests/custody/test_operating_guide.py), the
-first steps (tests/end_to_end). Lines that are not ours (systemctl, ssh, age, apt) are not parsed.
+A line in a block must be whole: its arguments are parsed as the program parses them, and nothing is run here.
+A command within a sentence may leave arguments out. Lines that are not ours (systemctl, ssh, age, apt) are
+not parsed.
 """
 
 import re
@@ -15,8 +14,34 @@ import pytest
 
 from custody.cli.program import app as custody
 from signerd.cli.program import app as signerd
-from tests.support.pages import PAGES, ROOT, command_lines, named
+from tests.support.pages import DOCS, PAGES, ROOT, command_lines, named
 
+# By page, what runs its lines as they stand there, in their order.
+RUN = {
+    "tests/custody/cli/test_incidents.py": "operate/incidents operate/limits operate/proofs "
+    "operate/purchases operate/scale operate/sign-in",
+    "tests/custody/cli/test_treasurer.py": "operate/treasurer",
+    "tests/custody/server/test_backup_guide.py": "operate/backup",
+    "tests/docs/test_walk.py": "sign/approving sign/backup sign/cli sign/codes sign/emergency "
+    "sign/first-steps sign/lost-device sign/pinning sign/rules",
+    "tests/end_to_end/test_tutorials.py": "build/tutorial-device build/tutorial-payment operate/trial",
+    "tests/signerd/browser/test_web_tutorial.py": "build/tutorial-web",
+    "tests/signerd/hwi/test_core.py": "sign/core",
+}
+# By page, what runs the same commands otherwise: with another device, file or answer than the page has.
+RUN_OTHERWISE = {
+    "tests/custody/cli/test_advisories.py": "operate/flaws",
+    "tests/custody/cli/test_two_people.py": "operate/evacuation",
+    "tests/custody/server/cli/test_auditing.py": "operate/audit",
+    "tests/end_to_end/test_tutorials.py": "operate/platform sign/trial",
+    "tests/signerd/cli/test_account.py": "sign/accounts",
+    "tests/signerd/cli/test_airgap.py": "sign/airgap",
+    "tests/signerd/cli/test_apps.py": "sign/page",
+    "tests/signerd/cli/test_devices.py": "build/devices",
+    "tests/signerd/cli/test_proposals.py": "sign/payments operate/issuing-a-token",
+    "tests/signerd/cli/test_psbts.py": "sign/brought",
+    "tests/signerd/cli/test_service.py": "sign/install",
+}
 PROGRAMS = {"signerd": signerd, "custody": custody}
 INLINE = re.compile(r"`((?:signerd|custody) [^`…]+)`")
 READ = [*PAGES, ROOT / "README.md"]
@@ -67,6 +92,14 @@ def test_its_commands_are_the_programs(page):
     wrong = [fault(line, whole=True) for line in command_lines(page)]
     wrong += [fault(line, whole=False) for line in INLINE.findall(page.read_text(encoding="utf-8"))]
     assert [one for one in wrong if one] == []
+
+
+def test_a_test_runs_the_lines_of_each_page():
+    told = [page for table in (RUN, RUN_OTHERWISE) for pages in table.values() for page in pages.split()]
+    assert sorted(told) == sorted(
+        str(page.relative_to(DOCS).with_suffix("")) for page in PAGES if any(command_lines(page))
+    )
+    assert [name for name in {*RUN, *RUN_OTHERWISE} if not (ROOT / name).is_file()] == []
 
 
 def test_a_mistyped_option_is_found():

@@ -1,16 +1,15 @@
-"""The runbooks of docs/operate/incidents.md: a member's commands, and those of an operator beside the
-database. They freeze the vault and revoke a key, so the platform is this module's own.
+"""The runbooks of docs/operate/incidents.md, and the commands of other guides: a member's, and those of an
+operator beside the database. They freeze the vault and revoke a key, so the platform is this module's own.
 """
 
 import re
 import shlex
-from pathlib import Path
 
 from custody.terminal import Exit
 from tests.support.custody import ok
+from tests.support.pages import DOCS, command_lines
 from tests.support.platform import PASSWORD
 
-DOCS = Path(__file__).parents[3] / "docs"
 RUNBOOKS = (DOCS / "operate" / "incidents.md").read_text(encoding="utf-8")
 # What the commands of each answer.
 WHOLE = "Every audit chain is whole."
@@ -32,6 +31,50 @@ STEPS = {
     "The disk is full": (WHOLE,),
     "The audit log is not whole": (WHOLE,),
 }
+
+
+# The commands of each page in their order, and what their answers hold.
+GUIDES = {
+    "limits": ("bounds the sum of a cycle", "bounds each movement"),
+    "scale": ("nothing was given up",),
+    "purchases": ("A new purchase-webhook secret.",),
+    "sign-in": ("signs in with mailed codes now", "A new totp secret."),
+    "proofs": ("0 of 2  Audit of 2026", "is proven: 2 of 2 signatures.", "The proof is valid, on regtest."),
+}
+# What is not run here, and where it is.
+ELSEWHERE = {
+    ("admin", "jobs", "retry", "--kind", "mail"): "the same",
+    ("admin", "jobs", "retry", "17"): "takes a job that failed: tests/custody/server/cli/test_jobs.py",
+    ("admin", "jobs", "discard", "17"): "the same",
+    ("verify-proof", "proof.json", "--chain", "esplora:https://explorer.example/api"): "asks an explorer: "
+    "tests/custody/server/cli/test_proofs.py",
+}
+
+
+def test_the_commands_of_a_guide_do_what_they_say(desk, state, service, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUSTODY_STATE", str(state))
+    known = {
+        "STATE": str(state), "DIR": str(state), "ID": desk.vault["id"], "Cold reserve": "Treasury",
+        "alice@example.org": "bob@example.org",
+    }  # fmt: skip
+    left = set(ELSEWHERE)
+    for page, told in GUIDES.items():
+        said = ""
+        for _custody, *words in map(shlex.split, command_lines(DOCS / "operate" / f"{page}.md")):
+            if tuple(words) in ELSEWHERE:
+                left.discard(tuple(words))
+                continue
+            if words[:2] == ["proof", "show"]:
+                made = ok(desk.admin.get("/api/v1/psbt", workspace_id=1))
+                known["PROOF"] = made[-1]["psbt_id"]
+                desk.sign_off(known["PROOF"])
+            answers = f"{'k' * 40}\n" if "--set" in words else "y\n"
+            done = service(*(known.get(word, word) for word in words), answers=answers)
+            assert done.exit_code == Exit.OK, (words, done.output)
+            said += done.stdout
+        assert [words for words in told if words not in said] == [], said
+    assert not left
 
 
 def commands_of(runbook: str) -> list[str]:
