@@ -35,6 +35,11 @@ def count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def network_words(network: str) -> str:
+    """``testnet`` is the platform's word for whatever test network stands behind it."""
+    return "a test network" if network == "testnet" else network
+
+
 def said(error: Exception) -> str:
     """An error's sentence as the end of one of ours, with one full stop."""
     return plain(str(error)).rstrip(".") + "."

@@ -12,6 +12,7 @@ from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
 from custody.naming import Candidate
 from custody.terminal import Exit, answer, aside, say, table
+from custody.text import count
 
 if TYPE_CHECKING:
     from custody.advisories import AdvisoryList
@@ -108,8 +109,9 @@ def report_command(desk: Desk, given: str, file: Path | None, workspace: str | N
         answer(reports)
         return
     for each in reports:
-        kind, count = "Drill" if each.is_drill else "Incident", each.exposed_vaults
-        say(f"{kind} {each.advisory}, evacuation {each.evacuation_id[:8]}: {count} exposed vaults")
+        kind = "Drill" if each.is_drill else "Incident"
+        vaults = count(each.exposed_vaults, "exposed vault", "exposed vaults")
+        say(f"{kind} {each.advisory}, evacuation {each.evacuation_id[:8]}: {vaults}")
         for step in each.steps:
             say(f"  {words(step.seconds):>18}  {step.what}")
         for name, reason in each.left.items():

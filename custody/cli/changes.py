@@ -2,7 +2,6 @@
 (docs/operate/second-person.md); and how a command asks for it.
 """
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -94,6 +93,7 @@ def list_command(desk: Desk, all_of_them: bool, workspace: str | None, as_json: 
 @json_option
 def confirm_command(desk: Desk, given: str, workspace: str | None, yes: bool, as_json: bool) -> None:
     """Confirm what another member asked for: it is then done, in their name."""
+    from custody.change_words import names_nothing
     from custody.schemas.changes import ChangeRequest
 
     with desk.client() as client:
@@ -102,6 +102,9 @@ def confirm_command(desk: Desk, given: str, workspace: str | None, yes: bool, as
         # With the plan of the evacuation that it would start.
         one = next(iter(client.changes(place.workspace_id, found.change_id)), found)
         _show(one)
+        if names_nothing(one):
+            sentence = "it names what is not there any more"
+            fail(sentence, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
         if one.no_plan is not None:
             fail(one.no_plan, f"custody change decline {one.change_id}", Exit.NOT_DECIDED)
         confirm(desk.answers, "Confirm this change?", yes=yes)
@@ -148,8 +151,10 @@ def _change_of(client: "Client", place: Place, given: str, *, unseen: bool) -> "
 
 
 def _what(one: "Change") -> str:
-    """``update vault``, of the call's path; of an evacuation with the plan."""
-    what = one.path.rpartition("/")[2].replace("-", " ")
+    """Of an evacuation with the plan."""
+    from custody.change_words import title_of
+
+    what = title_of(one)
     return f"{what}, plan {str(one.body['plan_hash'])[:8]}" if "plan_hash" in one.body else what
 
 
@@ -162,10 +167,11 @@ def _row(one: "Change") -> tuple[str, ...]:
 
 
 def _show(one: "Change") -> None:
+    from custody.change_words import facts_of
+
     aside(f"{one.asked_by_name} asks for: {_what(one)} (change {one.change_id}, {one.status.lower()})")
-    for name, value in one.body.items():
-        words = value if isinstance(value, str) else json.dumps(value)
-        aside(f"  {name.replace('_', ' ')}: {words}")
+    for name, words in facts_of(one):
+        aside(f"  {name}: {words}")
     if one.plan is not None:
         for line in plan_lines(one.plan):
             aside(f"  {line}")

@@ -24,5 +24,6 @@ def plan_lines(plan: "EvacuationPlan") -> list[str]:
         lines.append(f"   to '{each.replacement_name}' of {', '.join(names)}: {amounts}")
         lines += [f"   {note}" for note in each.notes]
     if plan.further_vaults:
-        lines.append(f"{plan.further_vaults} more vaults are exposed: plan again after this.")
+        more = count(plan.further_vaults, "more vault is", "more vaults are")
+        lines.append(f"{more} exposed: plan again after this.")
     return lines

@@ -23,6 +23,18 @@ def full_name(one: "Member | VaultSigner", without: str = "(no name)") -> str:
     return f"{one.first_name.value or ''} {one.surname.value or ''}".strip() or without
 
 
+def people_of(client: "Client", workspace_id: int) -> dict[str, str]:
+    """By user id: the name, else the e-mail address. Empty where the caller may not read the members."""
+    from custody.client import ApiError
+
+    try:
+        return {str(one.uuid): full_name(one, one.email) for one in client.members(workspace_id)}
+    except ApiError as error:
+        if error.problem.code != "PERMISSION_DENIED":
+            raise
+        return {}
+
+
 def candidates_of(members: "Iterable[Member]") -> list[Candidate]:
     """A member by id, e-mail address or name."""
     return [

@@ -8,7 +8,7 @@ import click
 from custody.cli.common import json_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
-from custody.cli.members import full_name
+from custody.cli.members import people_of
 from custody.naming import Candidate
 from custody.terminal import answer, aside, say, table
 from custody.text import amount, count, short_ids
@@ -89,20 +89,22 @@ def proposals_command(
             proposals_of(client, place.workspace_id, statuses, search), key=lambda one: one.created_at
         )
         names = {one.id: one.name for one in client.list_wallets(place.workspace_id)} if found else {}
+        is_anyone_nameless = any(not one.created_by_name for one in found)
+        people = people_of(client, place.workspace_id) if is_anyone_nameless else {}
     if as_json:
         answer(found)
     elif found:
         short = short_ids([one.psbt_id for one in found])
         header = ("ID", "STATUS", "VAULT", "PAYS", "SIGNED", "BY", "FOR")
-        table(header, [_row(one, short[one.psbt_id], names) for one in found])
+        table(header, [_row(one, short[one.psbt_id], names, people) for one in found])
     else:
         say("No proposals.")
 
 
-def _row(one: "Proposal", short: str, vaults: dict[str, str]) -> tuple[str, ...]:
+def _row(one: "Proposal", short: str, vaults: dict[str, str], people: dict[str, str]) -> tuple[str, ...]:
     signed = f"{one.collected_signatures} of {one.required_signatures}"
     vault = vaults.get(one.vault_id, one.vault_id)
-    by = one.created_by_name or f"user {one.created_by}"
+    by = one.created_by_name or people.get(str(one.created_by), f"member {one.created_by}")
     return short, one.status.lower(), vault, amount(sum(one.amounts_sats)), signed, by, title_of(one)
 
 
@@ -116,7 +118,7 @@ def approve_status_command(desk: Desk, given: str, workspace: str | None, as_jso
     with desk.client() as client:
         place = place_of(client, workspace)
         one = proposal_of(client, place.workspace_id, given)
-        people = {str(member.uuid): full_name(member) for member in client.members(place.workspace_id)}
+        people = people_of(client, place.workspace_id)
     if as_json:
         answer(one)
         return
@@ -124,7 +126,7 @@ def approve_status_command(desk: Desk, given: str, workspace: str | None, as_jso
         say(line)
     rows = [
         (
-            people.get(s.user_id, f"user {s.user_id}"),
+            people.get(s.user_id, f"member {s.user_id}"),
             _decision(s.decision, is_signed=s.is_signed),
             f"{s.signed_at:%Y-%m-%d %H:%M} UTC" if s.signed_at else "",
         )

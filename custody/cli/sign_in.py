@@ -10,6 +10,7 @@ from custody.cli.desk import CREDENTIAL, Desk, is_handed, is_program, is_service
 from custody.cli.kept import read_settings
 from custody.cli.meant import places
 from custody.terminal import EMAIL, Exit, answer, aside, say, table
+from custody.text import network_words
 
 if TYPE_CHECKING:
     from custody.schemas.service_accounts import ServiceAccount
@@ -91,7 +92,7 @@ def whoami_command(desk: Desk, as_json: bool) -> None:
         answer({**told, "service": service})
         return
     say(f"{user.email} (user {user.uuid}) at {url}{', as a service' if service else ''}")
-    rows = [(str(p.workspace_id), p.name, p.organisation, p.network, p.role) for p in known]
+    rows = [(str(p.workspace_id), p.name, p.organisation, network_words(p.network), p.role) for p in known]
     if rows:
         table(("ID", "WORKSPACE", "ORGANISATION", "NETWORK", "ROLE"), rows)
     else:

@@ -9,10 +9,10 @@ from custody.cli.amounts import Amount, in_btc
 from custody.cli.common import confirm, fail, json_option, yes_option
 from custody.cli.desk import Desk, pass_desk
 from custody.cli.meant import chosen, place_of, workspace_option
-from custody.cli.members import candidates_of, full_name
+from custody.cli.members import candidates_of, full_name, people_of
 from custody.naming import Candidate
 from custody.terminal import Exit, answer, aside, say, table
-from custody.text import amount
+from custody.text import amount, network_words
 
 if TYPE_CHECKING:
     from custody.client import Client
@@ -70,15 +70,19 @@ def show_command(desk: Desk, given: str, workspace: str | None, as_json: bool) -
         place = place_of(client, workspace)
         one = vault_of(client, place.workspace_id, given)
         code = client.vault_export(place.workspace_id, one.id).verification_code
+        is_anyone_nameless = not all(full_name(signer, "") for signer in one.signers)
+        people = people_of(client, place.workspace_id) if is_anyone_nameless else {}
     if as_json:
         answer({**one.model_dump(mode="json", by_alias=True), "verification_code": code})
         return
-    for line in _lines(one, code):
+    for line in _lines(one, code, people):
         say(line)
 
 
-def _lines(one: "Vault", code: str) -> list[str]:
-    signers = ", ".join(full_name(signer, f"user {signer.user_id}") for signer in one.signers)
+def _lines(one: "Vault", code: str, people: dict[str, str]) -> list[str]:
+    signers = ", ".join(
+        full_name(signer, people.get(signer.user_id, f"member {signer.user_id}")) for signer in one.signers
+    )
     lines = [
         f"Vault '{one.name}' {one.id}    {one.chain}",
         f"  Verification code: {code}",
@@ -150,7 +154,8 @@ def create_command(
                 "cycle_day": day,
             }
         )
-        aside(f"Vault '{request.name}' in '{place.name}' of {place.organisation}, {place.network}")
+        where = f"'{place.name}' of {place.organisation}, on {network_words(place.network)}"
+        aside(f"Vault '{request.name}' in {where}")
         aside(f"  Any {m} of these {len(members)} can spend from it; that never changes:")
         for member in members:
             aside(f"    {full_name(member)} <{member.email}>")

@@ -82,8 +82,11 @@ class Settings(BaseSettings):
     # make webhooks can then reach them.
     webhook_allow: str = ""
     webhook_ca_file: Path | None = None
-    # The same for identity providers: hosts inside that an organisation's owner may name, and an authority.
-    identity_allow: str = ""
+    # The same for identity providers: hosts inside that an organisation's owner may name, each at one port
+    # (443, or as host:port), and an authority.
+    identity_allow: Annotated[
+        str, Field(pattern=r"^(\s*[^\s:,]+(:[1-9][0-9]{0,4})?\s*(,\s*[^\s:,]+(:[1-9][0-9]{0,4})?\s*)*)?$")
+    ] = ""
     identity_ca_file: Path | None = None
 
     # Whose signed advisories are taken: publishers' keys (x-only, in hex) with commas between them.
@@ -114,7 +117,8 @@ class Settings(BaseSettings):
 
     @property
     def identity_hosts(self) -> frozenset[str]:
-        return _hosts(self.identity_allow)
+        """Each with its port."""
+        return frozenset(host if ":" in host else f"{host}:443" for host in _hosts(self.identity_allow))
 
     @property
     def trusted_publishers(self) -> frozenset[str]:

@@ -235,10 +235,8 @@ def _tell_export(seen: "Seen") -> None:
         say("The export holds no rows.")
         return
     gaps = f", with {count(seen.gaps, 'gap', 'gaps')} where a filter left rows out" if seen.gaps else ""
-    say(
-        f"{seen.rows} rows of {seen.chain_id}, from {seen.first} to {seen.last}{gaps}: each as it was "
-        "recorded."
-    )
+    rows = count(seen.rows, "row", "rows")
+    say(f"{rows} of {seen.chain_id}, from {seen.first} to {seen.last}{gaps}: each as it was recorded.")
     if seen.confirmed:
         say(f"{seen.confirmed} of them are confirmed by checkpoints.")
     else:

@@ -47,21 +47,25 @@ def verify_proof_command(file: Path, chain: str | None, as_json: bool) -> None:
     """Say which addresses signed which message, and of which coins a proof file speaks (BIP-322)."""
     from custody.server.chain.engine import consensus
     from custody.server.domain.proving import judge
+    from multisig.bip322 import State
 
     with refusals():
         proof = _read(file)
         judged = judge(proof, consensus)
         state = judged.state(asked_chain=chain is not None)
         checked = None if chain is None or state != "valid" else _checked(proof, chain)
+        if checked is not None and checked.problems:
+            state = State.INVALID
     if as_json:
         answer({"state": state, **_as_json(proof, judged, checked)})
     else:
-        put(f"The proof is {state}, on {proof.network}.")
+        why = ": the chain says otherwise" if checked is not None and checked.problems else ""
+        put(f"The proof is {state}, on {proof.network}{why}.")
         # Its maker chose every character. In ASCII, on one line, and never cut.
         put(f"Message: {json.dumps(proof.message)}")
         for line in _lines(proof, judged, checked):
             put(plain(line))
-    if state != "valid" or (checked is not None and checked.problems):
+    if state != "valid":
         raise click.exceptions.Exit(Exit.NOT_DECIDED)
 
 

@@ -2,8 +2,8 @@
 
 from starlette.responses import Response
 
+from custody.change_words import facts_of, names_nothing, title_of
 from custody.schemas.changes import Change, SecondPersonRule
-from custody.server.console.change_words import facts_of, names_nothing, title_of
 from custody.server.console.evacuations import plan_facts
 from custody.server.console.members import name_of
 from custody.server.console.table import Review, Row

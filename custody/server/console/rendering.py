@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 from markupsafe import Markup
 
+from custody.change_words import PERMISSION_WORDS
 from custody.pages.qr import qr_image
 from custody.pages.rendering import Templates
 from custody.schemas.asset_tokens import CallStatus
 from custody.schemas.common import format_time
 from custody.schemas.proposals import Advice, ProposalStatus
-from custody.schemas.users import PermissionName
 from custody.server.console.words import (
     CALL_WORDS,
     FUNCTION_WORDS,
@@ -48,17 +48,6 @@ ADVICE_WORDS: Mapping[Advice, str] = MappingProxyType(
         "wait": "Wait: nothing has to be done.",
         "resend": "The platform sends it again by itself.",
         "none": "Nothing can be done: it is over.",
-    }
-)
-PERMISSION_WORDS: Mapping[PermissionName, str] = MappingProxyType(
-    {
-        PermissionName.MANAGE_WORKSPACE: "Manage the workspace, its vaults and tokens",
-        PermissionName.PAYMENT_INIT: "Forward own money, sign, keep the address book",
-        PermissionName.PAYMENT_APPROVE: "Approve, freeze and unfreeze",
-        PermissionName.VIEW_BALANCES: "See balances and payments",
-        PermissionName.MANAGE_ROLE: "Manage roles and their limits",
-        PermissionName.MANAGE_USERS: "Invite, move and remove members",
-        PermissionName.VIEW_LOGS: "Read the audit log",
     }
 )
 

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 from starlette.responses import Response
 
+from custody.change_words import PERMISSION_WORDS
 from custody.schemas.limits import MyLimits
 from custody.schemas.users import PermissionName, RoleDetails
-from custody.server.console.rendering import PERMISSION_WORDS
 from custody.server.console.table import Review, Row
 from custody.server.console.visit import Visit
 from custody.server.domain.errors import Invalid, NotFound

@@ -120,13 +120,18 @@ class Room:
 
 
 def reseat(
-    places: Sequence[Place], candidates: Mapping[int, Candidate], substitutes: Mapping[str, int], room: Room
+    places: Sequence[Place],
+    candidates: Mapping[int, Candidate],
+    substitutes: Mapping[str, int],
+    room: Room,
+    names: Mapping[int, str],
 ) -> tuple[Seat, ...] | str:
     """The replacement's signers in the same order, or why there are none. For each vault of the plan once:
     ``room`` changes.
 
     A member stays where they have a key that is not exposed. Else the one whom ``substitutes`` names for the
-    exposed key takes the place, else the one whose key can join the most vaults.
+    exposed key takes the place, else the one whose key can join the most vaults. ``names``: of each user in
+    words.
     """
     own = [candidates[place.user_id] for place in places if place.user_id in candidates]
     room.awaited.subtract(each.key_id for each in own)
@@ -142,7 +147,7 @@ def reseat(
             best = max(able, key=lambda each: (room.spare(each), -each.user_id), default=None)
             chosen = None if best is None else best.user_id
         if chosen is None:
-            return _why_not(place, candidates, substitutes)
+            return _why_not(place, candidates, substitutes, names)
         held.add(chosen)
         other = None if chosen == place.user_id else place.user_id
         seated.append(Seat(chosen, candidates[chosen].key_id, other))
@@ -150,19 +155,25 @@ def reseat(
     return tuple(seated)
 
 
-def _why_not(place: Place, candidates: Mapping[int, Candidate], substitutes: Mapping[str, int]) -> str:
+def _why_not(
+    place: Place,
+    candidates: Mapping[int, Candidate],
+    substitutes: Mapping[str, int],
+    names: Mapping[int, str],
+) -> str:
+    who = names[place.user_id]
     if place.key_id in substitutes:
         return (
-            f"User {substitutes[place.key_id]} cannot take the place of user {place.user_id}: they sign the "
+            f"{names.get(substitutes[place.key_id], 'A user')} cannot take the place of {who}: they sign the "
             "vault already, may not approve, or have no key with an unused account that is not exposed."
         )
     if place.user_id in candidates:
         return (
-            f"Every vault account that user {place.user_id} has registered is used, and no other member can "
+            f"Every vault account that {who} has registered is used, and no other member can "
             "take the place: more are registered with `signerd register`."
         )
     return (
-        f"User {place.user_id} has no key that is not exposed, and no other member who may approve has one "
+        f"{who} has no key that is not exposed, and no other member who may approve has one "
         "with an unused account: register another device."
     )
 

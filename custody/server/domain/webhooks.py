@@ -211,7 +211,9 @@ class WebhookUrl:
 
 
 def read_url(text: str, allowed: Collection[str] = ()) -> WebhookUrl:
-    """``allowed``: hosts that the operator lets webhooks call, in small letters. Raises BadUrl."""
+    """``allowed``: hosts that the operator lets us call, in small letters, at any port or as ``host:port`` at that
+    one. Raises BadUrl.
+    """  # noqa: E501
     if len(text) > MAX_URL:
         raise BadUrl(f"The URL has at most {MAX_URL} characters.")
     found = _URL.fullmatch(text)
@@ -221,7 +223,7 @@ def read_url(text: str, allowed: Collection[str] = ()) -> WebhookUrl:
             "and other characters percent-encoded."
         )
     host = found["host"].lower()
-    is_allowed = host in allowed
+    is_allowed = host in allowed or f"{host}:{found['port'] or HTTPS_PORT}" in allowed
     return WebhookUrl(
         host=host if is_allowed else _name(host),
         port=_port(found["port"], is_allowed=is_allowed),

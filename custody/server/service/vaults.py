@@ -35,6 +35,7 @@ from custody.server.service.stored_vaults import (
 from custody.server.service.system import OPERATOR, place_of
 from custody.server.store import Store
 from custody.server.store.models import Key, KeyAccount, Membership, User, Vault, VaultSigner
+from custody.text import network_words
 from multisig import (
     RECEIVE,
     DerivationPath,
@@ -149,8 +150,10 @@ class Vaults:
         if db.scalars(member).first() is None:
             raise Invalid.at(pointer, f"User {user_id} is not a member of this workspace.")
         key = active_key(db, user_id, access.network)
+        user = db.get_one(User, user_id)
+        who = " ".join(filter(None, (user.first_name, user.surname))) or user.email
         if key is None:
-            raise Invalid.at(pointer, f"User {user_id} has no active key on {access.network}.")
+            raise Invalid.at(pointer, f"{who} has no active key on {network_words(access.network)}.")
         account = db.scalars(
             select(KeyAccount)
             .where(KeyAccount.key_id == key.id, KeyAccount.vault_id.is_(None))
@@ -160,7 +163,7 @@ class Vaults:
         ).first()
         if account is None:
             raise KeyAccountsExhausted(
-                f"Every vault account that user {user_id} has registered is used by another vault. "
+                f"Every vault account that {who} has registered is used by another vault. "
                 "Each vault takes one of each signer's: ask that signer to register more, with `signerd "
                 "register`.",
                 faults=(Fault(pointer, "No unused account is left.", "exhausted"),),

@@ -17,6 +17,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from custody.schemas.common import MAX_INT64
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, Problem
 from custody.schemas.queries import QueryId
+from custody.server.domain.audit import Category
 from custody.server.domain.credentials import Caller
 from custody.server.domain.errors import (
     CustodyError,
@@ -112,7 +113,13 @@ def _caller_of(request: Request, token: str) -> Caller:
         return services.service_signin.authenticate(token, address_of(request), trace_id)
     caller = services.sessions.authenticate(token, trace_id)
     if caller.bound_to is not None:
-        raise PermissionDenied(CONSOLE_ALONE)
+        refusal = PermissionDenied(CONSOLE_ALONE)
+        # As the runner records it (`Runner.record_refusal`), which is not reached: no body is read.
+        services.rates.take_write(caller.counted_as)
+        with services.store.write() as db:
+            what = f"{request.method} {request.url.path}"
+            services.audit.record(db, caller, Category.ACCESS, refusal.code, what)
+        raise refusal
     return caller
 
 

@@ -63,8 +63,8 @@ def test_a_limit_counts_once_another_administrator_has_confirmed_it(ruled, run):
     assert run(EVE, "change", "confirm", change_id[:8], "--yes").exit_code == Exit.USAGE
     done = run(EVE, "change", "confirm", change_id[:8])
     assert done.exit_code == Exit.OK, done.output
-    assert "transaction limit: 3" in done.stderr
-    assert done.stdout == "Confirmed, and done: update vault.\n"
+    assert "Limit in BTC: 3" in done.stderr
+    assert done.stdout == "Confirmed, and done: Change a vault's spending limit.\n"
     assert limit_of(ruled) == "3.00000000"
 
 
@@ -97,11 +97,11 @@ def test_the_second_person_sees_the_plan_of_an_evacuation(ruled, run):
     wanted = "evacuate", "start", "--key", key_of(ruled, "carol"), "--json"
     change, other = (json.loads(run(ADMIN, *wanted, "--priority", one).stdout) for one in ("high", "low"))
     plan = change["body"]["plan_hash"][:8]
-    assert f"start evacuation, plan {plan}" in run(EVE, "change", "list").stdout
+    assert f"Evacuate exposed vaults, plan {plan}" in run(EVE, "change", "list").stdout
     done = run(EVE, "change", "confirm", change["change_id"])
     assert done.exit_code == Exit.OK, done.output
     fingerprint = ruled.devices["erin"].fingerprint.hex
-    for shown in (f"Plan {plan}: 1 vaults", "to 'Treasury (new)' of", f"(key {fingerprint}, instead of "):
+    for shown in (f"Plan {plan}: 1 vault,", "to 'Treasury (new)' of", f"(key {fingerprint}, instead of "):
         assert shown in done.stderr
     (one,) = sdk(ruled.world, ADMIN).evacuations(1)
     assert plan in run(ADMIN, "evacuate", "status", "--evacuation", one.evacuation_id).stdout

@@ -29,6 +29,7 @@ from custody.server.service.keys.quorums import workspaces_seen_by
 from custody.server.service.mail.jobs import Template, queue_mail
 from custody.server.service.system import OPERATOR, PLATFORM, place_of
 from custody.server.store.models import AdvisoryPublisher, Key, StoredAdvisory, User, Vault, VaultSigner
+from custody.text import network_words
 from multisig import Network
 
 
@@ -162,7 +163,7 @@ def _mailed(advisory: Advisory, key: Key, concern: Concern, publisher: str) -> d
         "name": advisory.id,
         "text": advisory.text,
         "advice": advisory.advice,
-        "network": key.network,
+        "network": network_words(key.network),
         "device": device,
         "certainty": certainty,
         "publisher": publisher,

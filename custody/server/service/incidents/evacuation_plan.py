@@ -96,6 +96,9 @@ def decide(
     ids = [vault.id for vault in chosen]
     able, moved = able_to_move(db, ids, maker_id), _moved_before(db, ids, standing)
     candidates = _candidates(db, access, exposed, standing)
+    people = names_of(
+        db, {place.user_id for each in chosen for place in places[each]} | set(request.substitutes.values())
+    )
     names = set(db.scalars(select(Vault.name).where(Vault.workspace_id == access.workspace_id)))
     room = Room.of(candidates, (places[vault] for vault in chosen if vault.id not in moved))
     planned = []
@@ -111,7 +114,7 @@ def decide(
                 "and the vault's makers may not approve: then another member asks for it."
             )
         else:
-            seats = reseat(places[vault], candidates, request.substitutes, room)
+            seats = reseat(places[vault], candidates, request.substitutes, room, people)
         if isinstance(seats, str):
             planned.append(Planned(vault, count, vault.name, (), seats))
         else:

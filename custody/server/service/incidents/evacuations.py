@@ -34,6 +34,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import Balance, balances_of, policy_of
 from custody.server.service.system import place_of
 from custody.server.store.models import EvacuatedVault, Evacuation, PendingChange, Proposal, Vault
+from custody.text import count
 
 # The kind of job that moves one vault on. Its subject is the evacuation's id and the vault's.
 EVACUATE: Final = "evacuate"
@@ -134,7 +135,7 @@ class Evacuations:
         db.flush()
         db.add_all(rows)
         enqueue_new(db, EVACUATE, [subject_of(row) for row in rows if row.state == State.PLANNED.value], now)
-        what = f"evacuation {made.id}, {len(rows)} vaults, plan {made.plan_hash}"
+        what = f"evacuation {made.id}, {count(len(rows), 'vault', 'vaults')}, plan {made.plan_hash}"
         self._record(db, caller, access, "EVACUATION_STARTED", what)
         return self._shown(db, [made])[0]
 

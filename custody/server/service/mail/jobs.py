@@ -42,7 +42,9 @@ _UNPRINTABLE = re.compile(
 )
 # What a reader's program makes a link of holds one of them without a blank behind it: example.org, http://,
 # a@b; also the full stops that browsers take for one (UTS 46).
-_LINKED = re.compile(r"[.\u3002\uff0e\uff61@](?=\w)|[/\\](?=\S)|:(?=[^\W\d]|/)")
+# A version is none: 1.14.1, but an address of four numbers is.
+_VERSION = r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){1,2}(?![\w@/:]|\.\w)"
+_LINKED = re.compile(rf"{_VERSION}|[.\u3002\uff0e\uff61@](?=\w)|[/\\](?=\S)|:(?=[^\W\d]|/)")
 
 
 class Template(StrEnum):
@@ -228,7 +230,7 @@ def one_line(value: str) -> str:
 
 def plain(value: str) -> str:
     """A user's text as it may stand in a mail: no line of its own, and nothing that becomes a link."""
-    return _LINKED.sub(r"\g<0> ", one_line(value))
+    return _LINKED.sub(lambda found: found[0] if found[0][0].isdecimal() else f"{found[0]} ", one_line(value))
 
 
 def _checked_url(text: str | None) -> str | None:

@@ -34,24 +34,25 @@ def staff_of(db: Session, workspace_id: int) -> Staff:
 
 
 def require_owner(db: Session, workspace_id: int, before: Staff, after: Staff) -> None:
-    """An organisation that has a member with all permissions, in any of its workspaces, keeps one.
+    """An organisation keeps a member with all permissions in its first workspace: no other is its owner.
 
     Raises LastAdmin.
     """
     if not before.has_owner or after.has_owner:
         return
-    organisation = select(Workspace.organisation_id).where(Workspace.id == workspace_id).scalar_subquery()
+    first = first_workspace(db.get_one(Workspace, workspace_id).organisation_id)
     elsewhere = (
         select(Membership.id)
         .join(Role, Role.id == Membership.role_id)
-        .join(Workspace, Workspace.id == Role.workspace_id)
         .join(RolePermission, RolePermission.role_id == Role.id)
-        .where(Workspace.organisation_id == organisation, Workspace.id != workspace_id)
+        .where(Role.workspace_id == first, Role.workspace_id != workspace_id)
         .group_by(Membership.id)
         .having(func.count() == len(EVERY_PERMISSION))
     )
     if db.scalars(elsewhere.limit(1)).first() is None:
-        raise LastAdmin("Nobody in the organisation would hold all seven permissions any more.")
+        raise LastAdmin(
+            "Nobody in the organisation's first workspace would hold all seven permissions any more."
+        )
 
 
 def first_workspace(organisation_id: int) -> "ScalarSelect[int]":

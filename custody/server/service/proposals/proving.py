@@ -32,6 +32,7 @@ from custody.server.service.proposals.storing import record_proposal, store_with
 from custody.server.service.requests.changes import Changes
 from custody.server.service.stored_vaults import ADDRESS_INDEX, policy_of
 from custody.server.store.models import ChainCoin, Key, Proposal, Vault, VaultSigner, WatchedScript
+from custody.text import count
 from multisig import (
     RECEIVE,
     Built,
@@ -124,7 +125,9 @@ class Proving:
         )
         store_with_inputs(db, proposal, [draft.first])
         tell_waiting(db, select(VaultSigner.user_id).where(VaultSigner.vault_id == vault.id), now)
-        said = f"a proof that moves nothing, {draft.coins} coins, tx {proposal.txid_expected}"
+        said = (
+            f"a proof that moves nothing, {count(draft.coins, 'coin', 'coins')}, tx {proposal.txid_expected}"
+        )
         record_proposal(db, self._audit, self._changes, caller, access, proposal, said)
         return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
 

@@ -17,6 +17,7 @@ from custody.server.store.models import AddressBookEntry, Proposal
 from multisig import parse_btc
 from multisig.errors import InvalidAmount
 
+# For one word. More words look at fewer proposals at a time: each word costs as much as the first.
 WINDOW: Final = 5_000
 MAX_WORDS: Final = 8
 # Shorter ones begin too many ids.
@@ -44,7 +45,8 @@ def search(
     words = set(text.split())
     if len(words) > MAX_WORDS:
         raise Invalid.at("/search", f"A search has at most {MAX_WORDS} different words.")
-    window = query.with_only_columns(*_COLUMNS).limit(WINDOW).subquery()
+    most = max(1, WINDOW // max(1, len(words)))
+    window = query.with_only_columns(*_COLUMNS).limit(most).subquery()
     ours = None
     if may_read_book(access):
         ours = AddressBookEntry.workspace_id == access.workspace_id
@@ -55,7 +57,7 @@ def search(
     found = list(db.scalars(matching.limit(count)))
     if len(found) == count:
         return found, None
-    return found, db.scalar(query.with_only_columns(Proposal.id).offset(WINDOW - 1).limit(1))
+    return found, db.scalar(query.with_only_columns(Proposal.id).offset(most - 1).limit(1))
 
 
 _COLUMNS = (

@@ -131,7 +131,7 @@ class TestExport:
         file.write_bytes(text)
         answer = audit("verify-export", file)
         assert answer.exit_code == 0
-        assert "rows of platform, from 1 to" in answer.stdout
+        assert "1 row of platform, from 1 to 1" in answer.stdout
 
     def test_a_file_agrees_with_itself(self, export: Path) -> None:
         answer = audit("verify-export", export)

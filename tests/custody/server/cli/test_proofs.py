@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
 
 from custody.schemas.proofs import AT_BLOCK, CoinOfProof, ProofFile, SignedFor
+from custody.server.chain import configuration
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.engine import consensus
 from custody.server.cli import app
@@ -101,7 +103,7 @@ def test_p96_coins_that_no_signature_names_count_apart_and_prove_nothing_alone(t
     said = verified(proof, tmp_path)
     assert said.exit_code == Exit.NOT_DECIDED
     assert "The proof is inconclusive" in said.output
-    assert "1 coins that no signature names, 0.21000000 BTC" in said.output
+    assert "1 coin that no signature names, 0.21000000 BTC" in said.output
     assert judge(proof, consensus).state(asked_chain=True) == "valid"
     told = json.loads(verified(proof, tmp_path, "--json").output)
     assert (told["state"], told["signed_sats"], told["unsigned_sats"]) == (
@@ -136,7 +138,7 @@ def test_a_coin_is_not_counted_twice() -> None:
         proof_of(**AT, coins=[*proof_of(COINS, **AT).coins, *proof_of([COINS[0]], **AT).coins])
 
 
-def test_the_chain_tells_of_the_coins_at_the_block(tmp_path: Path) -> None:
+def test_the_chain_tells_of_the_coins_at_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with EmbeddedChain(tmp_path / "chain", clock=FakeClock()) as chain:
         txid = chain.fund(VAULT.address(0, 3), Sats(50_000))
         (block,) = chain.mine(1)
@@ -152,5 +154,15 @@ def test_the_chain_tells_of_the_coins_at_the_block(tmp_path: Path) -> None:
         assert check_coins(too_early, chain).problems
         elsewhere = proof_of([mine], height=block.height, block_hash="ab" * 32)
         assert "another block" in check_coins(elsewhere, chain).problems[0]
+        # The first line is the verdict of all that was asked.
+        asks = {name: getattr(chain, name) for name in ("tip", "block_at", "outputs_to")}
+        stays_open = SimpleNamespace(**asks, close=lambda: None)
+        monkeypatch.setattr(configuration, "open_backend", lambda *_, **_rest: stays_open)
+        asked = "--chain", "esplora:https://explorer.example/api"
+        said = verified(elsewhere, tmp_path, *asked)
+        assert said.exit_code == Exit.NOT_DECIDED
+        assert said.output.startswith("The proof is invalid, on regtest: the chain says otherwise.\n")
+        assert json.loads(verified(elsewhere, tmp_path, "--json", *asked).output)["state"] == "invalid"
+        assert verified(honest, tmp_path, *asked).output.startswith("The proof is valid, on regtest.\n")
         absent = proof_of(COINS, height=block.height, block_hash=block.hash)
         assert len(check_coins(absent, chain).problems) == 2

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select
 
-from custody.server.console.change_words import FIELDS, TITLES, UNSAID
+from custody.change_words import FIELDS, TITLES, UNSAID
 from custody.server.store.models import PendingChange, User
 from custody.server.web.routes import ENDPOINTS
 from tests.support.custody import SHOP, ok
@@ -145,7 +145,10 @@ def test_an_entry_of_the_address_book_is_shown_as_it_is(desk, here, book, two):
     _, alice = two
     request(desk, "rename-whitelist-address", desk.workspace_id, uid=book, name="Kraken")
     alice.open(f"{here}/changes").send(f"{here}/changes/confirm")
-    shown = (alice.facts["Workspace"].endswith(", on testnet"), alice.facts["Entry of the address book"])
+    shown = (
+        alice.facts["Workspace"].endswith(", on a test network"),
+        alice.facts["Entry of the address book"],
+    )
     assert (*shown, alice.facts["Name"]) == (True, f"Shop, {SHOP}", "Kraken")
 
 

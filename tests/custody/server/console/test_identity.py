@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from threading import Barrier, Thread
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import select
@@ -135,7 +136,7 @@ def acme(tmp_path, database) -> Iterator[Setting]:
                 database_url=database,
                 resolve=lambda _host: ["127.0.0.1"],
                 public_url=URL,
-                identity_allow=HOST,
+                identity_allow=f"{HOST}:{urlsplit(provider.issuer).port}",
                 identity_ca_file=ca,
             )
         )
@@ -234,6 +235,8 @@ def test_p73_its_tokens_open_nothing_but_the_console(acme):
         if answer.status_code != 403 or "for the console alone" not in answer.text:
             wrong.append(f"{row.path} answers {answer.text}")
     assert wrong == []
+    expected = sum(row.needs is not Auth.OPEN for row in ENDPOINTS)
+    assert acme.world.audit_actions().count("PERMISSION_DENIED") == expected
     _, sid, token = person.http.cookies["custody-session"].split(".")
     cookie = {"Cookie": f"{REFRESH_COOKIE}={token}"}
     answer = acme.world.http.post("/auth/refresh", json={"sid": sid}, headers=cookie)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from custody.change_words import PERMISSION_WORDS
 from custody.schemas.users import PermissionName
-from custody.server.console.rendering import PERMISSION_WORDS
 from tests.support.custody import ok
 
 

@@ -190,6 +190,10 @@ def test_what_the_operator_allows_may_be_anything_with_a_name() -> None:
     assert read_url("https://LOCALHOST:8/a", allowed) == WebhookUrl("localhost", 8, "/a", is_allowed=True)
     assert read_url("https://127.0.0.1:8443/", allowed).is_allowed
     assert read_url("https://nas.local/", allowed).is_allowed
+    at_one_port = ("nas.local:8443",)
+    assert read_url("https://nas.local:8443/", at_one_port).is_allowed
+    with pytest.raises(BadUrl):
+        read_url("https://nas.local/", at_one_port)
     for other in (
         "https://127.0.0.2/",
         "https://other.local/",

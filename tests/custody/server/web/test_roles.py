@@ -167,11 +167,11 @@ class TestDeleting:
 
     def test_a_role_that_is_held_stays(self, alice: As, world: World) -> None:
         world.member(1, "bob@example.org")
-        assert "held by 1 members" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
+        assert "held by 1 member" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
 
     def test_a_role_that_is_offered_stays_until_the_offer_is_decided(self, alice: As, world: World) -> None:
         invite_id = ok(alice.post("/api/v1/invite-to-workspace", OFFER))["invite_id"]
-        assert "1 open invitations" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
+        assert "1 open invitation" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
         ok(alice.post("/api/v1/revoke-invite", {"workspace_id": 1, "invite_id": invite_id}))
         ok(delete(alice, SIGNER))
 
@@ -222,6 +222,17 @@ class TestPermissions:
         assert permission in refused(answer, 409, "LAST_ADMIN")["detail"]
         add_someone(world, "Other", rules.EVERY_PERMISSION)
         ok(remove_permission(alice, ADMINISTRATOR, permission))
+
+    def test_p27_an_owner_of_another_workspace_is_no_owner(self, alice: As) -> None:
+        """Calls that are the owners' ask for the first workspace."""
+        ok(
+            alice.post(
+                "/api/v1/create-workspace",
+                {"workspace_id": 1, "org_id": 1, "name": "Second", "network": "testnet"},
+            )
+        )
+        answer = remove_permission(alice, ADMINISTRATOR, P.VIEW_LOGS)
+        assert "first workspace" in refused(answer, 409, "LAST_ADMIN")["detail"]
 
     def test_there_are_seven(self, alice: As) -> None:
         for name in ("", "manage_role", "ROOT", None, 1):

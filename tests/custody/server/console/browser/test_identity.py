@@ -3,6 +3,7 @@
 import socket
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, expect
 
@@ -40,9 +41,10 @@ def test_an_owner_sets_it_a_member_links_and_signs_in(browser, tmp_path):
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        settings = {"public_url": origin, "identity_allow": HOST, "identity_ca_file": ca}
-        world = stack.enter_context(open_world(tmp_path / "state", **settings))
         issuer = stack.enter_context(running(folder, f"{origin}{CALLBACK}/1"))
+        allowed = f"{HOST}:{urlsplit(issuer).port}"
+        settings = {"public_url": origin, "identity_allow": allowed, "identity_ca_file": ca}
+        world = stack.enter_context(open_world(tmp_path / "state", **settings))
         stack.enter_context(served_app(world.platform.asgi, listener))
         world.clock.now = datetime.now(UTC)
         world.organisation("Acme", "admin@example.org")

@@ -63,7 +63,7 @@ def test_a_list_is_taken_shown_and_told_of_once(trusting):
     desk.world.deliver_mail()
     mails = [mail for mail in desk.world.mail.sent if "signing key" in mail.subject]
     assert [mail.to for mail in mails] == ["alice@example.org"]
-    assert "coldcard Coldcard 5" in mails[0].text
+    assert "Your key on a test network is on coldcard Coldcard 5.5.0. It is exposed." in mails[0].text
 
 
 def test_only_what_is_new_is_told_and_what_is_gone_is_withdrawn(trusting):

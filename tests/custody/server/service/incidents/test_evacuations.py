@@ -175,7 +175,7 @@ class TestPlan:
         assert "register another device" in vault["cannot"]
         alice = desk.user_ids["alice"]
         (vault,) = plan_of(desk, keys, substitutes={keys[0]: alice})["vaults"]
-        assert f"User {alice} cannot take the place" in vault["cannot"]
+        assert f"member {alice} cannot take the place" in vault["cannot"]
         unknown = body_of(["nobody"])
         refused(desk.admin.post("/api/v1/preview-evacuation", unknown), 422, "VALIDATION")
 

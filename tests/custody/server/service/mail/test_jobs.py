@@ -166,6 +166,7 @@ def test_what_nobody_waits_for_any_more_is_not_sent(store, clock):
         ("A/B Ltd., desk 9:30", "A/ B Ltd., desk 9:30"),
         ("Acme\u2028You won", "Acme You won"),
         ("Acme \u202egro.live", "Acme gro. live"),
+        ("Coldcard 5.6.1 at 10.0.0.1", "Coldcard 5.6.1 at 10. 0. 0. 1"),
         ("{code}", "{code}"),
         ("x" * 1_000, "x" * MAX_VALUE_LENGTH),
     ],

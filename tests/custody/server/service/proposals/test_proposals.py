@@ -244,6 +244,10 @@ class TestReading:
         assert (ids(first), first.headers["X-Total-Count-Is"]) == ([], "at-least")
         assert f"after={rent}" in first.headers["Link"]
         assert ids(find(search="wages", after=rent)) == [wages]
+        # The words of a search share what is looked at.
+        monkeypatch.setattr(searching, "WINDOW", 2)
+        assert (ids(find(search="wages")), ids(find(search="wages cafe"))) == ([wages], [])
+        assert f"after={rent}" in find(search="wages cafe").headers["Link"]
 
     def test_what_awaits_me_is_what_i_have_not_decided(self, funded):
         ids = {ok(funded.propose(1_000 + number))["psbt_id"] for number in range(2)}

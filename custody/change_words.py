@@ -6,8 +6,19 @@ from typing import Any, Final
 
 from custody.schemas.changes import Change
 from custody.schemas.users import PermissionName
-from custody.server.console.rendering import PERMISSION_WORDS
+from custody.text import network_words
 
+PERMISSION_WORDS: Final[Mapping[PermissionName, str]] = MappingProxyType(
+    {
+        PermissionName.MANAGE_WORKSPACE: "Manage the workspace, its vaults and tokens",
+        PermissionName.PAYMENT_INIT: "Forward own money, sign, keep the address book",
+        PermissionName.PAYMENT_APPROVE: "Approve, freeze and unfreeze",
+        PermissionName.VIEW_BALANCES: "See balances and payments",
+        PermissionName.MANAGE_ROLE: "Manage roles and their limits",
+        PermissionName.MANAGE_USERS: "Invite, move and remove members",
+        PermissionName.VIEW_LOGS: "Read the audit log",
+    }
+)
 _CYCLES: Final = {"W": "each week", "M": "each month"}
 
 # By the path of the call that waits.
@@ -119,7 +130,7 @@ def facts_of(change: Change) -> list[tuple[str, str]]:
         for field, value in change.body.items()
         if field not in UNSAID
     ]
-    return [("Workspace", f"{change.workspace_name}, on {change.network}"), *said]
+    return [("Workspace", f"{change.workspace_name}, on {network_words(change.network)}"), *said]
 
 
 def names_nothing(change: Change) -> bool:
